@@ -1,0 +1,102 @@
+//! The console area: apps and keys as records. A record never holds a key, only its last four characters.
+//!
+//! The command line's `--json` prints these same records.
+
+use serde::{Deserialize, Serialize};
+
+use super::Service;
+
+/// An app: groups keys, usage and a budget.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct App {
+    /// `app_…`.
+    pub id: String,
+    /// Unique among the apps that are not deleted.
+    pub name: String,
+    /// Monthly budget in US dollars; null for none.
+    pub budget_usd: Option<f64>,
+    /// RFC 3339.
+    pub created_at: String,
+    /// How many of its keys are usable now.
+    pub active_keys: u64,
+}
+
+/// Where in its life a key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyState {
+    /// Usable.
+    Active,
+    /// Past its expiry.
+    Expired,
+    /// Revoked, for ever.
+    Revoked,
+}
+
+impl KeyState {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Expired => "expired",
+            Self::Revoked => "revoked",
+        }
+    }
+}
+
+/// A key's record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Key {
+    /// `key_…`.
+    pub id: String,
+    /// The app it belongs to.
+    pub app_id: String,
+    /// That app's name.
+    pub app: String,
+    /// What it is for.
+    pub service: Service,
+    /// Given at creation; null for none.
+    pub name: Option<String>,
+    /// The last four characters of the key, to tell keys apart.
+    pub last4: String,
+    /// Where in its life it is.
+    pub state: KeyState,
+    /// RFC 3339.
+    pub created_at: String,
+    /// RFC 3339; null for never.
+    pub expires_at: Option<String>,
+    /// RFC 3339, at most a minute late; null for never.
+    pub last_used_at: Option<String>,
+    /// RFC 3339; null while it is not revoked.
+    pub revoked_at: Option<String>,
+    /// Own limits; null fields follow the server's.
+    pub limits: KeyLimits,
+    /// Patterns of the models it may use; empty for all.
+    pub models: Vec<String>,
+    /// Networks (CIDR) it may be used from; empty for all.
+    pub addresses: Vec<String>,
+    /// Monthly budget in US dollars; null for none.
+    pub budget_usd: Option<f64>,
+}
+
+/// A key's own limits. `0` is unlimited, null the server's limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyLimits {
+    /// Requests in any 60 seconds.
+    #[serde(default)]
+    pub per_minute: Option<u32>,
+    /// Requests in a UTC day.
+    #[serde(default)]
+    pub per_day: Option<u32>,
+}
+
+/// A key's record with the key itself: made once, at creation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CreatedKey {
+    /// The full key, shown this once.
+    pub key: String,
+    /// Its record.
+    #[serde(flatten)]
+    pub record: Key,
+}

@@ -1,0 +1,38 @@
+//! The one shape of every error body, and the `error` frame of a verification stream.
+
+use serde::{Deserialize, Serialize};
+
+/// An error body. `error` and `message` are the documented fields; the others are additions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorBody {
+    /// The error's type, such as `Unauthorized`.
+    pub error: String,
+    /// What happened and, where there is something to do, what to do next.
+    pub message: String,
+    /// The error's kind for programs, in `snake_case`.
+    #[serde(default)]
+    pub code: String,
+    /// The request's identifier, as in `X-Request-Id`.
+    #[serde(default)]
+    pub request_id: String,
+    /// The offending parameter's JSON path, for validation errors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub param: Option<String>,
+    /// The provider at fault, by its configured name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+}
+
+/// The data of a verification stream's `error` frame, its terminal frame on failure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorEvent {
+    /// As in [`ErrorBody`].
+    pub error: String,
+    /// As in [`ErrorBody`].
+    pub message: String,
+    /// As in [`ErrorBody`].
+    pub code: String,
+    /// The verification's identifier.
+    #[serde(rename = "requestId")]
+    pub request_id: String,
+}

@@ -1,0 +1,427 @@
+//! The verify area: request, events and result of `POST /verify/v1/stream`.
+//!
+//! [`Event`] is both what the pipeline emits and what the client draws; [`Event::frame`] and [`Event::read`] are
+//! its two ways over the wire.
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::error::ErrorEvent;
+use super::sse;
+
+/// The kind of statement, which decides prompts and panel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Domain {
+    /// Anything.
+    #[default]
+    General,
+    /// Law: jurisdiction and date matter, and a citation is a claim of its own.
+    Legal,
+}
+
+impl Domain {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::General => "general",
+            Self::Legal => "legal",
+        }
+    }
+}
+
+/// The body of `POST /verify/v1/stream`. The last three fields are additions to the reference.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct VerifyRequest {
+    /// The statement to verify.
+    pub fact: String,
+    /// Default: general.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<Domain>,
+    /// How many models must agree: 2 or 3; default 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_required: Option<u32>,
+    /// How many models are asked: from `minRequired` to the panel's size; default 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_models: Option<u32>,
+    /// The date the facts are to be judged at, RFC 3339 or `YYYY-MM-DD`; default today.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<String>,
+    /// Whether each answer gives a reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explain: Option<bool>,
+    /// A text to answer from instead of from own knowledge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+}
+
+/// What the panel made of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Assessment {
+    /// Consensus that the claim is true.
+    #[serde(rename = "TRUE")]
+    True,
+    /// Consensus that the claim is false.
+    #[serde(rename = "FALSE")]
+    False,
+    /// No consensus.
+    #[serde(rename = "NO CONSENSUS")]
+    NoConsensus,
+}
+
+impl Assessment {
+    /// The words on the wire and for people.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "TRUE",
+            Self::False => "FALSE",
+            Self::NoConsensus => "NO CONSENSUS",
+        }
+    }
+}
+
+impl fmt::Display for Assessment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Why an assessment is what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReasonCode {
+    /// At least `minRequired` models agreed, more than on any other answer.
+    Consensus,
+    /// Enough models answered, but no answer reached `minRequired`.
+    Split,
+    /// Two answers reached `minRequired` with equally many votes.
+    Tie,
+    /// Too many models could not tell.
+    Abstained,
+    /// Too few models answered at all.
+    InsufficientAnswers,
+}
+
+/// One model's answer to one question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelAnswer {
+    /// The model, by its configured identifier.
+    pub model: String,
+    /// A key of `original_options`.
+    pub answer: String,
+    /// The model's reason, when the request asked to explain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A model that gave no answer, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelError {
+    /// The model, by its configured identifier.
+    pub model: String,
+    /// Such as `timeout`, `rate_limited`, `refused`, `malformed`.
+    pub code: String,
+}
+
+/// Options of a question, by key (`A`, `B`, …), in order.
+pub type Options = serde_json::Map<String, Value>;
+
+/// What became of one claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimResult {
+    /// Unique within the request.
+    pub id: String,
+    /// The extracted claim.
+    pub claim: String,
+    /// What the panel made of it.
+    pub assessment: Assessment,
+    /// The neutral question that the panel was asked.
+    pub original_question: String,
+    /// Its options; the last two are always "None of these" and "Cannot be determined".
+    pub original_options: Options,
+    /// The key of the option that the claim asserts.
+    pub claimed_answer: String,
+    /// The models that answered, in panel order.
+    pub model_answers: Vec<ModelAnswer>,
+    /// The winning key, or empty without consensus.
+    pub consensus_answer: String,
+    /// Why the assessment is what it is.
+    pub reason_code: ReasonCode,
+    /// The models that gave no answer.
+    pub model_errors: Vec<ModelError>,
+}
+
+/// A part of the statement that was not verified.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// The part, as it stands in the statement.
+    pub text: String,
+    /// Why.
+    pub reason: SkipReason,
+}
+
+/// Why a part of a statement was not verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkipReason {
+    /// A matter of taste or values.
+    Opinion,
+    /// About the future.
+    Prediction,
+    /// Asks rather than states.
+    Question,
+    /// Tells somebody to do something.
+    Instruction,
+    /// Cannot be made self-contained from the text.
+    Ambiguous,
+    /// Says what an earlier claim says.
+    Duplicate,
+    /// Beyond the most claims that one request may hold.
+    OverLimit,
+}
+
+impl SkipReason {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Opinion => "opinion",
+            Self::Prediction => "prediction",
+            Self::Question => "question",
+            Self::Instruction => "instruction",
+            Self::Ambiguous => "ambiguous",
+            Self::Duplicate => "duplicate",
+            Self::OverLimit => "over_limit",
+        }
+    }
+}
+
+/// Tokens that one model used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelTokenUsage {
+    /// The model, by its configured identifier.
+    pub model: String,
+    /// Of prompts.
+    pub prompt_tokens: u64,
+    /// Of completions, reasoning included.
+    pub completion_tokens: u64,
+    /// Their sum.
+    pub total_tokens: u64,
+    /// In US dollars; absent where the price is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+/// Everything spent on one verification, retries and failed attempts included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenUsage {
+    /// Of prompts.
+    pub prompt_tokens: u64,
+    /// Of completions.
+    pub completion_tokens: u64,
+    /// Their sum, and the sum over `modelUsage`.
+    pub total_tokens: u64,
+    /// Spent on extraction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extraction_tokens: Option<u64>,
+    /// Spent on the panel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification_tokens: Option<u64>,
+    /// By model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_usage: Option<Vec<ModelTokenUsage>>,
+}
+
+/// The result of a verification; the data of the `completed` frame.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VerifyResponse {
+    /// `ver_…`.
+    #[serde(rename = "requestId")]
+    pub request_id: String,
+    /// The statement as it was submitted.
+    pub original_fact: String,
+    /// In the order of the claims in the statement.
+    pub results: Vec<ClaimResult>,
+    /// When the verification was complete, RFC 3339.
+    pub timestamp: String,
+    /// What it took.
+    #[serde(rename = "tokenUsage")]
+    pub token_usage: TokenUsage,
+    /// The threshold that was used.
+    #[serde(rename = "minRequired")]
+    pub min_required: u32,
+    /// Parts that were not verified.
+    #[serde(default)]
+    pub skipped: Vec<Skipped>,
+    /// `sandbox` when simulated models took part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+}
+
+/// One frame of a verification stream.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// `starting`
+    Starting(Starting),
+    /// `extracting_claims`
+    ExtractingClaims(ExtractingClaims),
+    /// `claims_extracted`
+    ClaimsExtracted(ClaimsExtracted),
+    /// `verifying_claims`
+    VerifyingClaims(VerifyingClaims),
+    /// `verifying_claim`
+    VerifyingClaim(VerifyingClaim),
+    /// `model_answered`: only for callers that ask for it with [`PROGRESS_HEADER`].
+    ModelAnswered(ModelAnswered),
+    /// `claim_verified`
+    ClaimVerified(ClaimVerified),
+    /// `completed`: terminal.
+    Completed(Box<VerifyResponse>),
+    /// `error`: terminal.
+    Error(ErrorEvent),
+}
+
+/// The request header that asks for `model_answered` frames (value `models`): the stream of everybody else is
+/// exactly that of the reference.
+pub const PROGRESS_HEADER: &str = "x-mk-progress";
+
+/// Data of `starting`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Starting {
+    /// `starting`.
+    pub status: String,
+    /// `ver_…`.
+    #[serde(rename = "requestId", default)]
+    pub request_id: String,
+    /// `sandbox` when simulated models will take part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+}
+
+/// Data of `extracting_claims`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExtractingClaims {
+    /// `extracting_claims`.
+    pub status: String,
+}
+
+/// Data of `claims_extracted`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimsExtracted {
+    /// The claims, in the order of the statement.
+    pub claims: Vec<String>,
+    /// Their number.
+    pub count: usize,
+    /// Parts that will not be verified.
+    #[serde(default)]
+    pub skipped: Vec<Skipped>,
+}
+
+/// Data of `verifying_claims`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifyingClaims {
+    /// How many claims there are.
+    pub total_claims: usize,
+}
+
+/// Data of `verifying_claim`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifyingClaim {
+    /// Zero-based position in `claims`.
+    pub claim_index: usize,
+    /// The claim.
+    pub claim: String,
+}
+
+/// Data of `model_answered`: one more model of the panel is done with a claim, with or without an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelAnswered {
+    /// Zero-based position in `claims`.
+    pub claim_index: usize,
+    /// The model, by its configured identifier.
+    pub model: String,
+    /// How many are done with this claim.
+    pub answered: usize,
+    /// How many are asked about this claim.
+    pub asked: usize,
+}
+
+/// Data of `claim_verified`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimVerified {
+    /// Zero-based position in `claims`.
+    #[serde(rename = "claimIndex")]
+    pub claim_index: usize,
+    /// What the panel made of it.
+    pub assessment: Assessment,
+    /// The winning key, or empty.
+    pub consensus_answer: String,
+    /// The models that answered, in panel order.
+    pub model_answers: Vec<ModelAnswer>,
+}
+
+impl Event {
+    /// The frame's `event:` name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Starting(_) => "starting",
+            Self::ExtractingClaims(_) => "extracting_claims",
+            Self::ClaimsExtracted(_) => "claims_extracted",
+            Self::VerifyingClaims(_) => "verifying_claims",
+            Self::VerifyingClaim(_) => "verifying_claim",
+            Self::ModelAnswered(_) => "model_answered",
+            Self::ClaimVerified(_) => "claim_verified",
+            Self::Completed(_) => "completed",
+            Self::Error(_) => "error",
+        }
+    }
+
+    /// Whether the stream ends with this event.
+    pub const fn is_terminal(&self) -> bool {
+        matches!(self, Self::Completed(_) | Self::Error(_))
+    }
+
+    /// The event as bytes of a stream.
+    pub fn frame(&self) -> serde_json::Result<Bytes> {
+        let name = self.name();
+        match self {
+            Self::Starting(data) => sse::frame(name, data),
+            Self::ExtractingClaims(data) => sse::frame(name, data),
+            Self::ClaimsExtracted(data) => sse::frame(name, data),
+            Self::VerifyingClaims(data) => sse::frame(name, data),
+            Self::VerifyingClaim(data) => sse::frame(name, data),
+            Self::ModelAnswered(data) => sse::frame(name, data),
+            Self::ClaimVerified(data) => sse::frame(name, data),
+            Self::Completed(data) => sse::frame(name, data),
+            Self::Error(data) => sse::frame(name, data),
+        }
+    }
+
+    /// The event in a frame that arrived; `None` for a name this version does not know, which a client passes
+    /// over so that servers may grow.
+    ///
+    /// # Errors
+    /// If the data is not what the name promises.
+    pub fn read(name: &str, data: &str) -> serde_json::Result<Option<Self>> {
+        Ok(Some(match name {
+            "starting" => Self::Starting(serde_json::from_str(data)?),
+            "extracting_claims" => Self::ExtractingClaims(serde_json::from_str(data)?),
+            "claims_extracted" => Self::ClaimsExtracted(serde_json::from_str(data)?),
+            "verifying_claims" => Self::VerifyingClaims(serde_json::from_str(data)?),
+            "verifying_claim" => Self::VerifyingClaim(serde_json::from_str(data)?),
+            "model_answered" => Self::ModelAnswered(serde_json::from_str(data)?),
+            "claim_verified" => Self::ClaimVerified(serde_json::from_str(data)?),
+            "completed" => Self::Completed(serde_json::from_str(data)?),
+            "error" => Self::Error(serde_json::from_str(data)?),
+            _ => return Ok(None),
+        }))
+    }
+}

@@ -1,0 +1,139 @@
+//! The time of day, as one value that can be handed in.
+//!
+//! Everything that judges by the wall clock (limits, expiry, timestamps) takes a [`Time`] as a parameter and
+//! asks a [`Clock`] for it at one place, so that tests move time by hand. Timeouts of network calls do not
+//! belong here: those use the runtime's monotonic timers.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const DAY_MS: i64 = 86_400_000;
+
+/// A moment, in whole milliseconds since the Unix epoch (UTC).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(i64);
+
+impl Time {
+    /// The moment `ms` milliseconds after the Unix epoch.
+    pub const fn from_unix_ms(ms: i64) -> Self {
+        Self(ms)
+    }
+
+    /// Milliseconds since the Unix epoch; the form in which moments are stored.
+    pub const fn unix_ms(self) -> i64 {
+        self.0
+    }
+
+    /// Whole seconds since the Unix epoch, rounded up: never earlier than the moment itself.
+    pub const fn unix_seconds_ceil(self) -> i64 {
+        self.0.div_euclid(1000) + if self.0.rem_euclid(1000) > 0 { 1 } else { 0 }
+    }
+
+    /// Days since the Unix epoch (UTC).
+    pub const fn utc_day(self) -> i64 {
+        self.0.div_euclid(DAY_MS)
+    }
+
+    /// The next UTC midnight after this moment.
+    #[must_use]
+    pub const fn next_utc_midnight(self) -> Self {
+        Self((self.utc_day() + 1) * DAY_MS)
+    }
+
+    /// This moment and `span` more; saturates at the end of time.
+    #[must_use]
+    pub fn plus(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    /// How long ago `earlier` was; zero if it is not in the past.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// RFC 3339 in UTC with milliseconds: `2026-11-20T19:26:00.123Z`.
+    pub fn rfc3339(self) -> String {
+        jiff::Timestamp::from_millisecond(self.0)
+            .map_or_else(|_| "9999-12-31T23:59:59.999Z".to_owned(), |at| format!("{at:.3}"))
+    }
+
+    /// The calendar date in UTC: `2026-11-20`.
+    pub fn utc_date(self) -> String {
+        self.rfc3339().split('T').next().unwrap_or_default().to_owned()
+    }
+
+    /// Reads RFC 3339 (`2026-11-20T19:26:00Z`) or a bare date (`2026-11-20`, midnight UTC).
+    pub fn parse(text: &str) -> Option<Self> {
+        if let Ok(at) = text.parse::<jiff::Timestamp>() {
+            return Some(Self(at.as_millisecond()));
+        }
+        let date: jiff::civil::Date = text.parse().ok()?;
+        let zoned = date.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+        Some(Self(zoned.timestamp().as_millisecond()))
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.rfc3339())
+    }
+}
+
+/// Where [`Time`] comes from: the system, or a test's hand.
+#[derive(Clone, Debug, Default)]
+pub struct Clock(Option<Arc<AtomicI64>>);
+
+impl Clock {
+    /// The system's clock.
+    pub const fn system() -> Self {
+        Self(None)
+    }
+
+    /// A clock that stands at `start` until [`Clock::advance`] moves it; all clones move together.
+    pub fn manual(start: Time) -> Self {
+        Self(Some(Arc::new(AtomicI64::new(start.0))))
+    }
+
+    /// The present moment.
+    pub fn now(&self) -> Time {
+        if let Some(hand) = &self.0 {
+            return Time(hand.load(Ordering::SeqCst));
+        }
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// Moves a manual clock forward; the system's clock is not ours to move.
+    pub fn advance(&self, span: Duration) {
+        if let Some(hand) = &self.0 {
+            hand.fetch_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_with_milliseconds_even_when_they_are_zero() {
+        assert_eq!(Time::from_unix_ms(1_795_202_760_000).rfc3339(), "2026-11-20T19:26:00.000Z");
+        assert_eq!(Time::from_unix_ms(1_795_202_760_123).rfc3339(), "2026-11-20T19:26:00.123Z");
+    }
+
+    #[test]
+    fn reads_timestamps_and_bare_dates() {
+        assert_eq!(Time::parse("2026-11-20T19:26:00Z"), Some(Time(1_795_202_760_000)));
+        assert_eq!(Time::parse("1970-01-02"), Some(Time(DAY_MS)));
+        assert_eq!(Time::parse("tomorrow"), None);
+    }
+
+    #[test]
+    fn midnight_is_always_ahead() {
+        let midnight = Time::from_unix_ms(DAY_MS);
+        assert_eq!(midnight.next_utc_midnight(), Time(2 * DAY_MS));
+        assert_eq!(Time::from_unix_ms(DAY_MS - 1).next_utc_midnight(), midnight);
+    }
+}

@@ -1,0 +1,37 @@
+//! `mk`: fact verification and chat inference behind one API, in one binary. This is the map.
+//!
+//! ```text
+//!                    ┌─ client ──────────────── HTTP ───────────────┐
+//! terminal ── cli ───┤                                              ▼
+//!                    └─ app (composition root) ── server ── gate ── verify ── inference ── providers ── HTTP
+//!                       config                      │        │         └───────── usage ──┐
+//!                                                   └─ limits┴─ keys ───────────────── storage
+//! ```
+//!
+//! | room | what it does | names |
+//! |---|---|---|
+//! | `cli` | the terminal side; the only room that prints | app client config keys server storage |
+//! | `config` | flags, environment and files, resolved and checked once | limits providers verify |
+//! | `app` | opens storage, builds the rooms below the server | every room below the server, config |
+//! | `server` | HTTP: connections, gate, routes, answers | app config keys limits storage usage verify |
+//! | `client` | a running server over HTTP | nobody |
+//! | `verify` | from a statement to an assessment of each claim; knows no HTTP | inference usage |
+//! | `inference` | from a model's identifier to an answer: choice, retries, accounts | providers usage |
+//! | `providers` | formats of model APIs, and the only sender | nobody |
+//! | `keys` | making, recognising and admitting keys; apps | storage |
+//! | `limits` | an exact sliding minute and a UTC day | storage |
+//! | `usage` | what requests cost, a row per attempt | storage |
+//! | `storage` | SQLite | nobody |
+//! | `api` | the wire's types, shared by client and server | open to all |
+//! | `clock` `id` `money` `secret` | leaves | open to all |
+//!
+//! Who may name whom is held by a test (`tests/it/layers.rs`). Three rules explain the rest: adapters do no I/O (a
+//! provider's dialect and a limit's window are pure, so they are tested from text and numbers); there is one place for
+//! each kind of error (`storage::Error`, `providers::Failure`, `keys::Denied` below HTTP, `server/reply.rs` for
+//! statuses, `cli/exit.rs` for exit codes); foreign bytes, be they callers', providers' or models', are data.
+
+pub mod api;
+pub mod clock;
+pub mod id;
+pub mod money;
+pub mod secret;
