@@ -35,3 +35,4 @@ pub mod clock;
 pub mod id;
 pub mod money;
 pub mod secret;
+pub mod storage;

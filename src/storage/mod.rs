@@ -1,0 +1,185 @@
+//! Storage: apps, keys, the usage ledger and day counters, behind one [`Store`].
+//!
+//! Two files in the data directory: `mk.db` holds what must never be lost (apps, keys; every write is on disk
+//! before its call returns), `ledger.db` what is written in batches (usage, day counters, last use; at most a
+//! second of it is lost to `kill -9`). Keeping them apart keeps the ledger's writes off the keys' file, and makes
+//! "has a key changed?" a question of one pragma ([`Store::version`]).
+//!
+//! Calls block for microseconds (reads) or a disk flush (writes); async callers make writes on a blocking thread.
+//! Several processes may hold the same files: a command line beside a running server is the normal case.
+
+mod sqlite;
+
+pub use sqlite::Store;
+
+use std::fmt;
+
+use crate::api::Service;
+use crate::clock::Time;
+use crate::money::NanoUsd;
+
+/// SHA-256 of a key's full text.
+pub type KeyHash = [u8; 32];
+
+/// An app's row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppRow {
+    /// `app_…`.
+    pub id: String,
+    /// Unique among apps that are not deleted.
+    pub name: String,
+    /// A month's.
+    pub budget: Option<NanoUsd>,
+    /// When it was made.
+    pub created_at: Time,
+}
+
+/// A key's row: everything but the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRow {
+    /// `key_…`.
+    pub id: String,
+    /// Its app.
+    pub app_id: String,
+    /// Its app's name.
+    pub app_name: String,
+    /// What it is for.
+    pub service: Service,
+    /// Given at creation.
+    pub name: Option<String>,
+    /// The key's last four characters.
+    pub last4: String,
+    /// When it was made.
+    pub created_at: Time,
+    /// From when on it is refused.
+    pub expires_at: Option<Time>,
+    /// At most a minute late. Only filled by listings, not by look-ups for authentication.
+    pub last_used_at: Option<Time>,
+    /// Since when it is refused for ever.
+    pub revoked_at: Option<Time>,
+    /// Own limit in any 60 seconds; 0 is unlimited, `None` the server's.
+    pub per_minute: Option<u32>,
+    /// Own limit in a UTC day; 0 is unlimited, `None` the server's.
+    pub per_day: Option<u32>,
+    /// Patterns of models it may use; empty for all.
+    pub models: Vec<String>,
+    /// Networks (CIDR) it may be used from; empty for all.
+    pub addresses: Vec<String>,
+    /// A month's.
+    pub budget: Option<NanoUsd>,
+}
+
+/// What a changed app gets; `None` leaves a field as it is.
+#[derive(Clone, Debug, Default)]
+pub struct AppChange {
+    /// A new name.
+    pub name: Option<String>,
+    /// A new budget, or none.
+    pub budget: Option<Option<NanoUsd>>,
+}
+
+/// Which keys a listing shows.
+#[derive(Clone, Debug, Default)]
+pub struct KeyFilter {
+    /// Only of this app.
+    pub app_id: Option<String>,
+    /// Only for this service.
+    pub service: Option<Service>,
+    /// Also those that are revoked.
+    pub revoked_too: bool,
+}
+
+/// One attempt at a model, as the ledger keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptRow {
+    /// When it ended.
+    pub at: Time,
+    /// The caller's request.
+    pub request_id: String,
+    /// The caller's app; empty for none.
+    pub app_id: String,
+    /// The caller's key; empty for none.
+    pub key_id: String,
+    /// The area it was made for.
+    pub service: Service,
+    /// By its configured identifier, provider first.
+    pub model: String,
+    /// `ok`, `cancelled` or a failure's code.
+    pub outcome: String,
+    /// Of the prompt; estimated if the provider did not say.
+    pub prompt_tokens: u64,
+    /// Of the completion.
+    pub completion_tokens: u64,
+    /// `None` where the price is unknown.
+    pub cost: Option<NanoUsd>,
+    /// From request to end.
+    pub latency_ms: u64,
+}
+
+/// How many requests a subject has made on one day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DayCount {
+    /// A key's id.
+    pub key_id: String,
+    /// Days since the epoch, UTC.
+    pub day: i64,
+    /// Admitted requests.
+    pub used: u32,
+}
+
+/// Why storage did not do what it was asked.
+#[derive(Debug)]
+pub enum Error {
+    /// No such app or key.
+    NotFound,
+    /// The name is taken, or the last of its kind cannot go.
+    Conflict(&'static str),
+    /// The database cannot be used now.
+    Unavailable(rusqlite::Error),
+    /// The files cannot be made or opened.
+    Io(std::io::Error),
+    /// Written by a later version of this program.
+    TooNew {
+        /// The file's version.
+        found: i64,
+        /// The latest that this program knows.
+        known: i64,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound => f.write_str("not found"),
+            Self::Conflict(what) => f.write_str(what),
+            Self::Unavailable(cause) => write!(f, "the database cannot be used: {cause}"),
+            Self::Io(cause) => write!(f, "the database cannot be opened: {cause}"),
+            Self::TooNew { found, known } => write!(
+                f,
+                "the database was written by a later version (schema {found}; this version knows {known}); update mk"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unavailable(cause) => Some(cause),
+            Self::Io(cause) => Some(cause),
+            _ => None,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(cause: rusqlite::Error) -> Self {
+        Self::Unavailable(cause)
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(cause: std::io::Error) -> Self {
+        Self::Io(cause)
+    }
+}

@@ -1,0 +1,50 @@
+//! The files' birth: made for the owner alone before SQLite first opens them.
+//!
+//! SQLite gives its `-wal` and `-shm` files the mode of the database, so that one mode decides for all three.
+//! Files that are there already keep theirs: whoever widened it had a reason.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Held from making files until SQLite has opened them. A new file's descriptor is closed before SQLite opens the
+/// file, but a second store of this process might open it in between, and the close would drop its locks.
+static OPENING: Mutex<()> = Mutex::new(());
+
+/// Makes `dir` (0700) and the named files in it (0600), where they are not there yet. The guard is to be held until
+/// the files have been opened.
+pub(super) fn prepare(dir: &Path, names: &[&str]) -> io::Result<MutexGuard<'static, ()>> {
+    let guard = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+    make_directory(dir).map_err(|cause| at(dir, &cause))?;
+    for name in names {
+        let path = dir.join(name);
+        make_file(&path).map_err(|cause| at(&path, &cause))?;
+    }
+    Ok(guard)
+}
+
+/// The same error, with the path that the operator needs to see.
+fn at(path: &Path, cause: &io::Error) -> io::Error {
+    io::Error::new(cause.kind(), format!("{}: {cause}", path.display()))
+}
+
+fn make_directory(dir: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+fn make_file(path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    // An existing file fails here without having been opened, and therefore without a close.
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Err(cause) if cause.kind() != ErrorKind::AlreadyExists => Err(cause),
+        _ => Ok(()),
+    }
+}

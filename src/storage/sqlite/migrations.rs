@@ -1,0 +1,147 @@
+//! The tables, as a list of steps that only ever grows.
+//!
+//! A database's `user_version` counts the steps it has taken. A step that was released is never altered: what it
+//! got wrong is mended by the next one. Times are milliseconds since the Unix epoch, money whole nano-dollars.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::storage::Error;
+
+/// Steps of `mk.db`.
+pub(super) const MAIN: &[&str] = &["
+    CREATE TABLE apps (
+        id              TEXT    NOT NULL PRIMARY KEY,
+        name            TEXT    NOT NULL,
+        budget_nano_usd INTEGER,
+        created_at      INTEGER NOT NULL,
+        -- Deleted apps stay: their usage refers to them.
+        deleted_at      INTEGER
+    ) STRICT, WITHOUT ROWID;
+    CREATE UNIQUE INDEX apps_by_name ON apps (name) WHERE deleted_at IS NULL;
+
+    CREATE TABLE keys (
+        id              TEXT    NOT NULL PRIMARY KEY,
+        hash            BLOB    NOT NULL UNIQUE CHECK (length(hash) = 32),
+        app_id          TEXT    NOT NULL REFERENCES apps (id),
+        service         TEXT    NOT NULL,
+        name            TEXT,
+        last4           TEXT    NOT NULL,
+        created_at      INTEGER NOT NULL,
+        expires_at      INTEGER,
+        revoked_at      INTEGER,
+        per_minute      INTEGER,
+        per_day         INTEGER,
+        -- JSON arrays of strings.
+        models          TEXT    NOT NULL,
+        addresses       TEXT    NOT NULL,
+        budget_nano_usd INTEGER
+    ) STRICT;
+    CREATE INDEX keys_by_app ON keys (app_id);
+"];
+
+/// Steps of `ledger.db`.
+pub(super) const LEDGER: &[&str] = &["
+    CREATE TABLE attempts (
+        id                INTEGER PRIMARY KEY,
+        at                INTEGER NOT NULL,
+        request_id        TEXT    NOT NULL,
+        app_id            TEXT    NOT NULL,
+        key_id            TEXT    NOT NULL,
+        service           TEXT    NOT NULL,
+        model             TEXT    NOT NULL,
+        outcome           TEXT    NOT NULL,
+        prompt_tokens     INTEGER NOT NULL,
+        completion_tokens INTEGER NOT NULL,
+        cost_nano_usd     INTEGER,
+        latency_ms        INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX attempts_by_time ON attempts (at);
+    CREATE INDEX attempts_by_request ON attempts (request_id);
+
+    CREATE TABLE day_counts (
+        key_id TEXT    NOT NULL,
+        day    INTEGER NOT NULL,
+        used   INTEGER NOT NULL,
+        PRIMARY KEY (key_id, day)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX day_counts_by_day ON day_counts (day);
+
+    CREATE TABLE key_last_used (
+        key_id TEXT    NOT NULL PRIMARY KEY,
+        at     INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+"];
+
+/// Takes the steps that `connection`'s database has not taken yet, each in one transaction. Others may be doing the
+/// same: the count is read again under the lock.
+pub(super) fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), Error> {
+    let taken = steps_taken(connection)?;
+    let known = i64::try_from(steps.len()).unwrap_or(i64::MAX);
+    if taken > known {
+        return Err(Error::TooNew { found: taken, known });
+    }
+    for (number, step) in (1_i64..).zip(steps) {
+        if number > taken {
+            take_step(connection, number, step)?;
+        }
+    }
+    Ok(())
+}
+
+fn take_step(connection: &mut Connection, number: i64, step: &str) -> Result<(), Error> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let taken_by_another = steps_taken(&transaction)? >= number;
+    if taken_by_another {
+        return Ok(());
+    }
+    transaction.execute_batch(step)?;
+    transaction.pragma_update(None, "user_version", number)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+fn steps_taken(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEPS: &[&str] = &["CREATE TABLE a (x INTEGER) STRICT", "ALTER TABLE a ADD COLUMN y TEXT"];
+
+    #[test]
+    fn takes_up_where_an_older_version_left_off() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, &STEPS[..1]).unwrap();
+        connection.execute("INSERT INTO a (x) VALUES (7)", []).unwrap();
+
+        migrate(&mut connection, STEPS).unwrap();
+
+        let kept: (i64, Option<String>) =
+            connection.query_row("SELECT x, y FROM a", [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        assert_eq!(kept, (7, None));
+        assert_eq!(steps_taken(&connection).unwrap(), 2);
+        migrate(&mut connection, STEPS).unwrap();
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_nothing_of_itself() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let broken =
+            ["CREATE TABLE a (x INTEGER) STRICT", "CREATE TABLE b (x INTEGER) STRICT; SELECT nonsense"];
+        assert!(migrate(&mut connection, &broken).is_err());
+        assert_eq!(steps_taken(&connection).unwrap(), 1);
+        let tables: i64 =
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
+        assert_eq!(tables, 1);
+    }
+
+    #[test]
+    fn a_later_versions_database_is_left_alone() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, STEPS).unwrap();
+        let refused = migrate(&mut connection, &STEPS[..1]);
+        assert!(matches!(refused, Err(Error::TooNew { found: 2, known: 1 })));
+    }
+}

@@ -1,0 +1,83 @@
+//! Storage in SQLite: two database files, each with one writer and a few readers.
+//!
+//! `mk.db` is written with `synchronous=FULL`: a key that was revoked stays revoked, whatever happens to the
+//! machine. `ledger.db` is written in batches with `synchronous=NORMAL`: a commit costs no disk flush, and the
+//! newest batches may be lost with the power, never with the process alone. Both are in WAL mode, so that readers
+//! and the writer do not wait for each other.
+//!
+//! What must hold: every write begins with `BEGIN IMMEDIATE` (a read that turns into a write fails at once, however
+//! long the busy timeout), and nothing but SQLite opens a database file that SQLite may have open in this process
+//! (closing any descriptor of a file drops all of the process's POSIX locks on it; see [`files`]).
+
+mod apps;
+mod database;
+mod files;
+mod keys;
+mod ledger;
+mod migrations;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use database::{Database, Durability};
+
+use super::Error;
+use crate::clock::Time;
+
+/// The database that must never lose a write.
+const MAIN_FILE: &str = "mk.db";
+/// The database that is written in batches.
+const LEDGER_FILE: &str = "ledger.db";
+
+/// Storage in SQLite. Clones share connections.
+#[derive(Clone)]
+pub struct Store {
+    databases: Arc<Databases>,
+}
+
+struct Databases {
+    main: Database,
+    ledger: Database,
+}
+
+impl Store {
+    /// Opens the two files in `dir`, making directory (0700), files (0600) and the `default` app if they are not
+    /// there. Any number of processes may do so at once.
+    pub fn open(dir: &Path, now: Time) -> Result<Self, Error> {
+        let prepared = files::prepare(dir, &[MAIN_FILE, LEDGER_FILE])?;
+        let main = Database::open(&dir.join(MAIN_FILE), Durability::EveryCommit, migrations::MAIN)?;
+        let ledger = Database::open(&dir.join(LEDGER_FILE), Durability::Batches, migrations::LEDGER)?;
+        drop(prepared);
+        Self::with_default_app(main, ledger, now)
+    }
+
+    /// A store that is gone with its last clone: for the embedded server of one command, and for tests.
+    pub fn in_memory(now: Time) -> Result<Self, Error> {
+        let main = Database::in_memory(migrations::MAIN)?;
+        let ledger = Database::in_memory(migrations::LEDGER)?;
+        Self::with_default_app(main, ledger, now)
+    }
+
+    /// A number that changes whenever apps or keys have changed, by whatever process. Only good for comparing with
+    /// an earlier answer of the same store; writes of the ledger do not change it.
+    pub fn version(&self) -> Result<i64, Error> {
+        self.main().version()
+    }
+
+    fn with_default_app(main: Database, ledger: Database, now: Time) -> Result<Self, Error> {
+        let store = Self { databases: Arc::new(Databases { main, ledger }) };
+        store.ensure_first_app(now)?;
+        Ok(store)
+    }
+
+    fn main(&self) -> &Database {
+        &self.databases.main
+    }
+
+    fn ledger(&self) -> &Database {
+        &self.databases.ledger
+    }
+}

@@ -1,0 +1,344 @@
+//! What the store promises across connections, processes and restarts.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use super::*;
+use crate::api::Service;
+use crate::money::NanoUsd;
+use crate::storage::{AppChange, AppRow, AttemptRow, DayCount, KeyFilter, KeyHash, KeyRow};
+
+const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
+/// Names the directory for [`another_process`].
+const DIR_VARIABLE: &str = "MK_TEST_STORE_DIR";
+
+fn later(ms: i64) -> Time {
+    Time::from_unix_ms(NOW.unix_ms() + ms)
+}
+
+fn default_app(store: &Store) -> AppRow {
+    store.app("default").unwrap()
+}
+
+fn a_key(store: &Store, number: u64) -> (KeyRow, KeyHash) {
+    let app = default_app(store);
+    let mut hash = [0; 32];
+    hash[..8].copy_from_slice(&number.to_be_bytes());
+    let row = KeyRow {
+        id: crate::id::new("key"),
+        app_id: app.id,
+        app_name: app.name,
+        service: Service::Verify,
+        name: Some(format!("number {number}")),
+        last4: "wxyz".to_owned(),
+        created_at: NOW,
+        expires_at: Some(later(1000)),
+        last_used_at: None,
+        revoked_at: None,
+        per_minute: Some(5),
+        per_day: None,
+        models: vec!["openai/*".to_owned(), "say \"hi\"".to_owned()],
+        addresses: Vec::new(),
+        budget: Some(NanoUsd(7)),
+    };
+    (row, hash)
+}
+
+fn kept_key(store: &Store, number: u64) -> (KeyRow, KeyHash) {
+    let (row, hash) = a_key(store, number);
+    store.create_key(&row, &hash).unwrap();
+    (row, hash)
+}
+
+fn an_attempt(request_id: &str, cost: Option<NanoUsd>) -> AttemptRow {
+    AttemptRow {
+        at: NOW,
+        request_id: request_id.to_owned(),
+        app_id: "app_1".to_owned(),
+        key_id: String::new(),
+        service: Service::Verify,
+        model: "sandbox/alpha".to_owned(),
+        outcome: "ok".to_owned(),
+        prompt_tokens: 10,
+        completion_tokens: 2,
+        cost,
+        latency_ms: 3,
+    }
+}
+
+#[test]
+fn everything_is_there_after_reopening() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), NOW).unwrap();
+    let app =
+        AppRow { id: "app_1".to_owned(), name: "news".to_owned(), budget: Some(NanoUsd(5)), created_at: NOW };
+    store.create_app(&app).unwrap();
+    let (key, hash) = kept_key(&store, 1);
+    let attempts = [an_attempt("req_1", None), an_attempt("req_1", Some(NanoUsd(3)))];
+    store.add_attempts(&attempts).unwrap();
+    let count = DayCount { key_id: key.id.clone(), day: NOW.utc_day(), used: 4 };
+    store.keep_counts(std::slice::from_ref(&count), &[(key.id.clone(), later(5))]).unwrap();
+    drop(store);
+
+    let store = Store::open(dir.path(), later(1)).unwrap();
+    assert_eq!(store.app("news").unwrap(), app);
+    assert_eq!(store.app("app_1").unwrap(), app);
+    assert_eq!(store.apps().unwrap().len(), 2);
+    assert_eq!(store.key_by_hash(&hash).unwrap(), Some(key.clone()));
+    let with_last_use = KeyRow { last_used_at: Some(later(5)), ..key.clone() };
+    assert_eq!(store.key(&key.id).unwrap(), with_last_use);
+    assert_eq!(store.keys(&KeyFilter::default()).unwrap(), [with_last_use]);
+    assert_eq!(store.attempts_of("req_1").unwrap(), attempts);
+    assert_eq!(store.day_counts(NOW.utc_day()).unwrap(), [count]);
+}
+
+#[cfg(unix)]
+#[test]
+fn files_are_for_the_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("made").join("data");
+    let store = Store::open(&dir, NOW).unwrap();
+    store.add_attempts(&[an_attempt("req_1", None)]).unwrap();
+    kept_key(&store, 1);
+
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&dir), 0o700);
+    let mut names: Vec<String> = std::fs::read_dir(&dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["ledger.db", "ledger.db-shm", "ledger.db-wal", "mk.db", "mk.db-shm", "mk.db-wal"]);
+    for name in names {
+        assert_eq!(mode(&dir.join(&name)), 0o600, "{name}");
+    }
+}
+
+#[test]
+fn older_databases_are_brought_up_to_date() {
+    for (name, steps) in [(MAIN_FILE, migrations::MAIN), (LEDGER_FILE, migrations::LEDGER)] {
+        for taken in 0..=steps.len() {
+            let dir = tempfile::tempdir().unwrap();
+            let mut older = rusqlite::Connection::open(dir.path().join(name)).unwrap();
+            migrations::migrate(&mut older, &steps[..taken]).unwrap();
+            drop(older);
+
+            let store = Store::open(dir.path(), NOW).unwrap();
+            kept_key(&store, 1);
+            store.add_attempts(&[an_attempt("req_1", None)]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_database_of_a_later_version_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(Store::open(dir.path(), NOW).unwrap());
+    let later_version = rusqlite::Connection::open(dir.path().join(MAIN_FILE)).unwrap();
+    later_version.pragma_update(None, "user_version", 99).unwrap();
+    drop(later_version);
+    assert!(matches!(Store::open(dir.path(), NOW), Err(Error::TooNew { found: 99, .. })));
+}
+
+#[test]
+fn what_is_no_database_or_cannot_be_made_is_an_error_that_names_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join(MAIN_FILE), "not a database, and long enough to be looked at").unwrap();
+    assert!(matches!(Store::open(dir.path(), NOW), Err(Error::Unavailable(_))));
+
+    let in_the_way = dir.path().join(MAIN_FILE).join("data");
+    let Err(refused) = Store::open(&in_the_way, NOW) else { panic!("opened a directory under a file") };
+    assert!(refused.to_string().contains("data"), "{refused}");
+}
+
+#[test]
+fn a_revocation_holds_at_once_for_another_store_and_is_repeatable() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, cli) = (Store::open(dir.path(), NOW).unwrap(), Store::open(dir.path(), NOW).unwrap());
+    let (key, hash) = kept_key(&server, 1);
+    assert_eq!(server.key_by_hash(&hash).unwrap().unwrap().revoked_at, None);
+
+    assert_eq!(cli.revoke_key(&key.id, later(1)).unwrap(), later(1));
+
+    assert_eq!(server.key_by_hash(&hash).unwrap().unwrap().revoked_at, Some(later(1)));
+    assert_eq!(server.revoke_key(&key.id, later(9)).unwrap(), later(1));
+    assert!(matches!(server.revoke_key("key_none", NOW), Err(Error::NotFound)));
+    assert!(server.keys(&KeyFilter::default()).unwrap().is_empty());
+    let all = KeyFilter { revoked_too: true, ..KeyFilter::default() };
+    assert_eq!(server.keys(&all).unwrap().len(), 1);
+}
+
+/// Makes the store's first key; returns the version after it.
+fn version_after_a_key(store: &Store) -> i64 {
+    let before = store.version().unwrap();
+    store.add_attempts(&[an_attempt("req_1", None)]).unwrap();
+    store.keep_counts(&[], &[("key_1".to_owned(), NOW)]).unwrap();
+    assert_eq!(store.version().unwrap(), before, "the ledger does not count");
+    kept_key(store, 1);
+    let after = store.version().unwrap();
+    assert_ne!(after, before);
+    assert_eq!(store.version().unwrap(), after, "asking changes nothing");
+    after
+}
+
+#[test]
+fn the_version_follows_own_and_foreign_writes_of_keys_but_not_the_ledger() {
+    version_after_a_key(&Store::in_memory(NOW).unwrap());
+
+    let dir = tempfile::tempdir().unwrap();
+    let (server, cli) = (Store::open(dir.path(), NOW).unwrap(), Store::open(dir.path(), NOW).unwrap());
+    let before = version_after_a_key(&server);
+    let key = server.keys(&KeyFilter::default()).unwrap().remove(0);
+    cli.revoke_key(&key.id, NOW).unwrap();
+    assert_ne!(server.version().unwrap(), before);
+}
+
+#[test]
+fn names_of_apps_are_unique_until_they_are_deleted() {
+    let store = Store::in_memory(NOW).unwrap();
+    let app = |id: &str| AppRow { id: id.into(), name: "news".into(), budget: None, created_at: NOW };
+    store.create_app(&app("app_1")).unwrap();
+    assert!(matches!(store.create_app(&app("app_2")), Err(Error::Conflict(_))));
+    let taken = AppChange { name: Some("default".to_owned()), budget: None };
+    assert!(matches!(store.update_app("app_1", &taken), Err(Error::Conflict(_))));
+
+    store.delete_app("app_1", NOW).unwrap();
+    assert!(matches!(store.delete_app("app_1", NOW), Err(Error::NotFound)));
+    assert!(matches!(store.update_app("app_1", &AppChange::default()), Err(Error::NotFound)));
+    store.create_app(&app("app_2")).unwrap();
+}
+
+#[test]
+fn a_change_touches_only_what_it_names() {
+    let store = Store::in_memory(NOW).unwrap();
+    let id = default_app(&store).id;
+    let budget = AppChange { name: None, budget: Some(Some(NanoUsd(9))) };
+    assert_eq!(store.update_app(&id, &budget).unwrap().budget, Some(NanoUsd(9)));
+    let renamed = AppChange { name: Some("main".to_owned()), budget: None };
+    let row = store.update_app(&id, &renamed).unwrap();
+    assert_eq!((row.name.as_str(), row.budget), ("main", Some(NanoUsd(9))));
+    let without = AppChange { name: None, budget: Some(None) };
+    assert_eq!(store.update_app(&id, &without).unwrap().budget, None);
+}
+
+#[test]
+fn deleting_an_app_revokes_its_keys_and_the_last_app_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), NOW).unwrap();
+    let (key, hash) = kept_key(&store, 1);
+    let first = default_app(&store);
+    assert!(matches!(store.delete_app(&first.id, NOW), Err(Error::Conflict(_))));
+    assert_eq!(store.key(&key.id).unwrap().revoked_at, None, "a refused deletion revokes nothing");
+
+    let other = AppRow { id: "app_1".into(), name: "other".into(), budget: None, created_at: NOW };
+    store.create_app(&other).unwrap();
+    assert_eq!(store.delete_app(&first.id, later(2)).unwrap(), 1);
+
+    assert_eq!(store.key_by_hash(&hash).unwrap().unwrap().revoked_at, Some(later(2)));
+    let (mut orphan, orphan_hash) = (key, [9; 32]);
+    orphan.id = "key_orphan".to_owned();
+    assert!(matches!(store.create_key(&orphan, &orphan_hash), Err(Error::NotFound)));
+    drop(store);
+    let reopened = Store::open(dir.path(), later(3)).unwrap();
+    assert_eq!(reopened.apps().unwrap(), [other], "a deleted default app does not come back");
+}
+
+#[test]
+fn rotation_shortens_a_life_and_never_prolongs_it() {
+    let store = Store::in_memory(NOW).unwrap();
+    let (old, _) = kept_key(&store, 1);
+    let (new, hash) = a_key(&store, 2);
+    store.rotate_key(&old.id, later(5000), &new, &hash).unwrap();
+    assert_eq!(store.key(&old.id).unwrap().expires_at, Some(later(1000)));
+    assert_eq!(store.key_by_hash(&hash).unwrap(), Some(new.clone()));
+
+    let (third, third_hash) = a_key(&store, 3);
+    store.rotate_key(&old.id, NOW, &third, &third_hash).unwrap();
+    assert_eq!(store.key(&old.id).unwrap().expires_at, Some(NOW));
+
+    let (fourth, fourth_hash) = a_key(&store, 4);
+    let expired = store.rotate_key(&old.id, NOW, &fourth, &fourth_hash);
+    assert!(matches!(expired, Err(Error::Conflict(_))));
+    store.revoke_key(&new.id, NOW).unwrap();
+    let revoked = store.rotate_key(&new.id, NOW, &fourth, &fourth_hash);
+    assert!(matches!(revoked, Err(Error::Conflict(_))));
+    let unknown = store.rotate_key("key_none", NOW, &fourth, &fourth_hash);
+    assert!(matches!(unknown, Err(Error::NotFound)));
+    assert_eq!(store.key_by_hash(&fourth_hash).unwrap(), None);
+}
+
+#[test]
+fn counts_never_go_back_and_earlier_days_are_dropped() {
+    let store = Store::in_memory(NOW).unwrap();
+    let count = |day, used| DayCount { key_id: "key_1".to_owned(), day, used };
+    store.keep_counts(&[count(1, 5)], &[("key_1".to_owned(), later(9))]).unwrap();
+    store.keep_counts(&[count(1, 3)], &[("key_1".to_owned(), later(1))]).unwrap();
+    assert_eq!(store.day_count("key_1", 1).unwrap(), 5);
+    store.keep_counts(&[count(2, 1)], &[]).unwrap();
+    assert_eq!(store.day_counts(1).unwrap(), []);
+    assert_eq!((store.day_count("key_1", 1).unwrap(), store.day_count("key_1", 2).unwrap()), (0, 1));
+}
+
+#[test]
+fn threads_of_two_stores_write_and_read_side_by_side() {
+    let dir = tempfile::tempdir().unwrap();
+    let stores = [Store::open(dir.path(), NOW).unwrap(), Store::open(dir.path(), NOW).unwrap()];
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let store = &stores[thread % 2];
+            scope.spawn(move || work(store, thread as u64 * 1000, 20));
+        }
+    });
+    assert_eq!(stores[0].keys(&KeyFilter::default()).unwrap().len(), 8 * 20);
+    assert_eq!(stores[1].attempts_of("req_work").unwrap().len(), 8 * 20);
+}
+
+#[test]
+fn processes_open_and_write_side_by_side() {
+    for _ in 0..3 {
+        let dir = tempfile::tempdir().unwrap();
+        let children: Vec<Child> = (0..4).map(|_| spawn_another_process(dir.path())).collect();
+        for child in children {
+            let outcome = child.wait_with_output().unwrap();
+            assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stdout));
+        }
+        let store = Store::open(dir.path(), NOW).unwrap();
+        assert_eq!(store.apps().unwrap().len(), 1);
+        assert_eq!(store.keys(&KeyFilter::default()).unwrap().len(), 4 * 10);
+        assert_eq!(store.attempts_of("req_work").unwrap().len(), 4 * 10);
+    }
+}
+
+fn spawn_another_process(dir: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "storage::sqlite::tests::another_process"])
+        .env(DIR_VARIABLE, dir)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// The other side of [`processes_open_and_write_side_by_side`].
+#[test]
+#[ignore = "started by another test, as a process of its own"]
+fn another_process() {
+    let Some(dir) = std::env::var_os(DIR_VARIABLE) else { return };
+    let first_number = u64::from(std::process::id()) * 1000;
+    for round in 0..10 {
+        // Opening and closing all the time is what command lines do.
+        let store = Store::open(Path::new(&dir), NOW).unwrap();
+        work(&store, first_number + round, 1);
+    }
+}
+
+fn work(store: &Store, first_number: u64, rounds: u64) {
+    for number in first_number..first_number + rounds {
+        let (key, hash) = kept_key(store, number);
+        store.add_attempts(&[an_attempt("req_work", None)]).unwrap();
+        store.keep_counts(&[], &[(key.id.clone(), NOW)]).unwrap();
+        assert_eq!(store.key_by_hash(&hash).unwrap(), Some(key));
+        store.version().unwrap();
+    }
+}

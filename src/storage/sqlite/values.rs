@@ -1,0 +1,75 @@
+//! Between rows and our types: SQLite knows signed 64-bit integers, text and blobs.
+
+use std::error::Error as StdError;
+use std::str::FromStr;
+
+use rusqlite::types::Type;
+use rusqlite::{Row, ffi};
+
+use crate::api::Service;
+use crate::clock::Time;
+use crate::money::NanoUsd;
+use crate::storage::Error;
+
+/// A count for a column; nothing we count comes near the end of the signed range.
+pub(super) fn count(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A count from a column.
+pub(super) fn read_count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
+}
+
+/// Money for a column.
+pub(super) fn money(amount: Option<NanoUsd>) -> Option<i64> {
+    amount.map(|NanoUsd(nano)| count(nano))
+}
+
+/// Money from a column.
+pub(super) fn read_money(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<NanoUsd>> {
+    let stored: Option<i64> = row.get(column)?;
+    Ok(stored.map(|nano| NanoUsd(u64::try_from(nano).unwrap_or(0))))
+}
+
+/// A moment from a column.
+pub(super) fn read_time(row: &Row<'_>, column: usize) -> rusqlite::Result<Time> {
+    row.get(column).map(Time::from_unix_ms)
+}
+
+/// A moment from a column that may be null.
+pub(super) fn read_optional_time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Time>> {
+    let stored: Option<i64> = row.get(column)?;
+    Ok(stored.map(Time::from_unix_ms))
+}
+
+/// A service from a column.
+pub(super) fn read_service(row: &Row<'_>, column: usize) -> rusqlite::Result<Service> {
+    Service::from_str(row.get_ref(column)?.as_str()?).map_err(|cause| unreadable(column, cause))
+}
+
+/// A list for a column: a JSON array.
+pub(super) fn list(entries: &[String]) -> String {
+    serde_json::Value::from(entries).to_string()
+}
+
+/// A list from a column. Empty ones, the usual case on the way of every request, cost nothing.
+pub(super) fn read_list(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<String>> {
+    match row.get_ref(column)?.as_str()? {
+        "[]" => Ok(Vec::new()),
+        text => serde_json::from_str(text).map_err(|cause| unreadable(column, cause)),
+    }
+}
+
+fn unreadable(column: usize, cause: impl StdError + Send + Sync + 'static) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(cause))
+}
+
+/// The error of a write in which something unique may be there already.
+pub(super) fn conflict_or(cause: rusqlite::Error, conflict: &'static str) -> Error {
+    let code = cause.sqlite_error().map(|error| error.extended_code);
+    match code {
+        Some(ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY) => Error::Conflict(conflict),
+        _ => Error::Unavailable(cause),
+    }
+}
