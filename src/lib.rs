@@ -33,6 +33,9 @@
 pub mod api;
 pub mod clock;
 pub mod id;
+pub mod keys;
+pub mod limits;
 pub mod money;
 pub mod secret;
 pub mod storage;
+pub mod usage;

@@ -1,0 +1,98 @@
+//! Apps as operators see them: created, changed, deleted, shown. An app is named by its id or its name.
+
+use super::{ManageError, state_of, validate};
+use crate::api::console::{App, KeyState};
+use crate::clock::Time;
+use crate::money::NanoUsd;
+use crate::storage::{AppChange, AppRow, Error, KeyFilter, KeyRow, Store};
+
+/// Makes an app: a name of 1 to 64 characters that no other app has, and a month's budget or none.
+pub fn create(store: &Store, name: &str, budget: Option<NanoUsd>, now: Time) -> Result<AppRow, ManageError> {
+    let row = AppRow { id: crate::id::new("app"), name: validate::app_name(name)?, budget, created_at: now };
+    store.create_app(&row)?;
+    Ok(row)
+}
+
+/// Changes an app's name, its budget, or both.
+pub fn update(store: &Store, id_or_name: &str, change: &AppChange) -> Result<AppRow, ManageError> {
+    let name = change.name.as_deref().map(validate::app_name).transpose()?;
+    let app = store.app(id_or_name)?;
+    Ok(store.update_app(&app.id, &AppChange { name, budget: change.budget })?)
+}
+
+/// Deletes an app and revokes its keys for ever; returns what it was and how many keys were revoked. Its usage
+/// stays. The last app cannot go.
+pub fn delete(store: &Store, id_or_name: &str, now: Time) -> Result<(AppRow, u64), ManageError> {
+    let app = store.app(id_or_name)?;
+    let revoked = store.delete_app(&app.id, now)?;
+    Ok((app, revoked))
+}
+
+/// The record of one app, for JSON.
+pub fn record(store: &Store, app: &AppRow, now: Time) -> Result<App, Error> {
+    let keys = store.keys(&KeyFilter { app_id: Some(app.id.clone()), ..KeyFilter::default() })?;
+    Ok(record_with(app, &keys, now))
+}
+
+/// The records of all apps, oldest first.
+pub fn records(store: &Store, now: Time) -> Result<Vec<App>, Error> {
+    let apps = store.apps()?;
+    let keys = store.keys(&KeyFilter::default())?;
+    Ok(apps.iter().map(|app| record_with(app, &keys, now)).collect())
+}
+
+/// `keys` holds at least those of the app that are not revoked.
+fn record_with(app: &AppRow, keys: &[KeyRow], now: Time) -> App {
+    let active = keys.iter().filter(|key| key.app_id == app.id && state_of(key, now) == KeyState::Active);
+    App {
+        id: app.id.clone(),
+        name: app.name.clone(),
+        budget_usd: app.budget.map(NanoUsd::usd),
+        created_at: app.created_at.rfc3339(),
+        active_keys: active.count() as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::api::Service;
+    use crate::keys::{self, NewKey};
+
+    const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
+
+    #[test]
+    fn records_count_the_keys_that_are_usable_now() {
+        let store = Store::in_memory(NOW).unwrap();
+        let app = create(&store, "news", Some(NanoUsd(2_000_000_000)), NOW).unwrap();
+        let mut wanted = NewKey::of(Service::Verify, "news");
+        keys::create(&store, &wanted, NOW).unwrap();
+        let (_, revoked) = keys::create(&store, &wanted, NOW).unwrap();
+        store.revoke_key(&revoked.id, NOW).unwrap();
+        wanted.expires_at = Some(NOW.plus(Duration::from_secs(9)));
+        keys::create(&store, &wanted, NOW).unwrap();
+
+        assert_eq!(record(&store, &app, NOW).unwrap().active_keys, 2);
+        let later = records(&store, NOW.plus(Duration::from_secs(9))).unwrap();
+        let shown: Vec<_> = later.iter().map(|app| (app.name.as_str(), app.active_keys)).collect();
+        assert_eq!(shown, [("default", 0), ("news", 1)]);
+        assert_eq!(later[1].budget_usd, Some(2.0));
+    }
+
+    #[test]
+    fn apps_are_renamed_and_deleted_by_id_or_name() {
+        let store = Store::in_memory(NOW).unwrap();
+        create(&store, "news", None, NOW).unwrap();
+        let renamed = AppChange { name: Some(" press ".to_owned()), budget: None };
+        let app = update(&store, "news", &renamed).unwrap();
+        assert_eq!(app.name, "press");
+        let wrong = AppChange { name: Some("\n".to_owned()), budget: None };
+        assert!(matches!(update(&store, "press", &wrong), Err(ManageError::Invalid("name", _))));
+        keys::create(&store, &NewKey::of(Service::Verify, &app.id), NOW).unwrap();
+        assert_eq!(delete(&store, "press", NOW).unwrap(), (app, 1));
+        let last = delete(&store, "default", NOW);
+        assert!(matches!(last, Err(ManageError::Storage(Error::Conflict(_)))));
+    }
+}

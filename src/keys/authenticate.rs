@@ -1,0 +1,121 @@
+//! Whether the bearer of a key may pass.
+//!
+//! The order of checks is fixed, so that a key with several faults is always refused for the same one. A malformed
+//! key is refused without a look-up, and answered exactly like an unknown one.
+//!
+//! Nothing here compares in constant time, and nothing needs to: the look-up compares SHA-256 hashes, and whoever
+//! learns from its timing how far two hashes agree has learned nothing that helps to find a key with that hash.
+
+use std::net::IpAddr;
+
+use super::{addresses, mint, service_of, state_of};
+use crate::api::Service;
+use crate::api::console::KeyState;
+use crate::clock::Time;
+use crate::storage::{Error, KeyRow, Store};
+
+/// Why a key may not pass. In the order of checks.
+#[derive(Debug)]
+pub enum Denied {
+    /// No key was sent.
+    Missing,
+    /// Malformed or unknown; the two are one answer.
+    Invalid,
+    /// Revoked, whatever else is true of it.
+    Revoked,
+    /// Past its expiry.
+    Expired,
+    /// For another service.
+    WrongService,
+    /// Not from this address.
+    AddressNotAllowed,
+    /// The store could not say.
+    Unavailable(Error),
+}
+
+/// Decides whether the bearer of `presented` may use `service` from `address`. An empty text is no key.
+pub fn authenticate(
+    store: &Store,
+    presented: Option<&str>,
+    service: Service,
+    address: IpAddr,
+    now: Time,
+) -> Result<KeyRow, Denied> {
+    let key = presented.filter(|text| !text.is_empty()).ok_or(Denied::Missing)?;
+    if service_of(key).is_none() {
+        return Err(Denied::Invalid);
+    }
+    let found = store.key_by_hash(&mint::hash(key)).map_err(Denied::Unavailable)?;
+    let row = found.ok_or(Denied::Invalid)?;
+    match state_of(&row, now) {
+        KeyState::Revoked => return Err(Denied::Revoked),
+        KeyState::Expired => return Err(Denied::Expired),
+        KeyState::Active => {}
+    }
+    if row.service != service {
+        return Err(Denied::WrongService);
+    }
+    if !addresses::allow(&row.addresses, address) {
+        return Err(Denied::AddressNotAllowed);
+    }
+    Ok(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::keys::{NewKey, create};
+    use crate::secret::{ExposeSecret, SecretString};
+
+    const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
+    const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    fn made(store: &Store, change: impl FnOnce(&mut NewKey)) -> (SecretString, KeyRow) {
+        let mut new = NewKey::of(Service::Verify, "default");
+        change(&mut new);
+        create(store, &new, NOW).unwrap()
+    }
+
+    fn denied(store: &Store, key: &SecretString, service: Service, now: Time) -> Denied {
+        authenticate(store, Some(key.expose_secret()), service, HOME, now).unwrap_err()
+    }
+
+    #[test]
+    fn a_good_key_passes_until_it_expires() {
+        let store = Store::in_memory(NOW).unwrap();
+        let ends = NOW.plus(Duration::from_mins(1));
+        let (key, row) = made(&store, |new| new.expires_at = Some(ends));
+        let passed = authenticate(&store, Some(key.expose_secret()), Service::Verify, HOME, NOW).unwrap();
+        assert_eq!(passed, row);
+        assert!(matches!(denied(&store, &key, Service::Verify, ends), Denied::Expired));
+    }
+
+    #[test]
+    fn none_malformed_and_unknown() {
+        let store = Store::in_memory(NOW).unwrap();
+        let ask = |key| authenticate(&store, key, Service::Verify, HOME, NOW);
+        assert!(matches!(ask(None), Err(Denied::Missing)));
+        assert!(matches!(ask(Some("")), Err(Denied::Missing)));
+        assert!(matches!(ask(Some("mk_verify_tooshort")), Err(Denied::Invalid)));
+        let unknown = crate::keys::mint(Service::Verify).unwrap();
+        assert!(matches!(ask(Some(unknown.key.expose_secret())), Err(Denied::Invalid)));
+    }
+
+    #[test]
+    fn the_first_fault_in_the_order_of_checks_is_told() {
+        let store = Store::in_memory(NOW).unwrap();
+        let ends = NOW.plus(Duration::from_mins(1));
+        let (key, row) = made(&store, |new| {
+            new.expires_at = Some(ends);
+            new.addresses = vec!["192.0.2.0/24".to_owned()];
+        });
+        assert!(matches!(denied(&store, &key, Service::Verify, NOW), Denied::AddressNotAllowed));
+        assert!(matches!(denied(&store, &key, Service::Console, NOW), Denied::WrongService));
+        assert!(matches!(denied(&store, &key, Service::Console, ends), Denied::Expired));
+        store.revoke_key(&row.id, NOW).unwrap();
+        assert!(matches!(denied(&store, &key, Service::Console, ends), Denied::Revoked));
+    }
+}

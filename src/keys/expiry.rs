@@ -1,0 +1,101 @@
+//! Times ahead as people write them: `90d`, or a date.
+
+use std::time::Duration;
+
+use crate::clock::Time;
+
+const SPANS: &str = "a number and a unit, such as 45s, 30m, 24h, 90d or 2w";
+/// A hundred years: more is a slip of the finger.
+const MAX_SECONDS: u64 = 36_525 * 86_400;
+
+/// Reads a span such as `90d` (from `now`), a date (midnight UTC) or a time in RFC 3339; it must lie ahead.
+///
+/// # Errors
+/// A sentence that says what would be right.
+pub fn parse(text: &str, now: Time) -> Result<Time, String> {
+    let text = text.trim();
+    if let Some(at) = Time::parse(text) {
+        return if at > now { Ok(at) } else { Err(format!("{text} is in the past")) };
+    }
+    let looks_like_a_date = text.contains(['-', ':']);
+    if looks_like_a_date {
+        return Err(format!("{text:?} is no time; write 2027-01-31 or 2027-01-31T12:00:00Z"));
+    }
+    let span = parse_span(text)
+        .map_err(|_| format!("{text:?} is no time; write {SPANS}, or a date such as 2027-01-31"))?;
+    if span.is_zero() { Err(format!("{text} is now; the time must lie ahead")) } else { Ok(now.plus(span)) }
+}
+
+/// Reads a span: a whole number and `s`, `m`, `h`, `d` or `w`. A bare `0` needs no unit.
+///
+/// # Errors
+/// A sentence that says what would be right.
+pub fn parse_span(text: &str) -> Result<Duration, String> {
+    let text = text.trim();
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let unreadable = || format!("{text:?} is no span of time; write {SPANS}");
+    let unit_at = text.find(|char: char| !char.is_ascii_digit()).ok_or_else(unreadable)?;
+    let (digits, unit) = text.split_at(unit_at);
+    let unit_seconds: u64 = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        "w" => 7 * 86_400,
+        _ => return Err(unreadable()),
+    };
+    if digits.is_empty() {
+        return Err(unreadable());
+    }
+    let seconds = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_seconds));
+    match seconds {
+        Some(seconds) if seconds <= MAX_SECONDS => Ok(Duration::from_secs(seconds)),
+        _ => Err(format!("{text} is more than a hundred years")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
+
+    #[test]
+    fn spans() {
+        let seconds = |text| parse_span(text).unwrap().as_secs();
+        let read = ["45s", "30m", "24h", "90d", "2w", "0", "0s", " 1d "].map(seconds);
+        assert_eq!(read, [45, 1_800, 86_400, 7_776_000, 1_209_600, 0, 0, 86_400]);
+        let wrong = [
+            "",
+            "d",
+            "90",
+            "90 d",
+            "-1d",
+            "1.5h",
+            "1y",
+            "1D",
+            "1d2h",
+            "５m",
+            "99999999999999999999s",
+            "101000d",
+        ];
+        for wrong in wrong {
+            assert!(parse_span(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_lie_ahead() {
+        assert_eq!(parse("90d", NOW), Ok(NOW.plus(Duration::from_hours(90 * 24))));
+        assert_eq!(parse("2026-11-21", NOW).map(Time::rfc3339).as_deref(), Ok("2026-11-21T00:00:00.000Z"));
+        assert_eq!(
+            parse("2026-11-20T20:26:00+01:00", NOW),
+            Err("2026-11-20T20:26:00+01:00 is in the past".into())
+        );
+        for wrong in ["0", "0d", "2026-11-20", "2026-13-01", "tomorrow", ""] {
+            assert!(parse(wrong, NOW).is_err(), "{wrong}");
+        }
+    }
+}

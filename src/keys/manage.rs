@@ -1,0 +1,226 @@
+//! Keys as operators see them: created, rotated, shown.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{mint, state_of, validate};
+use crate::api::Service;
+use crate::api::console::{Key, KeyLimits};
+use crate::clock::Time;
+use crate::money::NanoUsd;
+use crate::secret::SecretString;
+use crate::storage::{Error, KeyRow, Store};
+
+/// What a new key is to be.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    /// What it is for.
+    pub service: Service,
+    /// The app's id or name.
+    pub app: String,
+    /// A name to remember it by.
+    pub name: Option<String>,
+    /// From when on it is refused.
+    pub expires_at: Option<Time>,
+    /// Own limit in any 60 seconds; 0 is unlimited.
+    pub per_minute: Option<u32>,
+    /// Own limit in a UTC day; 0 is unlimited.
+    pub per_day: Option<u32>,
+    /// Patterns of models it may use: `provider/model`, `provider/*` or `*`; empty for all.
+    pub models: Vec<String>,
+    /// Networks (CIDR, or single addresses) it may be used from; empty for all.
+    pub addresses: Vec<String>,
+    /// A month's, in nano-dollars.
+    pub budget: Option<NanoUsd>,
+}
+
+impl NewKey {
+    /// A key for `service` in `app` (its id or name) without any restriction.
+    pub fn of(service: Service, app: &str) -> Self {
+        Self {
+            service,
+            app: app.to_owned(),
+            name: None,
+            expires_at: None,
+            per_minute: None,
+            per_day: None,
+            models: Vec::new(),
+            addresses: Vec::new(),
+            budget: None,
+        }
+    }
+}
+
+/// Why a key or an app was not made or changed.
+#[derive(Debug)]
+pub enum ManageError {
+    /// A field is wrong: its name, and what to do.
+    Invalid(&'static str, String),
+    /// Storage said no.
+    Storage(Error),
+    /// The operating system gave no randomness.
+    Randomness(getrandom::Error),
+}
+
+impl fmt::Display for ManageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(field, what) => write!(f, "{field}: {what}"),
+            Self::Storage(cause) => cause.fmt(f),
+            Self::Randomness(cause) => write!(f, "the operating system gave no random numbers: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for ManageError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Invalid(..) => None,
+            // Its own text is shown already; what lies behind it is the source.
+            Self::Storage(cause) => cause.source(),
+            Self::Randomness(cause) => Some(cause),
+        }
+    }
+}
+
+impl From<Error> for ManageError {
+    fn from(cause: Error) -> Self {
+        Self::Storage(cause)
+    }
+}
+
+impl From<getrandom::Error> for ManageError {
+    fn from(cause: getrandom::Error) -> Self {
+        Self::Randomness(cause)
+    }
+}
+
+/// Makes and stores a key. [`Error::NotFound`] if there is no such app.
+pub fn create(store: &Store, new: &NewKey, now: Time) -> Result<(SecretString, KeyRow), ManageError> {
+    let valid = validate::new_key(new, now)?;
+    let app = store.app(&valid.app)?;
+    let minted = mint(valid.service)?;
+    let row = KeyRow {
+        id: crate::id::new("key"),
+        app_id: app.id,
+        app_name: app.name,
+        service: valid.service,
+        name: valid.name,
+        last4: minted.last4,
+        created_at: now,
+        expires_at: valid.expires_at,
+        last_used_at: None,
+        revoked_at: None,
+        per_minute: valid.per_minute,
+        per_day: valid.per_day,
+        models: valid.models,
+        addresses: valid.addresses,
+        budget: valid.budget,
+    };
+    store.create_key(&row, &minted.hash)?;
+    Ok((minted.key, row))
+}
+
+/// Makes a key like the one with this `id` and lets the old one live for `grace` more, though never past its own
+/// expiry. A key that expires gets the same span of life again, counted from now: rotation is how one is renewed.
+pub fn rotate(
+    store: &Store,
+    id: &str,
+    grace: Duration,
+    now: Time,
+) -> Result<(SecretString, KeyRow), ManageError> {
+    let old = store.key(id)?;
+    let minted = mint(old.service)?;
+    let expires_at = old.expires_at.map(|at| now.plus(at.since(old.created_at)));
+    let new = KeyRow {
+        id: crate::id::new("key"),
+        last4: minted.last4,
+        created_at: now,
+        expires_at,
+        last_used_at: None,
+        revoked_at: None,
+        ..old
+    };
+    store.rotate_key(id, now.plus(grace), &new, &minted.hash)?;
+    Ok((minted.key, new))
+}
+
+/// The record of a key, for JSON.
+pub fn record(row: &KeyRow, now: Time) -> Key {
+    Key {
+        id: row.id.clone(),
+        app_id: row.app_id.clone(),
+        app: row.app_name.clone(),
+        service: row.service,
+        name: row.name.clone(),
+        last4: row.last4.clone(),
+        state: state_of(row, now),
+        created_at: row.created_at.rfc3339(),
+        expires_at: row.expires_at.map(Time::rfc3339),
+        last_used_at: row.last_used_at.map(Time::rfc3339),
+        revoked_at: row.revoked_at.map(Time::rfc3339),
+        limits: KeyLimits { per_minute: row.per_minute, per_day: row.per_day },
+        models: row.models.clone(),
+        addresses: row.addresses.clone(),
+        budget_usd: row.budget.map(NanoUsd::usd),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::console::KeyState;
+    use crate::keys::service_of;
+    use crate::secret::ExposeSecret;
+
+    const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
+    const DAY: Duration = Duration::from_hours(24);
+
+    #[test]
+    fn the_stored_row_is_the_returned_one_and_the_key_is_in_neither() {
+        let store = Store::in_memory(NOW).unwrap();
+        let mut new = NewKey::of(Service::Verify, "default");
+        new.name = Some("ci".to_owned());
+        new.per_minute = Some(0);
+        new.models = vec!["openai/*".to_owned()];
+        new.budget = Some(NanoUsd(1_500_000_000));
+        let (key, row) = create(&store, &new, NOW).unwrap();
+        assert_eq!(service_of(key.expose_secret()), Some(Service::Verify));
+        assert_eq!(store.key(&row.id).unwrap(), row);
+
+        let json = serde_json::to_string(&record(&row, NOW)).unwrap();
+        let secret = key.expose_secret().rsplit('_').next().unwrap();
+        assert!(!json.contains(secret) && !format!("{row:?}").contains(secret));
+        assert!(json.contains(r#""state":"active""#) && json.contains(r#""budget_usd":1.5"#), "{json}");
+        assert!(json.contains(r#""limits":{"per_minute":0,"per_day":null}"#), "{json}");
+    }
+
+    #[test]
+    fn an_unknown_app_is_not_found() {
+        let store = Store::in_memory(NOW).unwrap();
+        let refused = create(&store, &NewKey::of(Service::Verify, "nowhere"), NOW);
+        assert!(matches!(refused, Err(ManageError::Storage(Error::NotFound))));
+    }
+
+    #[test]
+    fn rotation_keeps_what_the_key_is_and_ends_the_old_one_after_the_grace() {
+        let store = Store::in_memory(NOW).unwrap();
+        let mut wanted = NewKey::of(Service::Inference, "default");
+        wanted.name = Some("ci".to_owned());
+        wanted.addresses = vec!["10.0.0.0/8".to_owned()];
+        wanted.expires_at = Some(NOW.plus(90 * DAY));
+        let (_, old) = create(&store, &wanted, NOW).unwrap();
+
+        let later = NOW.plus(30 * DAY);
+        let (key, new) = rotate(&store, &old.id, DAY, later).unwrap();
+
+        assert_eq!(service_of(key.expose_secret()), Some(Service::Inference));
+        assert_eq!((&new.name, &new.addresses, &new.app_id), (&old.name, &old.addresses, &old.app_id));
+        assert_ne!((&new.id, &new.last4), (&old.id, &old.last4));
+        assert_eq!(new.expires_at, Some(later.plus(90 * DAY)));
+        let ending = store.key(&old.id).unwrap();
+        assert_eq!(state_of(&ending, later), KeyState::Active);
+        assert_eq!(state_of(&ending, later.plus(DAY)), KeyState::Expired);
+        assert!(rotate(&store, &old.id, Duration::ZERO, later.plus(DAY)).is_err());
+    }
+}

@@ -1,0 +1,166 @@
+//! The text of a key: how it is made and how it is recognised without asking anyone.
+
+use sha2::{Digest, Sha256};
+
+use crate::api::Service;
+use crate::secret::SecretString;
+use crate::storage::KeyHash;
+
+const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const RANDOM_CHARS: usize = 26;
+/// 62⁶ is more than 2³²: every CRC-32 fits.
+const CHECK_CHARS: usize = 6;
+const LAST_CHARS: usize = 4;
+
+/// A key as it comes into being.
+pub struct Minted {
+    /// The full text, to be shown once.
+    pub key: SecretString,
+    /// What is stored.
+    pub hash: KeyHash,
+    /// Its last four characters.
+    pub last4: String,
+}
+
+/// Makes a key.
+pub fn mint(service: Service) -> Result<Minted, getrandom::Error> {
+    let prefix = format!("mk_{service}_");
+    // With its capacity known the text never moves, and leaves no copy of itself in freed memory.
+    let mut text = String::with_capacity(prefix.len() + RANDOM_CHARS + CHECK_CHARS);
+    text.push_str(&prefix);
+    push_random_chars(&mut text)?;
+    let check = check_chars(&text);
+    text.extend(check.map(char::from));
+    let last4 = text[text.len() - LAST_CHARS..].to_owned();
+    Ok(Minted { hash: hash(&text), last4, key: SecretString::from(text) })
+}
+
+/// The service that a well-formed key (check digits included) names; `None` for anything else.
+pub fn service_of(key: &str) -> Option<Service> {
+    let named = key.strip_prefix("mk_")?;
+    let (service, secret) = named.split_once('_')?;
+    let service: Service = service.parse().ok()?;
+    let well_formed =
+        secret.len() == RANDOM_CHARS + CHECK_CHARS && secret.bytes().all(|byte| ALPHABET.contains(&byte));
+    if !well_formed {
+        return None;
+    }
+    let (checked, check) = key.split_at(key.len() - CHECK_CHARS);
+    (check.as_bytes() == check_chars(checked)).then_some(service)
+}
+
+/// What is stored of a key.
+pub(super) fn hash(key: &str) -> KeyHash {
+    Sha256::digest(key.as_bytes()).into()
+}
+
+/// Draws by rejection: of the 256 values of a byte, the last 8 would make the first 8 characters likelier.
+fn push_random_chars(text: &mut String) -> Result<(), getrandom::Error> {
+    const FAIR_VALUES: u8 = 4 * 62;
+    let mut wanted = RANDOM_CHARS;
+    let mut drawn = [0_u8; 2 * RANDOM_CHARS];
+    while wanted > 0 {
+        getrandom::fill(&mut drawn)?;
+        for byte in drawn.into_iter().filter(|byte| *byte < FAIR_VALUES).take(wanted) {
+            text.push(char::from(ALPHABET[usize::from(byte % 62)]));
+            wanted -= 1;
+        }
+    }
+    Ok(())
+}
+
+/// The CRC-32 of `text` in base62, the most significant digit first.
+fn check_chars(text: &str) -> [u8; CHECK_CHARS] {
+    let mut rest = crc32fast::hash(text.as_bytes());
+    let mut chars = [b'0'; CHECK_CHARS];
+    for char in chars.iter_mut().rev() {
+        *char = ALPHABET[(rest % 62) as usize];
+        rest /= 62;
+    }
+    chars
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::secret::ExposeSecret;
+
+    #[test]
+    fn keys_have_the_documented_form() {
+        for service in Service::ALL {
+            let minted = mint(service).unwrap();
+            let text = minted.key.expose_secret();
+            let secret = text.strip_prefix(&format!("mk_{service}_")).unwrap();
+            assert_eq!(secret.len(), 32);
+            assert!(secret.chars().all(|char| char.is_ascii_alphanumeric()));
+            assert!(text.ends_with(&minted.last4));
+            assert_eq!(minted.last4.len(), 4);
+            assert_eq!(service_of(text), Some(service));
+            assert_eq!(minted.hash, hash(text));
+        }
+    }
+
+    #[test]
+    fn the_check_digits_are_those_of_the_contract() {
+        // Worked out with another program (zlib): CRC-32 (IEEE) of the text, in base62.
+        let text = "mk_verify_00000000000000000000000000";
+        let check = String::from_utf8(check_chars(text).to_vec()).unwrap();
+        assert_eq!(check, "4ANCeP");
+        assert_eq!(service_of(&format!("{text}{check}")), Some(Service::Verify));
+    }
+
+    #[test]
+    fn every_character_is_about_equally_likely() {
+        let mut seen = [0_u32; 128];
+        for _ in 0..2000 {
+            let minted = mint(Service::Verify).unwrap();
+            let secret = &minted.key.expose_secret()["mk_verify_".len()..][..RANDOM_CHARS];
+            secret.bytes().for_each(|byte| seen[usize::from(byte)] += 1);
+        }
+        // 52,000 draws: 839 of each expected, with a standard deviation of 29. Without rejection the first eight
+        // would come to 1,016.
+        for byte in ALPHABET {
+            let count = seen[usize::from(*byte)];
+            assert!((640..990).contains(&count), "{} came {count} times", char::from(*byte));
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        let key = mint(Service::Inference).unwrap();
+        let text = key.key.expose_secret();
+        let for_another = text.replace("inference", "console");
+        let wrong =
+            ["", "mk_", "mk_verify_", "mk_nothing_x", "sk-abc", &text[..text.len() - 1], &for_another];
+        for wrong in wrong {
+            assert_eq!(service_of(wrong), None, "{wrong}");
+        }
+        assert_eq!(service_of(&format!("{text}0")), None);
+        assert_eq!(service_of(&format!(" {text}")), None);
+        assert_eq!(service_of(&text.to_uppercase()), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_single_typo_and_no_swap_passes(at in 0_usize..42, other in "[0-9A-Za-z]") {
+            let minted = mint(Service::Verify).unwrap();
+            let text = minted.key.expose_secret();
+            let mut typo = text.to_owned();
+            typo.replace_range(at..=at, &other);
+            prop_assert_eq!(service_of(&typo).is_some(), typo == text);
+
+            let mut swapped = text.as_bytes().to_vec();
+            swapped.swap(at, (at + 1) % 42);
+            let swapped = String::from_utf8(swapped).unwrap();
+            prop_assert_eq!(service_of(&swapped).is_some(), swapped == text);
+        }
+
+        #[test]
+        fn any_text_is_answered(text in "\\PC*", tail in "\\PC{0,40}") {
+            prop_assert_eq!(service_of(&text), None);
+            prop_assert_eq!(service_of(&format!("mk_verify_{tail}")), None);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What the fields of keys and apps may hold. Each answers with the field's name and what would be right.
+
+use super::{ManageError, NewKey, addresses};
+use crate::clock::Time;
+
+const MAX_KEY_NAME_CHARS: usize = 100;
+const MAX_APP_NAME_CHARS: usize = 64;
+const MAX_LIST_ENTRIES: usize = 100;
+/// Longer than any model identifier in use.
+const MAX_PATTERN_CHARS: usize = 200;
+
+/// The name of an app, as it is to be stored.
+pub(super) fn app_name(name: &str) -> Result<String, ManageError> {
+    one_line("name", name, MAX_APP_NAME_CHARS)
+}
+
+/// `new` with its texts as they are to be stored.
+pub(super) fn new_key(new: &NewKey, now: Time) -> Result<NewKey, ManageError> {
+    if new.expires_at.is_some_and(|at| at <= now) {
+        let message = "must be in the future; leave it out for a key that does not expire";
+        return Err(ManageError::Invalid("expires_at", message.to_owned()));
+    }
+    let name = new.name.as_deref().map(|name| one_line("name", name, MAX_KEY_NAME_CHARS)).transpose()?;
+    let models = list("models", &new.models, model_pattern)?;
+    let networks = list("addresses", &new.addresses, network)?;
+    Ok(NewKey { name, models, addresses: networks, ..new.clone() })
+}
+
+fn one_line(field: &'static str, text: &str, max_chars: usize) -> Result<String, ManageError> {
+    let text = text.trim();
+    let fits = (1..=max_chars).contains(&text.chars().count());
+    if fits && !text.contains(char::is_control) {
+        return Ok(text.to_owned());
+    }
+    let message = format!("must be 1 to {max_chars} characters on one line");
+    Err(ManageError::Invalid(field, message))
+}
+
+fn list(
+    field: &'static str,
+    entries: &[String],
+    read: fn(&str) -> Result<String, String>,
+) -> Result<Vec<String>, ManageError> {
+    if entries.len() > MAX_LIST_ENTRIES {
+        let message = format!("may have at most {MAX_LIST_ENTRIES} entries, not {}", entries.len());
+        return Err(ManageError::Invalid(field, message));
+    }
+    let read_all: Result<Vec<String>, String> = entries.iter().map(|entry| read(entry)).collect();
+    read_all.map_err(|message| ManageError::Invalid(field, message))
+}
+
+fn network(text: &str) -> Result<String, String> {
+    let network = addresses::parse(text).ok_or_else(|| {
+        format!("{text:?} is neither an address nor a network; write 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32")
+    })?;
+    Ok(network.to_string())
+}
+
+/// `*`, `provider/*` or `provider/model`; the model's name may contain `/`, as some providers' do.
+fn model_pattern(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let is_good = text == "*"
+        || text.split_once('/').is_some_and(|(provider, model)| {
+            is_provider(provider) && (model == "*" || is_model(model)) && text.len() <= MAX_PATTERN_CHARS
+        });
+    if is_good {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "{text:?} is no model pattern; write openai/gpt-5.4-mini for a model, openai/* for a provider's, or *"
+    ))
+}
+
+fn is_provider(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+}
+
+fn is_model(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Service;
+
+    const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
+
+    fn fault(change: impl FnOnce(&mut NewKey)) -> &'static str {
+        let mut new = NewKey::of(Service::Verify, "default");
+        change(&mut new);
+        match new_key(&new, NOW) {
+            Err(ManageError::Invalid(field, message)) => {
+                assert!(!message.is_empty());
+                field
+            }
+            _ => "",
+        }
+    }
+
+    #[test]
+    fn wrong_fields_are_named() {
+        assert_eq!(fault(|_| {}), "");
+        assert_eq!(fault(|new| new.expires_at = Some(NOW)), "expires_at");
+        assert_eq!(fault(|new| new.name = Some("  ".to_owned())), "name");
+        assert_eq!(fault(|new| new.name = Some("a\u{1b}[31m".to_owned())), "name");
+        assert_eq!(fault(|new| new.name = Some("é".repeat(101))), "name");
+        assert_eq!(fault(|new| new.name = Some("é".repeat(100))), "");
+        assert_eq!(fault(|new| new.addresses = vec!["localhost".to_owned()]), "addresses");
+        assert_eq!(fault(|new| new.addresses = vec!["10.0.0.1".to_owned(); 101]), "addresses");
+        assert_eq!(fault(|new| new.models = vec!["*".to_owned(); 101]), "models");
+    }
+
+    #[test]
+    fn model_patterns() {
+        for good in ["*", "openai/*", "openai/gpt-5.4-mini", "together/meta/llama-4:free", "my-own_1/x"] {
+            assert_eq!(model_pattern(good).as_deref(), Ok(good));
+        }
+        for wrong in
+            ["", "/", "openai", "openai/", "/gpt", "openai/gpt-*", "*/gpt", "open ai/x", "a/b c", "a/\n"]
+        {
+            assert!(model_pattern(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn texts_are_stored_trimmed_and_networks_in_one_form() {
+        let mut new = NewKey::of(Service::Verify, "default");
+        new.name = Some(" build server ".to_owned());
+        new.addresses = vec!["10.1.2.3/8".to_owned(), " ::1 ".to_owned()];
+        let stored = new_key(&new, NOW).unwrap();
+        assert_eq!(stored.name.as_deref(), Some("build server"));
+        assert_eq!(stored.addresses, ["10.0.0.0/8", "::1/128"]);
+    }
+
+    #[test]
+    fn names_of_apps() {
+        assert_eq!(app_name(" news ").unwrap(), "news");
+        for wrong in ["", "a\nb", &"x".repeat(65)] {
+            assert!(matches!(app_name(wrong), Err(ManageError::Invalid("name", _))), "{wrong}");
+        }
+    }
+}

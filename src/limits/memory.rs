@@ -1,0 +1,206 @@
+//! The limits of one node, in memory.
+//!
+//! Subjects are spread over shards, so that requests of different keys seldom wait for each other. Day counters come
+//! from the store when a key is first seen (or seen again after its idle entry was dropped) and go back to it with
+//! [`Limiter::flush`], from where a restart takes them up.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::addresses::{Addresses, client_of};
+use super::window::Windows;
+use super::{Decision, Quota, State, Subject};
+use crate::clock::Time;
+use crate::storage::{DayCount, Error, Store};
+
+const SHARDS: usize = 64;
+
+/// The limits of one node, in memory.
+pub struct Limiter {
+    store: Store,
+    shards: Vec<Mutex<Shard>>,
+    hasher: RandomState,
+}
+
+/// The kinds of subjects are kept apart: each in buckets of its own, each bounded in its own way.
+#[derive(Default)]
+struct Shard {
+    /// Bounded by the keys that exist: only valid ones are counted.
+    keys: HashMap<String, KeyEntry>,
+    open_pages: Addresses,
+    failed_auth: Addresses,
+}
+
+struct KeyEntry {
+    windows: Windows,
+    /// Whether the day's count holds what the store knew when this entry was made. While the store cannot be read
+    /// it does not: the key is then counted from zero, and the rest added as soon as it can be.
+    took_up: bool,
+    /// The day's count as the store has it.
+    stored: (i64, u32),
+    last_use: Option<Time>,
+    stored_use: Option<Time>,
+}
+
+/// What a flush writes.
+#[derive(Default)]
+struct Batch {
+    counts: Vec<DayCount>,
+    uses: Vec<(String, Time)>,
+}
+
+impl Limiter {
+    /// A limiter that takes up the day counters that `store` has kept.
+    pub fn new(store: Store) -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self { store, shards, hasher: RandomState::new() }
+    }
+
+    /// Counts a request, or refuses it. The quota may differ from call to call. For a key this marks its last use,
+    /// also when the request is refused.
+    pub fn take(&self, subject: &Subject, quota: Quota, now: Time) -> Decision {
+        match subject {
+            Subject::Key(id) => {
+                let mut shard = self.shard_of(id.as_str());
+                if let Some(entry) = shard.keys.get_mut(id) {
+                    return entry.take(&self.store, id, quota, now);
+                }
+                let entry = shard.keys.entry(id.clone()).or_insert_with(|| KeyEntry::new(now));
+                entry.take(&self.store, id, quota, now)
+            }
+            Subject::OpenPage(address) => {
+                let client = client_of(*address);
+                self.shard_of(client).open_pages.take(client, without_day(quota), now)
+            }
+            Subject::FailedAuth(address) => {
+                let client = client_of(*address);
+                self.shard_of(client).failed_auth.take(client, without_day(quota), now)
+            }
+        }
+    }
+
+    /// The state without counting.
+    pub fn peek(&self, subject: &Subject, quota: Quota, now: Time) -> State {
+        match subject {
+            Subject::Key(id) => {
+                let mut shard = self.shard_of(id.as_str());
+                if let Some(entry) = shard.keys.get_mut(id) {
+                    return entry.peek(&self.store, id, quota, now);
+                }
+                KeyEntry::new(now).peek(&self.store, id, quota, now)
+            }
+            Subject::OpenPage(address) => {
+                let client = client_of(*address);
+                self.shard_of(client).open_pages.peek(client, without_day(quota), now)
+            }
+            Subject::FailedAuth(address) => {
+                let client = client_of(*address);
+                self.shard_of(client).failed_auth.peek(client, without_day(quota), now)
+            }
+        }
+    }
+
+    /// Writes changed day counters and last uses to the store and drops idle entries. Blocking; called every half
+    /// second. What could not be written is written next time.
+    pub fn flush(&self, now: Time) -> Result<(), Error> {
+        let mut batch = Batch::default();
+        for shard in &self.shards {
+            lock(shard).sweep(&mut batch, now);
+        }
+        self.store.keep_counts(&batch.counts, &batch.uses)?;
+        self.mark_stored(&batch);
+        Ok(())
+    }
+
+    fn mark_stored(&self, batch: &Batch) {
+        for count in &batch.counts {
+            if let Some(entry) = self.shard_of(count.key_id.as_str()).keys.get_mut(&count.key_id) {
+                entry.stored = (count.day, count.used);
+            }
+        }
+        for (key_id, at) in &batch.uses {
+            if let Some(entry) = self.shard_of(key_id.as_str()).keys.get_mut(key_id) {
+                entry.stored_use = Some(*at);
+            }
+        }
+    }
+
+    fn shard_of(&self, subject: impl Hash) -> MutexGuard<'_, Shard> {
+        // Of 64 hash bits any few do for choosing among 64 shards.
+        let index = usize::try_from(self.hasher.hash_one(subject) % SHARDS as u64).unwrap_or(0);
+        lock(&self.shards[index])
+    }
+}
+
+impl Shard {
+    /// Puts into `batch` what the store does not have yet, and drops what is idle and needs no writing.
+    fn sweep(&mut self, batch: &mut Batch, now: Time) {
+        self.keys.retain(|id, entry| {
+            let is_idle = entry.windows.is_idle(now);
+            let is_stored = !entry.add_to(batch, id);
+            !(is_idle && is_stored)
+        });
+        self.open_pages.drop_idle(now);
+        self.failed_auth.drop_idle(now);
+    }
+}
+
+impl KeyEntry {
+    fn new(now: Time) -> Self {
+        let windows = Windows::new(now, 0);
+        let stored = windows.day_count();
+        Self { windows, took_up: false, stored, last_use: None, stored_use: None }
+    }
+
+    fn take(&mut self, store: &Store, id: &str, quota: Quota, now: Time) -> Decision {
+        self.take_up(store, id);
+        self.last_use = self.last_use.max(Some(now));
+        self.windows.take(quota, now)
+    }
+
+    fn peek(&mut self, store: &Store, id: &str, quota: Quota, now: Time) -> State {
+        self.take_up(store, id);
+        self.windows.peek(quota, now)
+    }
+
+    /// Adds what the store has counted for this day before this entry was made.
+    fn take_up(&mut self, store: &Store, id: &str) {
+        if self.took_up {
+            return;
+        }
+        let (day, _) = self.windows.day_count();
+        let Ok(used) = store.day_count(id, day) else { return };
+        self.windows.add_to_day(used);
+        self.stored = (day, used);
+        self.took_up = true;
+    }
+
+    /// Adds to `batch` what the store does not have yet; whether there is anything.
+    fn add_to(&self, batch: &mut Batch, id: &str) -> bool {
+        let (day, used) = self.windows.day_count();
+        let is_new_count = used > 0 && self.stored != (day, used);
+        // A count that may lack what the store has must not stand for the whole.
+        if is_new_count && self.took_up {
+            batch.counts.push(DayCount { key_id: id.to_owned(), day, used });
+        }
+        let new_use = self.last_use.filter(|at| self.stored_use != Some(*at));
+        if let Some(at) = new_use {
+            batch.uses.push((id.to_owned(), at));
+        }
+        is_new_count || new_use.is_some()
+    }
+}
+
+/// Addresses have no day window.
+fn without_day(quota: Quota) -> Quota {
+    Quota { per_day: 0, ..quota }
+}
+
+/// Locks, also after a panic elsewhere: counters are whole after every step.
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

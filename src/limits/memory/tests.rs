@@ -1,0 +1,180 @@
+//! The limiter with its store: restarts, idle entries, many threads.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use super::*;
+
+/// Noon of some day.
+const NOON: Time = Time::from_unix_ms(20_000 * 86_400_000 + 43_200_000);
+const QUOTA: Quota = Quota { per_minute: 60, per_day: 100 };
+
+fn key(id: &str) -> Subject {
+    Subject::Key(id.to_owned())
+}
+
+fn left_today(limiter: &Limiter, id: &str, now: Time) -> u32 {
+    limiter.peek(&key(id), QUOTA, now).day.unwrap().remaining
+}
+
+fn entries(limiter: &Limiter) -> usize {
+    limiter.shards.iter().map(|shard| lock(shard).keys.len()).sum()
+}
+
+#[test]
+fn day_counters_and_last_uses_survive_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), NOON).unwrap();
+    let limiter = Limiter::new(store.clone());
+    for _ in 0..3 {
+        limiter.take(&key("key_1"), QUOTA, NOON);
+    }
+    limiter.take(&key("key_2"), QUOTA, NOON);
+    limiter.flush(NOON).unwrap();
+    limiter.take(&key("key_2"), QUOTA, NOON);
+    drop((limiter, store));
+
+    let store = Store::open(dir.path(), NOON).unwrap();
+    let limiter = Limiter::new(store.clone());
+    assert_eq!(left_today(&limiter, "key_1", NOON), 97);
+    assert_eq!(left_today(&limiter, "key_2", NOON), 99, "what was not flushed may be lost");
+    limiter.take(&key("key_1"), QUOTA, NOON);
+    limiter.flush(NOON).unwrap();
+    assert_eq!(store.day_count("key_1", NOON.utc_day()).unwrap(), 4);
+
+    let tomorrow = NOON.plus(Duration::from_hours(24));
+    assert_eq!(left_today(&Limiter::new(store), "key_1", tomorrow), 100);
+}
+
+#[test]
+fn idle_entries_are_dropped_and_lose_nothing() {
+    let limiter = Limiter::new(Store::in_memory(NOON).unwrap());
+    for number in 0..500 {
+        limiter.take(&key(&format!("key_{number}")), QUOTA, NOON);
+    }
+    limiter.flush(NOON).unwrap();
+    assert_eq!(entries(&limiter), 500, "their minute is not over");
+
+    let later = NOON.plus(Duration::from_mins(1));
+    limiter.take(&key("key_7"), QUOTA, later);
+    limiter.flush(later).unwrap();
+    assert_eq!(entries(&limiter), 1);
+    assert_eq!(left_today(&limiter, "key_7", later), 98);
+    assert_eq!(left_today(&limiter, "key_8", later), 99);
+    assert_eq!(entries(&limiter), 1, "looking adds no entry");
+}
+
+#[test]
+fn an_entry_that_was_never_written_is_not_dropped() {
+    let limiter = Limiter::new(Store::in_memory(NOON).unwrap());
+    limiter.take(&key("key_1"), QUOTA, NOON);
+    let later = NOON.plus(Duration::from_mins(2));
+    limiter.flush(later).unwrap();
+    assert_eq!(entries(&limiter), 1);
+    limiter.flush(later).unwrap();
+    assert_eq!(entries(&limiter), 0);
+    assert_eq!(left_today(&limiter, "key_1", later), 99);
+}
+
+#[test]
+fn while_the_counters_cannot_be_read_requests_pass_and_none_is_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), NOON).unwrap();
+    let count = DayCount { key_id: "key_1".to_owned(), day: NOON.utc_day(), used: 40 };
+    store.keep_counts(&[count], &[]).unwrap();
+    let breaker = rusqlite::Connection::open(dir.path().join("ledger.db")).unwrap();
+    breaker.execute_batch("ALTER TABLE day_counts RENAME TO hidden").unwrap();
+
+    let limiter = Limiter::new(store);
+    limiter.take(&key("key_1"), QUOTA, NOON);
+    assert_eq!(left_today(&limiter, "key_1", NOON), 99);
+    let later = NOON.plus(Duration::from_mins(2));
+    limiter.flush(later).unwrap();
+    limiter.flush(later).unwrap();
+    assert_eq!(entries(&limiter), 1, "idle, but its count is not written");
+
+    breaker.execute_batch("ALTER TABLE hidden RENAME TO day_counts").unwrap();
+    assert_eq!(left_today(&limiter, "key_1", later), 59);
+    limiter.flush(later).unwrap();
+    limiter.flush(later).unwrap();
+    assert_eq!((entries(&limiter), left_today(&limiter, "key_1", later)), (0, 59));
+}
+
+#[test]
+fn any_take_of_a_key_marks_its_last_use() {
+    let store = Store::in_memory(NOON).unwrap();
+    let id = a_key(&store);
+    let limiter = Limiter::new(store.clone());
+    let one = Quota { per_minute: 1, per_day: 0 };
+    let later = NOON.plus(Duration::from_secs(1));
+    limiter.take(&key(&id), one, NOON);
+    assert!(matches!(limiter.take(&key(&id), one, later), Decision::Refused(..)));
+    limiter.flush(later).unwrap();
+    assert_eq!(store.key(&id).unwrap().last_used_at, Some(later));
+}
+
+/// The id of a stored key.
+fn a_key(store: &Store) -> String {
+    let app = store.app("default").unwrap();
+    let row = crate::storage::KeyRow {
+        id: "key_1".to_owned(),
+        app_id: app.id,
+        app_name: app.name,
+        service: crate::api::Service::Verify,
+        name: None,
+        last4: "wxyz".to_owned(),
+        created_at: NOON,
+        expires_at: None,
+        last_used_at: None,
+        revoked_at: None,
+        per_minute: None,
+        per_day: None,
+        models: Vec::new(),
+        addresses: Vec::new(),
+        budget: None,
+    };
+    store.create_key(&row, &[1; 32]).unwrap();
+    row.id
+}
+
+#[test]
+fn addresses_of_each_kind_have_buckets_of_their_own_and_no_day() {
+    let limiter = Limiter::new(Store::in_memory(NOON).unwrap());
+    let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let quota = Quota { per_minute: 1, per_day: 1 };
+    let (page, auth) = (Subject::OpenPage(address), Subject::FailedAuth(address));
+    let decision = limiter.take(&page, quota, NOON);
+    assert!(matches!(decision, Decision::Admitted(State { day: None, .. })));
+    assert!(matches!(limiter.take(&page, quota, NOON), Decision::Refused(..)));
+    assert!(matches!(limiter.take(&auth, quota, NOON), Decision::Admitted(_)));
+    let next_minute = NOON.plus(Duration::from_mins(1));
+    assert!(matches!(limiter.take(&page, quota, next_minute), Decision::Admitted(_)));
+}
+
+#[test]
+fn neighbours_in_an_ipv6_network_share_a_bucket() {
+    let limiter = Limiter::new(Store::in_memory(NOON).unwrap());
+    let quota = Quota { per_minute: 1, per_day: 0 };
+    let take = |text: &str| limiter.take(&Subject::FailedAuth(text.parse().unwrap()), quota, NOON);
+    assert!(matches!(take("2001:db8:0:1::1"), Decision::Admitted(_)));
+    assert!(matches!(take("2001:db8:0:1::2"), Decision::Refused(..)));
+    assert!(matches!(take("2001:db8:0:2::1"), Decision::Admitted(_)));
+}
+
+#[test]
+fn many_threads_together_get_exactly_the_limit() {
+    let limiter = Limiter::new(Store::in_memory(NOON).unwrap());
+    let admitted: usize = std::thread::scope(|scope| {
+        let worker = || {
+            let takes = (0..50).map(|_| limiter.take(&key("key_1"), QUOTA, NOON));
+            takes.filter(|decision| matches!(decision, Decision::Admitted(_))).count()
+        };
+        let flusher = scope.spawn(|| (0..20).for_each(|_| limiter.flush(NOON).unwrap()));
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(worker)).collect();
+        flusher.join().unwrap();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(admitted, 60);
+    limiter.flush(NOON).unwrap();
+    assert_eq!(left_today(&limiter, "key_1", NOON), 40);
+}

@@ -1,0 +1,56 @@
+//! Rate limits: an exact sliding minute and a UTC day per key, a minute per client address.
+//!
+//! `window` holds the arithmetic, pure and with the time as a parameter; [`Limiter`] the state of one node,
+//! sharded and bounded; [`State`] and [`Decision`] are what the response headers are made of. Both windows are taken
+//! or neither. A refused request takes nothing.
+
+mod addresses;
+mod memory;
+mod state;
+mod window;
+
+pub use memory::Limiter;
+pub use state::{Decision, State, Window, WindowState};
+
+use std::net::IpAddr;
+
+/// How much a subject may do; `0` is unlimited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// In any 60 seconds.
+    pub per_minute: u32,
+    /// In a UTC day.
+    pub per_day: u32,
+}
+
+/// What an operator can set about limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// For keys without limits of their own.
+    pub keys: Quota,
+    /// For health and other open pages, per address and minute.
+    pub open_pages_per_minute: u32,
+    /// For failed authentication, per address and minute.
+    pub failed_auth_per_minute: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            keys: Quota { per_minute: 60, per_day: 1000 },
+            open_pages_per_minute: 600,
+            failed_auth_per_minute: 60,
+        }
+    }
+}
+
+/// Who is counted; each kind in buckets of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// A valid key, by its id.
+    Key(String),
+    /// Whoever opens a page that needs no key, by address. Has no day window: a probe must not lock itself out.
+    OpenPage(IpAddr),
+    /// Whoever fails to authenticate, by address. Has no day window either.
+    FailedAuth(IpAddr),
+}

@@ -1,0 +1,161 @@
+//! The arithmetic of one subject's windows: a sliding minute and a UTC day.
+//!
+//! **Minute.** The times of the requests admitted within the last 60 s are kept, one by one: only so is there never
+//! a span of 60 s with more than the limit in it, whatever the grid. That costs four bytes a request: of each time
+//! only the low 32 bits of its milliseconds are kept, which is exact because nothing older than a minute stays.
+//! Requests are recorded only while there is a limit, so that an unlimited subject needs no memory.
+//!
+//! **Day.** A count that begins anew at midnight UTC.
+//!
+//! **Clocks that step back** must not give requests away. Within a minute (and between threads whose readings
+//! overtake each other) time stands still until the clock has caught up. A longer step is a clock that was set
+//! right: what was recorded moves along with it, as if no time had passed, so that nobody is locked out until a
+//! wrong future comes.
+
+use std::collections::VecDeque;
+
+use super::{Decision, Quota, State, WindowState};
+use crate::clock::Time;
+
+const MINUTE_MS: u32 = 60_000;
+const MINUTE: i64 = MINUTE_MS as i64;
+
+/// The windows of one subject.
+#[derive(Clone, Debug)]
+pub(super) struct Windows {
+    /// The latest time seen, Unix milliseconds.
+    now: i64,
+    /// When requests were admitted, oldest first: the low 32 bits of Unix milliseconds.
+    minute: VecDeque<u32>,
+    /// Days since the epoch, UTC.
+    day: i64,
+    /// Requests admitted on that day.
+    used: u32,
+}
+
+impl Windows {
+    /// Windows that saw nothing this minute, and `used` requests today.
+    pub(super) fn new(now: Time, used: u32) -> Self {
+        Self { now: now.unix_ms(), minute: VecDeque::new(), day: now.utc_day(), used }
+    }
+
+    /// Counts a request, or refuses it.
+    pub(super) fn take(&mut self, quota: Quota, clock: Time) -> Decision {
+        self.advance(clock);
+        let before = self.state(quota, clock);
+        if let Some(window) = before.used_up() {
+            return Decision::Refused(before, window);
+        }
+        if quota.per_minute > 0 {
+            self.minute.push_back(low_bits(self.now));
+        }
+        self.used = self.used.saturating_add(1);
+        Decision::Admitted(self.state(quota, clock))
+    }
+
+    /// The state without counting.
+    pub(super) fn peek(&mut self, quota: Quota, clock: Time) -> State {
+        self.advance(clock);
+        self.state(quota, clock)
+    }
+
+    /// Whether nothing of the last minute is left to remember.
+    pub(super) fn is_idle(&mut self, clock: Time) -> bool {
+        self.advance(clock);
+        self.minute.is_empty()
+    }
+
+    /// For how long, at the latest time seen, no request has been admitted; a minute means longer than can be told.
+    pub(super) fn quiet_ms(&self) -> u32 {
+        self.minute.back().map_or(MINUTE_MS, |admitted| low_bits(self.now).wrapping_sub(*admitted))
+    }
+
+    /// The day that is counted, and its count.
+    pub(super) fn day_count(&self) -> (i64, u32) {
+        (self.day, self.used)
+    }
+
+    /// Adds requests of today that were counted elsewhere, before this began to count.
+    pub(super) fn add_to_day(&mut self, used: u32) {
+        self.used = self.used.saturating_add(used);
+    }
+
+    fn advance(&mut self, clock: Time) {
+        let step_back = self.now.saturating_sub(clock.unix_ms());
+        if step_back > MINUTE {
+            self.follow_back(clock);
+        }
+        let before = self.now;
+        self.now = before.max(clock.unix_ms());
+        if self.now.saturating_sub(before) >= MINUTE {
+            self.minute.clear();
+        }
+        let present = low_bits(self.now);
+        while self.minute.front().is_some_and(|admitted| present.wrapping_sub(*admitted) >= MINUTE_MS) {
+            self.minute.pop_front();
+        }
+        let today = Time::from_unix_ms(self.now).utc_day();
+        if today > self.day {
+            self.day = today;
+            self.used = 0;
+        }
+    }
+
+    /// The clock was set back: what was recorded keeps its distance from the present, the day its count.
+    fn follow_back(&mut self, clock: Time) {
+        let shift = low_bits(self.now).wrapping_sub(low_bits(clock.unix_ms()));
+        for admitted in &mut self.minute {
+            *admitted = admitted.wrapping_sub(shift);
+        }
+        self.now = clock.unix_ms();
+        self.day = clock.utc_day();
+    }
+
+    fn state(&self, quota: Quota, clock: Time) -> State {
+        let minute = (quota.per_minute > 0).then(|| WindowState {
+            limit: quota.per_minute,
+            remaining: quota.per_minute.saturating_sub(length(&self.minute)),
+            ..reset_at(self.minute_frees_at(quota.per_minute), clock)
+        });
+        let midnight = Time::from_unix_ms(self.now).next_utc_midnight().unix_ms();
+        let day = (quota.per_day > 0).then(|| WindowState {
+            limit: quota.per_day,
+            remaining: quota.per_day.saturating_sub(self.used),
+            ..reset_at(midnight, clock)
+        });
+        State { minute, day, now: clock.unix_ms().div_euclid(1000) }
+    }
+
+    /// When the minute has room for one more than now: when its oldest request leaves it. Where a lowered limit
+    /// left more in it than it may hold now, the oldest that makes room. An empty minute frees nothing; a request
+    /// made now would leave it in 60 s.
+    fn minute_frees_at(&self, limit: u32) -> i64 {
+        let too_many = length(&self.minute).saturating_sub(limit);
+        let leaving = self.minute.get(too_many as usize);
+        let age = leaving.map_or(0, |admitted| low_bits(self.now).wrapping_sub(*admitted));
+        self.now.saturating_add(MINUTE).saturating_sub(i64::from(age))
+    }
+}
+
+/// The reset part of a window that frees at `frees_at` (Unix milliseconds), both numbers rounded up.
+fn reset_at(frees_at: i64, clock: Time) -> WindowState {
+    let reset = Time::from_unix_ms(frees_at).unix_seconds_ceil();
+    let wait_ms = u64::try_from(reset.saturating_mul(1000).saturating_sub(clock.unix_ms())).unwrap_or(0);
+    WindowState { limit: 0, remaining: 0, reset, reset_in: wait_ms.div_ceil(1000) }
+}
+
+fn length(minute: &VecDeque<u32>) -> u32 {
+    u32::try_from(minute.len()).unwrap_or(u32::MAX)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the low bits are what is asked for"
+)]
+const fn low_bits(unix_ms: i64) -> u32 {
+    unix_ms as u32
+}
+
+#[cfg(test)]
+mod tests;

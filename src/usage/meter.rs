@@ -1,0 +1,263 @@
+//! What one request takes: summed for its answer, and booked attempt by attempt.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::{Account, Ledger, Purpose};
+use crate::clock::Clock;
+use crate::money::NanoUsd;
+use crate::storage::AttemptRow;
+
+/// The outcome of an attempt that was dropped: the caller left, or a deadline came.
+const CANCELLED: &str = "cancelled";
+
+/// Sums what one request takes. Shared by reference between the concurrent parts of a request.
+pub struct Meter {
+    account: Account,
+    ledger: Ledger,
+    clock: Clock,
+    totals: Mutex<Vec<Total>>,
+}
+
+impl Meter {
+    /// A meter whose attempts go to `ledger`.
+    pub fn new(account: Account, ledger: Ledger, clock: Clock) -> Self {
+        Self { account, ledger, clock, totals: Mutex::new(Vec::new()) }
+    }
+
+    /// Begins an attempt at `model` (its full identifier).
+    pub fn attempt(&self, model: &str, purpose: Purpose) -> Attempt<'_> {
+        Attempt {
+            meter: self,
+            model: model.to_owned(),
+            purpose,
+            begun: Instant::now(),
+            expected: Usage::default(),
+            is_booked: false,
+        }
+    }
+
+    /// What has been booked so far, by model (in order of first use) and purpose.
+    pub fn totals(&self) -> Vec<Total> {
+        self.lock_totals().clone()
+    }
+
+    fn book(&self, attempt: &Attempt<'_>, outcome: &str, usage: Usage) {
+        self.add(&attempt.model, attempt.purpose, usage);
+        self.ledger.book(AttemptRow {
+            at: self.clock.now(),
+            request_id: self.account.request_id.clone(),
+            app_id: self.account.app_id.clone(),
+            key_id: self.account.key_id.clone(),
+            service: self.account.service,
+            model: attempt.model.clone(),
+            outcome: outcome.to_owned(),
+            prompt_tokens: usage.prompt_tokens,
+            completion_tokens: usage.completion_tokens,
+            cost: usage.cost,
+            latency_ms: u64::try_from(attempt.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
+    }
+
+    fn add(&self, model: &str, purpose: Purpose, usage: Usage) {
+        let mut totals = self.lock_totals();
+        let known = totals.iter_mut().find(|total| total.model == model && total.purpose == purpose);
+        if let Some(total) = known {
+            total.add(usage);
+            return;
+        }
+        let mut total = Total {
+            model: model.to_owned(),
+            purpose,
+            prompt_tokens: 0,
+            completion_tokens: 0,
+            cost: Some(NanoUsd::default()),
+        };
+        total.add(usage);
+        totals.push(total);
+    }
+
+    /// Also after a panic elsewhere: sums are whole after every step.
+    fn lock_totals(&self) -> MutexGuard<'_, Vec<Total>> {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an attempt used.
+#[derive(Clone, Copy, Default)]
+struct Usage {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    cost: Option<NanoUsd>,
+}
+
+/// An attempt under way; booked as `cancelled` if dropped.
+#[must_use = "an attempt that is dropped is booked as cancelled"]
+pub struct Attempt<'a> {
+    meter: &'a Meter,
+    model: String,
+    purpose: Purpose,
+    begun: Instant,
+    /// What it is booked with if it is dropped.
+    expected: Usage,
+    is_booked: bool,
+}
+
+impl Attempt<'_> {
+    /// Sets what a cancelled attempt is booked with: the prompt's tokens, estimated, and what they cost if that is
+    /// known. Without a cost the whole total of this model and purpose has none.
+    pub fn expect_prompt(&mut self, tokens: u64, cost: Option<NanoUsd>) {
+        self.expected = Usage { prompt_tokens: tokens, completion_tokens: 0, cost };
+    }
+
+    /// Books the attempt. `outcome` is `ok` or a failure's code.
+    pub fn finish(
+        mut self,
+        outcome: &str,
+        prompt_tokens: u64,
+        completion_tokens: u64,
+        cost: Option<NanoUsd>,
+    ) {
+        self.is_booked = true;
+        self.meter.book(&self, outcome, Usage { prompt_tokens, completion_tokens, cost });
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if !self.is_booked {
+            self.meter.book(self, CANCELLED, self.expected);
+        }
+    }
+}
+
+/// What one model took for one purpose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Total {
+    /// By its configured identifier.
+    pub model: String,
+    /// What for.
+    pub purpose: Purpose,
+    /// Of prompts.
+    pub prompt_tokens: u64,
+    /// Of completions.
+    pub completion_tokens: u64,
+    /// `None` as soon as one attempt that used tokens has no known price.
+    pub cost: Option<NanoUsd>,
+}
+
+impl Total {
+    fn add(&mut self, usage: Usage) {
+        self.prompt_tokens = self.prompt_tokens.saturating_add(usage.prompt_tokens);
+        self.completion_tokens = self.completion_tokens.saturating_add(usage.completion_tokens);
+        let used_nothing = usage.prompt_tokens == 0 && usage.completion_tokens == 0;
+        let cost = usage.cost.or(used_nothing.then(NanoUsd::default));
+        self.cost = self.cost.zip(cost).map(|(sum, more)| sum.plus(more));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Service;
+    use crate::clock::Time;
+    use crate::storage::Store;
+
+    const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
+
+    struct Desk {
+        store: Store,
+        ledger: Ledger,
+        meter: Meter,
+    }
+
+    fn desk() -> Desk {
+        let store = Store::in_memory(NOW).unwrap();
+        let ledger = Ledger::new(store.clone());
+        let account = Account {
+            request_id: "req_1".to_owned(),
+            app_id: "app_1".to_owned(),
+            key_id: "key_1".to_owned(),
+            service: Service::Verify,
+        };
+        let meter = Meter::new(account, ledger.clone(), Clock::manual(NOW));
+        Desk { store, ledger, meter }
+    }
+
+    fn booked(desk: &Desk) -> Vec<AttemptRow> {
+        desk.ledger.flush().unwrap();
+        desk.store.attempts_of("req_1").unwrap()
+    }
+
+    #[test]
+    fn a_finished_attempt_is_booked_once_and_summed() {
+        let desk = desk();
+        desk.meter.attempt("a/x", Purpose::Extraction).finish("ok", 10, 5, Some(NanoUsd(3)));
+        desk.meter.attempt("b/y", Purpose::Verification).finish("provider_timeout", 0, 0, None);
+        desk.meter.attempt("a/x", Purpose::Verification).finish("ok", 1, 1, Some(NanoUsd(1)));
+        desk.meter.attempt("a/x", Purpose::Extraction).finish("ok", 1, 2, Some(NanoUsd(4)));
+
+        let rows = booked(&desk);
+        assert_eq!(rows.len(), 4);
+        assert_eq!((rows[0].model.as_str(), rows[0].outcome.as_str(), rows[0].at), ("a/x", "ok", NOW));
+        assert_eq!((rows[0].app_id.as_str(), rows[0].key_id.as_str()), ("app_1", "key_1"));
+        assert_eq!((rows[1].outcome.as_str(), rows[1].cost), ("provider_timeout", None));
+
+        let total = |model: &str, purpose, prompt_tokens, completion_tokens, cost| Total {
+            model: model.to_owned(),
+            purpose,
+            prompt_tokens,
+            completion_tokens,
+            cost: Some(NanoUsd(cost)),
+        };
+        let expected = [
+            total("a/x", Purpose::Extraction, 11, 7, 7),
+            total("b/y", Purpose::Verification, 0, 0, 0),
+            total("a/x", Purpose::Verification, 1, 1, 1),
+        ];
+        assert_eq!(desk.meter.totals(), expected);
+    }
+
+    #[test]
+    fn a_dropped_attempt_is_booked_as_cancelled() {
+        let desk = desk();
+        let mut attempt = desk.meter.attempt("a/x", Purpose::Verification);
+        attempt.expect_prompt(120, Some(NanoUsd(9)));
+        drop(attempt);
+        let rows = booked(&desk);
+        assert_eq!(rows.len(), 1);
+        assert_eq!(
+            (rows[0].outcome.as_str(), rows[0].prompt_tokens, rows[0].cost),
+            ("cancelled", 120, Some(NanoUsd(9)))
+        );
+        assert_eq!(desk.meter.totals()[0].cost, Some(NanoUsd(9)));
+    }
+
+    #[test]
+    fn one_unknown_price_makes_the_sum_unknown() {
+        let desk = desk();
+        desk.meter.attempt("a/x", Purpose::Verification).finish("ok", 1, 1, Some(NanoUsd(1)));
+        let mut attempt = desk.meter.attempt("a/x", Purpose::Verification);
+        attempt.expect_prompt(7, None);
+        drop(attempt);
+        desk.meter.attempt("a/x", Purpose::Verification).finish("ok", 1, 1, Some(NanoUsd(1)));
+        let totals = desk.meter.totals();
+        assert_eq!((totals.len(), totals[0].prompt_tokens, totals[0].cost), (1, 9, None));
+    }
+
+    #[test]
+    fn parts_that_run_side_by_side_are_all_counted() {
+        let desk = desk();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        desk.meter.attempt("a/x", Purpose::Verification).finish("ok", 2, 1, None);
+                    }
+                });
+            }
+        });
+        assert_eq!(desk.meter.totals()[0].prompt_tokens, 1600);
+        assert_eq!(booked(&desk).len(), 800);
+    }
+}

@@ -1,0 +1,37 @@
+//! What requests cost: a [`Meter`] per request sums it, the [`Ledger`] keeps a row per attempt.
+//!
+//! Every attempt at a model is accounted exactly once, also when it fails or the caller leaves: an [`Attempt`] that
+//! is dropped unfinished is booked as cancelled. Nothing on a request's path waits for the disk: rows are queued
+//! and written by [`Ledger::flush`], which the server calls every half second and once at its end.
+
+mod ledger;
+mod meter;
+
+#[cfg(test)]
+pub use crate::storage::Store;
+pub use ledger::Ledger;
+pub use meter::{Attempt, Meter, Total};
+
+use crate::api::Service;
+
+/// On whose account a request runs.
+#[derive(Clone, Debug)]
+pub struct Account {
+    /// The request's identifier.
+    pub request_id: String,
+    /// The app, empty for none.
+    pub app_id: String,
+    /// The key, empty for none.
+    pub key_id: String,
+    /// The area of the request.
+    pub service: Service,
+}
+
+/// What an attempt was made for, so that a verification can say what each stage took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// Extraction of claims.
+    Extraction,
+    /// An answer of the panel.
+    Verification,
+}
