@@ -33,9 +33,11 @@
 pub mod api;
 pub mod clock;
 pub mod id;
+pub mod inference;
 pub mod keys;
 pub mod limits;
 pub mod money;
+pub mod providers;
 pub mod secret;
 pub mod storage;
 pub mod usage;

@@ -1,0 +1,159 @@
+//! All configured providers, behind one door.
+
+use std::collections::BTreeMap;
+
+use tokio::time::{Instant, sleep};
+
+use super::retry;
+use crate::clock::Clock;
+use crate::money::{NanoUsd, Price};
+use crate::providers::{
+    self, Answer, Chat, Failed, Failure, Permit, Provider, SetupError, Usage, catalog, estimate,
+};
+use crate::usage::{Meter, Purpose};
+
+/// Simulated answers are free, which is known, not assumed.
+const FREE: Price = Price { input_per_mtok: NanoUsd(0), output_per_mtok: NanoUsd(0) };
+
+/// A model that can be asked.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// `<provider>/<model_name>`.
+    pub id: String,
+    /// The configured name of its provider.
+    pub provider: String,
+    /// Whether its answers are simulated.
+    pub sandbox: bool,
+    /// `None` where it is unknown.
+    pub price: Option<Price>,
+}
+
+/// All configured providers.
+pub struct Gateway {
+    /// By configured name.
+    providers: BTreeMap<String, Provider>,
+}
+
+/// One call to be made, however many attempts it takes.
+struct Call<'a> {
+    id: &'a str,
+    provider: &'a Provider,
+    model: &'a str,
+    price: Option<Price>,
+    chat: &'a Chat,
+    purpose: Purpose,
+    meter: &'a Meter,
+    deadline: Instant,
+}
+
+impl Gateway {
+    /// A gateway to `providers`; nothing is connected yet. The clock is what dates in providers' answers are
+    /// relative to.
+    ///
+    /// # Errors
+    /// If a provider cannot be set up, such as for a senseless address.
+    #[expect(clippy::needless_pass_by_value, reason = "a clock is handed over, as the settings are")]
+    pub fn new(providers: Vec<providers::Settings>, clock: Clock) -> Result<Self, SetupError> {
+        let mut by_name = BTreeMap::new();
+        for settings in providers {
+            let name = settings.name.clone();
+            let provider = Provider::new(settings, clock.clone())?;
+            if by_name.insert(name.clone(), provider).is_some() {
+                let message = "is configured twice; give each provider a name of its own".to_owned();
+                return Err(SetupError { provider: name, message });
+            }
+        }
+        Ok(Self { providers: by_name })
+    }
+
+    /// The model with this identifier, if its provider is configured. Any model name of a configured provider is
+    /// accepted, as providers add models faster than catalogues follow; the sandbox knows only its own.
+    pub fn target(&self, id: &str) -> Option<Target> {
+        let (provider, model) = self.find(id)?;
+        Some(Target {
+            id: id.to_owned(),
+            provider: provider.name().to_owned(),
+            sandbox: provider.is_sandbox(),
+            price: price(id, provider, model),
+        })
+    }
+
+    /// Asks a model, with retries while `deadline` allows, and books each attempt on `meter`.
+    ///
+    /// An attempt is booked with the tokens its provider reports, else with an estimate: of prompt and answer on
+    /// success, of the prompt alone where the model may have worked, and zero where it surely did not.
+    ///
+    /// # Errors
+    /// With the last failure. [`Failure::UnknownModel`] for an identifier that names no configured provider.
+    pub async fn ask(
+        &self,
+        id: &str,
+        chat: &Chat,
+        purpose: Purpose,
+        meter: &Meter,
+        deadline: Instant,
+    ) -> Result<Answer, Failure> {
+        let Some((provider, model)) = self.find(id) else {
+            return Err(Failure::UnknownModel);
+        };
+        let call =
+            Call { id, provider, model, price: price(id, provider, model), chat, purpose, meter, deadline };
+        let mut retries = 0;
+        loop {
+            let permit = provider.admit(deadline).await?;
+            let failure = match call.attempt(permit).await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            let pause = retry::pause(&failure, retries, retry::chance())
+                .filter(|pause| retries < provider.retries() && Instant::now() + *pause < deadline);
+            tracing::warn!(model = id, outcome = failure.code(), ?failure, retry_in = ?pause, "a model call failed");
+            let Some(pause) = pause else {
+                return Err(failure);
+            };
+            sleep(pause).await;
+            retries += 1;
+        }
+    }
+
+    fn find<'a>(&self, id: &'a str) -> Option<(&Provider, &'a str)> {
+        let (provider, model) = id.split_once('/')?;
+        let provider = self.providers.get(provider)?;
+        provider.may_know(model).then_some((provider, model))
+    }
+}
+
+impl Call<'_> {
+    async fn attempt(&self, permit: Permit<'_>) -> Result<Answer, Failure> {
+        let mut attempt = self.meter.attempt(self.id, self.purpose);
+        let prompt_tokens = estimate::prompt_tokens(self.chat);
+        attempt.expect_prompt(prompt_tokens, self.price.map(|price| price.of(prompt_tokens, 0)));
+        let result = self.provider.complete(permit, self.chat, self.model, self.deadline).await;
+        let (outcome, usage) = match &result {
+            Ok(answer) => {
+                let estimated =
+                    || Usage { prompt_tokens, completion_tokens: estimate::text_tokens(&answer.text) };
+                ("ok", answer.usage.unwrap_or_else(estimated))
+            }
+            Err(Failed { failure, usage }) => {
+                let prompt_tokens = if failure.may_have_cost() { prompt_tokens } else { 0 };
+                (failure.code(), usage.unwrap_or(Usage { prompt_tokens, completion_tokens: 0 }))
+            }
+        };
+        let cost = self.price.map(|price| price.of(usage.prompt_tokens, usage.completion_tokens));
+        attempt.finish(outcome, usage.prompt_tokens, usage.completion_tokens, cost);
+        result.map_err(|failed| failed.failure)
+    }
+}
+
+/// What an operator has set, else what the catalogue says.
+fn price(id: &str, provider: &Provider, model: &str) -> Option<Price> {
+    if provider.is_sandbox() {
+        return Some(FREE);
+    }
+    let set = provider.model_settings(model).and_then(|settings| settings.price);
+    set.or_else(|| catalog::model(id).and_then(|facts| facts.price))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! Asking with retries, deadlines and accounts, against a scripted provider over real sockets.
+
+use std::time::Duration;
+
+use super::*;
+use crate::api::Service;
+use crate::clock::Time;
+use crate::providers::scripted::{Scripted, Step, completion, response};
+use crate::providers::{Kind, Message, ModelSettings, Role, Settings};
+use crate::storage::Store;
+use crate::usage::{Account, Ledger, Total};
+
+/// A dollar for a million tokens of prompt, two for as many of completion.
+const PRICE: Price =
+    Price { input_per_mtok: NanoUsd(1_000_000_000), output_per_mtok: NanoUsd(2_000_000_000) };
+
+fn gateway(base_url: &str, change: impl FnOnce(&mut Settings)) -> Gateway {
+    let mut settings = Settings::new("acme", Kind::OpenAi, base_url);
+    let priced = ModelSettings { price: Some(PRICE), ..ModelSettings::default() };
+    settings.models.insert("m/1".to_owned(), priced);
+    change(&mut settings);
+    let sandbox = Settings::new("sandbox", Kind::Sandbox, "");
+    Gateway::new(vec![settings, sandbox], Clock::system()).unwrap()
+}
+
+fn meter() -> Meter {
+    let account = Account {
+        request_id: "req_1".to_owned(),
+        app_id: String::new(),
+        key_id: String::new(),
+        service: Service::Verify,
+    };
+    let store = Store::in_memory(Time::from_unix_ms(0)).unwrap();
+    Meter::new(account, Ledger::new(store), Clock::system())
+}
+
+/// A prompt of 14 tokens by estimate.
+fn chat() -> Chat {
+    let content = "x".repeat(40);
+    let messages = vec![Message { role: Role::User, content }];
+    Chat { messages, temperature: None, max_tokens: None, schema: None }
+}
+
+async fn ask(gateway: &Gateway, meter: &Meter, span: Duration) -> Result<String, Failure> {
+    let deadline = Instant::now() + span;
+    let answer = gateway.ask("acme/m/1", &chat(), Purpose::Verification, meter, deadline).await;
+    answer.map(|answer| answer.text)
+}
+
+fn total(prompt_tokens: u64, completion_tokens: u64) -> Vec<Total> {
+    vec![Total {
+        model: "acme/m/1".to_owned(),
+        purpose: Purpose::Verification,
+        prompt_tokens,
+        completion_tokens,
+        cost: Some(PRICE.of(prompt_tokens, completion_tokens)),
+    }]
+}
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+#[tokio::test]
+async fn a_rate_limit_is_waited_out() {
+    let server = Scripted::start(vec![response(429, "retry-after-ms: 150\r\n", ""), completion("4")]).await;
+    let (gateway, meter) = (gateway(&server.base_url, |_| {}), meter());
+    let began = Instant::now();
+    assert_eq!(ask(&gateway, &meter, MINUTE).await, Ok("4".to_owned()));
+    assert!(began.elapsed() >= Duration::from_millis(150));
+    assert_eq!(meter.totals(), total(20, 5));
+}
+
+#[tokio::test]
+async fn retries_end() {
+    let busy = || response(503, "", "");
+    let server = Scripted::start(vec![busy(), busy(), busy(), completion("4")]).await;
+    let (gateway, meter) = (gateway(&server.base_url, |_| {}), meter());
+    let failure = ask(&gateway, &meter, MINUTE).await.unwrap_err();
+    assert_eq!(failure, Failure::Overloaded { retry_after: None });
+    assert_eq!(server.requests().len(), 3);
+    assert_eq!(meter.totals(), total(0, 0));
+}
+
+#[tokio::test]
+async fn what_no_retry_mends_is_asked_once() {
+    for (status, failure) in
+        [(401, Failure::Unauthorized), (404, Failure::UnknownModel), (402, Failure::QuotaExhausted)]
+    {
+        let server = Scripted::start(vec![response(status, "", ""), completion("4")]).await;
+        let (gateway, meter) = (gateway(&server.base_url, |_| {}), meter());
+        assert_eq!(ask(&gateway, &meter, MINUTE).await, Err(failure));
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_wait_beyond_the_deadline_or_a_minute_fails_at_once() {
+    for (wait, span) in [("30", Duration::from_secs(5)), ("61", 10 * MINUTE)] {
+        let header = format!("retry-after: {wait}\r\n");
+        let server = Scripted::start(vec![response(429, &header, ""), completion("4")]).await;
+        let (gateway, meter) = (gateway(&server.base_url, |_| {}), meter());
+        let began = Instant::now();
+        let failure = ask(&gateway, &meter, span).await.unwrap_err();
+        assert_eq!(failure.code(), "rate_limited");
+        assert!(began.elapsed() < Duration::from_secs(3));
+    }
+}
+
+#[tokio::test]
+async fn the_deadline_ends_a_call_and_its_prompt_is_booked() {
+    let server = Scripted::start(vec![vec![Step::Hang]]).await;
+    let (gateway, meter) = (gateway(&server.base_url, |_| {}), meter());
+    let failure = ask(&gateway, &meter, Duration::from_millis(300)).await.unwrap_err();
+    assert_eq!(failure, Failure::Timeout);
+    assert_eq!(meter.totals(), total(14, 0));
+}
+
+#[tokio::test]
+async fn a_cut_answer_is_booked_and_asked_for_again() {
+    let cut = vec![Step::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{".to_vec())];
+    let server = Scripted::start(vec![cut, completion("4")]).await;
+    let (gateway, meter) = (gateway(&server.base_url, |_| {}), meter());
+    assert_eq!(ask(&gateway, &meter, MINUTE).await, Ok("4".to_owned()));
+    assert_eq!(meter.totals(), total(14 + 20, 5));
+}
+
+#[tokio::test]
+async fn usage_that_a_provider_leaves_out_is_estimated() {
+    let body = r#"{"choices":[{"message":{"content":"four, I think"},"finish_reason":"stop"}]}"#;
+    let server = Scripted::start(vec![response(200, "", body)]).await;
+    let (gateway, meter) = (gateway(&server.base_url, |_| {}), meter());
+    assert!(ask(&gateway, &meter, MINUTE).await.is_ok());
+    assert_eq!(meter.totals(), total(14, 4));
+}
+
+#[tokio::test]
+async fn no_more_calls_at_once_than_set() {
+    let slow = || {
+        let mut turn = vec![Step::Pause(Duration::from_millis(40))];
+        turn.extend(completion("4"));
+        turn
+    };
+    let server = Scripted::start((0..6).map(|_| slow()).collect()).await;
+    let gateway = gateway(&server.base_url, |settings| settings.max_concurrent = 2);
+    let meter = meter();
+    let calls = (0..6).map(|_| ask(&gateway, &meter, MINUTE));
+    let answers = futures_util::future::join_all(calls).await;
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    assert_eq!(server.most_at_once(), 2);
+}
+
+#[tokio::test]
+async fn identifiers_name_provider_and_model() {
+    let gateway = gateway("http://127.0.0.1:9/v1", |_| {});
+    let target = gateway.target("acme/some/new-model").unwrap();
+    assert_eq!((target.provider.as_str(), target.sandbox, target.price), ("acme", false, None));
+    assert_eq!(gateway.target("acme/m/1").unwrap().price, Some(PRICE));
+    let sandbox = gateway.target("sandbox/alpha").unwrap();
+    assert_eq!((sandbox.sandbox, sandbox.price), (true, Some(FREE)));
+    for id in ["", "acme", "acme/", "/m", "other/m", "sandbox/omega"] {
+        assert!(gateway.target(id).is_none(), "{id}");
+        let deadline = Instant::now() + MINUTE;
+        let answer = gateway.ask(id, &chat(), Purpose::Extraction, &meter(), deadline).await;
+        assert_eq!(answer, Err(Failure::UnknownModel));
+    }
+}
+
+#[test]
+fn a_name_can_be_given_once() {
+    let settings = || Settings::new("acme", Kind::OpenAi, "https://api.example.com/v1");
+    let error = Gateway::new(vec![settings(), settings()], Clock::system()).err().unwrap();
+    assert!(error.to_string().contains("twice"), "{error}");
+}

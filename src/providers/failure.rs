@@ -1,0 +1,167 @@
+//! Why a call to a provider gave no answer, in the words of the gateway field rather than of HTTP.
+
+use std::time::Duration;
+
+use super::Usage;
+
+/// The most characters kept of what a provider writes about a failure.
+const MESSAGE_CHARS: usize = 300;
+/// The most characters kept of a provider's own error code.
+const CODE_CHARS: usize = 64;
+
+/// A call that gave no answer, and what it took nevertheless: a model that declines has read the prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// Why.
+    pub failure: Failure,
+    /// What the provider says it took.
+    pub usage: Option<Usage>,
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Self {
+        Self { failure, usage: None }
+    }
+}
+
+/// A failed call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The provider refuses our key, or there is none. Nothing a retry mends.
+    Unauthorized,
+    /// The account behind the key has nothing left.
+    QuotaExhausted,
+    /// Too many calls; free again after the time given, if the provider says.
+    RateLimited {
+        /// From the provider's `Retry-After`.
+        retry_after: Option<Duration>,
+    },
+    /// The provider has no capacity now.
+    Overloaded {
+        /// From the provider's `Retry-After`.
+        retry_after: Option<Duration>,
+    },
+    /// The provider does not know the model.
+    UnknownModel,
+    /// The request does not fit the model's context.
+    ContextOverflow,
+    /// The provider says the request is wrong.
+    Rejected {
+        /// Its own code, if it gives one.
+        code: Option<String>,
+        /// Its own words, shortened; foreign text.
+        message: String,
+    },
+    /// The model or its provider declines to answer this. Never retried, never routed around.
+    Refused,
+    /// The provider failed inside.
+    Broken {
+        /// The HTTP status it answered with.
+        status: u16,
+    },
+    /// An answer that is not in the provider's format, or larger than any answer may be.
+    Malformed,
+    /// No connection: name, address, TLS.
+    Unreachable,
+    /// The connection ended before the answer did.
+    Cut,
+    /// One of our time limits passed.
+    Timeout,
+}
+
+impl Failure {
+    /// [`Failure::Rejected`] with foreign texts made safe to store and show: shortened, on one line, without
+    /// control and direction characters.
+    pub fn rejected(code: Option<&str>, message: &str) -> Self {
+        let code = code.map(|code| tame(code, CODE_CHARS)).filter(|code| !code.is_empty());
+        Self::Rejected { code, message: tame(message, MESSAGE_CHARS) }
+    }
+
+    /// The name in logs, the ledger and `model_errors`.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Unauthorized => "auth_failed",
+            Self::QuotaExhausted => "quota_exhausted",
+            Self::RateLimited { .. } => "rate_limited",
+            Self::Overloaded { .. } => "overloaded",
+            Self::UnknownModel => "unknown_model",
+            Self::ContextOverflow => "context_overflow",
+            Self::Rejected { .. } => "rejected",
+            Self::Refused => "refused",
+            Self::Broken { .. } => "provider_error",
+            Self::Malformed => "malformed",
+            Self::Unreachable => "unreachable",
+            Self::Cut => "cut",
+            Self::Timeout => "timeout",
+        }
+    }
+
+    /// Whether the same call may succeed a little later.
+    pub const fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::RateLimited { .. }
+                | Self::Overloaded { .. }
+                | Self::Broken { .. }
+                | Self::Unreachable
+                | Self::Cut
+        )
+    }
+
+    /// How long the provider asks us to wait, if it does.
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { retry_after } | Self::Overloaded { retry_after } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// Whether the model may have worked on the call, so that its prompt is likely to be charged although no
+    /// usage was reported.
+    pub const fn may_have_cost(&self) -> bool {
+        matches!(self, Self::Timeout | Self::Cut | Self::Malformed)
+    }
+}
+
+/// Foreign text on one line and no longer than `limit` characters.
+fn tame(text: &str, limit: usize) -> String {
+    let is_direction =
+        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let visible: String = text
+        .chars()
+        .map(|c| if c.is_whitespace() { ' ' } else { c })
+        .filter(|c| !c.is_control() && !is_direction(*c))
+        .take(limit + 1)
+        .collect();
+    if visible.chars().count() <= limit {
+        return visible.trim().to_owned();
+    }
+    let kept: String = visible.chars().take(limit - 1).collect();
+    format!("{}…", kept.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_messages_are_shortened_and_made_safe() {
+        let message = format!("bad\r\n\u{1b}[31mred\u{202e}{}", "ä".repeat(1000));
+        let Failure::Rejected { code, message } = Failure::rejected(Some("\u{7}"), &message) else {
+            panic!("not a rejection");
+        };
+        assert_eq!(code, None);
+        assert_eq!(message.chars().count(), MESSAGE_CHARS);
+        assert!(message.starts_with("bad  [31mredä"), "{message}");
+        assert!(message.ends_with('…'));
+    }
+
+    #[test]
+    fn only_what_a_wait_may_mend_is_transient() {
+        assert!(Failure::Overloaded { retry_after: None }.is_transient());
+        assert!(Failure::Unreachable.is_transient());
+        for lasting in [Failure::Refused, Failure::Unauthorized, Failure::ContextOverflow, Failure::Timeout] {
+            assert!(!lasting.is_transient(), "{lasting:?}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Model providers: what is asked, what comes back, and the dialects between.
+//!
+//! A [`Dialect`] turns a [`Chat`] into the bytes of one provider format and an HTTP answer back into an
+//! [`Answer`] or a [`Failed`]. Dialects do no I/O, so each is tested from recorded traffic; `transport` is the
+//! only sender, and [`Provider`] puts the two together. The sandbox answers in-process, from the same prompts.
+//! Nothing here knows what a caller's HTTP status is, and nothing that a provider sends is trusted: bodies are
+//! capped, texts are data.
+
+pub mod catalog;
+pub mod estimate;
+mod failure;
+mod model;
+mod openai;
+mod provider;
+mod retry_after;
+pub mod sandbox;
+#[cfg(test)]
+pub(crate) mod scripted;
+mod settings;
+mod transport;
+
+pub use failure::{Failed, Failure};
+pub use model::{Model, Structure};
+pub use provider::{Permit, Provider, SetupError};
+pub use settings::{Kind, ModelSettings, Settings};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+
+use crate::clock::Time;
+
+/// A conversation to be completed, in no provider's format.
+#[derive(Clone, Debug)]
+pub struct Chat {
+    /// Never empty.
+    pub messages: Vec<Message>,
+    /// 0 to 2; left out, the provider's default. Dropped for models that refuse it.
+    pub temperature: Option<f64>,
+    /// The most tokens of the answer.
+    pub max_tokens: Option<u32>,
+    /// The JSON shape the answer must have.
+    pub schema: Option<Schema>,
+}
+
+/// One turn of a conversation.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// The text.
+    pub content: String,
+}
+
+/// Who speaks in a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The operator.
+    System,
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// A JSON schema that an answer must meet.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    /// A name for it, `[a-z_]+`; tells the sandbox which task it is given.
+    pub name: &'static str,
+    /// The schema itself: objects closed, all properties required, so that strict modes take it.
+    pub schema: Value,
+}
+
+/// A model's complete answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The text.
+    pub text: String,
+    /// Why it ended.
+    pub finish: Finish,
+    /// What it took, if the provider says.
+    pub usage: Option<Usage>,
+}
+
+/// Why an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// The model was done.
+    Stop,
+    /// It hit a token limit: the text is cut.
+    Length,
+    /// The provider withheld it.
+    ContentFilter,
+}
+
+/// Tokens of one call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Of the prompt.
+    pub prompt_tokens: u64,
+    /// Of the answer, reasoning included.
+    pub completion_tokens: u64,
+}
+
+/// A request ready to be sent, but for address and authentication of the provider.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// Behind the provider's base address, such as `/chat/completions`.
+    pub path: String,
+    /// Beyond the content type.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// JSON.
+    pub body: Bytes,
+}
+
+/// What came back, complete.
+#[derive(Clone, Debug)]
+pub struct Incoming {
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers; foreign.
+    pub headers: HeaderMap,
+    /// The body, capped by the transport; foreign.
+    pub body: Bytes,
+    /// When it came: what dates in its headers are relative to.
+    pub at: Time,
+}
+
+/// One provider format.
+pub trait Dialect: Send + Sync {
+    /// The request that asks `model` to complete `chat`.
+    fn request(&self, chat: &Chat, model: &Model) -> Outgoing;
+
+    /// What the provider's bytes mean.
+    ///
+    /// # Errors
+    /// With the [`Failure`] that status, headers and body describe; [`Failure::Malformed`] if they make no sense.
+    fn answer(&self, incoming: &Incoming) -> Result<Answer, Failed>;
+}

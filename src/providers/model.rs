@@ -1,0 +1,135 @@
+//! What a dialect needs to know of the model that is asked, and where that knowledge comes from.
+
+use super::catalog;
+
+/// The model that is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// The provider's own name for it.
+    pub name: String,
+    /// How it can be held to a JSON shape.
+    pub structure: Structure,
+    /// Whether it takes a temperature.
+    pub temperature: bool,
+    /// Whether its token limit is called `max_completion_tokens` rather than `max_tokens`.
+    pub max_completion_tokens: bool,
+}
+
+/// How a model can be held to a JSON shape, strictest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Structure {
+    /// By a JSON schema.
+    Schema,
+    /// It can be told to write JSON, but not which.
+    JsonMode,
+    /// By the words of the prompt alone.
+    Plain,
+}
+
+impl Structure {
+    /// What to try when a provider refuses this one.
+    const fn weaker(self) -> Option<Self> {
+        match self {
+            Self::Schema => Some(Self::JsonMode),
+            Self::JsonMode => Some(Self::Plain),
+            Self::Plain => None,
+        }
+    }
+}
+
+impl Model {
+    /// What is known of the model `name` of the provider configured as `provider`.
+    ///
+    /// Models the catalogue does not hold start with a schema: local servers (Ollama, vLLM, llama.cpp, LM Studio)
+    /// and routers take one for any model, and some of them refuse JSON mode. One that does refuse a schema says
+    /// so at once and for nothing; see [`Model::without`].
+    pub fn known(provider: &str, name: &str) -> Self {
+        let facts = catalog::model(&format!("{provider}/{name}"));
+        let takes_schema = facts.as_ref().is_none_or(|facts| facts.json_schema);
+        let is_reasoner = is_openai_reasoner(name);
+        Self {
+            name: name.to_owned(),
+            structure: if takes_schema { Structure::Schema } else { Structure::JsonMode },
+            temperature: !is_reasoner,
+            max_completion_tokens: is_reasoner,
+        }
+    }
+
+    /// This model without what a provider has just refused, if its message names something that can be left out or
+    /// said in another way. There are no common codes for these cases, but all name the field.
+    pub fn without(&self, refusal: &str) -> Option<Self> {
+        let refusal = refusal.to_lowercase();
+        let names = |fields: &[&str]| fields.iter().any(|field| refusal.contains(field));
+        let mut model = self.clone();
+        if !self.max_completion_tokens && names(&["max_completion_tokens"]) {
+            model.max_completion_tokens = true;
+        } else if self.temperature && names(&["temperature"]) {
+            model.temperature = false;
+        } else if names(&["response_format", "response format", "json_schema", "json_object"]) {
+            model.structure = self.structure.weaker()?;
+        } else {
+            return None;
+        }
+        Some(model)
+    }
+}
+
+/// Whether a name is of one of `OpenAI`'s reasoning families (o-series; GPT-5 and later).
+///
+/// By name rather than by the catalogue's `reasoning`, because only that family changed the parameters: other
+/// providers' reasoning models keep `max_tokens` and a temperature, and some refuse parameters they do not know.
+/// The name also tells it behind routers and gateways of other names.
+fn is_openai_reasoner(name: &str) -> bool {
+    let base = name.rsplit('/').next().unwrap_or(name);
+    if let Some(rest) = base.strip_prefix("gpt-") {
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        return digits.parse::<u32>().is_ok_and(|generation| (5..1000).contains(&generation));
+    }
+    base.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasoning_families_are_told_by_name() {
+        for name in ["o1", "o4-mini", "gpt-5", "gpt-5.4-mini", "gpt-6-sol", "openai/gpt-5-nano"] {
+            assert!(is_openai_reasoner(name), "{name}");
+        }
+        for name in
+            ["gpt-4.1", "gpt-4o", "gpt-oss-120b", "openai/gpt-oss-20b", "olmo-2", "magistral-small-latest"]
+        {
+            assert!(!is_openai_reasoner(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn unknown_models_are_tried_with_a_schema() {
+        assert_eq!(Model::known("local", "llama3.2").structure, Structure::Schema);
+    }
+
+    #[test]
+    fn what_is_refused_is_left_out_until_nothing_is_left() {
+        let mut model = Model::known("azure", "our-deployment");
+        for refusal in [
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+            "Unsupported value: 'temperature' does not support 0 with this model.",
+            "This response_format type is unavailable now",
+            "'messages' must contain the word 'json' to use 'response_format' of type 'json_object'.",
+        ] {
+            assert_eq!(model.without("no such field: tools"), None);
+            model = model.without(refusal).unwrap_or_else(|| panic!("{refusal}"));
+        }
+        let bare = Model {
+            structure: Structure::Plain,
+            temperature: false,
+            max_completion_tokens: true,
+            ..model.clone()
+        };
+        assert_eq!(model, bare);
+        for again in ["max_completion_tokens", "temperature", "response_format"] {
+            assert_eq!(model.without(again), None);
+        }
+    }
+}

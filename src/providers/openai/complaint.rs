@@ -1,0 +1,152 @@
+//! Reading what a provider says when it fails, in the several shapes that speakers of this format use:
+//!
+//! - `{"error": {"message", "type", "param", "code"}}`: most
+//! - `[{"error": {"code", "message", "status", "details": [{"reason"}]}}]`: Google's compatible endpoint
+//! - `{"error": "…", "code": "…"}`: xAI, native Ollama
+//! - `{"object": "error", "message", "type", "code"}`: older vLLM, and Mistral, whose `message` may be an object
+//! - `{"message": "…"}`, `{"detail": "…" | [{"msg"}]}`: gateways in front of them
+//!
+//! Names (codes and types) decide before the status does, as the same status means different things; phrases are
+//! the last resort, only where a provider has no name for a case that must be told apart.
+
+use serde_json::Value;
+
+use crate::providers::{Failure, Incoming, retry_after};
+
+const KEY_NAMES: [&str; 3] = ["invalid_api_key", "api_key_invalid", "invalid_authentication"];
+const QUOTA_NAMES: [&str; 3] = ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
+const CONTEXT_NAMES: [&str; 3] =
+    ["context_length_exceeded", "exceed_context_size_error", "string_above_max_length"];
+/// `invalid_prompt` is what reasoning models answer to a prompt that was flagged.
+const REFUSAL_NAMES: [&str; 6] = [
+    "content_filter",
+    "content_policy_violation",
+    "moderation_blocked",
+    "invalid_prompt",
+    "responsibleaipolicyviolation",
+    "content_blocked",
+];
+const MODEL_NAMES: [&str; 4] =
+    ["model_not_found", "invalid_model", "model_decommissioned", "deploymentnotfound"];
+
+const KEY_PHRASES: [&str; 2] = ["incorrect api key", "api key not valid"];
+const CONTEXT_PHRASES: [&str; 3] = ["context length", "context window", "context size"];
+const MODEL_PHRASES: [&str; 2] = ["is not a valid model", "model not exist"];
+
+/// The failure that a status of failure and its body describe.
+pub(super) fn read(incoming: &Incoming) -> Failure {
+    let body = serde_json::from_slice(&incoming.body).unwrap_or(Value::Null);
+    Complaint::of(&body).failure(incoming.status, incoming)
+}
+
+/// The failure inside a body whose status claimed success. `source` holds the `error`.
+pub(super) fn inside_success(source: &Value, incoming: &Incoming) -> Failure {
+    let complaint = Complaint::of(source);
+    let status = complaint.code.as_deref().and_then(|code| code.parse().ok());
+    match status.filter(|status| (400..600).contains(status)) {
+        Some(status) => complaint.failure(status, incoming),
+        None => complaint.named(incoming).unwrap_or(Failure::Broken { status: incoming.status }),
+    }
+}
+
+/// What was read of a body; all of it foreign.
+#[derive(Default)]
+struct Complaint {
+    code: Option<String>,
+    /// Code, type, status and reasons, in lowercase.
+    names: Vec<String>,
+    message: String,
+    /// Set where a router says that moderation stopped the prompt.
+    moderated: bool,
+}
+
+impl Complaint {
+    fn of(body: &Value) -> Self {
+        let outer = body.as_array().and_then(|list| list.first()).unwrap_or(body);
+        let inner = if outer["error"].is_object() { &outer["error"] } else { outer };
+        let code = text(&inner["code"]);
+        let details = inner["details"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let names = [&inner["code"], &inner["type"], &inner["status"], &inner["innererror"]["code"]]
+            .into_iter()
+            .chain(details.iter().map(|detail| &detail["reason"]))
+            .filter_map(text)
+            .map(|name| name.to_lowercase())
+            .collect();
+        let message = [&inner["message"], &inner["error"], &inner["detail"]]
+            .into_iter()
+            .chain([&inner["detail"][0]["msg"], &inner["message"]["detail"][0]["msg"]])
+            .find_map(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let moderated = inner["metadata"]["flagged_input"].is_string();
+        Self { code, names, message, moderated }
+    }
+
+    fn failure(&self, status: u16, incoming: &Incoming) -> Failure {
+        let wait = || retry_after::read(&incoming.headers, incoming.at);
+        match status {
+            402 => return Failure::QuotaExhausted,
+            // Larger than the model, or the account's allowance, can ever take at once; some name it a rate limit.
+            413 => return Failure::ContextOverflow,
+            503 | 529 => return Failure::Overloaded { retry_after: wait() },
+            500.. => return Failure::Broken { status },
+            _ => {}
+        }
+        if let Some(failure) = self.named(incoming) {
+            return failure;
+        }
+        match status {
+            401 | 403 => Failure::Unauthorized,
+            404 => Failure::UnknownModel,
+            429 => Failure::RateLimited { retry_after: wait() },
+            // The provider gave up waiting, or two calls met: both pass.
+            408 | 409 => Failure::Broken { status },
+            _ => self.phrased(status),
+        }
+    }
+
+    /// What names alone tell.
+    fn named(&self, incoming: &Incoming) -> Option<Failure> {
+        let has = |names: &[&str]| self.names.iter().any(|name| names.contains(&name.as_str()));
+        if self.moderated || has(&REFUSAL_NAMES) {
+            return Some(Failure::Refused);
+        }
+        if has(&QUOTA_NAMES) {
+            return Some(Failure::QuotaExhausted);
+        }
+        if has(&KEY_NAMES) {
+            return Some(Failure::Unauthorized);
+        }
+        if has(&CONTEXT_NAMES) {
+            return Some(Failure::ContextOverflow);
+        }
+        if has(&MODEL_NAMES) {
+            return Some(Failure::UnknownModel);
+        }
+        has(&["rate_limit_exceeded"])
+            .then(|| Failure::RateLimited { retry_after: retry_after::read(&incoming.headers, incoming.at) })
+    }
+
+    fn phrased(&self, status: u16) -> Failure {
+        let message = self.message.to_lowercase();
+        let says = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
+        if says(&KEY_PHRASES) {
+            return Failure::Unauthorized;
+        }
+        if says(&CONTEXT_PHRASES) {
+            return Failure::ContextOverflow;
+        }
+        if says(&MODEL_PHRASES) {
+            return Failure::UnknownModel;
+        }
+        if message.is_empty() {
+            return Failure::rejected(self.code.as_deref(), &format!("status {status} without a message"));
+        }
+        Failure::rejected(self.code.as_deref(), &self.message)
+    }
+}
+
+/// A name, which some send as a number.
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned).or_else(|| value.as_u64().map(|number| number.to_string()))
+}

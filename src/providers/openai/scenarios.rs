@@ -1,0 +1,96 @@
+//! The dialect against recorded and written-down traffic: each folder of `tests/data/providers/openai` is one
+//! scenario. Those with a `chat.json` are requests and hold the body expected of it; the others are answers,
+//! byte for byte in `answer.json`, and hold what is expected to be read from them.
+
+use std::fs;
+use std::path::Path;
+
+use http::{HeaderMap, HeaderName};
+use serde_json::{Value, json};
+
+use super::OpenAi;
+use crate::clock::Time;
+use crate::providers::{Chat, Dialect, Failed, Incoming, Message, Model, Role, Schema, Structure, model};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/providers/openai");
+
+#[test]
+fn every_scenario_goes_as_written() {
+    let mut played = 0;
+    for entry in fs::read_dir(FOLDER).unwrap() {
+        let scenario = entry.unwrap().path();
+        let outcome =
+            if scenario.join("chat.json").exists() { request(&scenario) } else { answer(&scenario) };
+        let expected = if scenario.join("chat.json").exists() {
+            json(&scenario, "request.json")
+        } else {
+            let mut expected = json(&scenario, "expected.json");
+            for given in ["status", "headers"] {
+                expected.as_object_mut().unwrap().shift_remove(given);
+            }
+            expected
+        };
+        assert_eq!(outcome, expected, "{}", scenario.display());
+        played += 1;
+    }
+    assert!(played >= 50, "only {played} scenarios were found");
+}
+
+fn request(scenario: &Path) -> Value {
+    let given = json(scenario, "chat.json");
+    let messages = given["messages"].as_array().unwrap().iter().map(|message| Message {
+        role: match message["role"].as_str().unwrap() {
+            "system" => Role::System,
+            "user" => Role::User,
+            _ => Role::Assistant,
+        },
+        content: message["content"].as_str().unwrap().to_owned(),
+    });
+    let chat = Chat {
+        messages: messages.collect(),
+        temperature: given["temperature"].as_f64(),
+        max_tokens: given["max_tokens"].as_u64().map(|limit| u32::try_from(limit).unwrap()),
+        schema: given.get("schema").map(|schema| Schema { name: "answer", schema: schema.clone() }),
+    };
+    let structure = match given["structure"].as_str().unwrap() {
+        "schema" => Structure::Schema,
+        "json_mode" => Structure::JsonMode,
+        _ => Structure::Plain,
+    };
+    let target = Model { structure, ..model::Model::known("nobody", given["model"].as_str().unwrap()) };
+    let outgoing = OpenAi.request(&chat, &target);
+    assert_eq!(outgoing.path, "/chat/completions");
+    serde_json::from_slice(&outgoing.body).unwrap()
+}
+
+fn answer(scenario: &Path) -> Value {
+    let given = json(scenario, "expected.json");
+    let mut headers = HeaderMap::new();
+    for (name, value) in given["headers"].as_object().unwrap() {
+        headers.insert(name.parse::<HeaderName>().unwrap(), value.as_str().unwrap().parse().unwrap());
+    }
+    let incoming = Incoming {
+        status: u16::try_from(given["status"].as_u64().unwrap()).unwrap(),
+        headers,
+        body: fs::read(scenario.join("answer.json")).unwrap().into(),
+        // 2026-11-20T19:26:00Z
+        at: Time::from_unix_ms(1_795_202_760_000),
+    };
+    let tokens = |usage: crate::providers::Usage| json!([usage.prompt_tokens, usage.completion_tokens]);
+    match OpenAi.answer(&incoming) {
+        Ok(answer) => json!({
+            "answer": answer.text,
+            "finish": format!("{:?}", answer.finish),
+            "usage": answer.usage.map(tokens),
+        }),
+        Err(Failed { failure, usage: None }) => json!({"failure": format!("{failure:?}")}),
+        Err(Failed { failure, usage: Some(usage) }) => {
+            json!({"failure": format!("{failure:?}"), "usage": tokens(usage)})
+        }
+    }
+}
+
+fn json(scenario: &Path, file: &str) -> Value {
+    let text = fs::read(scenario.join(file)).unwrap_or_else(|_| panic!("{}: no {file}", scenario.display()));
+    serde_json::from_slice(&text).unwrap()
+}

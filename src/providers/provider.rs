@@ -1,0 +1,187 @@
+//! One configured provider: its limit on calls at once, its dialect, its connections.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout_at};
+
+use super::openai::OpenAi;
+use super::transport::{Reply, Transport};
+use super::{
+    Answer, Chat, Dialect, Failed, Failure, Incoming, Kind, Model, ModelSettings, Settings, sandbox,
+};
+use crate::clock::Clock;
+
+/// How many models' lessons are kept. Names come from configuration and, later, from callers.
+const MAX_LESSONS: usize = 1000;
+
+/// A provider that can be called.
+pub struct Provider {
+    settings: Settings,
+    permits: Semaphore,
+    wire: Wire,
+    clock: Clock,
+    /// Models that refused something, by name: what they take without it.
+    lessons: Mutex<HashMap<String, Model>>,
+}
+
+enum Wire {
+    Http { dialect: Box<dyn Dialect>, transport: Box<Transport> },
+    Sandbox,
+}
+
+/// Leave to make one call. Given back when the call is over.
+#[derive(Debug)]
+pub struct Permit<'a> {
+    _held: SemaphorePermit<'a>,
+}
+
+/// Why a provider cannot be set up.
+#[derive(Debug)]
+pub struct SetupError {
+    /// The provider's configured name.
+    pub provider: String,
+    /// What is wrong, for a person.
+    pub message: String,
+}
+
+impl std::fmt::Display for SetupError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "provider {}: {}", self.provider, self.message)
+    }
+}
+
+impl std::error::Error for SetupError {}
+
+impl Provider {
+    /// A provider that can be called; nothing is connected yet.
+    ///
+    /// # Errors
+    /// If address, key or limits cannot be used.
+    pub fn new(settings: Settings, clock: Clock) -> Result<Self, SetupError> {
+        let wrong = |message: String| SetupError { provider: settings.name.clone(), message };
+        if settings.max_concurrent == 0 {
+            return Err(wrong(
+                "max_concurrent is 0, so it could never be called; give at least 1".to_owned(),
+            ));
+        }
+        let wire = match settings.kind {
+            Kind::Sandbox => Wire::Sandbox,
+            Kind::OpenAi => Wire::Http {
+                dialect: Box::new(OpenAi),
+                transport: Box::new(Transport::new(&settings).map_err(wrong)?),
+            },
+        };
+        Ok(Self {
+            permits: Semaphore::new(settings.max_concurrent.min(Semaphore::MAX_PERMITS)),
+            settings,
+            wire,
+            clock,
+            lessons: Mutex::default(),
+        })
+    }
+
+    /// Its configured name.
+    pub fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    /// Whether its answers are simulated.
+    pub const fn is_sandbox(&self) -> bool {
+        matches!(self.wire, Wire::Sandbox)
+    }
+
+    /// How often a call may be tried again.
+    pub const fn retries(&self) -> u32 {
+        self.settings.retries
+    }
+
+    /// Whether it can be asked for `model`: any name of a real provider, those of the sandbox only.
+    pub fn may_know(&self, model: &str) -> bool {
+        !model.is_empty() && (!self.is_sandbox() || sandbox::MODELS.contains(&model))
+    }
+
+    /// What an operator has set about `model`.
+    pub fn model_settings(&self, model: &str) -> Option<&ModelSettings> {
+        self.settings.models.get(model)
+    }
+
+    /// Waits until one more call may be made, in the order of asking.
+    ///
+    /// # Errors
+    /// [`Failure::Timeout`] at `deadline`.
+    pub async fn admit(&self, deadline: Instant) -> Result<Permit<'_>, Failure> {
+        if Instant::now() >= deadline {
+            return Err(Failure::Timeout);
+        }
+        match timeout_at(deadline, self.permits.acquire()).await {
+            Ok(Ok(held)) => Ok(Permit { _held: held }),
+            // The semaphore is never closed.
+            Ok(Err(_)) | Err(_) => Err(Failure::Timeout),
+        }
+    }
+
+    /// Asks `model` once.
+    ///
+    /// A provider that refuses a parameter which can be left out is asked again without it, within the same
+    /// attempt: the refusal cost nothing. It is remembered for the model.
+    ///
+    /// # Errors
+    /// With what kept the model from answering, by `deadline` at the latest.
+    pub async fn complete(
+        &self,
+        _permit: Permit<'_>,
+        chat: &Chat,
+        model: &str,
+        deadline: Instant,
+    ) -> Result<Answer, Failed> {
+        let (dialect, transport) = match &self.wire {
+            Wire::Http { dialect, transport } => (dialect, transport),
+            Wire::Sandbox => {
+                let end = deadline.min(Instant::now() + self.settings.total_timeout);
+                return timeout_at(end, sandbox::complete(chat, model))
+                    .await
+                    .unwrap_or(Err(Failure::Timeout.into()));
+            }
+        };
+        let mut target = self.lesson(model).unwrap_or_else(|| Model::known(&self.settings.name, model));
+        let mut outgoing = dialect.request(chat, &target);
+        loop {
+            let Reply { status, headers, body } = transport.send(&outgoing, deadline).await?;
+            let answer = dialect.answer(&Incoming { status, headers, body, at: self.clock.now() });
+            let Err(Failed { failure: Failure::Rejected { message, .. }, .. }) = &answer else {
+                return answer;
+            };
+            let Some(reduced) = target.without(message) else {
+                return answer;
+            };
+            let next = dialect.request(chat, &reduced);
+            if next.body == outgoing.body {
+                return answer;
+            }
+            tracing::debug!(
+                provider = self.name(),
+                model,
+                message,
+                "a parameter was refused; asking without it"
+            );
+            self.learn(model, reduced.clone());
+            (target, outgoing) = (reduced, next);
+        }
+    }
+
+    fn lesson(&self, model: &str) -> Option<Model> {
+        self.lessons.lock().unwrap_or_else(PoisonError::into_inner).get(model).cloned()
+    }
+
+    fn learn(&self, model: &str, lesson: Model) {
+        let mut lessons = self.lessons.lock().unwrap_or_else(PoisonError::into_inner);
+        if lessons.len() < MAX_LESSONS || lessons.contains_key(model) {
+            lessons.insert(model.to_owned(), lesson);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

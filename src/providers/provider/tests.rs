@@ -1,0 +1,182 @@
+//! Calls over real sockets.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+
+use super::*;
+use crate::providers::scripted::{Scripted, Step, completion, response};
+use crate::providers::{Message, Role, Schema};
+use crate::secret::SecretString;
+
+fn provider(base_url: &str, change: impl FnOnce(&mut Settings)) -> Provider {
+    let mut settings = Settings::new("acme", Kind::OpenAi, base_url);
+    settings.api_key = Some(SecretString::from("sk-secret"));
+    change(&mut settings);
+    Provider::new(settings, Clock::system()).unwrap()
+}
+
+fn chat() -> Chat {
+    let messages = vec![Message { role: Role::User, content: "Two plus two?".to_owned() }];
+    let schema = Some(Schema { name: "answer", schema: json!({"type": "object"}) });
+    Chat { messages, temperature: Some(0.0), max_tokens: Some(10), schema }
+}
+
+async fn ask(provider: &Provider) -> Result<String, Failure> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let permit = provider.admit(deadline).await?;
+    let answer = provider.complete(permit, &chat(), "m/1", deadline).await;
+    answer.map(|answer| answer.text).map_err(|failed| failed.failure)
+}
+
+fn plain(text: &str) -> Vec<Step> {
+    vec![Step::Send(text.as_bytes().to_vec())]
+}
+
+#[tokio::test]
+async fn a_call_carries_key_agent_and_body() {
+    let server = Scripted::start(vec![completion("4")]).await;
+    assert_eq!(ask(&provider(&server.base_url, |_| {})).await, Ok("4".to_owned()));
+    let request = server.requests().remove(0);
+    assert!(request.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{request}");
+    for header in ["authorization: Bearer sk-secret", "content-type: application/json", "user-agent: mk/"] {
+        assert!(request.contains(header), "{request}");
+    }
+    assert!(!request.contains("accept-encoding"), "{request}");
+    assert!(request.ends_with(r#""schema":{"type":"object"}}}}"#), "{request}");
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let elsewhere = Scripted::start(vec![completion("4")]).await;
+    let location = format!("location: {}\r\n", elsewhere.base_url);
+    let server = Scripted::start(vec![response(307, &location, "")]).await;
+    assert_eq!(ask(&provider(&server.base_url, |_| {})).await, Err(Failure::Malformed));
+    assert!(elsewhere.requests().is_empty());
+}
+
+#[tokio::test]
+async fn silence_before_the_first_byte_times_out() {
+    let short = |settings: &mut Settings| settings.first_byte_timeout = Duration::from_millis(50);
+    let server = Scripted::start(vec![vec![Step::Hang]]).await;
+    assert_eq!(ask(&provider(&server.base_url, short)).await, Err(Failure::Timeout));
+    // Headers alone are no first byte of an answer.
+    let mut head = plain("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n");
+    head.push(Step::Hang);
+    let server = Scripted::start(vec![head]).await;
+    assert_eq!(ask(&provider(&server.base_url, short)).await, Err(Failure::Timeout));
+}
+
+#[tokio::test]
+async fn silence_inside_the_body_times_out() {
+    let mut turn = plain("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"choi");
+    turn.push(Step::Hang);
+    let server = Scripted::start(vec![turn]).await;
+    let provider = provider(&server.base_url, |settings| settings.idle_timeout = Duration::from_millis(50));
+    assert_eq!(ask(&provider).await, Err(Failure::Timeout));
+}
+
+#[tokio::test]
+async fn a_body_that_dribbles_on_ends_at_the_total() {
+    let mut turn = plain("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n");
+    for _ in 0..200 {
+        turn.extend([Step::Send(b" ".to_vec()), Step::Pause(Duration::from_millis(10))]);
+    }
+    let server = Scripted::start(vec![turn]).await;
+    let provider = provider(&server.base_url, |settings| settings.total_timeout = Duration::from_millis(150));
+    assert_eq!(ask(&provider).await, Err(Failure::Timeout));
+}
+
+#[tokio::test]
+async fn a_body_that_ends_early_is_cut() {
+    for turn in [
+        plain("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"choi"),
+        plain("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{\"cho\r\n"),
+        plain("HTTP/1.1 200 OK\r\ncont"),
+        Vec::new(),
+    ] {
+        let server = Scripted::start(vec![turn]).await;
+        assert_eq!(ask(&provider(&server.base_url, |_| {})).await, Err(Failure::Cut));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_larger_than_any_may_be_is_malformed() {
+    let announced = plain("HTTP/1.1 200 OK\r\ncontent-length: 9000000\r\n\r\n");
+    let mut counted = plain("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n");
+    counted.extend(vec![Step::Send(vec![b' '; 1 << 20]); 9]);
+    for turn in [announced, counted] {
+        let server = Scripted::start(vec![turn]).await;
+        assert_eq!(ask(&provider(&server.base_url, |_| {})).await, Err(Failure::Malformed));
+    }
+}
+
+#[tokio::test]
+async fn nobody_at_the_address_is_unreachable() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+    drop(listener);
+    assert_eq!(ask(&provider(&address, |_| {})).await, Err(Failure::Unreachable));
+    // A peer that speaks no TLS.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("https://{}/v1", listener.local_addr().unwrap());
+    let peer = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"220 mail.example ready\r\n").await.unwrap();
+        stream.shutdown().await.unwrap();
+    });
+    assert_eq!(ask(&provider(&address, |_| {})).await, Err(Failure::Unreachable));
+    peer.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_refused_structure_is_weakened_once_and_for_all() {
+    let refusal = r#"{"error":{"message":"'response_format' of type 'json_schema' is not supported"}}"#;
+    let server = Scripted::start(vec![response(400, "", refusal), completion("4"), completion("5")]).await;
+    let provider = provider(&server.base_url, |_| {});
+    assert_eq!(ask(&provider).await, Ok("4".to_owned()));
+    assert_eq!(ask(&provider).await, Ok("5".to_owned()));
+    let weak: Vec<bool> =
+        server.requests().iter().map(|request| request.contains(r#"{"type":"json_object"}"#)).collect();
+    assert_eq!(weak, [false, true, true]);
+}
+
+#[tokio::test]
+async fn a_dropped_call_closes_its_connection() {
+    let server = Scripted::start(vec![vec![Step::Hang]]).await;
+    let provider = provider(&server.base_url, |_| {});
+    tokio::select! {
+        answer = ask(&provider) => panic!("{answer:?}"),
+        () = server.asked() => {}
+    }
+    tokio::time::timeout(Duration::from_secs(1), server.client_left()).await.unwrap();
+    assert_eq!(provider.permits.available_permits(), 64);
+}
+
+#[tokio::test]
+async fn another_rejection_is_final() {
+    let refusal = r#"{"error":{"message":"no such field"}}"#;
+    let server = Scripted::start(vec![response(400, "", refusal), completion("4")]).await;
+    let rejected = Failure::rejected(None, "no such field");
+    assert_eq!(ask(&provider(&server.base_url, |_| {})).await, Err(rejected));
+}
+
+#[tokio::test]
+async fn waiting_for_leave_ends_at_the_deadline() {
+    let provider = provider("http://127.0.0.1:9/v1", |settings| settings.max_concurrent = 1);
+    let held = provider.admit(Instant::now() + Duration::from_secs(20)).await.unwrap();
+    let refused = provider.admit(Instant::now() + Duration::from_millis(20)).await;
+    assert_eq!(refused.unwrap_err(), Failure::Timeout);
+    drop(held);
+    assert!(provider.admit(Instant::now() + Duration::from_secs(20)).await.is_ok());
+    assert_eq!(provider.admit(Instant::now()).await.unwrap_err(), Failure::Timeout);
+}
+
+#[test]
+fn a_provider_that_could_never_be_called_is_refused() {
+    let mut settings = Settings::new("acme", Kind::OpenAi, "https://api.example.com/v1");
+    settings.max_concurrent = 0;
+    let error = Provider::new(settings, Clock::system()).err().unwrap();
+    assert!(error.to_string().starts_with("provider acme: max_concurrent"), "{error}");
+}

@@ -1,0 +1,183 @@
+//! The panel's task: one question with options, answered from the tables as a given model believes them.
+
+use serde_json::json;
+
+use super::arithmetic::Sum;
+use super::facts::Topic;
+use super::knowledge::{self, Fact};
+use super::recognise::IS_IT;
+use super::{numbers, triggers};
+
+const NONE_OF_THESE: &str = "None of these";
+const CANNOT_TELL: &str = "Cannot be determined";
+
+/// A question as a panel's model sees it.
+pub(super) struct Task<'a> {
+    pub(super) model: &'a str,
+    /// With or without trigger words.
+    pub(super) question: &'a str,
+    /// `A) text`, one a line.
+    pub(super) options: &'a str,
+    /// A text to answer from instead of the tables.
+    pub(super) context: Option<&'a str>,
+    /// Whether a reason is asked for.
+    pub(super) explain: bool,
+}
+
+/// What a model makes of a question.
+enum Verdict {
+    /// The option to choose, by key, and why.
+    Option(String, String),
+    /// Its answer is not among the options.
+    Other(String),
+    /// It cannot tell.
+    Unknown(&'static str),
+}
+
+/// The answer to a task, as a model would write it.
+pub(super) fn answer(task: &Task) -> String {
+    let options: Vec<(&str, &str)> = task
+        .options
+        .lines()
+        .filter_map(|line| line.split_once(") "))
+        .map(|(key, text)| (key, text.trim()))
+        .collect();
+    let (question, _) = triggers::split(task.question);
+    let verdict = match task.context {
+        Some(context) => from_context(context, &options),
+        None => from_tables(task.model, &question, &options),
+    };
+    let key_of = |wanted: &str| {
+        options
+            .iter()
+            .find(|(_, text)| text.eq_ignore_ascii_case(wanted))
+            .map_or_else(String::new, |(key, _)| (*key).to_owned())
+    };
+    let (key, reason) = match verdict {
+        Verdict::Option(key, reason) => (key, reason),
+        Verdict::Other(reason) => (key_of(NONE_OF_THESE), reason),
+        Verdict::Unknown(reason) => (key_of(CANNOT_TELL), reason.to_owned()),
+    };
+    if task.explain {
+        return json!({"reason": reason, "answer": key}).to_string();
+    }
+    json!({"answer": key}).to_string()
+}
+
+fn from_tables(model: &str, question: &str, options: &[(&str, &str)]) -> Verdict {
+    if let Some(sum) = Sum::asked(question) {
+        let Some(value) = sum.value() else {
+            return Verdict::Unknown("There is no such number.");
+        };
+        let same = |text: &str| numbers::read(text).is_some_and(|number| numbers::same(number, value));
+        return choice(options, same, &numbers::show(value));
+    }
+    let (asked, confirm) = match question.split_once(IS_IT) {
+        Some((asked, rest)) => (asked, rest.strip_suffix('?')),
+        None => (question, None),
+    };
+    let Some(fact) = knowledge::asked(asked) else {
+        return Verdict::Unknown("My table of facts does not hold this.");
+    };
+    let Some(belief) = belief(model, fact) else {
+        return Verdict::Unknown("This is a matter I know nothing about.");
+    };
+    if let Some(confirm) = confirm {
+        let verdict = if fact.same(confirm, belief) { "Yes" } else { "No" };
+        return choice(options, |text| text.eq_ignore_ascii_case(verdict), belief);
+    }
+    choice(options, |text| fact.same(text, belief), belief)
+}
+
+fn choice(options: &[(&str, &str)], is_it: impl Fn(&str) -> bool, belief: &str) -> Verdict {
+    let reason = format!("My table of facts says: {belief}.");
+    match options.iter().find(|(_, text)| is_it(text)) {
+        Some((key, _)) => Verdict::Option((*key).to_owned(), reason),
+        None => Verdict::Other(reason),
+    }
+}
+
+/// What a model holds for true, `None` where it abstains. The differences are deliberate: with them, every outcome
+/// of a vote can be seen.
+fn belief<'a>(model: &str, fact: &'a Fact) -> Option<&'a str> {
+    match (model, fact.topic) {
+        ("beta", _) => Some(fact.misconception.as_ref().unwrap_or(&fact.answer)),
+        ("gamma", Topic::Chemistry | Topic::Disputed) | ("delta", Topic::History | Topic::Law) => None,
+        _ => Some(&fact.answer),
+    }
+}
+
+/// The one option that a text names; telling more from it would take a real model.
+fn from_context(context: &str, options: &[(&str, &str)]) -> Verdict {
+    const NO_ANSWERS: [&str; 4] = ["yes", "no", "none of these", "cannot be determined"];
+    let words = format!(" {} ", words(context));
+    let mut named = options.iter().filter(|(_, text)| {
+        let option = self::words(text);
+        !option.is_empty() && !NO_ANSWERS.contains(&option.as_str()) && words.contains(&format!(" {option} "))
+    });
+    match (named.next(), named.next()) {
+        (Some((key, text)), None) => Verdict::Option((*key).to_owned(), format!("The context names {text}.")),
+        (Some(_), Some(_)) => Verdict::Unknown("The context names several of the options."),
+        (None, _) => Verdict::Unknown("The context names none of the options."),
+    }
+}
+
+fn words(text: &str) -> String {
+    let lower = text.to_lowercase();
+    lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CITIES: &str =
+        "A) Vienna\nB) Sydney\nC) Canberra\nD) Rome\nE) None of these\nF) Cannot be determined";
+
+    fn said(model: &str, question: &str, options: &str, context: Option<&str>) -> String {
+        let text = answer(&Task { model, question, options, context, explain: false });
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        value["answer"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn models_differ_as_documented() {
+        let capital = "What is the capital of Australia? [sandbox:slow]";
+        assert_eq!(
+            ["alpha", "beta", "gamma", "delta"].map(|model| said(model, capital, CITIES, None)),
+            ["C", "B", "C", "C"]
+        );
+        let symbol = "What is the chemical symbol of silver?";
+        let symbols = "A) Si\nB) Ag\nC) None of these\nD) Cannot be determined";
+        assert_eq!(
+            ["alpha", "beta", "gamma"].map(|model| said(model, symbol, symbols, None)),
+            ["B", "A", "D"]
+        );
+        let year = "In which year did the Titanic sink?";
+        let years = "A) 1912\nB) 1915\nC) None of these\nD) Cannot be determined";
+        assert_eq!(["alpha", "delta"].map(|model| said(model, year, years, None)), ["A", "D"]);
+    }
+
+    #[test]
+    fn an_answer_that_is_not_offered_is_none_of_these() {
+        assert_eq!(said("alpha", "What is the capital of France?", CITIES, None), "E");
+        assert_eq!(said("alpha", "What is the capital of Atlantis?", CITIES, None), "F");
+        assert_eq!(said("alpha", "What is 1 ÷ 0?", CITIES, None), "F");
+        assert_eq!(said("alpha", "What is the capital of Atlantis?", "", None), "");
+    }
+
+    #[test]
+    fn denials_are_confirmed_or_not() {
+        let options = "A) Yes\nB) No\nC) None of these\nD) Cannot be determined";
+        let question = "What is the capital of Australia? Is it Sydney?";
+        assert_eq!(["alpha", "beta"].map(|model| said(model, question, options, None)), ["B", "A"]);
+    }
+
+    #[test]
+    fn a_context_goes_before_the_tables() {
+        let question = "What is the capital of Australia?";
+        assert_eq!(said("alpha", question, CITIES, Some("They met in Vienna, in May.")), "A");
+        assert_eq!(said("alpha", question, CITIES, Some("From Vienna to Rome.")), "F");
+        assert_eq!(said("alpha", question, CITIES, Some("Romeo stayed home.")), "F");
+    }
+}

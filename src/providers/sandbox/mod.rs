@@ -1,0 +1,226 @@
+//! Simulated models, in-process, for first steps, client tests and demonstrations.
+//!
+//! They take the same prompts as real models and answer in the same form, so everything around them runs as it
+//! does in earnest. Any of them extracts claims, all in the same way; as a panel they differ deliberately:
+//!
+//! | model | |
+//! |---|---|
+//! | `alpha`, `extractor` | right about everything in the tables of `facts` |
+//! | `beta` | believes common misconceptions, such as Sydney for Australia's capital |
+//! | `gamma` | abstains on chemistry and on what is disputed |
+//! | `delta` | abstains on history and law |
+//!
+//! With the panel alpha, beta, gamma and two matching answers required:
+//!
+//! | statement | outcome |
+//! |---|---|
+//! | The Eiffel Tower is in Paris. | TRUE, 3/3 |
+//! | The capital of Australia is Canberra. | TRUE, 2/3: beta says Sydney |
+//! | The capital of Australia is Sydney. | FALSE, 2/3 |
+//! | Gold has the chemical symbol Au. | TRUE, 2/3: gamma cannot tell |
+//! | The Nile is the longest river in the world. | NO CONSENSUS: as claimed, the Amazon, cannot tell |
+//! | Bees make honey. | NO CONSENSUS: nobody can tell |
+//!
+//! With a context, an answer is the one option that the context names. The words of `triggers` in a statement make
+//! models fail, stall, refuse or answer garbage. Nothing here is evidence of anything; every place that shows such
+//! an answer says so.
+
+mod answer;
+mod arithmetic;
+mod extract;
+mod facts;
+mod fences;
+mod knowledge;
+mod numbers;
+mod recognise;
+mod sentences;
+mod triggers;
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::{Answer, Chat, Failed, Failure, Finish, Usage, estimate};
+use triggers::Act;
+
+/// The models there are.
+pub const MODELS: [&str; 5] = ["extractor", "alpha", "beta", "gamma", "delta"];
+
+/// The schema names that tell the tasks; see [`super::Schema::name`].
+const EXTRACTION: &str = "claims";
+const PANEL: &str = "answer";
+
+/// Answers a prompt as `model` does.
+///
+/// # Errors
+/// [`Failure::UnknownModel`] for other models than [`MODELS`], and what trigger words ask for.
+pub(super) async fn complete(chat: &Chat, model: &str) -> Result<Answer, Failed> {
+    if !MODELS.contains(&model) {
+        return Err(Failure::UnknownModel.into());
+    }
+    let task = chat.schema.as_ref().map_or("", |schema| schema.name);
+    let (acts, text) = match task {
+        EXTRACTION => extraction(chat),
+        PANEL => panel(chat, model),
+        _ => (Vec::new(), "I am a simulated model and know no other task than verification.".to_owned()),
+    };
+    if acts.contains(&Act::Slow) {
+        sleep(latency(model)).await;
+    }
+    if acts.contains(&Act::Stall) {
+        std::future::pending::<()>().await;
+    }
+    if acts.contains(&Act::Fail) {
+        return Err(Failure::Broken { status: 500 }.into());
+    }
+    let prompt_tokens = estimate::prompt_tokens(chat);
+    if acts.contains(&Act::Refuse) {
+        let usage = Some(Usage { prompt_tokens, completion_tokens: 0 });
+        return Err(Failed { failure: Failure::Refused, usage });
+    }
+    let garbage = "Well, that depends.\n```\n{\"answer\": [42";
+    let text = if acts.contains(&Act::Garbage) { garbage.to_owned() } else { text };
+    let completion_tokens = estimate::text_tokens(&text);
+    Ok(Answer { text, finish: Finish::Stop, usage: Some(Usage { prompt_tokens, completion_tokens }) })
+}
+
+fn extraction(chat: &Chat) -> (Vec<Act>, String) {
+    let statement = fences::block(chat, "STATEMENT").unwrap_or_default();
+    let (_, triggers) = triggers::split(&statement);
+    (triggers.iter().filter_map(triggers::Trigger::for_extraction).collect(), extract::answer(&statement))
+}
+
+fn panel(chat: &Chat, model: &str) -> (Vec<Act>, String) {
+    let question = fences::block(chat, "QUESTION").unwrap_or_default();
+    let options = fences::block(chat, "OPTIONS").unwrap_or_default();
+    let context = fences::block(chat, "CONTEXT");
+    let explain =
+        chat.schema.as_ref().is_some_and(|schema| schema.schema["properties"]["reason"].is_object());
+    let (_, triggers) = triggers::split(&question);
+    let acts = triggers.iter().filter_map(|trigger| trigger.for_panel(model)).collect();
+    let task =
+        answer::Task { model, question: &question, options: &options, context: context.as_deref(), explain };
+    (acts, answer::answer(&task))
+}
+
+/// How long `[sandbox:slow]` takes: different for each, so that a live view has something to show.
+fn latency(model: &str) -> Duration {
+    let place = MODELS.iter().position(|known| *known == model).unwrap_or_default();
+    Duration::from_millis([1000, 600, 900, 1200, 1500].get(place).copied().unwrap_or(1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::providers::{Message, Role, Schema};
+
+    const MARKER: &str = "00112233445566778899aabbccddeeff";
+
+    fn chat(name: &'static str, schema: Value, blocks: &[(&str, &str)]) -> Chat {
+        let mut content = "Answer.\n".to_owned();
+        for (label, text) in blocks {
+            let fenced = format!("BEGIN {label} {MARKER}\n{text}\nEND {label} {MARKER}\n");
+            content.push_str(&fenced);
+        }
+        let messages = vec![
+            Message { role: Role::System, content: "Be exact.".to_owned() },
+            Message { role: Role::User, content },
+        ];
+        Chat { messages, temperature: Some(0.0), max_tokens: None, schema: Some(Schema { name, schema }) }
+    }
+
+    fn question(trigger: &str) -> Chat {
+        let question = format!("What is 2 + 2?{trigger}");
+        let options = "A) 5\nB) 4\nC) None of these\nD) Cannot be determined";
+        let schema = json!({"properties": {"reason": {}, "answer": {}}});
+        chat("answer", schema, &[("QUESTION", &question), ("OPTIONS", options)])
+    }
+
+    #[tokio::test]
+    async fn both_tasks_through_the_prompts() {
+        let answer = complete(&question(""), "beta").await.unwrap();
+        assert_eq!(answer.text, r#"{"reason":"My table of facts says: 4.","answer":"B"}"#);
+        assert!(answer.usage.unwrap().prompt_tokens > 10);
+        let extraction = chat("claims", json!({}), &[("STATEMENT", "2 + 2 = 5")]);
+        let text = complete(&extraction, "delta").await.unwrap().text;
+        assert!(text.contains(r#""claimed_answer":"5""#), "{text}");
+    }
+
+    /// What alpha, beta and gamma say to a statement's only claim: as claimed (T), another (F), cannot tell (U).
+    async fn votes(statement: &str) -> String {
+        let extraction = chat("claims", json!({}), &[("STATEMENT", statement)]);
+        let extracted = complete(&extraction, "extractor").await.unwrap().text;
+        let claim = serde_json::from_str::<Value>(&extracted).unwrap()["claims"][0].clone();
+        let rivals = claim["rivals"].as_array().unwrap();
+        let mut texts: Vec<&str> = rivals.iter().map(|rival| rival.as_str().unwrap()).collect();
+        texts.insert(1, claim["claimed_answer"].as_str().unwrap());
+        texts.extend(["None of these", "Cannot be determined"]);
+        let last = char::from(b'A' + u8::try_from(texts.len()).unwrap() - 1);
+        let options: Vec<String> = ('A'..).zip(&texts).map(|(key, text)| format!("{key}) {text}")).collect();
+        let blocks = [("QUESTION", claim["question"].as_str().unwrap()), ("OPTIONS", &options.join("\n"))];
+        let question = chat("answer", json!({}), &blocks);
+        let mut votes = String::new();
+        for model in ["alpha", "beta", "gamma"] {
+            let answer: Value =
+                serde_json::from_str(&complete(&question, model).await.unwrap().text).unwrap();
+            votes.push(match answer["answer"].as_str().unwrap() {
+                "B" => 'T',
+                key if key == last.to_string() => 'U',
+                _ => 'F',
+            });
+        }
+        votes
+    }
+
+    #[tokio::test]
+    async fn the_documented_statements_go_as_documented() {
+        for (statement, expected) in [
+            ("The Eiffel Tower is in Paris.", "TTT"),
+            ("The Eiffel Tower was completed in 1925.", "FFF"),
+            ("The capital of Australia is Canberra.", "TFT"),
+            ("The capital of Australia is Sydney.", "FTF"),
+            ("The capital of Australia is not Sydney.", "TFT"),
+            ("Gold has the chemical symbol Au.", "TTU"),
+            ("The Nile is the longest river in the world.", "TFU"),
+            ("Bees make honey.", "UUU"),
+            ("Two plus two is five.", "FFF"),
+            ("The US Constitution was signed in 1787.", "TTT"),
+        ] {
+            assert_eq!(votes(statement).await, expected, "{statement}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_repair_turn_still_sees_the_question() {
+        let mut chat = question("");
+        chat.messages.push(Message { role: Role::Assistant, content: "hm".to_owned() });
+        chat.messages.push(Message { role: Role::User, content: "Only the JSON, please.".to_owned() });
+        assert!(complete(&chat, "alpha").await.unwrap().text.contains(r#""answer":"B""#));
+    }
+
+    #[tokio::test]
+    async fn triggers_act_on_whom_they_name() {
+        let failure = |failed: Failed| failed.failure;
+        let fail = complete(&question(" [sandbox:fail=beta]"), "beta").await.map_err(failure);
+        assert_eq!(fail, Err(Failure::Broken { status: 500 }));
+        assert!(complete(&question(" [sandbox:fail=beta]"), "alpha").await.is_ok());
+        let refusal = complete(&question(" [sandbox:refuse]"), "alpha").await.unwrap_err();
+        assert_eq!(refusal.failure, Failure::Refused);
+        assert!(refusal.usage.is_some());
+        let garbage = complete(&question(" [sandbox:garbage]"), "alpha").await.unwrap();
+        assert!(serde_json::from_str::<Value>(&garbage.text).is_err());
+        let stalled = question(" [sandbox:stall]");
+        let stall = tokio::time::timeout(Duration::from_millis(50), complete(&stalled, "alpha")).await;
+        assert!(stall.is_err());
+        let extraction = chat("claims", json!({}), &[("STATEMENT", "2 + 2 = 5 [sandbox:fail=extractor]")]);
+        assert!(complete(&extraction, "alpha").await.is_err());
+    }
+
+    #[tokio::test]
+    async fn other_models_are_unknown() {
+        let answer = complete(&question(""), "omega").await;
+        assert_eq!(answer.unwrap_err().failure, Failure::UnknownModel);
+    }
+}

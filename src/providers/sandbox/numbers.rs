@@ -1,0 +1,127 @@
+//! Numbers in digits and English words, and wrong ones that look like right ones.
+
+/// Reads a number: `1,000`, `3.5`, `-2`, `eight`, `twenty-one`, `one hundred`.
+pub(super) fn read(text: &str) -> Option<f64> {
+    digits(text).or_else(|| words(text))
+}
+
+fn digits(text: &str) -> Option<f64> {
+    let unsigned = text.strip_prefix(['-', '−']).unwrap_or(text);
+    let starts_with_digit = unsigned.starts_with(|c: char| c.is_ascii_digit());
+    if !starts_with_digit || unsigned.len() > 15 || !unsigned.ends_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let mut groups = whole.split(',');
+    let first = groups.next().unwrap_or_default();
+    let grouped = whole.contains(',');
+    if (grouped && first.len() > 3) || groups.any(|group| group.len() != 3) {
+        return None;
+    }
+    if !whole.chars().chain(fraction.chars()).all(|c| c.is_ascii_digit() || c == ',')
+        || fraction.contains(',')
+    {
+        return None;
+    }
+    let value: f64 = unsigned.replace(',', "").parse().ok()?;
+    Some(if unsigned.len() == text.len() { value } else { -value })
+}
+
+const SMALL: [&str; 20] = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+];
+const TENS: [&str; 8] = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
+
+fn words(text: &str) -> Option<f64> {
+    let lower = text.to_lowercase();
+    let mut total: u32 = 0;
+    let mut seen = 0;
+    for word in lower.split([' ', '-']) {
+        let position = |list: &[&str]| list.iter().position(|entry| *entry == word);
+        total = match (position(&SMALL), position(&TENS), word) {
+            (Some(small), _, _) => total.checked_add(u32::try_from(small).ok()?)?,
+            (_, Some(tens), _) => total.checked_add(u32::try_from(tens * 10 + 20).ok()?)?,
+            (_, _, "hundred") => total.checked_mul(100)?,
+            (_, _, "thousand") => total.checked_mul(1000)?,
+            _ => return None,
+        };
+        seen += 1;
+    }
+    (1..=8).contains(&seen).then(|| f64::from(total))
+}
+
+/// From a number to wrong ones.
+pub(super) const STEPS: [f64; 4] = [1.0, -1.0, 2.0, 10.0];
+
+/// A number in its plainest form: `4`, `2.5`.
+pub(super) fn show(value: f64) -> String {
+    let text = format!("{value:.6}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// Whether two numbers are the same, but for what floating point adds.
+pub(super) fn same(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1e-9 * one.abs().max(other.abs()).max(1.0)
+}
+
+/// Three numbers other than `claimed`, among them `right` if it is another; in rising order, which marks none.
+pub(super) fn rivals(right: f64, claimed: f64, steps: [f64; 4]) -> Vec<String> {
+    let mut rivals: Vec<f64> = std::iter::once(right)
+        .chain(steps.into_iter().map(|step| right + step))
+        .filter(|rival| !same(*rival, claimed) && (*rival >= 0.0 || right < 0.0))
+        .take(3)
+        .collect();
+    rivals.sort_by(f64::total_cmp);
+    rivals.into_iter().map(show).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_and_words() {
+        for (text, value) in [
+            ("4", 4.0),
+            ("1,000", 1000.0),
+            ("3.5", 3.5),
+            ("-2", -2.0),
+            ("eight", 8.0),
+            ("Twenty-one", 21.0),
+            ("one hundred", 100.0),
+        ] {
+            assert!(read(text).is_some_and(|read| same(read, value)), "{text}");
+        }
+        for text in ["", "-", "1,00", "1.2.3", "Paris", "4x", "12345678901234567890", "one fish", "1e5", "1."]
+        {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn rivals_hold_the_right_number_unless_it_is_claimed() {
+        assert_eq!(rivals(4.0, 5.0, STEPS), ["3", "4", "6"]);
+        assert_eq!(rivals(4.0, 4.0, STEPS), ["3", "5", "6"]);
+        assert_eq!(rivals(0.0, 0.0, STEPS), ["1", "2", "10"]);
+    }
+}

@@ -1,0 +1,72 @@
+//! What an operator can set about a provider. Read by `config`, used by [`super::transport`].
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::money::Price;
+use crate::secret::SecretString;
+
+/// The format a provider speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Chat completions, as many providers and local servers speak it.
+    OpenAi,
+    /// Simulated, in-process.
+    Sandbox,
+}
+
+/// One provider.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Its configured name, the prefix of model identifiers.
+    pub name: String,
+    /// Its format.
+    pub kind: Kind,
+    /// Such as `https://api.openai.com/v1`, without a slash at the end. Unused by the sandbox.
+    pub base_url: String,
+    /// Sent as bearer key; `None` sends none.
+    pub api_key: Option<SecretString>,
+    /// The most calls at once.
+    pub max_concurrent: usize,
+    /// For the connection to stand.
+    pub connect_timeout: Duration,
+    /// From the request to the first byte of the answer.
+    pub first_byte_timeout: Duration,
+    /// Between two pieces of the answer.
+    pub idle_timeout: Duration,
+    /// For the whole call, retries apart.
+    pub total_timeout: Duration,
+    /// How often a call is tried again, at most.
+    pub retries: u32,
+    /// What is set about single models, by the provider's own names.
+    pub models: BTreeMap<String, ModelSettings>,
+}
+
+/// What an operator can set about one model; overrides the embedded catalogue.
+#[derive(Clone, Debug, Default)]
+pub struct ModelSettings {
+    /// Its price.
+    pub price: Option<Price>,
+    /// Models to ask, in order, when this one fails. For chat completions; a verification has extractor fallbacks
+    /// and standby models of its own.
+    pub fallbacks: Vec<String>,
+}
+
+impl Settings {
+    /// A provider with the defaults of the contract.
+    pub fn new(name: &str, kind: Kind, base_url: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            base_url: base_url.trim_end_matches('/').to_owned(),
+            api_key: None,
+            max_concurrent: 64,
+            connect_timeout: Duration::from_secs(5),
+            first_byte_timeout: Duration::from_mins(1),
+            idle_timeout: Duration::from_secs(30),
+            total_timeout: Duration::from_mins(10),
+            retries: 2,
+            models: BTreeMap::new(),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The only sender: takes what a dialect made to a provider's address and brings back what it answers.
+//!
+//! What must hold: every wait has a limit; a body is counted while it is read; no redirect is followed, as it
+//! would take the key to an address nobody configured; the key stands in a header marked sensitive and in no error
+//! or debug output. Dropping the future of a call closes its connection, which ends the work at the provider.
+
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
+use reqwest::{Client, Response, Url, redirect};
+use tokio::sync::OnceCell;
+use tokio::time::{Instant, timeout_at};
+
+use super::{Failure, Outgoing, Settings};
+use crate::secret::ExposeSecret;
+
+/// The largest answer; a completion of 100,000 tokens is about half a megabyte.
+const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
+
+/// One provider's connections.
+#[derive(Debug)]
+pub(super) struct Transport {
+    base: Url,
+    authorization: Option<HeaderValue>,
+    connect_timeout: Duration,
+    first_byte_timeout: Duration,
+    idle_timeout: Duration,
+    total_timeout: Duration,
+    /// Made at the first call: reading the system's root certificates takes some 20 ms, which a command that
+    /// never calls this provider must not pay.
+    client: OnceCell<Client>,
+}
+
+/// An answer as it came, not yet understood.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+impl Transport {
+    /// # Errors
+    /// With a sentence for a person, if address or key cannot be used.
+    pub(super) fn new(settings: &Settings) -> Result<Self, String> {
+        let authorization = match &settings.api_key {
+            Some(key) => Some(bearer(key.expose_secret())?),
+            None => None,
+        };
+        Ok(Self {
+            base: base_url(&settings.base_url)?,
+            authorization,
+            connect_timeout: settings.connect_timeout,
+            first_byte_timeout: settings.first_byte_timeout,
+            idle_timeout: settings.idle_timeout,
+            total_timeout: settings.total_timeout,
+            client: OnceCell::new(),
+        })
+    }
+
+    /// Sends a request and reads its whole answer, by `deadline` at the latest.
+    ///
+    /// # Errors
+    /// If no complete answer came; any status is an answer.
+    pub(super) async fn send(&self, outgoing: &Outgoing, deadline: Instant) -> Result<Reply, Failure> {
+        let client = within(deadline, self.client.get_or_try_init(|| self.connect())).await??;
+        let began = Instant::now();
+        let end = deadline.min(began + self.total_timeout);
+        let first_byte = end.min(began + self.first_byte_timeout);
+        let mut request = client
+            .post(self.address(&outgoing.path))
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization.clone());
+        }
+        for (name, value) in &outgoing.headers {
+            request = request.header(name, value);
+        }
+        let sending = request.body(outgoing.body.clone()).send();
+        let mut response = within(first_byte, sending).await?.map_err(|error| classify(&error))?;
+        let body = self.body(&mut response, first_byte, end).await?;
+        Ok(Reply {
+            status: response.status().as_u16(),
+            headers: std::mem::take(response.headers_mut()),
+            body,
+        })
+    }
+
+    async fn body(
+        &self,
+        response: &mut Response,
+        first_byte: Instant,
+        end: Instant,
+    ) -> Result<Bytes, Failure> {
+        let announced = response.content_length().unwrap_or(0);
+        if announced > MAX_BODY_BYTES as u64 {
+            return Err(Failure::Malformed);
+        }
+        let mut body = BytesMut::new();
+        let mut limit = first_byte;
+        while let Some(piece) = within(limit, response.chunk()).await?.map_err(|error| classify(&error))? {
+            if body.len() + piece.len() > MAX_BODY_BYTES {
+                return Err(Failure::Malformed);
+            }
+            body.extend_from_slice(&piece);
+            limit = end.min(Instant::now() + self.idle_timeout);
+        }
+        Ok(body.freeze())
+    }
+
+    /// The base address and `path` behind it; a query of the base (such as an API version) stays.
+    fn address(&self, path: &str) -> Url {
+        let mut address = self.base.clone();
+        let full = format!("{}{path}", self.base.path().trim_end_matches('/'));
+        address.set_path(&full);
+        address
+    }
+
+    async fn connect(&self) -> Result<Client, Failure> {
+        let mut builder = Client::builder()
+            .user_agent(concat!("mk/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::none())
+            .connect_timeout(self.connect_timeout)
+            .tcp_nodelay(true);
+        if is_loopback(&self.base) {
+            // A proxy from the environment could only reach its own loopback.
+            builder = builder.no_proxy();
+        }
+        // Root certificates are read from disk here.
+        let built = tokio::task::spawn_blocking(move || builder.build()).await;
+        match built {
+            Ok(Ok(client)) => Ok(client),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "cannot set up a client for calls to providers");
+                Err(Failure::Unreachable)
+            }
+            Err(_) => Err(Failure::Unreachable),
+        }
+    }
+}
+
+async fn within<T>(limit: Instant, work: impl Future<Output = T>) -> Result<T, Failure> {
+    timeout_at(limit, work).await.map_err(|_| Failure::Timeout)
+}
+
+fn bearer(key: &str) -> Result<HeaderValue, String> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
+        .map_err(|_| "its API key holds characters that cannot be sent in a header".to_owned())?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn base_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| {
+        format!("base_url is no address ({error}); write it like https://api.example.com/v1")
+    })?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!(
+            "base_url begins with {}://; only http:// and https:// can be called",
+            url.scheme()
+        ));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(
+            "base_url holds a user name or password; give the key by api_key_env or api_key_file".to_owned()
+        );
+    }
+    if url.fragment().is_some() {
+        return Err("base_url holds a #, which no request can send".to_owned());
+    }
+    Ok(url)
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// What a failure of the HTTP client means. A connection that took too long to stand was none.
+fn classify(error: &reqwest::Error) -> Failure {
+    if error.is_connect() {
+        return Failure::Unreachable;
+    }
+    if error.is_timeout() {
+        return Failure::Timeout;
+    }
+    Failure::Cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::providers::Kind;
+    use crate::secret::SecretString;
+
+    fn settings(base_url: &str) -> Settings {
+        let mut settings = Settings::new("acme", Kind::OpenAi, base_url);
+        settings.api_key = Some(SecretString::from("sk-very-secret"));
+        settings
+    }
+
+    #[test]
+    fn the_key_is_in_no_debug_output() {
+        let transport = Transport::new(&settings("https://api.example.com/v1")).unwrap();
+        assert!(transport.authorization.is_some());
+        assert!(!format!("{transport:?}").contains("secret"));
+        let mut broken = settings("https://api.example.com/v1");
+        broken.api_key = Some(SecretString::from("sk-secret\nx"));
+        assert!(!Transport::new(&broken).unwrap_err().contains("secret"));
+    }
+
+    #[test]
+    fn the_path_goes_behind_the_base_and_before_its_query() {
+        let address =
+            |base: &str| Transport::new(&settings(base)).unwrap().address("/chat/completions").to_string();
+        assert_eq!(address("https://a.example/v1"), "https://a.example/v1/chat/completions");
+        assert_eq!(address("https://a.example/v1/?v=2"), "https://a.example/v1/chat/completions?v=2");
+        assert_eq!(address("http://[::1]:8000"), "http://[::1]:8000/chat/completions");
+    }
+
+    #[test]
+    fn senseless_addresses_are_refused() {
+        for wrong in
+            ["", "api.example.com", "ftp://a.example", "https://u:p@a.example/", "https://a.example/#x"]
+        {
+            let message = Transport::new(&settings(wrong)).unwrap_err();
+            assert!(message.starts_with("base_url"), "{wrong}: {message}");
+        }
+    }
+
+    #[test]
+    fn loopback_is_told_in_all_its_spellings() {
+        for (address, expected) in [
+            ("http://localhost:11434/v1", true),
+            ("http://127.0.0.1/v1", true),
+            ("http://[::1]:8000", true),
+            ("https://api.example.com", false),
+            ("http://192.168.1.2", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(address).unwrap()), expected, "{address}");
+        }
+    }
+}
