@@ -41,3 +41,4 @@ pub mod providers;
 pub mod secret;
 pub mod storage;
 pub mod usage;
+pub mod verify;

@@ -1,0 +1,123 @@
+//! Structured calls to models: within limits of number and time, with one repair, strictly read.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::{prompts, text};
+use crate::inference::{Answer, Chat, Failure, Finish, Gateway, Message, Role};
+use crate::usage::{Meter, Purpose};
+
+/// How much of a malformed answer the model is shown again, in characters.
+const MAX_REPEATED_CHARS: usize = 4_000;
+
+/// Somebody who asks models: the gateway, or a script in tests. Answers are boxed, so that a verification's own
+/// future stays small while hundreds of calls are open.
+pub(super) trait Ask: Send + Sync {
+    /// As [`Gateway::ask`].
+    fn ask<'a>(
+        &'a self,
+        model: &'a str,
+        chat: &'a Chat,
+        purpose: Purpose,
+        meter: &'a Meter,
+        deadline: Instant,
+    ) -> BoxFuture<'a, Result<Answer, Failure>>;
+
+    /// Whether this model's answers are simulated.
+    fn is_sandbox(&self, model: &str) -> bool;
+}
+
+impl Ask for Gateway {
+    fn ask<'a>(
+        &'a self,
+        model: &'a str,
+        chat: &'a Chat,
+        purpose: Purpose,
+        meter: &'a Meter,
+        deadline: Instant,
+    ) -> BoxFuture<'a, Result<Answer, Failure>> {
+        Box::pin(Self::ask(self, model, chat, purpose, meter, deadline))
+    }
+
+    fn is_sandbox(&self, model: &str) -> bool {
+        self.target(model).is_some_and(|target| target.sandbox)
+    }
+}
+
+/// What all calls of one verification share.
+#[derive(Clone, Copy)]
+pub(super) struct Calls<'a> {
+    /// Who asks.
+    pub(super) asker: &'a dyn Ask,
+    /// One for each call that may be open, over all verifications; never closed.
+    pub(super) permits: &'a Semaphore,
+    /// Where the calls are booked.
+    pub(super) meter: &'a Meter,
+    /// For one call.
+    pub(super) model_timeout: Duration,
+    /// For all of them.
+    pub(super) deadline: Instant,
+}
+
+impl Calls<'_> {
+    /// Asks `model` and reads its answer; an answer that cannot be read is sent back once. The prompt is written
+    /// only when the call may begin: waiting calls hold no copy of statement or context.
+    pub(super) async fn structured<T>(
+        &self,
+        model: &str,
+        purpose: Purpose,
+        prompt: impl FnOnce() -> Chat,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, Failure> {
+        let _permit = self.permits.acquire().await;
+        let mut chat = prompt();
+        let malformed = match self.attempt(model, purpose, &chat, &read).await? {
+            Reading::Read(value) => return Ok(value),
+            Reading::Malformed(malformed) => malformed,
+        };
+        chat.messages.extend(repair_turn(&malformed));
+        match self.attempt(model, purpose, &chat, &read).await? {
+            Reading::Read(value) => Ok(value),
+            Reading::Malformed(_) => Err(Failure::Malformed),
+        }
+    }
+
+    async fn attempt<T>(
+        &self,
+        model: &str,
+        purpose: Purpose,
+        chat: &Chat,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Reading<T>, Failure> {
+        let deadline = self.deadline.min(after(self.model_timeout));
+        let answer = self.asker.ask(model, chat, purpose, self.meter, deadline).await?;
+        if answer.finish == Finish::ContentFilter {
+            return Err(Failure::Refused);
+        }
+        Ok(read(&answer.text).map_or(Reading::Malformed(answer.text), Reading::Read))
+    }
+}
+
+enum Reading<T> {
+    Read(T),
+    Malformed(String),
+}
+
+/// This long from now, or a year where that is more than the clock can hold.
+pub(super) fn after(span: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(span).unwrap_or(now + Duration::from_hours(365 * 24))
+}
+
+fn repair_turn(malformed: &str) -> [Message; 2] {
+    let repeated = text::shortened(&text::block(malformed), MAX_REPEATED_CHARS);
+    // Some providers refuse an empty turn.
+    let content = if repeated.trim().is_empty() { "(nothing)".to_owned() } else { repeated };
+    [
+        Message { role: Role::Assistant, content },
+        Message { role: Role::User, content: prompts::REPAIR.to_owned() },
+    ]
+}

@@ -1,0 +1,146 @@
+//! Extraction: one structured call that splits a statement into claims, each with its question and options.
+//!
+//! The extractor is asked first, then its fallbacks in order. A refusal is not routed around: a provider that
+//! declines to read a statement has answered. What comes back goes through [`super::lint`] before anybody sees it.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tracing::warn;
+
+use super::calls::Calls;
+use super::error::Error;
+use super::prompts::{self, Fences};
+use super::{Job, PanelSettings, json, lint};
+use crate::api::verify::{Options, SkipReason, Skipped};
+use crate::inference::Failure;
+use crate::usage::Purpose;
+
+/// The option for "another answer is right".
+pub(super) const NONE_OF_THESE: &str = "None of these";
+/// The option for "I cannot tell".
+pub(super) const CANNOT_BE_DETERMINED: &str = "Cannot be determined";
+
+/// A claim that can be put to the panel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Claim {
+    /// Unique within the request.
+    pub(super) id: String,
+    /// What is claimed.
+    pub(super) text: String,
+    /// What the panel is asked.
+    pub(super) question: String,
+    /// The claimed answer, then its rivals, then the two that are always there.
+    options: Vec<String>,
+}
+
+impl Claim {
+    /// Where the claimed answer stands among the options.
+    pub(super) const CLAIMED: usize = 0;
+
+    /// The claim at a zero-based position in its request.
+    pub(super) fn new(
+        position: usize,
+        text: String,
+        question: String,
+        claimed: String,
+        rivals: Vec<String>,
+    ) -> Self {
+        let mut options = vec![claimed];
+        options.extend(rivals);
+        options.extend([NONE_OF_THESE.to_owned(), CANNOT_BE_DETERMINED.to_owned()]);
+        Self { id: format!("claim_{}", position + 1), text, question, options }
+    }
+
+    /// The options in their original order.
+    pub(super) fn options(&self) -> &[String] {
+        &self.options
+    }
+
+    /// Where "Cannot be determined" stands: last.
+    pub(super) fn undetermined(&self) -> usize {
+        self.options.len() - 1
+    }
+
+    /// The options by key.
+    pub(super) fn keyed_options(&self) -> Options {
+        let keyed = |(at, text): (usize, &String)| (key(at), Value::String(text.clone()));
+        self.options.iter().enumerate().map(keyed).collect::<Map<_, _>>()
+    }
+}
+
+/// The key of the option at a position: `A`, `B`, …; there are never more than eight (see [`lint`]).
+pub(super) fn key(position: usize) -> String {
+    letter(position).to_string()
+}
+
+/// As [`key`], as a character.
+pub(super) fn letter(position: usize) -> char {
+    ('A'..='Z').nth(position).unwrap_or('Z')
+}
+
+/// What became of a statement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Extraction {
+    /// In the order of the statement.
+    pub(super) claims: Vec<Claim>,
+    /// What will not be verified.
+    pub(super) skipped: Vec<Skipped>,
+}
+
+/// An extractor's answer: its fields, unchecked.
+#[derive(Debug, Deserialize)]
+pub(super) struct Draft {
+    pub(super) claims: Vec<DraftClaim>,
+    /// A model that skipped nothing may leave it out.
+    #[serde(default)]
+    pub(super) skipped: Vec<DraftSkipped>,
+}
+
+/// One of its claims.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct DraftClaim {
+    pub(super) claim: String,
+    pub(super) question: String,
+    pub(super) claimed_answer: String,
+    pub(super) rivals: Vec<String>,
+}
+
+/// One of the parts it skipped.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct DraftSkipped {
+    pub(super) text: String,
+    pub(super) reason: SkipReason,
+}
+
+/// Extracts the claims of a job's statement.
+pub(super) async fn extract(
+    calls: &Calls<'_>,
+    settings: &PanelSettings,
+    job: &Job,
+    fences: &Fences,
+) -> Result<Extraction, Error> {
+    let mut failed = Error::Unconfigured;
+    for model in extractors(settings) {
+        let prompt = || prompts::extraction(job, fences);
+        match calls.structured(model, Purpose::Extraction, prompt, json::object::<Draft>).await {
+            Ok(draft) => return Ok(lint::check(draft, settings.max_claims)),
+            Err(failure) => {
+                warn!(verification = %job.id, model, code = failure.code(), "extraction failed");
+                let refused = failure == Failure::Refused;
+                failed = Error::Extraction { model: model.to_owned(), failure };
+                if refused {
+                    break;
+                }
+            }
+        }
+    }
+    Err(failed)
+}
+
+/// The models that may extract, in order.
+pub(super) fn extractors(settings: &PanelSettings) -> impl Iterator<Item = &str> {
+    std::iter::once(&settings.extractor)
+        .chain(&settings.extractor_fallbacks)
+        .map(String::as_str)
+        .filter(|model| !model.is_empty())
+}

@@ -1,0 +1,191 @@
+//! Why a verification has nothing to report, in words for the caller.
+//!
+//! Title and code are those of the contract's table of errors, so that the `error` frame of a stream and the
+//! body of a JSON reply agree; the title decides the status (see the server). Messages name models by their
+//! configured identifiers and never quote a provider: its text is foreign.
+
+use std::fmt;
+
+use crate::api::error::ErrorEvent;
+use crate::inference::Failure;
+
+/// A verification without a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// No extractor is configured, or fewer than two panel models.
+    Unconfigured,
+    /// No model extracted claims.
+    Extraction {
+        /// The last one asked.
+        model: String,
+        /// Why it did not.
+        failure: Failure,
+    },
+    /// Claims were extracted, but no model answered any of them.
+    NoAnswers {
+        /// What most of them failed with.
+        failure: Failure,
+    },
+    /// The time for the whole verification passed before there were claims.
+    Deadline,
+    /// The system gave no random bytes.
+    Internal,
+}
+
+impl Error {
+    /// The type of the error, such as `Bad Gateway`.
+    pub const fn title(&self) -> &'static str {
+        self.table().0
+    }
+
+    /// The kind of the error for programs.
+    pub const fn code(&self) -> &'static str {
+        self.table().1
+    }
+
+    const fn table(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Unconfigured => ("Service Unavailable", "no_provider_available"),
+            Self::Extraction { failure, .. } | Self::NoAnswers { failure } => of_failure(failure),
+            Self::Deadline => ("Gateway Timeout", "provider_timeout"),
+            Self::Internal => ("Internal Server Error", "internal"),
+        }
+    }
+
+    /// What happened and what to do next.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Unconfigured => {
+                "This server has no extractor or fewer than two panel models for this domain. \
+                                   Its operator sets them under [verify] in the configuration"
+                    .to_owned()
+            }
+            Self::Extraction { failure: Failure::Refused, model } => {
+                format!("{model} declined to extract claims from this statement. Rephrase it")
+            }
+            Self::Extraction { failure: Failure::ContextOverflow, model } => {
+                format!("The statement is too long for {model}. Send a shorter one, or less context")
+            }
+            Self::Extraction { failure, model } => {
+                let (what, next) = (what(failure), next(failure));
+                format!("No model could extract claims; last asked: {model} ({what}). {next}")
+            }
+            Self::NoAnswers { failure: Failure::Refused } => {
+                "The panel models declined to answer. Rephrase the statement".to_owned()
+            }
+            Self::NoAnswers { failure: Failure::ContextOverflow } => {
+                "The questions are too long for the panel models. Send less context".to_owned()
+            }
+            Self::NoAnswers { failure } => {
+                let (what, next) = (what(failure), next(failure));
+                format!("No panel model answered; most often: {what}. {next}")
+            }
+            Self::Deadline => "The time for this verification passed before its claims were extracted. \
+                               Try again, or send a shorter statement"
+                .to_owned(),
+            Self::Internal => "The server could not run this verification. Try again".to_owned(),
+        }
+    }
+
+    /// The terminal frame of a stream.
+    pub fn event(&self, request_id: &str) -> ErrorEvent {
+        ErrorEvent {
+            error: self.title().to_owned(),
+            message: self.message(),
+            code: self.code().to_owned(),
+            request_id: request_id.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message())
+    }
+}
+
+impl std::error::Error for Error {}
+
+const fn of_failure(failure: &Failure) -> (&'static str, &'static str) {
+    match failure {
+        Failure::Unauthorized => ("Bad Gateway", "provider_auth_failed"),
+        Failure::QuotaExhausted => ("Bad Gateway", "provider_quota_exhausted"),
+        Failure::RateLimited { .. } => ("Service Unavailable", "provider_rate_limited"),
+        Failure::Overloaded { .. } => ("Service Unavailable", "provider_overloaded"),
+        Failure::Refused => ("Bad Gateway", "provider_refused"),
+        Failure::Malformed => ("Bad Gateway", "provider_invalid_response"),
+        Failure::Unreachable | Failure::Cut => ("Bad Gateway", "provider_unreachable"),
+        Failure::Timeout => ("Gateway Timeout", "provider_timeout"),
+        Failure::UnknownModel
+        | Failure::ContextOverflow
+        | Failure::Rejected { .. }
+        | Failure::Broken { .. } => ("Bad Gateway", "provider_error"),
+    }
+}
+
+/// The cause, to stand in brackets.
+const fn what(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Unauthorized => "the provider refused the server's key",
+        Failure::QuotaExhausted => "the provider's quota is used up",
+        Failure::RateLimited { .. } => "the provider limits the rate",
+        Failure::Overloaded { .. } => "the provider is overloaded",
+        Failure::UnknownModel => "the provider does not know the model",
+        Failure::ContextOverflow => "too long for the model",
+        Failure::Rejected { .. } => "the provider rejected the request",
+        Failure::Refused => "the model declined",
+        Failure::Broken { .. } => "the provider failed",
+        Failure::Malformed => "an answer not in the form asked for",
+        Failure::Unreachable => "the provider could not be reached",
+        Failure::Cut => "the connection broke",
+        Failure::Timeout => "no answer in time",
+    }
+}
+
+/// What to do next, as a sentence.
+const fn next(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Unauthorized | Failure::QuotaExhausted => {
+            "The server's operator has to check the provider's key and account"
+        }
+        Failure::UnknownModel | Failure::Rejected { .. } | Failure::ContextOverflow => {
+            "The server's operator has to check the configured models"
+        }
+        Failure::Refused => "Rephrase the statement",
+        Failure::RateLimited { .. }
+        | Failure::Overloaded { .. }
+        | Failure::Broken { .. }
+        | Failure::Malformed
+        | Failure::Unreachable
+        | Failure::Cut
+        | Failure::Timeout => "Try again in a moment",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provider_s_words_never_reach_the_caller() {
+        let failure = Failure::Rejected { code: Some("zzz".to_owned()), message: "zzz secret".to_owned() };
+        for error in [
+            Error::Extraction { model: "a/b".to_owned(), failure: failure.clone() },
+            Error::NoAnswers { failure },
+        ] {
+            let event = error.event("ver_1");
+            assert!(!serde_json::to_string(&event).unwrap().contains("zzz"));
+            assert_eq!((event.error.as_str(), event.code.as_str()), ("Bad Gateway", "provider_error"));
+        }
+    }
+
+    #[test]
+    fn reads_as_a_sentence_that_says_what_to_do() {
+        let error = Error::Extraction { model: "a/b".to_owned(), failure: Failure::Timeout };
+        assert_eq!(
+            error.to_string(),
+            "No model could extract claims; last asked: a/b (no answer in time). Try again in a moment"
+        );
+        assert_eq!(error.title(), "Gateway Timeout");
+    }
+}

@@ -1,0 +1,245 @@
+//! The lint between extractor and panel: what a model drafted is cleaned, capped, and dropped where it is unsound.
+//!
+//! What must hold of a claim that passes: text, question and claimed answer are there and within their caps; its
+//! options are distinct (but for case and white space), at least one rival among them, none of which reads like
+//! the two that are always added; its question does not state the claim, which would tell the panel the claimed
+//! answer; no earlier claim says the same. A rival that breaks a rule is dropped alone; a claim is skipped with a
+//! reason. A question with two answers may put the claim's words ("Do bees make honey?"): a proposition has to be
+//! asked about somehow, and either answer to it may be the claimed one.
+
+use std::collections::HashSet;
+
+use super::claims::{Claim, Draft, DraftClaim, Extraction};
+use super::text;
+use crate::api::verify::{SkipReason, Skipped};
+
+/// The longest claim, question or skipped part, in characters.
+const MAX_CLAIM_CHARS: usize = 2_000;
+/// The longest option, in characters.
+const MAX_OPTION_CHARS: usize = 500;
+/// The most rivals: with the claimed answer and the two fixed options that makes eight, `A` to `H`.
+const MAX_RIVALS: usize = 5;
+
+/// Readings of the two options that every question has.
+const RESERVED: [&str; 7] = [
+    "none of these",
+    "none of the above",
+    "none of these options",
+    "none of the options",
+    "cannot be determined",
+    "can not be determined",
+    "can't be determined",
+];
+
+/// What can be put to the panel, and what cannot and why.
+pub(super) fn check(draft: Draft, max_claims: usize) -> Extraction {
+    let mut extraction = Extraction::default();
+    for part in draft.skipped {
+        extraction.skip(&part.text, part.reason);
+    }
+    let mut seen = HashSet::new();
+    for claim in draft.claims {
+        let text = text::one_line(&claim.claim);
+        let shown = if text.is_empty() { text::one_line(&claim.question) } else { text };
+        let Some(claim) = sound(&claim, extraction.claims.len()) else {
+            extraction.skip(&shown, SkipReason::Ambiguous);
+            continue;
+        };
+        let asked = format!("{}\n{}", plain(&claim.question), plain(&claim.options()[Claim::CLAIMED]));
+        let new_text = seen.insert(plain(&claim.text));
+        let new_answer = seen.insert(asked);
+        if !new_text || !new_answer {
+            extraction.skip(&shown, SkipReason::Duplicate);
+            continue;
+        }
+        if extraction.claims.len() >= max_claims {
+            extraction.skip(&shown, SkipReason::OverLimit);
+            continue;
+        }
+        extraction.claims.push(claim);
+    }
+    extraction
+}
+
+impl Extraction {
+    fn skip(&mut self, part: &str, reason: SkipReason) {
+        let part = text::shortened(&text::one_line(part), MAX_CLAIM_CHARS);
+        if !part.is_empty() {
+            self.skipped.push(Skipped { text: part, reason });
+        }
+    }
+}
+
+/// The claim, cleaned, unless it cannot be asked about.
+fn sound(draft: &DraftClaim, position: usize) -> Option<Claim> {
+    let claim = within(&draft.claim, MAX_CLAIM_CHARS)?;
+    let question = within(&draft.question, MAX_CLAIM_CHARS)?;
+    let claimed = within(&draft.claimed_answer, MAX_OPTION_CHARS).filter(|claimed| !is_reserved(claimed))?;
+    let mut distinct = HashSet::from([plain(&claimed)]);
+    let rivals: Vec<String> = draft
+        .rivals
+        .iter()
+        .filter_map(|rival| within(rival, MAX_OPTION_CHARS))
+        .filter(|rival| !is_reserved(rival) && distinct.insert(plain(rival)))
+        .take(MAX_RIVALS)
+        .collect();
+    let is_binary = rivals.len() == 1;
+    if rivals.is_empty() || (!is_binary && states(&question, &claim)) {
+        return None;
+    }
+    Some(Claim::new(position, claim, question, claimed, rivals))
+}
+
+/// The text on one line, unless it is empty or too long.
+fn within(text: &str, max_chars: usize) -> Option<String> {
+    let line = text::one_line(text);
+    (!line.is_empty() && !text::is_longer(&line, max_chars)).then_some(line)
+}
+
+/// The form in which texts are compared: case, white space and a full stop at the end do not count.
+fn plain(text: &str) -> String {
+    text::one_line(text).to_lowercase().trim_end_matches(['.', ' ']).to_owned()
+}
+
+fn is_reserved(option: &str) -> bool {
+    RESERVED.contains(&plain(option).replace('’', "'").as_str())
+}
+
+/// Whether the question holds the claim word for word.
+fn states(question: &str, claim: &str) -> bool {
+    let claim = words(claim);
+    claim.len() > 1 && words(question).contains(&claim)
+}
+
+/// The words of a text, each between spaces, without case and punctuation.
+fn words(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.fold(" ".to_owned(), |joined, word| joined + word + " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::claims::DraftSkipped;
+    use proptest::prelude::*;
+
+    fn claim(text: &str, question: &str, claimed: &str, rivals: &[&str]) -> DraftClaim {
+        DraftClaim {
+            claim: text.to_owned(),
+            question: question.to_owned(),
+            claimed_answer: claimed.to_owned(),
+            rivals: rivals.iter().map(|&rival| rival.to_owned()).collect(),
+        }
+    }
+
+    fn checked(claims: Vec<DraftClaim>) -> Extraction {
+        check(Draft { claims, skipped: Vec::new() }, 30)
+    }
+
+    fn reasons(extraction: &Extraction) -> Vec<SkipReason> {
+        extraction.skipped.iter().map(|part| part.reason).collect()
+    }
+
+    #[test]
+    fn builds_options_with_the_claimed_first_and_the_fixed_two_last() {
+        let extraction = checked(vec![claim("X is 1.", "What is X?", "1", &["2", "3"])]);
+        let keyed = serde_json::to_string(&extraction.claims[0].keyed_options()).unwrap();
+        assert_eq!(keyed, r#"{"A":"1","B":"2","C":"3","D":"None of these","E":"Cannot be determined"}"#);
+        assert_eq!(extraction.claims[0].id, "claim_1");
+        assert_eq!(extraction.claims[0].undetermined(), 4);
+    }
+
+    #[test]
+    fn drops_unsound_rivals_alone() {
+        let long = "x".repeat(MAX_OPTION_CHARS + 1);
+        let rivals =
+            ["1889", " 1889 ", "EIFFEL", "", "none of the above.", "Can’t be determined", &long, "1900"];
+        let extraction = checked(vec![claim("C", "When?", "Eiffel", &rivals)]);
+        assert_eq!(extraction.claims[0].options()[..3], ["Eiffel", "1889", "1900"]);
+        let many = ["1", "2", "3", "4", "5", "6", "7"];
+        let extraction = checked(vec![claim("C", "Which?", "0", &many)]);
+        assert_eq!(extraction.claims[0].options().len(), 8);
+    }
+
+    #[test]
+    fn skips_what_cannot_be_asked() {
+        let unsound = vec![
+            claim("No rivals", "Q?", "1", &[]),
+            claim("Same rivals", "Q?", "Yes", &["yes", " YES."]),
+            claim("No question", " ", "1", &["2"]),
+            claim("No answer", "Q?", "\u{7}", &["2"]),
+            claim("", "A question without claim?", "1", &["2"]),
+            claim("Reserved", "Q?", "None of these", &["2"]),
+            claim(
+                "The Earth is flat.",
+                "The Earth is FLAT: which shape has it?",
+                "flat",
+                &["round", "cubic"],
+            ),
+            claim(&"long ".repeat(500), "Q?", "1", &["2"]),
+        ];
+        let extraction = checked(unsound);
+        assert_eq!(extraction.claims, []);
+        assert_eq!(reasons(&extraction), [SkipReason::Ambiguous; 8]);
+        assert_eq!(extraction.skipped[4].text, "A question without claim?");
+        assert_eq!(extraction.skipped[7].text.chars().count(), MAX_CLAIM_CHARS);
+        assert_eq!(checked(vec![claim("", "", "", &[])]), Extraction::default());
+    }
+
+    #[test]
+    fn a_question_of_yes_or_no_may_put_the_claim() {
+        let asked = claim("Bees make honey.", "Does the following hold: Bees make honey?", "Yes", &["No"]);
+        assert_eq!(checked(vec![asked]).claims.len(), 1);
+    }
+
+    #[test]
+    fn keeps_the_first_of_equal_claims() {
+        let extraction = checked(vec![
+            claim("Paris is big.", "How big?", "big", &["small"]),
+            claim(" paris  is BIG", "Which size?", "big", &["small"]),
+            claim("Paris has size.", "how big?", "Big", &["tiny"]),
+            claim("Paris is old.", "How old?", "old", &["young"]),
+        ]);
+        assert_eq!(extraction.claims.len(), 2);
+        assert_eq!(extraction.claims[1].id, "claim_2");
+        assert_eq!(reasons(&extraction), [SkipReason::Duplicate; 2]);
+    }
+
+    #[test]
+    fn says_what_is_over_the_limit_and_what_the_extractor_skipped() {
+        let claims = (0..5).map(|n| claim(&format!("C{n}"), &format!("Q{n}?"), "1", &["2"])).collect();
+        let skipped = vec![DraftSkipped { text: "Nice!\n".to_owned(), reason: SkipReason::Opinion }];
+        let extraction = check(Draft { claims, skipped }, 3);
+        assert_eq!(extraction.claims.len(), 3);
+        assert_eq!(reasons(&extraction), [SkipReason::Opinion, SkipReason::OverLimit, SkipReason::OverLimit]);
+        assert_eq!(extraction.skipped[0].text, "Nice!");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_model_drafts_what_passes_is_sound(
+            drafts in prop::collection::vec(
+                ("[abAB .\u{7}]{0,6}", "[abAB ?]{0,6}", "[abAB\n ]{0,3}", prop::collection::vec("[abAB ]{0,3}", 0..8)),
+                0..8,
+            ),
+            max_claims in 0_usize..5,
+        ) {
+            let count = drafts.len();
+            let claims = drafts.into_iter().map(|(claim, question, claimed_answer, rivals)| {
+                DraftClaim { claim, question, claimed_answer, rivals }
+            }).collect();
+            let extraction = check(Draft { claims, skipped: Vec::new() }, max_claims);
+            prop_assert!(extraction.claims.len() <= max_claims);
+            prop_assert!(extraction.claims.len() + extraction.skipped.len() <= count);
+            for (position, claim) in extraction.claims.iter().enumerate() {
+                prop_assert_eq!(&claim.id, &format!("claim_{}", position + 1));
+                prop_assert!(!claim.text.is_empty() && !claim.question.is_empty());
+                prop_assert!((4..=8).contains(&claim.options().len()));
+                let distinct: HashSet<String> = claim.options().iter().map(|option| plain(option)).collect();
+                prop_assert_eq!(distinct.len(), claim.options().len());
+                prop_assert!(claim.options().len() == 4 || !states(&claim.question, &claim.text));
+            }
+        }
+    }
+}

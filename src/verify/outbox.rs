@@ -1,0 +1,44 @@
+//! Events on their way out: kept until the reader has room, so that writing one never holds up the calls.
+
+use std::collections::VecDeque;
+
+use tokio::sync::mpsc;
+
+use super::Event;
+
+/// Events in order. Bounded by what one verification can say: a few for each claim and model.
+pub(super) struct Outbox<'a> {
+    events: &'a mpsc::Sender<Event>,
+    waiting: VecDeque<Event>,
+}
+
+impl<'a> Outbox<'a> {
+    /// An empty one.
+    pub(super) const fn new(events: &'a mpsc::Sender<Event>) -> Self {
+        Self { events, waiting: VecDeque::new() }
+    }
+
+    /// Adds an event behind the others.
+    pub(super) fn push(&mut self, event: Event) {
+        self.waiting.push_back(event);
+    }
+
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Hands over all that waits, as the reader makes room; nothing is lost if this is dropped half way. With
+    /// nobody to read any more, everything is thrown away.
+    pub(super) async fn flush(&mut self) {
+        while !self.waiting.is_empty() {
+            let Ok(place) = self.events.reserve().await else {
+                self.waiting.clear();
+                return;
+            };
+            if let Some(event) = self.waiting.pop_front() {
+                place.send(event);
+            }
+        }
+    }
+}

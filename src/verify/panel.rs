@@ -1,0 +1,286 @@
+//! The blind panel: every model is asked about every claim, all at once, and heard as it answers.
+//!
+//! Options are shuffled for each claim and model, and answers mapped back, so that a liking for a letter cannot
+//! make a consensus. That takes in "None of these", which is a vote. "Cannot be determined" alone keeps its place,
+//! the last: a liking for the last letter makes nothing but abstentions. The order follows from the ids, so a
+//! verification can be retraced.
+//!
+//! One loop owns all state. It writes events without waiting for a slow reader, because open calls hold permits
+//! that other verifications wait for.
+
+use std::pin::Pin;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use tokio::time::Sleep;
+use tracing::warn;
+
+use super::ballot::{Ballot, Given, Roster};
+use super::calls::Calls;
+use super::claims::{Claim, letter};
+use super::error::Error;
+use super::outbox::Outbox;
+use super::prompts::{self, Fences};
+use super::{Event, Job, json, text};
+use crate::api::verify::{ClaimResult, ClaimVerified, ModelAnswered, VerifyingClaim};
+use crate::inference::Failure;
+use crate::usage::Purpose;
+
+/// The longest reason that is kept, in characters.
+const MAX_REASON_CHARS: usize = 500;
+
+/// A panel at work on the claims of one verification.
+pub(super) struct Panel<'a> {
+    pub(super) calls: Calls<'a>,
+    pub(super) job: &'a Job,
+    pub(super) fences: &'a Fences,
+    pub(super) roster: &'a Roster<'a>,
+    pub(super) claims: &'a [Claim],
+}
+
+/// What became of one call, and whose it was: positions of claim and seat.
+struct Heard {
+    claim: usize,
+    seat: usize,
+    outcome: Result<Given, Failure>,
+}
+
+impl Panel<'_> {
+    /// Asks about all claims until each is settled or the deadline passes. Results are in claim order.
+    pub(super) async fn judge(
+        &self,
+        outbox: &mut Outbox<'_>,
+        mut deadline: Pin<&mut Sleep>,
+    ) -> Result<Vec<ClaimResult>, Error> {
+        let mut minutes = Minutes::new(self);
+        let mut open = FuturesUnordered::new();
+        for (at, claim) in self.claims.iter().enumerate() {
+            outbox.push(Event::VerifyingClaim(VerifyingClaim { claim_index: at, claim: claim.text.clone() }));
+            open.extend((0..self.roster.asked()).map(|seat| self.ask(at, seat)));
+        }
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut deadline => break,
+                () = outbox.flush(), if !outbox.is_empty() => {}
+                heard = open.next() => {
+                    let Some(heard) = heard else { break };
+                    let claim = heard.claim;
+                    if let Some(seat) = minutes.enter(heard, outbox) {
+                        open.push(self.ask(claim, seat));
+                    }
+                }
+            }
+        }
+        // Calls that are still open are stopped and booked before anything is summed up.
+        drop(open);
+        minutes.close(outbox)
+    }
+
+    async fn ask(&self, at: usize, seat: usize) -> Heard {
+        let heard = |outcome| Heard { claim: at, seat, outcome };
+        let (Some(claim), Some(model)) = (self.claims.get(at), self.roster.model(seat)) else {
+            return heard(Err(Failure::UnknownModel));
+        };
+        let order = order(&self.job.id, claim, model);
+        let prompt = || prompts::panel(self.job, self.fences, claim, model, &order);
+        let read = |answer: &str| read(answer, &order, self.job.explain);
+        let outcome = self.calls.structured(model, Purpose::Verification, prompt, read).await;
+        if let Err(failure) = &outcome {
+            warn!(verification = %self.job.id, claim = %claim.id, model, code = failure.code(), "no answer");
+        }
+        heard(outcome)
+    }
+}
+
+/// The ballots of all claims, and what has been reported of them.
+struct Minutes<'a> {
+    panel: &'a Panel<'a>,
+    ballots: Vec<Ballot<'a>>,
+    results: Vec<Option<ClaimResult>>,
+    /// Settled without an answer, while no claim had one: reported with the first answer, or never, as a
+    /// verification without any answer ends in an error.
+    unheard: Vec<usize>,
+}
+
+impl<'a> Minutes<'a> {
+    fn new(panel: &'a Panel<'a>) -> Self {
+        Self {
+            panel,
+            ballots: panel.claims.iter().map(|_| Ballot::new(panel.roster)).collect(),
+            results: vec![None; panel.claims.len()],
+            unheard: Vec::new(),
+        }
+    }
+
+    /// Notes what became of a call; returns the seat that is to be asked in its place.
+    fn enter(&mut self, heard: Heard, outbox: &mut Outbox<'_>) -> Option<usize> {
+        let Heard { claim: at, seat, outcome } = heard;
+        let ballot = self.ballots.get_mut(at)?;
+        let replacement = ballot.record(seat, outcome);
+        if self.panel.job.model_progress {
+            outbox.push(Event::ModelAnswered(ModelAnswered {
+                claim_index: at,
+                model: self.panel.roster.model(seat).unwrap_or_default().to_owned(),
+                answered: ballot.done(),
+                asked: ballot.asked(),
+            }));
+        }
+        if ballot.is_settled() {
+            self.unheard.push(at);
+        }
+        self.report(outbox);
+        replacement
+    }
+
+    /// Settles what the deadline left open.
+    fn close(mut self, outbox: &mut Outbox<'_>) -> Result<Vec<ClaimResult>, Error> {
+        for (at, ballot) in self.ballots.iter_mut().enumerate() {
+            if self.results[at].is_none() && !self.unheard.contains(&at) {
+                ballot.cut_off();
+                self.unheard.push(at);
+            }
+        }
+        self.report(outbox);
+        if self.unheard.is_empty() {
+            return Ok(self.results.into_iter().flatten().collect());
+        }
+        let failure = most_frequent(self.ballots.iter().flat_map(Ballot::failures));
+        Err(failure.map_or(Error::Unconfigured, |failure| Error::NoAnswers { failure }))
+    }
+
+    /// Reports settled claims, once any model has answered anything.
+    fn report(&mut self, outbox: &mut Outbox<'_>) {
+        if !self.ballots.iter().any(Ballot::has_answers) {
+            return;
+        }
+        for at in self.unheard.drain(..) {
+            let (Some(ballot), Some(claim)) = (self.ballots.get(at), self.panel.claims.get(at)) else {
+                continue;
+            };
+            let result = ballot.result(claim, self.panel.job.min_required);
+            outbox.push(Event::ClaimVerified(ClaimVerified {
+                claim_index: at,
+                assessment: result.assessment,
+                consensus_answer: result.consensus_answer.clone(),
+                model_answers: result.model_answers.clone(),
+            }));
+            self.results[at] = Some(result);
+        }
+    }
+}
+
+/// The failure whose kind occurs most often, the earliest of them.
+fn most_frequent<'f>(failures: impl Iterator<Item = &'f Failure>) -> Option<Failure> {
+    let all: Vec<&Failure> = failures.collect();
+    let count = |code: &str| all.iter().filter(|failure| failure.code() == code).count();
+    all.iter().rev().max_by_key(|failure| count(failure.code())).map(|&failure| failure.clone())
+}
+
+/// The order in which a model is shown a claim's options, as positions in the claim's own order. `SHA-256` of the
+/// ids drives a Fisher–Yates shuffle: eight draws of 32 bits are enough for the seven options that move, and their
+/// bias (below 2⁻²⁹) is nothing.
+fn order(request: &str, claim: &Claim, model: &str) -> Vec<usize> {
+    let seed = Sha256::digest(format!("{request}\n{}\n{model}", claim.id));
+    let mut order: Vec<usize> = (0..claim.options().len()).collect();
+    for (draw, last) in seed.chunks_exact(4).zip((1..claim.undetermined()).rev()) {
+        let random = draw.iter().fold(0_usize, |number, &byte| (number << 8) | usize::from(byte));
+        order.swap(last, random % (last + 1));
+    }
+    order
+}
+
+/// An answer of a model, before its letter is looked at.
+#[derive(Deserialize)]
+struct Draft {
+    answer: String,
+    reason: Option<String>,
+}
+
+/// The answer in the claim's own order; `None` if it is not one letter of the options shown.
+fn read(answer: &str, order: &[usize], explain: bool) -> Option<Given> {
+    let draft: Draft = json::object(answer)?;
+    let mut letters = draft.answer.trim().chars();
+    let (Some(chosen), None) = (letters.next(), letters.next()) else { return None };
+    let shown = (0..order.len()).find(|&position| letter(position) == chosen)?;
+    let reason = draft.reason.filter(|_| explain).map(|reason| text::one_line(&reason));
+    Some(Given {
+        option: *order.get(shown)?,
+        reason: reason
+            .filter(|reason| !reason.is_empty())
+            .map(|reason| text::shortened(&reason, MAX_REASON_CHARS)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn claim(rivals: usize) -> Claim {
+        let rivals = (0..rivals).map(|n| format!("rival {n}")).collect();
+        Claim::new(0, "claim".to_owned(), "question".to_owned(), "claimed".to_owned(), rivals)
+    }
+
+    #[test]
+    fn every_voting_option_is_shown_under_every_letter_about_equally_often() {
+        let claim = claim(3);
+        let mut counts = [[0_u32; 5]; 5];
+        for n in 0..5_000 {
+            let order = order(&format!("ver_{n}"), &claim, "a/b");
+            assert_eq!(order[5], claim.undetermined());
+            (0..5).for_each(|at| counts[order[at]][at] += 1);
+        }
+        assert!(counts.as_flattened().iter().all(|count| (900..1_100).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn the_order_depends_on_request_and_model_and_can_be_retraced() {
+        let claim = claim(5);
+        let shown = |request: &str, model: &str| order(request, &claim, model);
+        assert_eq!(shown("ver_1", "a/b"), shown("ver_1", "a/b"));
+        assert_ne!(shown("ver_1", "a/b"), shown("ver_2", "a/b"));
+        assert_ne!(shown("ver_1", "a/b"), shown("ver_1", "a/c"));
+    }
+
+    #[test]
+    fn reads_one_letter_of_those_shown() {
+        let order = [2, 0, 1, 3];
+        let option = |answer: &str| read(answer, &order, false).map(|given| given.option);
+        assert_eq!(option(r#"{"answer":"A"}"#), Some(2));
+        assert_eq!(option(r#"{"answer":" D "}"#), Some(3));
+        for wrong in [r#"{"answer":"E"}"#, r#"{"answer":"AB"}"#, r#"{"answer":""}"#, r#"{"answer":"b"}"#, "B"]
+        {
+            assert_eq!(option(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn keeps_a_reason_only_when_asked_and_makes_it_harmless() {
+        let answer = format!(r#"{{"reason":"a\u001b[2J\n{}","answer":"A"}}"#, "x".repeat(600));
+        assert_eq!(read(&answer, &[0], false).unwrap().reason, None);
+        let reason = read(&answer, &[0], true).unwrap().reason.unwrap();
+        assert!(reason.starts_with("a[2J xxx") && reason.chars().count() == MAX_REASON_CHARS);
+        assert_eq!(read(r#"{"answer":"A","reason":" "}"#, &[0], true).unwrap().reason, None);
+    }
+
+    #[test]
+    fn blames_what_failed_most_often() {
+        let failures = [Failure::Timeout, Failure::Unauthorized, Failure::Malformed, Failure::Unauthorized];
+        assert_eq!(most_frequent(failures.iter()), Some(Failure::Unauthorized));
+        assert_eq!(most_frequent(failures[..2].iter()), Some(Failure::Timeout));
+        assert_eq!(most_frequent(std::iter::empty()), None);
+    }
+
+    proptest! {
+        #[test]
+        fn an_order_is_a_permutation(request in any::<String>(), model in any::<String>(), rivals in 1_usize..6) {
+            let claim = claim(rivals);
+            let mut order = order(&request, &claim, &model);
+            order.sort_unstable();
+            prop_assert_eq!(order, (0..rivals + 3).collect::<Vec<_>>());
+        }
+    }
+}

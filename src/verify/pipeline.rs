@@ -1,0 +1,173 @@
+//! The run of a verification, from its first event to its last.
+
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::sleep_until;
+use tracing::info;
+
+use super::ballot::Roster;
+use super::calls::{Ask, Calls, after};
+use super::claims::{self, Extraction};
+use super::error::Error;
+use super::outbox::Outbox;
+use super::panel::Panel;
+use super::prompts::{self, Fences};
+use super::tally;
+use super::{Event, Job, PanelSettings, Settings};
+use crate::api::verify::{
+    ClaimResult, ClaimsExtracted, Domain, ExtractingClaims, Skipped, Starting, VerifyResponse,
+    VerifyingClaims,
+};
+use crate::clock::Clock;
+use crate::inference::Gateway;
+use crate::usage::Meter;
+
+/// Said of results in which simulated models took part.
+const SANDBOX: &str = "sandbox";
+
+/// Runs verifications against a panel.
+pub struct Verifier {
+    asker: Arc<dyn Ask>,
+    settings: Settings,
+    clock: Clock,
+    /// One for each model call that may be open, over all verifications.
+    permits: Semaphore,
+    sandbox: Simulated,
+}
+
+/// Whether simulated models take part, by domain.
+struct Simulated {
+    general: bool,
+    legal: bool,
+}
+
+impl Verifier {
+    /// A verifier whose models are all known to `gateway`.
+    pub fn new(gateway: Arc<Gateway>, settings: Settings, clock: Clock) -> Self {
+        Self::asking(gateway, settings, clock)
+    }
+
+    /// As [`Verifier::new`], with anybody who asks models.
+    pub(super) fn asking(asker: Arc<dyn Ask>, settings: Settings, clock: Clock) -> Self {
+        let permits = Semaphore::new(settings.max_concurrent.clamp(1, Semaphore::MAX_PERMITS));
+        let simulated = |settings: &PanelSettings| models(settings).any(|model| asker.is_sandbox(model));
+        let sandbox = Simulated { general: simulated(&settings.general), legal: simulated(&settings.legal) };
+        Self { asker, settings, clock, permits, sandbox }
+    }
+
+    /// The settings for a domain.
+    pub const fn settings(&self, domain: Domain) -> &PanelSettings {
+        match domain {
+            Domain::General => &self.settings.general,
+            Domain::Legal => &self.settings.legal,
+        }
+    }
+
+    /// `Some("sandbox")` when simulated models take part in a domain's panel or extraction.
+    pub const fn mode(&self, domain: Domain) -> Option<&'static str> {
+        let simulated = match domain {
+            Domain::General => self.sandbox.general,
+            Domain::Legal => self.sandbox.legal,
+        };
+        if simulated { Some(SANDBOX) } else { None }
+    }
+
+    /// Runs one verification and emits its events, the last of which is terminal. A closed channel ends it; a full
+    /// one holds back events but no calls. Dropping the future stops every call made for it.
+    pub async fn run(&self, job: Job, meter: &Meter, events: mpsc::Sender<Event>) {
+        tokio::select! {
+            biased;
+            () = events.closed() => {}
+            () = self.run_to_end(&job, meter, &events) => {}
+        }
+    }
+
+    async fn run_to_end(&self, job: &Job, meter: &Meter, events: &mpsc::Sender<Event>) {
+        let mut outbox = Outbox::new(events);
+        let last = match self.verify(job, meter, &mut outbox).await {
+            Ok((results, skipped)) => Event::Completed(Box::new(self.response(job, meter, results, skipped))),
+            Err(error) => Event::Error(error.event(&job.id)),
+        };
+        info!(verification = %job.id, outcome = last.name(), "verification ended");
+        outbox.push(last);
+        outbox.flush().await;
+    }
+
+    async fn verify(
+        &self,
+        job: &Job,
+        meter: &Meter,
+        outbox: &mut Outbox<'_>,
+    ) -> Result<(Vec<ClaimResult>, Vec<Skipped>), Error> {
+        let settings = self.settings(job.domain);
+        let deadline = after(settings.deadline);
+        info!(verification = %job.id, domain = job.domain.as_str(), prompts = prompts::hash(), "verification begins");
+        outbox.push(self.starting(job));
+        outbox.push(Event::ExtractingClaims(ExtractingClaims { status: "extracting_claims".to_owned() }));
+        outbox.flush().await;
+
+        let total = usize::try_from(job.total_models).unwrap_or(usize::MAX);
+        let roster = Roster::new(&settings.panel, &settings.standby, total);
+        if roster.asked() < 2 || claims::extractors(settings).next().is_none() {
+            return Err(Error::Unconfigured);
+        }
+        let fences = Fences::new().map_err(|_| Error::Internal)?;
+        let calls = Calls {
+            asker: &*self.asker,
+            permits: &self.permits,
+            meter,
+            model_timeout: settings.model_timeout,
+            deadline,
+        };
+        let mut at_deadline = std::pin::pin!(sleep_until(deadline));
+        let Extraction { claims, skipped } = tokio::select! {
+            biased;
+            () = &mut at_deadline => return Err(Error::Deadline),
+            extraction = claims::extract(&calls, settings, job, &fences) => extraction?,
+        };
+
+        outbox.push(Event::ClaimsExtracted(ClaimsExtracted {
+            claims: claims.iter().map(|claim| claim.text.clone()).collect(),
+            count: claims.len(),
+            skipped: skipped.clone(),
+        }));
+        outbox.push(Event::VerifyingClaims(VerifyingClaims { total_claims: claims.len() }));
+        let panel = Panel { calls, job, fences: &fences, roster: &roster, claims: &claims };
+        let results = panel.judge(outbox, at_deadline).await?;
+        Ok((results, skipped))
+    }
+
+    fn starting(&self, job: &Job) -> Event {
+        Event::Starting(Starting {
+            status: "starting".to_owned(),
+            request_id: job.id.clone(),
+            mode: self.mode(job.domain).map(str::to_owned),
+        })
+    }
+
+    fn response(
+        &self,
+        job: &Job,
+        meter: &Meter,
+        results: Vec<ClaimResult>,
+        skipped: Vec<Skipped>,
+    ) -> VerifyResponse {
+        VerifyResponse {
+            request_id: job.id.clone(),
+            original_fact: job.fact.clone(),
+            results,
+            timestamp: self.clock.now().rfc3339(),
+            token_usage: tally::token_usage(&meter.totals()),
+            min_required: job.min_required,
+            skipped,
+            mode: self.mode(job.domain).map(str::to_owned),
+        }
+    }
+}
+
+/// Every model that may be asked in a domain.
+fn models(settings: &PanelSettings) -> impl Iterator<Item = &str> {
+    let panel = settings.panel.iter().chain(&settings.standby).map(String::as_str);
+    claims::extractors(settings).chain(panel)
+}

@@ -1,0 +1,76 @@
+//! Fences around untrusted text in prompts.
+//!
+//! A block stands between `BEGIN <LABEL> <marker>` and `END <LABEL> <marker>`, each on a line of its own. The
+//! marker cannot be guessed by who wrote the text, and is made so that it does not occur in it: text cannot close
+//! its own fence.
+
+use sha2::{Digest, Sha256};
+
+/// Makes the markers of one verification, from a secret drawn once: no later step can fail for want of random
+/// bytes, and every prompt has a marker of its own.
+pub(in crate::verify) struct Fences {
+    secret: [u8; 32],
+}
+
+impl Fences {
+    /// Fences with a fresh secret of the operating system's generator.
+    pub(in crate::verify) fn new() -> Result<Self, getrandom::Error> {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret)?;
+        Ok(Self { secret })
+    }
+
+    /// Fences with a known secret, where nothing secret is fenced.
+    pub(super) const fn known() -> Self {
+        Self { secret: [0; 32] }
+    }
+
+    /// The marker of the prompt about `subject`: 32 lowercase hexadecimal digits that no text holds.
+    pub(super) fn marker(&self, subject: &[&str], texts: &[&str]) -> String {
+        let mut attempt = 0_u64;
+        loop {
+            let marker = self.candidate(subject, attempt);
+            if !texts.iter().any(|text| text.contains(&marker)) {
+                return marker;
+            }
+            attempt += 1;
+        }
+    }
+
+    fn candidate(&self, subject: &[&str], attempt: u64) -> String {
+        let mut hash = Sha256::new_with_prefix(self.secret);
+        hash.update(attempt.to_be_bytes());
+        for part in subject {
+            hash.update(part.len().to_be_bytes());
+            hash.update(part);
+        }
+        super::hex(&hash.finalize()[..16])
+    }
+}
+
+/// One fenced block, with a line end behind it.
+pub(super) fn fenced(label: &str, marker: &str, text: &str) -> String {
+    format!("BEGIN {label} {marker}\n{text}\nEND {label} {marker}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_never_holds_its_own_marker() {
+        let fences = Fences::known();
+        let first = fences.marker(&["claim_1"], &["harmless"]);
+        let quoting = format!("END STATEMENT {first}");
+        let second = fences.marker(&["claim_1"], &["harmless", &quoting]);
+        assert_ne!(first, second);
+        assert!(second.len() == 32 && second.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')));
+    }
+
+    #[test]
+    fn markers_differ_by_verification_and_prompt() {
+        let (one, two) = (Fences::new().unwrap(), Fences::new().unwrap());
+        assert_ne!(one.marker(&["a"], &[]), two.marker(&["a"], &[]));
+        assert_ne!(one.marker(&["a", "bc"], &[]), one.marker(&["ab", "c"], &[]));
+    }
+}

@@ -1,0 +1,56 @@
+//! What an operator can set about verification.
+
+use std::time::Duration;
+
+/// Settings of both domains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// For `general` statements.
+    pub general: PanelSettings,
+    /// For `legal` statements.
+    pub legal: PanelSettings,
+    /// The most model calls at once, over all verifications.
+    pub max_concurrent: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { general: PanelSettings::default(), legal: PanelSettings::default(), max_concurrent: 64 }
+    }
+}
+
+/// Who extracts, who answers, and how far it may go. Models by their identifiers, `<provider>/<model_name>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PanelSettings {
+    /// The model that splits a statement into claims; empty when none is configured.
+    pub extractor: String,
+    /// Asked in order when it fails.
+    pub extractor_fallbacks: Vec<String>,
+    /// The models that answer, best first.
+    pub panel: Vec<String>,
+    /// Step in for panel models that fail.
+    pub standby: Vec<String>,
+    /// The longest statement, in characters.
+    pub max_fact_chars: usize,
+    /// The most claims of a statement; what is beyond is skipped with `over_limit`.
+    pub max_claims: usize,
+    /// For one model call.
+    pub model_timeout: Duration,
+    /// For a whole verification.
+    pub deadline: Duration,
+}
+
+impl Default for PanelSettings {
+    fn default() -> Self {
+        Self {
+            extractor: String::new(),
+            extractor_fallbacks: Vec::new(),
+            panel: Vec::new(),
+            standby: Vec::new(),
+            max_fact_chars: 20_000,
+            max_claims: 30,
+            model_timeout: Duration::from_secs(30),
+            deadline: Duration::from_mins(2),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What a verification took, from the meter's sums to the wire's.
+
+use crate::api::verify::{ModelTokenUsage, TokenUsage};
+use crate::money::NanoUsd;
+use crate::usage::{Purpose, Total};
+
+/// The sums over all attempts, by purpose and by model. The parts add up to the total in both ways.
+pub(super) fn token_usage(totals: &[Total]) -> TokenUsage {
+    let of_purpose = |purpose: Purpose| {
+        totals.iter().filter(|total| total.purpose == purpose).map(tokens).fold(0, u64::saturating_add)
+    };
+    let extraction = of_purpose(Purpose::Extraction);
+    let verification = of_purpose(Purpose::Verification);
+    TokenUsage {
+        prompt_tokens: totals.iter().map(|total| total.prompt_tokens).fold(0, u64::saturating_add),
+        completion_tokens: totals.iter().map(|total| total.completion_tokens).fold(0, u64::saturating_add),
+        total_tokens: extraction.saturating_add(verification),
+        extraction_tokens: Some(extraction),
+        verification_tokens: Some(verification),
+        model_usage: Some(by_model(totals)),
+    }
+}
+
+fn by_model(totals: &[Total]) -> Vec<ModelTokenUsage> {
+    let mut models: Vec<&str> = Vec::new();
+    for total in totals {
+        if !models.contains(&total.model.as_str()) {
+            models.push(&total.model);
+        }
+    }
+    models.into_iter().map(|model| of_model(model, totals)).collect()
+}
+
+fn of_model(model: &str, totals: &[Total]) -> ModelTokenUsage {
+    let mut usage = ModelTokenUsage { model: model.to_owned(), ..ModelTokenUsage::default() };
+    let mut cost = Some(NanoUsd(0));
+    for total in totals.iter().filter(|total| total.model == model) {
+        usage.prompt_tokens = usage.prompt_tokens.saturating_add(total.prompt_tokens);
+        usage.completion_tokens = usage.completion_tokens.saturating_add(total.completion_tokens);
+        usage.total_tokens = usage.total_tokens.saturating_add(tokens(total));
+        cost = cost.zip(total.cost).map(|(sum, more)| sum.plus(more));
+    }
+    usage.cost_usd = cost.map(NanoUsd::usd);
+    usage
+}
+
+fn tokens(total: &Total) -> u64 {
+    total.prompt_tokens.saturating_add(total.completion_tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn total(model: &str, purpose: Purpose, tokens: (u64, u64), cost: Option<u64>) -> Total {
+        let (prompt_tokens, completion_tokens) = tokens;
+        Total { model: model.to_owned(), purpose, prompt_tokens, completion_tokens, cost: cost.map(NanoUsd) }
+    }
+
+    #[test]
+    fn adds_up_by_purpose_and_by_model() {
+        let usage = token_usage(&[
+            total("a", Purpose::Extraction, (10, 5), Some(2_000_000_000)),
+            total("a", Purpose::Verification, (20, 1), Some(500_000_000)),
+            total("b", Purpose::Verification, (30, 2), None),
+        ]);
+        assert_eq!((usage.prompt_tokens, usage.completion_tokens, usage.total_tokens), (60, 8, 68));
+        assert_eq!((usage.extraction_tokens, usage.verification_tokens), (Some(15), Some(53)));
+        let models = usage.model_usage.unwrap();
+        assert_eq!(
+            (models[0].model.as_str(), models[0].total_tokens, models[0].cost_usd),
+            ("a", 36, Some(2.5))
+        );
+        assert_eq!((models[1].model.as_str(), models[1].total_tokens, models[1].cost_usd), ("b", 32, None));
+        assert_eq!(models.len(), 2);
+    }
+}

@@ -1,0 +1,222 @@
+//! What goes wrong with models, and what is still reported.
+
+use std::time::Duration;
+
+use super::support::{Call, Stage, Turn, extraction, names};
+use crate::api::error::ErrorEvent;
+use crate::api::verify::{Assessment, ClaimResult, Event, ReasonCode};
+use crate::inference::{Failure, Finish, Role};
+
+fn one_claim(answer: impl Fn(&Call<'_>) -> Turn + Send + Sync + 'static) -> Stage {
+    Stage::with_claims(1, answer)
+}
+
+fn answered(result: &ClaimResult) -> Vec<&str> {
+    result.model_answers.iter().map(|given| given.model.as_str()).collect()
+}
+
+fn failed(result: &ClaimResult) -> Vec<(&str, &str)> {
+    result.model_errors.iter().map(|error| (error.model.as_str(), error.code.as_str())).collect()
+}
+
+async fn error(stage: &Stage) -> ErrorEvent {
+    match stage.run().await.pop() {
+        Some(Event::Error(error)) => error,
+        other => panic!("no error: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_failed_model_is_replaced_and_named() {
+    let stage = one_claim(|call| match call.model {
+        "a/1" => Turn::Fails(Failure::Overloaded { retry_after: None }),
+        _ => call.choose("yes 0"),
+    });
+    let result = stage.only_claim().await;
+    assert_eq!(answered(&result), ["b/1", "c/1", "d/1"]);
+    assert_eq!(failed(&result), [("a/1", "overloaded")]);
+    assert_eq!(result.assessment, Assessment::True);
+}
+
+#[tokio::test]
+async fn a_replacement_that_fails_too_leaves_what_there_is() {
+    let mut stage = one_claim(|call| match call.model {
+        "a/1" | "d/1" => Turn::Fails(Failure::Timeout),
+        "b/1" => call.choose("no 0"),
+        _ => call.choose("yes 0"),
+    });
+    stage.job.model_progress = true;
+    let result = stage.only_claim().await;
+    assert_eq!(failed(&result), [("a/1", "timeout"), ("d/1", "timeout")]);
+    assert_eq!(result.reason_code, ReasonCode::Split);
+    stage.job.min_required = 3;
+    assert_eq!(stage.only_claim().await.reason_code, ReasonCode::InsufficientAnswers);
+}
+
+#[tokio::test]
+async fn abstentions_and_refusals_are_not_replaced() {
+    let stage = one_claim(|call| match call.model {
+        "a/1" => Turn::Fails(Failure::Refused),
+        "b/1" => Turn::Ends(String::new(), Finish::ContentFilter),
+        _ => call.choose("Cannot be determined"),
+    });
+    let result = stage.only_claim().await;
+    assert_eq!(failed(&result), [("a/1", "refused"), ("b/1", "refused")]);
+    assert_eq!(answered(&result), ["c/1"]);
+    assert!(!stage.asked().contains(&"d/1".to_owned()));
+}
+
+#[tokio::test]
+async fn a_malformed_answer_is_sent_back_once() {
+    let stage = one_claim(|call| match (call.model, call.is_repair()) {
+        ("a/1", false) => Turn::Says("I think B.".to_owned()),
+        ("b/1", _) => Turn::Says("{\"answer\":\"Z\"}".to_owned()),
+        ("c/1", _) => Turn::Ends("{\"answer\":".to_owned(), Finish::Length),
+        _ => call.choose("yes 0"),
+    });
+    let result = stage.only_claim().await;
+    assert_eq!(answered(&result), ["a/1", "d/1"]);
+    assert_eq!(failed(&result), [("b/1", "malformed"), ("c/1", "malformed")]);
+    // a, b and c twice, d once.
+    assert_eq!(stage.asked().len(), 1 + 7);
+    let chats = stage.chats();
+    let (_, repair) = chats.iter().find(|(model, chat)| model == "a/1" && chat.messages.len() > 2).unwrap();
+    let roles: Vec<_> = repair.messages.iter().map(|message| message.role).collect();
+    assert_eq!(roles, [Role::System, Role::User, Role::Assistant, Role::User]);
+    assert_eq!(repair.messages[2].content, "I think B.");
+}
+
+#[tokio::test]
+async fn the_extractor_is_repaired_once_and_then_replaced() {
+    let stage = Stage::new(|call| match (call.is_extraction(), call.model) {
+        (true, "x/1") => Turn::Says("Here are the claims: none".to_owned()),
+        (true, _) => Turn::Says(format!("```json\n{}\n```", extraction(1))),
+        (false, _) => call.choose("yes 0"),
+    });
+    let response = stage.complete().await;
+    assert_eq!(stage.asked()[..3], ["x/1", "x/1", "y/1"]);
+    // Three extractions at 13 tokens.
+    assert_eq!(response.token_usage.extraction_tokens, Some(39));
+}
+
+#[tokio::test]
+async fn failed_extraction_is_an_error_that_names_the_last_model() {
+    let stage = Stage::new(|_| Turn::Fails(Failure::Unauthorized));
+    let events = stage.run().await;
+    assert_eq!(names(&events), ["starting", "extracting_claims", "error"]);
+    let error = error(&stage).await;
+    assert_eq!((error.error.as_str(), error.code.as_str()), ("Bad Gateway", "provider_auth_failed"));
+    assert_eq!(error.request_id, "ver_1");
+    assert!(error.message.contains("y/1"), "{}", error.message);
+}
+
+#[tokio::test]
+async fn a_refused_statement_is_not_taken_elsewhere() {
+    let stage = Stage::new(|_| Turn::Fails(Failure::Refused));
+    assert_eq!(error(&stage).await.code, "provider_refused");
+    assert_eq!(stage.asked(), ["x/1"]);
+}
+
+#[tokio::test]
+async fn a_panel_that_answers_nothing_is_an_error_without_results() {
+    let stage = Stage::with_claims(2, |_| Turn::Fails(Failure::RateLimited { retry_after: None }));
+    assert!(!names(&stage.run().await).contains(&"claim_verified"));
+    let error = error(&stage).await;
+    assert_eq!((error.error.as_str(), error.code.as_str()), ("Service Unavailable", "provider_rate_limited"));
+}
+
+#[tokio::test]
+async fn one_answer_anywhere_is_something_to_report() {
+    let stage = Stage::with_claims(2, |call| match call.model {
+        "b/1" if call.question() == "Question 1?" => call.choose("no 1"),
+        _ => Turn::Fails(Failure::Unreachable),
+    });
+    let response = stage.complete().await;
+    assert!(response.results.iter().all(|result| result.reason_code == ReasonCode::InsufficientAnswers));
+    assert_eq!(failed(&response.results[0]).len(), 4);
+    assert_eq!(answered(&response.results[1]), ["b/1"]);
+}
+
+#[tokio::test]
+async fn at_the_deadline_open_claims_are_closed_and_the_rest_stands() {
+    let mut stage = Stage::with_claims(2, |call| match call.model {
+        "c/1" if call.question() == "Question 1?" => Turn::Hangs,
+        _ => call.choose(if call.question() == "Question 1?" { "yes 1" } else { "yes 0" }),
+    });
+    stage.settings.general.deadline = Duration::from_millis(300);
+    let response = stage.complete().await;
+    assert_eq!(response.results[0].assessment, Assessment::True);
+    let cut = &response.results[1];
+    assert_eq!((cut.assessment, cut.reason_code), (Assessment::NoConsensus, ReasonCode::InsufficientAnswers));
+    assert_eq!(answered(cut), ["a/1", "b/1"]);
+    assert_eq!(failed(cut), [("c/1", "timeout")]);
+    let usage = response.token_usage;
+    assert_eq!(usage.prompt_tokens, 10 + 50 + 7, "the stopped call is accounted");
+}
+
+#[tokio::test]
+async fn a_deadline_during_extraction_is_an_error() {
+    let mut stage = Stage::new(|_| Turn::Hangs);
+    stage.settings.general.deadline = Duration::from_millis(50);
+    let error = error(&stage).await;
+    assert_eq!((error.error.as_str(), error.code.as_str()), ("Gateway Timeout", "provider_timeout"));
+}
+
+#[tokio::test]
+async fn a_call_has_its_own_time_within_that_of_the_whole() {
+    let stage = one_claim(|call| {
+        assert!(call.time <= Duration::from_secs(30));
+        call.choose("yes 0")
+    });
+    stage.complete().await;
+    let mut stage = one_claim(|call| {
+        assert!(call.time <= Duration::from_secs(5));
+        call.choose("yes 0")
+    });
+    stage.settings.general.deadline = Duration::from_secs(5);
+    stage.complete().await;
+    stage.settings.general.deadline = Duration::MAX;
+    stage.settings.general.model_timeout = Duration::from_secs(5);
+    stage.complete().await;
+}
+
+#[tokio::test]
+async fn without_extractor_or_panel_nothing_is_asked() {
+    let mut without_extractor = one_claim(|call| call.choose("yes 0"));
+    without_extractor.settings.general.extractor.clear();
+    without_extractor.settings.general.extractor_fallbacks.clear();
+    let mut without_panel = one_claim(|call| call.choose("yes 0"));
+    without_panel.settings.general.panel.truncate(1);
+    for stage in [without_extractor, without_panel] {
+        let error = error(&stage).await;
+        assert_eq!(
+            (error.error.as_str(), error.code.as_str()),
+            ("Service Unavailable", "no_provider_available")
+        );
+        assert!(stage.asked().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_stands_still_holds_up_no_calls() {
+    let stage = Stage::with_claims(10, |_| Turn::Says(r#"{"answer":"A"}"#.to_owned()));
+    let (verifier, meter) = (stage.verifier(), super::support::meter());
+    let (sender, mut receiver) = tokio::sync::mpsc::channel::<Event>(1);
+    let read_after_all_calls = async {
+        // The first two events go out before anything else happens.
+        assert!(receiver.recv().await.is_some_and(|event| event.name() == "starting"));
+        while stage.asked().len() < 31 {
+            tokio::task::yield_now().await;
+        }
+        let mut last = None;
+        while let Some(event) = receiver.recv().await {
+            last = Some(event);
+        }
+        last
+    };
+    let run = verifier.run(stage.job.clone(), &meter, sender);
+    let both = async { tokio::join!(run, read_after_all_calls) };
+    let ((), last) =
+        tokio::time::timeout(Duration::from_secs(5), both).await.expect("no call waits for the reader");
+    assert!(last.is_some_and(|event| event.is_terminal()));
+}

@@ -1,0 +1,6 @@
+//! Verifications over scripted models.
+
+mod faults;
+mod random;
+mod rules;
+mod support;

@@ -1,0 +1,248 @@
+//! Scripted models, and a run to its end.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, pending};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::api::Service;
+use crate::api::verify::{ClaimResult, Domain, Event, VerifyResponse};
+use crate::clock::{Clock, Time};
+use crate::inference::{Answer, Chat, Failure, Finish};
+use crate::money::NanoUsd;
+use crate::usage::{Account, Ledger, Meter, Purpose, Store};
+use crate::verify::calls::Ask;
+use crate::verify::{Job, PanelSettings, Settings, Verifier};
+
+/// What a scripted model does with a call.
+pub(super) enum Turn {
+    Says(String),
+    /// Says this and is cut off or withheld.
+    Ends(String, Finish),
+    Fails(Failure),
+    /// Never comes back, whatever the deadline.
+    Hangs,
+    /// Waits for so many calls to be open at once, then says this.
+    Meets(Arc<tokio::sync::Barrier>, String),
+}
+
+/// A call as a script sees it.
+pub(super) struct Call<'a> {
+    pub(super) model: &'a str,
+    pub(super) purpose: Purpose,
+    pub(super) chat: &'a Chat,
+    /// How long the call may take.
+    pub(super) time: Duration,
+}
+
+impl Call<'_> {
+    pub(super) fn is_extraction(&self) -> bool {
+        self.purpose == Purpose::Extraction
+    }
+
+    /// Whether this is the second try after a malformed answer.
+    pub(super) fn is_repair(&self) -> bool {
+        self.chat.messages.len() > 2
+    }
+
+    /// The question that is asked.
+    pub(super) fn question(&self) -> String {
+        block(self.chat, "QUESTION")
+    }
+
+    /// The options as shown.
+    pub(super) fn options(&self) -> Vec<(String, String)> {
+        let split = |line: &str| line.split_once(") ").map(|(key, text)| (key.to_owned(), text.to_owned()));
+        block(self.chat, "OPTIONS").lines().filter_map(split).collect()
+    }
+
+    /// The answer that chooses this option.
+    pub(super) fn choose(&self, option: &str) -> Turn {
+        let options = self.options();
+        let (key, _) = options.iter().find(|(_, text)| text == option).expect("the option is shown");
+        Turn::Says(json!({"answer": key, "reason": format!("because {option}")}).to_string())
+    }
+}
+
+/// What stands in a fenced block.
+pub(super) fn block(chat: &Chat, label: &str) -> String {
+    let user = &chat.messages[1].content;
+    let marker = user.lines().find_map(|line| line.strip_prefix("Marker: ")).expect("a marker");
+    let (_, rest) = user.split_once(&format!("BEGIN {label} {marker}\n")).expect("a block");
+    let (inside, _) = rest.split_once(&format!("\nEND {label} {marker}\n")).expect("its end");
+    inside.to_owned()
+}
+
+type Script = Box<dyn Fn(&Call<'_>) -> Turn + Send + Sync>;
+
+/// Models that follow a script; every call is kept.
+pub(super) struct Scripted {
+    script: Script,
+    pub(super) chats: Mutex<Vec<(String, Chat)>>,
+}
+
+impl Ask for Scripted {
+    fn ask<'a>(
+        &'a self,
+        model: &'a str,
+        chat: &'a Chat,
+        purpose: Purpose,
+        meter: &'a Meter,
+        deadline: Instant,
+    ) -> BoxFuture<'a, Result<Answer, Failure>> {
+        let kept = (model.to_owned(), chat.clone());
+        self.chats.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
+        let turn =
+            (self.script)(&Call { model, purpose, chat, time: deadline.duration_since(Instant::now()) });
+        Box::pin(async move {
+            let mut attempt = meter.attempt(model, purpose);
+            attempt.expect_prompt(7, None);
+            let (text, finish) = match turn {
+                Turn::Says(text) => (text, Finish::Stop),
+                Turn::Ends(text, finish) => (text, finish),
+                Turn::Fails(failure) => {
+                    attempt.finish(failure.code(), 5, 0, None);
+                    return Err(failure);
+                }
+                Turn::Hangs => pending().await,
+                Turn::Meets(barrier, text) => {
+                    barrier.wait().await;
+                    (text, Finish::Stop)
+                }
+            };
+            attempt.finish("ok", 10, 3, Some(NanoUsd(13)));
+            Ok(Answer { text, finish, usage: None })
+        })
+    }
+
+    fn is_sandbox(&self, model: &str) -> bool {
+        model.starts_with("sandbox/")
+    }
+}
+
+/// A verifier over scripted models, with what may be changed before it runs.
+pub(super) struct Stage {
+    pub(super) models: Arc<Scripted>,
+    pub(super) settings: Settings,
+    pub(super) job: Job,
+    pub(super) room: usize,
+}
+
+impl Stage {
+    /// Panel `a/1`, `b/1`, `c/1`, standby `d/1`, extractor `x/1` with fallback `y/1`; 2 of 3 must agree.
+    pub(super) fn new(script: impl Fn(&Call<'_>) -> Turn + Send + Sync + 'static) -> Self {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let general = PanelSettings {
+            extractor: "x/1".to_owned(),
+            extractor_fallbacks: names(&["y/1"]),
+            panel: names(&["a/1", "b/1", "c/1"]),
+            standby: names(&["d/1"]),
+            ..PanelSettings::default()
+        };
+        Self {
+            models: Arc::new(Scripted { script: Box::new(script), chats: Mutex::default() }),
+            settings: Settings { legal: general.clone(), general, max_concurrent: 64 },
+            job: Job {
+                id: "ver_1".to_owned(),
+                fact: "The tower was completed in 1925.".to_owned(),
+                domain: Domain::General,
+                min_required: 2,
+                total_models: 3,
+                as_of: Time::parse("2026-11-20").expect("a date"),
+                explain: false,
+                context: None,
+                model_progress: false,
+            },
+            room: 1,
+        }
+    }
+
+    /// As [`Stage::new`], with an extractor that finds so many claims.
+    pub(super) fn with_claims(
+        claims: usize,
+        answer: impl Fn(&Call<'_>) -> Turn + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(
+            move |call| if call.is_extraction() { Turn::Says(extraction(claims)) } else { answer(call) },
+        )
+    }
+
+    pub(super) fn verifier(&self) -> Verifier {
+        let clock = Clock::manual(Time::from_unix_ms(1_795_202_760_123));
+        Verifier::asking(self.models.clone(), self.settings.clone(), clock)
+    }
+
+    /// All events of a run.
+    pub(super) async fn run(&self) -> Vec<Event> {
+        let verifier = self.verifier();
+        let meter = meter();
+        let (sender, mut receiver) = mpsc::channel(self.room);
+        let read = async {
+            let mut events = Vec::new();
+            while let Some(event) = receiver.recv().await {
+                events.push(event);
+            }
+            events
+        };
+        let ((), events) = tokio::join!(verifier.run(self.job.clone(), &meter, sender), read);
+        events
+    }
+
+    /// The result of a run that must complete.
+    pub(super) async fn complete(&self) -> VerifyResponse {
+        let events = self.run().await;
+        match events.last() {
+            Some(Event::Completed(response)) => (**response).clone(),
+            other => panic!("not completed: {other:?}"),
+        }
+    }
+
+    /// The only claim's result of a run that must complete.
+    pub(super) async fn only_claim(&self) -> ClaimResult {
+        let [result] = <[_; 1]>::try_from(self.complete().await.results).expect("one claim");
+        result
+    }
+
+    /// The models asked so far, in order.
+    pub(super) fn asked(&self) -> Vec<String> {
+        self.chats().into_iter().map(|(model, _)| model).collect()
+    }
+
+    pub(super) fn chats(&self) -> Vec<(String, Chat)> {
+        self.models.chats.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+pub(super) fn meter() -> Meter {
+    let clock = Clock::manual(Time::from_unix_ms(0));
+    let store = Store::in_memory(clock.now()).expect("a store");
+    let account = Account {
+        request_id: "ver_1".to_owned(),
+        app_id: String::new(),
+        key_id: String::new(),
+        service: Service::Verify,
+    };
+    Meter::new(account, Ledger::new(store), clock)
+}
+
+/// An extraction of so many claims; of each, `yes N` is claimed and `no N` is a rival.
+pub(super) fn extraction(claims: usize) -> String {
+    let claim = |n: usize| {
+        json!({
+            "claim": format!("Claim number {n} is asserted."),
+            "question": format!("Question {n}?"),
+            "claimed_answer": format!("yes {n}"),
+            "rivals": [format!("no {n}"), format!("maybe {n}"), format!("never {n}")],
+        })
+    };
+    let claims: Vec<Value> = (0..claims).map(claim).collect();
+    json!({"claims": claims, "skipped": [{"text": "How nice.", "reason": "opinion"}]}).to_string()
+}
+
+/// The names of events.
+pub(super) fn names(events: &[Event]) -> Vec<&'static str> {
+    events.iter().map(Event::name).collect()
+}

@@ -1,0 +1,153 @@
+//! The vote on one claim: a pure function of the answers.
+//!
+//! An answer is the index of an option in the claim's own order. "Cannot be determined" is an answer but no vote;
+//! "None of these" is a vote. A consensus needs at least `min_required` votes for one option and strictly more
+//! than for any other. Without one, the reason is the first of these that holds:
+//!
+//! | reason | when |
+//! |---|---|
+//! | `insufficient_answers` | fewer than `min_required` models answered at all |
+//! | `abstained` | enough answered, but fewer than `min_required` of them voted |
+//! | `tie` | two or more options share the most votes, and these are at least `min_required` |
+//! | `split` | enough voted, but no option got `min_required` votes |
+
+use crate::api::verify::{Assessment, ReasonCode};
+
+/// What is known of a claim's options besides their texts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Question {
+    /// The option that the claim asserts.
+    pub(super) claimed: usize,
+    /// "Cannot be determined".
+    pub(super) undetermined: usize,
+}
+
+/// What a vote comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// About the claim.
+    pub(super) assessment: Assessment,
+    /// The option that won.
+    pub(super) consensus: Option<usize>,
+    /// Why.
+    pub(super) reason: ReasonCode,
+}
+
+impl Verdict {
+    /// No consensus, for this reason.
+    pub(super) const fn none(reason: ReasonCode) -> Self {
+        Self { assessment: Assessment::NoConsensus, consensus: None, reason }
+    }
+}
+
+/// Counts the answers, one per model that gave one, in any order.
+pub(super) fn judge(answers: &[usize], question: Question, min_required: usize) -> Verdict {
+    if answers.len() < min_required {
+        return Verdict::none(ReasonCode::InsufficientAnswers);
+    }
+    let votes: Vec<usize> =
+        answers.iter().copied().filter(|&answer| answer != question.undetermined).collect();
+    let count = |option: usize| votes.iter().filter(|&&vote| vote == option).count();
+    let Some(top) = votes.iter().copied().max_by_key(|&option| count(option)) else {
+        return Verdict::none(ReasonCode::Abstained);
+    };
+    if votes.len() < min_required {
+        return Verdict::none(ReasonCode::Abstained);
+    }
+    if count(top) < min_required {
+        return Verdict::none(ReasonCode::Split);
+    }
+    if votes.iter().any(|&other| other != top && count(other) == count(top)) {
+        return Verdict::none(ReasonCode::Tie);
+    }
+    let assessment = if top == question.claimed { Assessment::True } else { Assessment::False };
+    Verdict { assessment, consensus: Some(top), reason: ReasonCode::Consensus }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Claimed A (0), rivals B and C, none of these (3), cannot be determined (4).
+    const QUESTION: Question = Question { claimed: 0, undetermined: 4 };
+
+    fn outcome(answers: &[usize], min_required: usize) -> (Assessment, ReasonCode) {
+        let verdict = judge(answers, QUESTION, min_required);
+        (verdict.assessment, verdict.reason)
+    }
+
+    #[test]
+    fn follows_the_table() {
+        use Assessment::{False, NoConsensus, True};
+        use ReasonCode::{Abstained, Consensus, InsufficientAnswers, Split, Tie};
+        let table: [(&[usize], usize, (Assessment, ReasonCode)); 16] = [
+            (&[0, 0, 0], 2, (True, Consensus)),
+            (&[0, 0, 1], 2, (True, Consensus)),
+            (&[0, 0, 4], 2, (True, Consensus)),
+            (&[0, 0, 1], 3, (NoConsensus, Split)),
+            (&[1, 1, 0], 2, (False, Consensus)),
+            (&[3, 3, 0], 2, (False, Consensus)),
+            (&[0, 1, 2], 2, (NoConsensus, Split)),
+            (&[0, 1, 4], 2, (NoConsensus, Split)),
+            (&[0, 4, 4], 2, (NoConsensus, Abstained)),
+            (&[4, 4, 4], 2, (NoConsensus, Abstained)),
+            (&[0, 4], 2, (NoConsensus, Abstained)),
+            (&[0, 0, 1, 1], 2, (NoConsensus, Tie)),
+            (&[0, 0, 1, 1, 1], 2, (False, Consensus)),
+            (&[0], 2, (NoConsensus, InsufficientAnswers)),
+            (&[0, 0], 3, (NoConsensus, InsufficientAnswers)),
+            (&[], 2, (NoConsensus, InsufficientAnswers)),
+        ];
+        for (answers, min_required, expected) in table {
+            assert_eq!(outcome(answers, min_required), expected, "{answers:?} with {min_required}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn order_does_not_matter(
+            (given, shuffled) in prop::collection::vec(0_usize..5, 0..10)
+                .prop_flat_map(|given| (Just(given.clone()), Just(given).prop_shuffle())),
+            min_required in 2_usize..4,
+        ) {
+            prop_assert_eq!(judge(&given, QUESTION, min_required), judge(&shuffled, QUESTION, min_required));
+        }
+
+        #[test]
+        fn a_consensus_is_exactly_a_sufficient_strict_majority_over_every_other_option(
+            answers in prop::collection::vec(0_usize..5, 0..10),
+            min_required in 2_usize..4,
+        ) {
+            let mut counts = [0_usize; 4];
+            answers.iter().filter(|&&answer| answer < 4).for_each(|&answer| counts[answer] += 1);
+            let winner = (0..4).find(|&option| {
+                counts[option] >= min_required && (0..4).all(|other| other == option || counts[other] < counts[option])
+            });
+            let verdict = judge(&answers, QUESTION, min_required);
+            prop_assert_eq!(verdict.consensus, winner);
+            prop_assert_eq!(verdict.assessment == Assessment::True, winner == Some(0));
+            prop_assert_eq!(verdict.assessment == Assessment::NoConsensus, winner.is_none());
+            prop_assert_eq!(verdict.reason == ReasonCode::Consensus, winner.is_some());
+        }
+
+        #[test]
+        fn unanimity_wins_and_abstentions_never_change_a_winner(
+            option in 0_usize..4, voters in 2_usize..10, abstaining in 0_usize..5,
+        ) {
+            let mut answers = vec![option; voters];
+            answers.extend(std::iter::repeat_n(QUESTION.undetermined, abstaining));
+            prop_assert_eq!(judge(&answers, QUESTION, 2).consensus, Some(option));
+        }
+
+        #[test]
+        fn one_more_vote_for_the_winner_keeps_it(
+            answers in prop::collection::vec(0_usize..5, 0..10), min_required in 2_usize..4,
+        ) {
+            if let Some(winner) = judge(&answers, QUESTION, min_required).consensus {
+                let more: Vec<usize> = answers.iter().copied().chain([winner]).collect();
+                prop_assert_eq!(judge(&more, QUESTION, min_required).consensus, Some(winner));
+            }
+        }
+    }
+}
