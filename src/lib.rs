@@ -32,6 +32,7 @@
 
 pub mod api;
 pub mod clock;
+pub mod config;
 pub mod id;
 pub mod inference;
 pub mod keys;

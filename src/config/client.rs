@@ -1,0 +1,304 @@
+//! The client's configuration: flags over variables over the project's file over the user's file over defaults.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use reqwest::Url;
+
+use super::bearer::Bearers;
+use super::client_file::{self, ClientFile};
+use super::origin::{Origin, Origins};
+use super::reader::Found;
+use super::{
+    ColorMode, ConfigError, Env, FailOn, ProgressMode, View, credentials, modes, paths, suggest, values,
+};
+use crate::api::Service;
+use crate::api::verify::Domain;
+use crate::secret::SecretString;
+
+/// Where `mk serve` listens when nobody says otherwise.
+const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
+
+/// What flags say; `None` where they are not given.
+#[derive(Clone, Debug, Default)]
+pub struct ClientArgs {
+    /// `--server`.
+    pub server: Option<String>,
+    /// `--profile`.
+    pub profile: Option<String>,
+    /// `--api-key-file`.
+    pub api_key_file: Option<PathBuf>,
+    /// `--timeout`.
+    pub timeout: Option<String>,
+    /// `--ca-cert`.
+    pub ca_cert: Option<PathBuf>,
+    /// `--color`.
+    pub color: Option<ColorMode>,
+    /// `--progress`.
+    pub progress: Option<ProgressMode>,
+    /// `--view`.
+    pub view: Option<View>,
+}
+
+/// A client's configuration, complete and checked.
+#[derive(Clone, Debug)]
+pub struct ClientConfig {
+    /// The server's base address, without a slash at the end.
+    pub server: String,
+    /// Who named the server; see [`Origin::is_set`].
+    pub server_origin: Origin,
+    /// The profile in use, if one is.
+    pub profile: Option<String>,
+    /// For a whole command; `None` leaves it open.
+    pub timeout: Option<Duration>,
+    /// Further certificate authorities to trust, a PEM file.
+    pub ca_cert: Option<PathBuf>,
+    /// When to colour.
+    pub color: ColorMode,
+    /// How to show progress.
+    pub progress: ProgressMode,
+    /// How to lay out results.
+    pub view: View,
+    /// What `mk verify` asks for where its flags leave it open.
+    pub verify: VerifyDefaults,
+    /// What is allowed and yet probably not meant.
+    pub warnings: Vec<String>,
+    bearers: Bearers,
+    pub(super) origins: Origins,
+}
+
+/// What files say about `mk verify`; `None` where they say nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VerifyDefaults {
+    /// The kind of statements.
+    pub domain: Option<Domain>,
+    /// 2 or 3.
+    pub min_required: Option<u32>,
+    /// 2 to 9.
+    pub total_models: Option<u32>,
+    /// Verifications at once with `--lines`.
+    pub jobs: Option<usize>,
+    /// Verdicts that make the command fail.
+    pub fail_on: Option<Vec<FailOn>>,
+}
+
+impl ClientConfig {
+    /// The key for a service of the configured server, if there is one.
+    pub fn key_for(&self, service: Service) -> Option<SecretString> {
+        self.bearers.key(service).cloned()
+    }
+
+    /// Where that key comes from; [`Origin::Default`] if there is none.
+    pub fn key_origin(&self, service: Service) -> Origin {
+        self.bearers.origin(service)
+    }
+}
+
+/// The client's configuration.
+///
+/// # Errors
+/// With the first thing that is wrong.
+pub fn load_client(args: &ClientArgs, env: &Env) -> Result<ClientConfig, ConfigError> {
+    let user = paths::client_file(env).map(|path| client_file::read_user(&path)).transpose()?.flatten();
+    let user = user.unwrap_or_default();
+    let project =
+        paths::project_file(env).map(|path| client_file::read_project(&path)).transpose()?.flatten();
+    let project = project.unwrap_or_default();
+    let mut origins = Origins::default();
+    let mut warnings = env.misspelt();
+
+    let server = server(args, env, &user)?;
+    origins.set("server", server.origin.clone());
+    if values::is_clear_to_others(&server.url) {
+        let address = values::url_text(&server.url);
+        warnings.push(format!("{address} is plain http: keys and texts can be read on the way; use https"));
+    }
+    let bearers =
+        Bearers::find(args.api_key_file.as_deref(), env, &credentials::origin(&server.url), &mut warnings)?;
+    for service in Service::ALL {
+        origins.set(format!("keys.{service}"), bearers.origin(service));
+    }
+    Ok(ClientConfig {
+        server: values::url_text(&server.url),
+        server_origin: server.origin,
+        profile: server.profile,
+        timeout: timeout(args, env, user.timeout.as_ref(), &mut origins)?,
+        ca_cert: ca_cert(args, env, user.ca_cert.as_ref(), &mut origins),
+        color: mode(
+            Choice { key: "output.color", flag: ("--color", args.color), variable: Some("MK_COLOR") },
+            env,
+            project.output.color.as_ref().or(user.output.color.as_ref()),
+            &mut origins,
+        )?,
+        progress: mode(
+            Choice {
+                key: "output.progress",
+                flag: ("--progress", args.progress),
+                variable: Some("MK_PROGRESS"),
+            },
+            env,
+            project.output.progress.as_ref().or(user.output.progress.as_ref()),
+            &mut origins,
+        )?,
+        view: mode(
+            Choice { key: "output.view", flag: ("--view", args.view), variable: None },
+            env,
+            project.output.view.as_ref().or(user.output.view.as_ref()),
+            &mut origins,
+        )?,
+        verify: verify(&project, &user, &mut origins),
+        warnings,
+        bearers,
+        origins,
+    })
+}
+
+/// The server, and who named it.
+struct Server {
+    url: Url,
+    origin: Origin,
+    profile: Option<String>,
+}
+
+/// A flag that names a profile outranks a variable that names a server, as flags outrank variables.
+fn server(args: &ClientArgs, env: &Env, user: &ClientFile) -> Result<Server, ConfigError> {
+    if let Some(text) = &args.server {
+        return named_server(text, Origin::Flag("--server"));
+    }
+    if let Some(name) = &args.profile {
+        return profile(name, &Origin::Flag("--profile"), user);
+    }
+    if let Some(text) = env.text("MK_SERVER")? {
+        return named_server(text, Origin::Variable("MK_SERVER"));
+    }
+    if let Some(name) = env.text("MK_PROFILE")? {
+        return profile(name, &Origin::Variable("MK_PROFILE"), user);
+    }
+    match &user.profile {
+        Some(found) => profile(&found.value, &found.place.origin(), user),
+        None => named_server(DEFAULT_SERVER, Origin::Default),
+    }
+}
+
+fn named_server(text: &str, origin: Origin) -> Result<Server, ConfigError> {
+    let Some(url) = values::base_url(text) else {
+        return Err(ConfigError::new(format!("{origin} must be {}", values::BASE_URL)));
+    };
+    Ok(Server { url, origin, profile: None })
+}
+
+fn profile(name: &str, origin: &Origin, user: &ClientFile) -> Result<Server, ConfigError> {
+    let names = || user.profiles.iter().map(|(found, _)| found.value.as_str());
+    let Some((_, server)) = user.profiles.iter().find(|(found, _)| found.value == name) else {
+        let question = suggest::question(name, names());
+        let shown = name.escape_debug();
+        let error = ConfigError::new(format!("there is no profile `{shown}` ({origin}){question}"));
+        let known = names().collect::<Vec<_>>().join(", ");
+        return Err(if known.is_empty() {
+            error.hint("profiles stand in config.toml, as [profiles.NAME] with server = \"…\"")
+        } else {
+            error.hint(format!("profiles in config.toml: {known}"))
+        });
+    };
+    Ok(Server { url: server.value.clone(), origin: server.place.origin(), profile: Some(name.to_owned()) })
+}
+
+fn timeout(
+    args: &ClientArgs,
+    env: &Env,
+    found: Option<&Found<Duration>>,
+    origins: &mut Origins,
+) -> Result<Option<Duration>, ConfigError> {
+    let by_variable = env.text("MK_TIMEOUT")?.map(|text| (text, Origin::Variable("MK_TIMEOUT")));
+    let given = args.timeout.as_deref().map(|text| (text, Origin::Flag("--timeout"))).or(by_variable);
+    let Some((text, origin)) = given else {
+        origins.found("network.timeout", found);
+        return Ok(found.map(|found| found.value));
+    };
+    let wrong = || ConfigError::new(format!("{origin} must be {}", values::DURATION));
+    let span = values::duration(text).ok_or_else(wrong)?;
+    origins.set("network.timeout", origin);
+    Ok(Some(span))
+}
+
+fn ca_cert(
+    args: &ClientArgs,
+    env: &Env,
+    found: Option<&Found<String>>,
+    origins: &mut Origins,
+) -> Option<PathBuf> {
+    if let Some(path) = &args.ca_cert {
+        origins.set("network.ca_cert", Origin::Flag("--ca-cert"));
+        return Some(path.clone());
+    }
+    if let Some(path) = env.path("MK_CACERT") {
+        origins.set("network.ca_cert", Origin::Variable("MK_CACERT"));
+        return Some(path);
+    }
+    origins.found("network.ca_cert", found);
+    found.map(|found| found.place.resolve(&found.value))
+}
+
+/// Where a choice between words may come from.
+struct Choice<T> {
+    key: &'static str,
+    flag: (&'static str, Option<T>),
+    variable: Option<&'static str>,
+}
+
+fn mode<T: ValueEnum + Default>(
+    choice: Choice<T>,
+    env: &Env,
+    found: Option<&Found<T>>,
+    origins: &mut Origins,
+) -> Result<T, ConfigError> {
+    if let (name, Some(value)) = choice.flag {
+        origins.set(choice.key, Origin::Flag(name));
+        return Ok(value);
+    }
+    if let Some(name) = choice.variable
+        && let Some(text) = env.text(name)?
+    {
+        origins.set(choice.key, Origin::Variable(name));
+        let wrong = || ConfigError::new(format!("{name} must be {}", modes::words::<T>()));
+        return modes::choice(text).ok_or_else(wrong);
+    }
+    Ok(origins.take(choice.key, found, T::default()))
+}
+
+fn verify(project: &ClientFile, user: &ClientFile, origins: &mut Origins) -> VerifyDefaults {
+    let (project, user) = (&project.verify, &user.verify);
+    VerifyDefaults {
+        domain: either("verify.domain", project.domain.as_ref(), user.domain.as_ref(), origins),
+        min_required: either(
+            "verify.min_required",
+            project.min_required.as_ref(),
+            user.min_required.as_ref(),
+            origins,
+        ),
+        total_models: either(
+            "verify.total_models",
+            project.total_models.as_ref(),
+            user.total_models.as_ref(),
+            origins,
+        ),
+        jobs: either("verify.jobs", project.jobs.as_ref(), user.jobs.as_ref(), origins),
+        fail_on: either("verify.fail_on", project.fail_on.as_ref(), user.fail_on.as_ref(), origins),
+    }
+}
+
+fn either<T: Clone>(
+    key: &str,
+    project: Option<&Found<T>>,
+    user: Option<&Found<T>>,
+    origins: &mut Origins,
+) -> Option<T> {
+    let found = project.or(user);
+    origins.found(key, found);
+    found.map(|found| found.value.clone())
+}
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

@@ -1,0 +1,126 @@
+//! `config.toml` and a project's `.mk.toml` as they stand: every key typed and checked by itself.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use reqwest::Url;
+
+use super::reader::{Document, Found, Section};
+use super::{ColorMode, ConfigError, FailOn, ProgressMode, View, modes, values};
+use crate::api::verify::Domain;
+
+/// What a file says; `None` where it says nothing.
+#[derive(Default)]
+pub(super) struct ClientFile {
+    pub(super) profile: Option<Found<String>>,
+    pub(super) profiles: Vec<(Found<String>, Found<Url>)>,
+    pub(super) output: OutputFile,
+    pub(super) timeout: Option<Found<Duration>>,
+    pub(super) ca_cert: Option<Found<String>>,
+    pub(super) verify: VerifyFile,
+}
+
+/// `[output]`.
+#[derive(Clone, Default)]
+pub(super) struct OutputFile {
+    pub(super) color: Option<Found<ColorMode>>,
+    pub(super) progress: Option<Found<ProgressMode>>,
+    pub(super) view: Option<Found<View>>,
+}
+
+/// `[verify]`.
+#[derive(Clone, Default)]
+pub(super) struct VerifyFile {
+    pub(super) domain: Option<Found<Domain>>,
+    pub(super) min_required: Option<Found<u32>>,
+    pub(super) total_models: Option<Found<u32>>,
+    pub(super) jobs: Option<Found<usize>>,
+    pub(super) fail_on: Option<Found<Vec<FailOn>>>,
+}
+
+/// Reads the user's file; `None` if there is none.
+pub(super) fn read_user(path: &Path) -> Result<Option<ClientFile>, ConfigError> {
+    let Some(document) = Document::open(path)? else { return Ok(None) };
+    let table = document.parse()?;
+    let mut root = Section::root(&document, &table);
+    let mut file = shared(&mut root)?;
+    file.profile = root.text("profile")?;
+    if let Some(profiles) = root.section("profiles")? {
+        for (name, section) in profiles.named_sections()? {
+            let server = profile(&name, section)?;
+            file.profiles.push((name, server));
+        }
+    }
+    if let Some(mut network) = root.section("network")? {
+        file.timeout = network.duration("timeout")?;
+        file.ca_cert = network.text("ca_cert")?;
+        network.finish()?;
+    }
+    root.finish()?;
+    Ok(Some(file))
+}
+
+/// Reads a project's file. It comes with a checkout and may be anybody's, so it must not decide where keys are
+/// sent, nor whom to trust.
+pub(super) fn read_project(path: &Path) -> Result<Option<ClientFile>, ConfigError> {
+    const WHY: &str = "is not taken from a project's file: what comes with a checkout must not decide where keys are \
+                       sent or whom to trust; set it in your own config.toml";
+    let Some(document) = Document::open(path)? else { return Ok(None) };
+    let table = document.parse()?;
+    let mut root = Section::root(&document, &table);
+    for key in ["server", "profile", "profiles", "network", "servers", "ca_cert", "api_key"] {
+        root.forbid(key, WHY)?;
+    }
+    let file = shared(&mut root)?;
+    root.finish()?;
+    Ok(Some(file))
+}
+
+fn shared(root: &mut Section<'_>) -> Result<ClientFile, ConfigError> {
+    Ok(ClientFile {
+        output: root.section("output")?.map(output).transpose()?.unwrap_or_default(),
+        verify: root.section("verify")?.map(verify).transpose()?.unwrap_or_default(),
+        ..ClientFile::default()
+    })
+}
+
+fn profile(name: &Found<String>, mut section: Section<'_>) -> Result<Found<Url>, ConfigError> {
+    let server = section.parsed("server", values::BASE_URL, values::base_url)?;
+    section.finish()?;
+    server.ok_or_else(|| name.place.error("needs a `server`, such as server = \"http://127.0.0.1:8080\""))
+}
+
+fn output(mut section: Section<'_>) -> Result<OutputFile, ConfigError> {
+    let file = OutputFile {
+        color: word(&mut section, "color")?,
+        progress: word(&mut section, "progress")?,
+        view: word(&mut section, "view")?,
+    };
+    section.finish()?;
+    Ok(file)
+}
+
+fn verify(mut section: Section<'_>) -> Result<VerifyFile, ConfigError> {
+    let domain =
+        |text: &str| [Domain::General, Domain::Legal].into_iter().find(|domain| domain.as_str() == text);
+    let expected = format!("a list of {}", modes::words::<FailOn>());
+    let file = VerifyFile {
+        domain: section.parsed("domain", "\"general\" or \"legal\"", domain)?,
+        min_required: section.number("min_required", 2..=3)?,
+        total_models: section.number("total_models", 2..=9)?,
+        jobs: section.number("jobs", 1..=64)?,
+        fail_on: section
+            .texts("fail_on")?
+            .map(|found| {
+                found.try_map(|list| list.iter().map(|word| modes::choice(word)).collect(), &expected)
+            })
+            .transpose()?,
+    };
+    section.finish()?;
+    Ok(file)
+}
+
+fn word<T: ValueEnum>(section: &mut Section<'_>, key: &'static str) -> Result<Option<Found<T>>, ConfigError> {
+    section.parsed(key, &modes::words::<T>(), modes::choice)
+}

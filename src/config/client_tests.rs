@@ -1,0 +1,193 @@
+//! From flags, variables and files to the client's configuration.
+
+use super::*;
+use crate::clock::Time;
+use crate::config::{client_listing, credentials};
+use std::fs;
+use std::path::Path;
+
+const CONFIG: &str = r#"
+profile = "work"
+[profiles.work]
+server = "https://mk.example.org/"
+[profiles.home]
+server = "http://127.0.0.1:9000"
+[output]
+color = "never"
+view = "table"
+[network]
+timeout = "90s"
+ca_cert = "ca.pem"
+[verify]
+domain = "legal"
+min_required = 3
+jobs = 4
+fail_on = ["false", "no-consensus"]
+"#;
+
+struct World {
+    dir: tempfile::TempDir,
+    env: Env,
+}
+
+fn world(config: Option<&str>, project: Option<&str>, variables: &[(&str, &str)]) -> World {
+    let dir = tempfile::tempdir().unwrap();
+    let repository = dir.path().join("repository");
+    fs::create_dir_all(repository.join(".git")).unwrap();
+    let write = |path: &Path, text: Option<&str>| text.map(|text| fs::write(path, text).unwrap());
+    write(&dir.path().join("config.toml"), config);
+    write(&repository.join(".mk.toml"), project);
+    let mut env = Env::bare(variables.iter().copied(), Time::from_unix_ms(0));
+    env.config_home = Some(dir.path().to_owned());
+    env.working_dir = Some(repository);
+    World { dir, env }
+}
+
+impl World {
+    fn load(&self) -> Result<ClientConfig, ConfigError> {
+        load_client(&ClientArgs::default(), &self.env)
+    }
+}
+
+#[test]
+fn without_anything_it_is_the_server_on_this_machine() {
+    let config = load_client(&ClientArgs::default(), &Env::bare([], Time::from_unix_ms(0))).unwrap();
+    assert_eq!(config.server, "http://127.0.0.1:8080");
+    assert!(!config.server_origin.is_set());
+    assert_eq!((config.color, config.progress, config.view), Default::default());
+    assert_eq!(config.verify, VerifyDefaults::default());
+    assert!(Service::ALL.iter().all(|service| config.key_for(*service).is_none()));
+    assert!(config.warnings.is_empty());
+}
+
+#[test]
+fn the_users_file_holds() {
+    let world = world(Some(CONFIG), None, &[]);
+    let config = world.load().unwrap();
+    assert_eq!((config.server.as_str(), config.profile.as_deref()), ("https://mk.example.org", Some("work")));
+    assert!(config.server_origin.is_set());
+    assert_eq!((config.color, config.view), (ColorMode::Never, View::Table));
+    assert_eq!(config.timeout, Some(Duration::from_secs(90)));
+    assert_eq!(config.ca_cert, Some(world.dir.path().join("ca.pem")));
+    let verify = config.verify;
+    assert_eq!((verify.domain, verify.min_required, verify.jobs), (Some(Domain::Legal), Some(3), Some(4)));
+    assert_eq!(verify.fail_on, Some(vec![FailOn::False, FailOn::NoConsensus]));
+}
+
+#[test]
+fn each_layer_outranks_the_one_below() {
+    let project = "[output]\ncolor = \"always\"\nprogress = \"lines\"\n[verify]\nmin_required = 2\n";
+    let by_project = world(Some(CONFIG), Some(project), &[]).load().unwrap();
+    assert_eq!((by_project.color, by_project.view), (ColorMode::Always, View::Table));
+    assert_eq!((by_project.verify.min_required, by_project.verify.jobs), (Some(2), Some(4)));
+
+    let variables = [
+        ("MK_COLOR", "auto"),
+        ("MK_TIMEOUT", "5s"),
+        ("MK_SERVER", "http://127.0.0.1:7"),
+        ("MK_CACERT", "/v.pem"),
+        ("MK_PROFILE", "home"),
+    ];
+    let world = world(Some(CONFIG), Some(project), &variables);
+    let by_variable = world.load().unwrap();
+    assert_eq!((by_variable.color, by_variable.progress), (ColorMode::Auto, ProgressMode::Lines));
+    assert_eq!(by_variable.server, "http://127.0.0.1:7");
+    assert_eq!(
+        (by_variable.timeout, by_variable.ca_cert),
+        (Some(Duration::from_secs(5)), Some("/v.pem".into()))
+    );
+
+    let args = ClientArgs {
+        profile: Some("work".to_owned()),
+        timeout: Some("1m".to_owned()),
+        color: Some(ColorMode::Never),
+        ..ClientArgs::default()
+    };
+    let by_flag = load_client(&args, &world.env).unwrap();
+    assert_eq!(by_flag.server, "https://mk.example.org", "a flag's profile outranks MK_SERVER");
+    assert_eq!((by_flag.timeout, by_flag.color), (Some(Duration::from_mins(1)), ColorMode::Never));
+    let args = ClientArgs { server: Some("https://s.example/base/".to_owned()), ..args };
+    assert_eq!(load_client(&args, &world.env).unwrap().server, "https://s.example/base");
+}
+
+#[test]
+fn a_checked_out_file_cannot_redirect_keys() {
+    for (project, key) in [
+        ("server = \"https://evil.example\"", "server"),
+        ("profile = \"x\"", "profile"),
+        ("[profiles.work]\nserver = \"https://evil.example\"", "profiles"),
+        ("[network]\nca_cert = \"evil.pem\"", "network"),
+        ("[servers.\"https://a\"]\nverify = \"mk_verify_x\"", "servers"),
+    ] {
+        let error = world(Some(CONFIG), Some(project), &[]).load().unwrap_err();
+        assert!(error.message.starts_with(&format!("`{key}` in ")), "{error}");
+        assert!(error.message.contains("must not decide where keys are sent"), "{error}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    for (config, expected) in [
+        ("profil = \"x\"", "unknown key `profil`"),
+        ("[output]\ncolour = \"auto\"", "did you mean `color`?"),
+        ("[output]\ncolor = \"blue\"", "must be \"auto\", \"always\" or \"never\", not this string"),
+        ("[verify]\nmin_required = 4", "must be a whole number from 2 to 3"),
+        ("[verify]\nfail_on = [\"lies\"]", "must be a list of \"false\", \"no-consensus\""),
+        ("[verify]\ndomain = \"medical\"", "must be \"general\" or \"legal\""),
+        ("[profiles.x]", "needs a `server`"),
+        ("[profiles.x]\nserver = \"mk.example.org\"", "must be an http:// or https:// address"),
+        ("profile = \"y\"\n[profiles.x]\nserver = \"https://a\"", "there is no profile `y`"),
+    ] {
+        let error = world(Some(config), None, &[]).load().unwrap_err();
+        assert!(error.message.contains(expected), "{config}\n{error}");
+        assert!(error.message.contains("config.toml"), "{config}\n{error}");
+    }
+    for (name, value, expected) in [
+        ("MK_SERVER", "localhost", "MK_SERVER must be an http:// or https:// address"),
+        ("MK_TIMEOUT", "5", "MK_TIMEOUT must be a span of time such as"),
+        ("MK_COLOR", "blue", "MK_COLOR must be \"auto\", \"always\" or \"never\""),
+        ("MK_PROFILE", "wrok", "there is no profile `wrok` (MK_PROFILE); did you mean `work`?"),
+    ] {
+        let error = world(Some(CONFIG), None, &[(name, value)]).load().unwrap_err();
+        assert!(error.message.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn plain_http_beyond_this_machine_is_warned_of() {
+    let config = world(None, None, &[("MK_SERVER", "http://mk.example.org")]).load().unwrap();
+    assert!(config.warnings[0].starts_with("http://mk.example.org is plain http"), "{:?}", config.warnings);
+}
+
+#[test]
+fn keys_follow_the_server() {
+    let world = world(Some(CONFIG), None, &[]);
+    let key = SecretString::from("mk_verify_stored");
+    credentials::store(&world.env, "https://mk.example.org", Service::Verify, &key).unwrap();
+    let config = world.load().unwrap();
+    assert!(config.key_for(Service::Verify).is_some());
+    assert!(config.key_origin(Service::Verify).to_string().contains("credentials.toml:"));
+    let args = ClientArgs { profile: Some("home".to_owned()), ..ClientArgs::default() };
+    assert!(load_client(&args, &world.env).unwrap().key_for(Service::Verify).is_none());
+}
+
+#[test]
+fn the_listing_tells_origins_and_no_secrets() {
+    let variables = [("MK_API_KEY", "mk_verify_secret"), ("MK_PROGRESS", "bars")];
+    let world = world(Some(CONFIG), Some("[verify]\njobs = 2\n"), &variables);
+    let entries = client_listing(&world.load().unwrap());
+    let shown = |key: &str| {
+        let entry = entries.iter().find(|entry| entry.key == key).unwrap();
+        (entry.value.as_str(), entry.origin.to_string())
+    };
+    let user = world.dir.path().join("config.toml").display().to_string();
+    let project = world.dir.path().join("repository/.mk.toml").display().to_string();
+    assert_eq!(shown("server"), ("\"https://mk.example.org\"", format!("{user}:4")));
+    assert_eq!(shown("keys.verify"), ("set", "MK_API_KEY".to_owned()));
+    assert_eq!(shown("keys.console"), ("not set", "default".to_owned()));
+    assert_eq!(shown("output.progress"), ("\"bars\"", "MK_PROGRESS".to_owned()));
+    assert_eq!(shown("verify.jobs"), ("2", format!("{project}:2")));
+    assert_eq!(shown("verify.fail_on"), ("[\"false\", \"no-consensus\"]", format!("{user}:17")));
+    assert_eq!(shown("verify.total_models"), ("", "default".to_owned()));
+    assert!(entries.iter().all(|entry| !entry.value.contains("secret")));
+}

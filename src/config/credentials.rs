@@ -1,0 +1,230 @@
+//! `credentials.toml`: the client's keys, each bound to the server it is for.
+//!
+//! ```toml
+//! [servers."https://mk.example.org"]
+//! verify = "mk_verify_…"
+//! ```
+//!
+//! The file must be readable by its owner only, and is replaced as a whole, so that a crash never loses keys. A key
+//! is only ever handed out for the origin (scheme, host and port) that it was stored for.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use reqwest::Url;
+use serde::Serialize;
+
+use super::origin::Origin;
+use super::reader::{Document, Section};
+use super::{ConfigError, Env, files, paths, values};
+use crate::api::Service;
+use crate::secret::{ExposeSecret, SecretString};
+
+/// Keys by service, by origin.
+#[derive(Default)]
+pub(super) struct Credentials(BTreeMap<String, Keys>);
+
+type Keys = BTreeMap<&'static str, Stored>;
+
+/// A key and the line it stands on.
+pub(super) struct Stored {
+    pub(super) key: SecretString,
+    pub(super) origin: Origin,
+}
+
+/// The file's form, for writing.
+#[derive(Serialize)]
+struct File<'a> {
+    servers: BTreeMap<&'a str, BTreeMap<&'static str, String>>,
+}
+
+const HEAD: &str = "# Keys of the command line, written by `mk login`. Keep this file to yourself.\n\n";
+
+/// The origin of a server's address, to which keys are bound: scheme, host and port.
+///
+/// # Errors
+/// If it is no `http://` or `https://` address.
+pub fn server_origin(address: &str) -> Result<String, ConfigError> {
+    let wrong = || ConfigError::new(format!("the server's address must be {}", values::BASE_URL));
+    values::base_url(address).map(|url| origin(&url)).ok_or_else(wrong)
+}
+
+pub(super) fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+/// Stores a key for a server and service, over one that is there, and says in which file.
+///
+/// # Errors
+/// If the address is none, or the file cannot be read or written.
+pub fn store(env: &Env, server: &str, service: Service, key: &SecretString) -> Result<PathBuf, ConfigError> {
+    let origin = server_origin(server)?;
+    let path = file(env)?;
+    let mut credentials = read(&path)?;
+    credentials
+        .0
+        .entry(origin)
+        .or_default()
+        .insert(service.as_str(), Stored { key: key.clone(), origin: Origin::Default });
+    write(&path, &credentials)?;
+    Ok(path)
+}
+
+/// Removes the keys for a server: one service's, or all. Returns the services whose key was there.
+///
+/// # Errors
+/// If the address is none, or the file cannot be read or written.
+pub fn remove(env: &Env, server: &str, service: Option<Service>) -> Result<Vec<Service>, ConfigError> {
+    let origin = server_origin(server)?;
+    let path = file(env)?;
+    let mut credentials = read(&path)?;
+    let Some(keys) = credentials.0.get_mut(&origin) else { return Ok(Vec::new()) };
+    let wanted = |candidate: &Service| service.is_none_or(|one| one == *candidate);
+    let removed: Vec<Service> = Service::ALL
+        .into_iter()
+        .filter(wanted)
+        .filter(|service| keys.remove(service.as_str()).is_some())
+        .collect();
+    if keys.is_empty() {
+        credentials.0.remove(&origin);
+    }
+    if !removed.is_empty() {
+        write(&path, &credentials)?;
+    }
+    Ok(removed)
+}
+
+impl Credentials {
+    /// The key for a service of the server at this origin.
+    pub(super) fn key(&self, origin: &str, service: Service) -> Option<&Stored> {
+        self.0.get(origin)?.get(service.as_str())
+    }
+}
+
+/// Reads the file; without one there are no keys.
+pub(super) fn read(path: &Path) -> Result<Credentials, ConfigError> {
+    let Some(document) = Document::open(path)? else { return Ok(Credentials::default()) };
+    files::must_be_private(path)?;
+    let table = document.parse()?;
+    let mut root = Section::root(&document, &table);
+    let mut credentials = Credentials::default();
+    if let Some(servers) = root.section("servers")? {
+        for (name, section) in servers.named_sections()? {
+            let url = values::base_url(&name.value)
+                .ok_or_else(|| name.place.error(&format!("must be named by {}", values::BASE_URL)))?;
+            credentials.0.entry(origin(&url)).or_default().extend(keys(section)?);
+        }
+    }
+    root.finish()?;
+    Ok(credentials)
+}
+
+fn keys(mut section: Section<'_>) -> Result<Keys, ConfigError> {
+    let mut keys = Keys::new();
+    for service in Service::ALL {
+        if let Some(found) = section.text(service.as_str())? {
+            let origin = found.place.origin();
+            keys.insert(service.as_str(), Stored { key: SecretString::from(found.value), origin });
+        }
+    }
+    section.finish()?;
+    Ok(keys)
+}
+
+fn write(path: &Path, credentials: &Credentials) -> Result<(), ConfigError> {
+    let exposed = |keys: &Keys| {
+        keys.iter().map(|(service, stored)| (*service, stored.key.expose_secret().to_owned())).collect()
+    };
+    let servers = credentials.0.iter().map(|(origin, keys)| (origin.as_str(), exposed(keys))).collect();
+    let text = toml::to_string(&File { servers })
+        .map_err(|_| ConfigError::new(format!("cannot write {}: a key is no text", path.display())))?;
+    files::replace_private(path, &format!("{HEAD}{text}"))
+}
+
+fn file(env: &Env) -> Result<PathBuf, ConfigError> {
+    paths::credentials_file(env).ok_or_else(|| {
+        ConfigError::new("there is no home directory to keep credentials.toml in")
+            .hint("set MK_CONFIG_DIR to a directory")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Time;
+    use std::fs;
+
+    fn env(dir: &tempfile::TempDir) -> Env {
+        Env::bare([("MK_CONFIG_DIR", dir.path().to_str().unwrap())], Time::from_unix_ms(0))
+    }
+
+    fn stored(env: &Env, server: &str, service: Service) -> Option<String> {
+        let credentials = read(&file(env).unwrap()).unwrap();
+        let stored = credentials.key(&server_origin(server).unwrap(), service)?;
+        Some(stored.key.expose_secret().to_owned())
+    }
+
+    #[test]
+    fn what_is_stored_comes_back_for_its_origin_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let env = env(&dir);
+        let key = |text: &str| SecretString::from(text);
+        store(&env, "https://mk.example.org/base/", Service::Verify, &key("mk_verify_a")).unwrap();
+        store(&env, "https://MK.example.org:443", Service::Console, &key("mk_console_b")).unwrap();
+        store(&env, "http://127.0.0.1:8080", Service::Verify, &key("mk_verify_c")).unwrap();
+        assert_eq!(stored(&env, "https://mk.example.org", Service::Verify).as_deref(), Some("mk_verify_a"));
+        assert_eq!(stored(&env, "https://mk.example.org", Service::Console).as_deref(), Some("mk_console_b"));
+        assert_eq!(stored(&env, "http://mk.example.org", Service::Verify), None);
+        assert_eq!(stored(&env, "https://mk.example.org:444", Service::Verify), None);
+        must_hold_text(&env, "[servers.\"https://mk.example.org\"]");
+
+        assert_eq!(remove(&env, "https://mk.example.org", Some(Service::Verify)).unwrap(), [Service::Verify]);
+        assert_eq!(remove(&env, "https://mk.example.org", None).unwrap(), [Service::Console]);
+        assert_eq!(remove(&env, "https://mk.example.org", None).unwrap(), []);
+        assert_eq!(stored(&env, "http://127.0.0.1:8080", Service::Verify).as_deref(), Some("mk_verify_c"));
+    }
+
+    fn must_hold_text(env: &Env, text: &str) {
+        assert!(fs::read_to_string(file(env).unwrap()).unwrap().contains(text));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_others_can_read_is_refused_without_showing_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let env = env(&dir);
+        let path = file(&env).unwrap();
+        fs::write(&path, "[servers.\"https://a\"]\nverify = \"mk_verify_secret\"\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let error = store(&env, "https://a", Service::Verify, &SecretString::from("x")).unwrap_err();
+        assert!(error.message.contains("can be read by others"), "{error}");
+        assert!(error.hints[0].starts_with("chmod 600 "));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(stored(&env, "https://a", Service::Verify).as_deref(), Some("mk_verify_secret"));
+    }
+
+    #[test]
+    fn a_broken_file_is_left_alone_and_not_repeated() {
+        let dir = tempfile::tempdir().unwrap();
+        let env = env(&dir);
+        let path = file(&env).unwrap();
+        let broken = "[servers.\"https://a\"]\nverify = mk_verify_secret\n";
+        files::replace_private(&path, broken).unwrap();
+        let error = store(&env, "https://a", Service::Verify, &SecretString::from("x")).unwrap_err();
+        assert!(error.message.contains("line 2 is not TOML") && !error.message.contains("secret"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), broken);
+    }
+
+    #[test]
+    fn without_a_home_there_is_a_way_out() {
+        let error = store(
+            &Env::bare([], Time::from_unix_ms(0)),
+            "https://a",
+            Service::Verify,
+            &SecretString::from("x"),
+        );
+        assert_eq!(error.unwrap_err().hints, ["set MK_CONFIG_DIR to a directory"]);
+        assert!(server_origin("mk.example.org").is_err());
+    }
+}

@@ -1,0 +1,207 @@
+//! The world outside, as one value that can be handed in; and the one table of every variable that `mk` reads.
+//!
+//! Nothing else in this room asks the process for its environment, so that tests hand in their own. An empty
+//! variable counts as not set, as shells make it hard to tell the two apart.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use super::{ConfigError, suggest};
+use crate::clock::{Clock, Time};
+use crate::providers::catalog;
+
+/// A variable and what it is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub purpose: &'static str,
+}
+
+const fn var(name: &'static str, purpose: &'static str) -> Variable {
+    Variable { name, purpose }
+}
+
+/// Variables of our own.
+pub const VARIABLES: [Variable; 26] = [
+    var("MK_LISTEN", "address and port that `mk serve` listens on"),
+    var("MK_DATA_DIR", "directory that holds the database, mk.db"),
+    var("MK_CONFIG", "the server's configuration file"),
+    var("MK_DATABASE_URL", "where apps, keys and usage are stored: sqlite"),
+    var("MK_LIMITS_URL", "where rate limits are counted: memory"),
+    var("MK_LOG", "what the server logs, such as `info` or `mk=debug`"),
+    var("MK_SERVER", "base address of the server that client commands call"),
+    var("MK_API_KEY", "key for that server; its prefix tells for which service"),
+    var("MK_API_KEY_FILE", "file that holds such a key"),
+    var("MK_VERIFY_KEY", "key for the verify service, when several are needed at once"),
+    var("MK_VERIFY_KEY_FILE", "file that holds such a key"),
+    var("MK_INFERENCE_KEY", "key for the inference service"),
+    var("MK_INFERENCE_KEY_FILE", "file that holds such a key"),
+    var("MK_CONSOLE_KEY", "key for the console service"),
+    var("MK_CONSOLE_KEY_FILE", "file that holds such a key"),
+    var("MK_PROFILE", "profile of config.toml to use"),
+    var("MK_CONFIG_DIR", "directory of config.toml, credentials.toml and server.toml"),
+    var("MK_COLOR", "colour: auto, always or never"),
+    var("MK_PROGRESS", "progress on stderr: auto, bars, lines or none"),
+    var("MK_TIMEOUT", "how long a client command may take in all, such as 90s"),
+    var("MK_CACERT", "PEM file of further certificate authorities to trust"),
+    var("MK_ASCII", "1 = ASCII symbols only"),
+    var("NO_COLOR", "non-empty: no colour"),
+    var("CLICOLOR_FORCE", "1 = colour even where the output is no terminal"),
+    var("HTTPS_PROXY", "proxy for calls to providers and servers; also HTTP_PROXY, ALL_PROXY, NO_PROXY"),
+    var("SSL_CERT_FILE", "PEM file of certificate authorities to trust instead of the system's"),
+];
+
+/// Every variable: ours, and those in which known providers' keys are looked for.
+pub fn variables() -> Vec<Variable> {
+    let keys = catalog::KNOWN.iter().filter_map(|provider| provider.key_env);
+    VARIABLES
+        .into_iter()
+        .chain(keys.map(|name| var(name, "key of that provider; recognised by itself")))
+        .collect()
+}
+
+/// What configuration depends on beside flags and files. Its `Debug` shows names of variables only, as values may
+/// be keys.
+#[derive(Clone)]
+pub struct Env {
+    variables: BTreeMap<OsString, OsString>,
+    /// The working directory, from which a project file is looked for upwards.
+    pub working_dir: Option<PathBuf>,
+    /// The platform's directory for our configuration; `None` without a home.
+    pub config_home: Option<PathBuf>,
+    /// The platform's directory for our data; `None` without a home.
+    pub data_home: Option<PathBuf>,
+    /// Where a local Ollama would listen.
+    pub ollama: SocketAddr,
+    /// Today, for models that are being retired.
+    pub now: Time,
+}
+
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Env").field("variables", &self.variables.keys()).finish_non_exhaustive()
+    }
+}
+
+impl Env {
+    /// That of this process.
+    pub fn system() -> Self {
+        let dirs = directories::ProjectDirs::from("", "", "mk");
+        Self {
+            variables: std::env::vars_os().collect(),
+            working_dir: std::env::current_dir().ok(),
+            config_home: dirs.as_ref().map(|dirs| dirs.config_dir().to_owned()),
+            data_home: dirs.as_ref().map(|dirs| dirs.data_dir().to_owned()),
+            ollama: SocketAddr::from((Ipv4Addr::LOCALHOST, 11434)),
+            now: Clock::system().now(),
+        }
+    }
+
+    /// One with these variables only: no home, no working directory, no Ollama, at `now`.
+    pub fn bare<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>, now: Time) -> Self {
+        Self {
+            variables: variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            working_dir: None,
+            config_home: None,
+            data_home: None,
+            // Nobody can listen on port 0.
+            ollama: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            now,
+        }
+    }
+
+    /// A variable's text, without blanks around it.
+    ///
+    /// # Errors
+    /// If it is not UTF-8.
+    pub fn text(&self, name: &str) -> Result<Option<&str>, ConfigError> {
+        let Some(value) = self.variables.get(&OsString::from(name)).filter(|value| !value.is_empty()) else {
+            return Ok(None);
+        };
+        let not_text = || ConfigError::new(format!("the environment variable {name} is not UTF-8 text"));
+        let text = value.to_str().ok_or_else(not_text)?.trim();
+        Ok((!text.is_empty()).then_some(text))
+    }
+
+    /// A variable that names a file or directory.
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
+        self.variables.get(&OsString::from(name)).filter(|value| !value.is_empty()).map(PathBuf::from)
+    }
+
+    /// Whether a variable is there and not empty.
+    pub fn has(&self, name: &str) -> bool {
+        self.path(name).is_some()
+    }
+
+    /// Said of variables that look like mistyped ones of ours. Others that begin with `MK_` may be somebody
+    /// else's and are none of our business.
+    pub(super) fn misspelt(&self) -> Vec<String> {
+        let ours = || VARIABLES.iter().map(|variable| variable.name);
+        let names = self.variables.keys().filter_map(|name| name.to_str());
+        names
+            .filter(|name| name.starts_with("MK_") && ours().all(|known| known != *name))
+            .filter_map(|name| suggest::closest(name, ours()).map(|meant| (name, meant)))
+            .filter(|(name, meant)| strsim::damerau_levenshtein(name, meant) <= 2)
+            .map(|(name, meant)| {
+                format!("the environment variable {name} is not known; did you mean {meant}?")
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_unix_ms(0);
+
+    #[test]
+    fn empty_counts_as_unset() {
+        let env = Env::bare([("MK_SERVER", ""), ("MK_PROFILE", "work")], NOW);
+        assert_eq!(env.text("MK_SERVER"), Ok(None));
+        assert_eq!(env.text("MK_PROFILE"), Ok(Some("work")));
+        assert!(!env.has("MK_SERVER"));
+        assert_eq!(Env::bare([("MK_SERVER", " \n")], NOW).text("MK_SERVER"), Ok(None));
+    }
+
+    #[test]
+    fn debug_shows_no_values() {
+        let shown = format!("{:?}", Env::bare([("OPENAI_API_KEY", "sk-secret")], NOW));
+        assert!(shown.contains("OPENAI_API_KEY") && !shown.contains("secret"), "{shown}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn bytes_that_are_no_text_are_named_not_shown() {
+        use std::os::unix::ffi::OsStringExt;
+        let mut env = Env::bare([], NOW);
+        env.variables.insert("MK_SERVER".into(), OsString::from_vec(vec![0xff]));
+        let error = env.text("MK_SERVER").unwrap_err();
+        assert_eq!(error.message, "the environment variable MK_SERVER is not UTF-8 text");
+        assert!(env.path("MK_SERVER").is_some());
+    }
+
+    #[test]
+    fn typing_errors_are_noticed_and_strangers_left_alone() {
+        let env = Env::bare([("MK_LISTN", "x"), ("MK_SOMETHING_ELSE", "y"), ("MK_LISTEN", "z")], NOW);
+        assert_eq!(
+            env.misspelt(),
+            ["the environment variable MK_LISTN is not known; did you mean MK_LISTEN?"]
+        );
+    }
+
+    #[test]
+    fn the_table_names_each_variable_once() {
+        let all = variables();
+        assert!(all.iter().any(|variable| variable.name == "GEMINI_API_KEY"));
+        for (index, variable) in all.iter().enumerate() {
+            assert!(!variable.purpose.is_empty());
+            assert!(all[..index].iter().all(|other| other.name != variable.name), "{}", variable.name);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Why configuration cannot be used, in words for the person who wrote it.
+
+use std::fmt;
+
+/// One thing that is wrong, and what to do about it. Never carries a secret, nor a value that may be one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// What is wrong: where, and what would be right.
+    pub message: String,
+    /// What to do next, best first; may be empty.
+    pub hints: Vec<String>,
+}
+
+impl ConfigError {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hints: Vec::new() }
+    }
+
+    #[must_use]
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ConfigError {}

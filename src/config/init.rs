@@ -1,0 +1,29 @@
+//! The embedded example of `server.toml`, and writing it where it is looked for.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::{ConfigError, Env, ServerArgs, files, paths};
+
+/// A `server.toml` in which everything is explained and commented out: as it stands it changes nothing.
+pub const EXAMPLE: &str = include_str!("example.toml");
+
+/// Writes [`EXAMPLE`] to `--config`, `MK_CONFIG` or the usual place, mode 0600, and says where.
+///
+/// # Errors
+/// If there is a file already, which is left as it is, or it cannot be written.
+pub fn init(args: &ServerArgs, env: &Env) -> Result<PathBuf, ConfigError> {
+    let named = args.config.clone().or_else(|| env.path("MK_CONFIG"));
+    let Some(path) = named.or_else(|| paths::server_file(env)) else {
+        return Err(ConfigError::new("there is no home directory to write server.toml to")
+            .hint("set MK_CONFIG_DIR to a directory, or name a file with --config"));
+    };
+    match files::create_new(&path, EXAMPLE) {
+        Ok(()) => Ok(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(ConfigError::new(format!("{} is there already and is left as it is", path.display()))
+                .hint("edit it, or move it away first"))
+        }
+        Err(error) => Err(files::unwritable(&path, &error)),
+    }
+}

@@ -1,0 +1,143 @@
+//! Every value and where it comes from: what `mk config list --origin` shows. Secrets are `set` or `not set`.
+
+use std::time::Duration;
+
+use super::origin::Origin;
+use super::{ClientConfig, ServerConfig, models, modes, values};
+use crate::api::Service;
+use crate::providers::Settings;
+use crate::verify::PanelSettings;
+
+/// One value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// With dots, as in the file.
+    pub key: String,
+    /// In the file's notation; empty where nothing is set.
+    pub value: String,
+    /// Who decided it.
+    pub origin: Origin,
+}
+
+/// The client's values, in the order of the file.
+pub fn client_listing(config: &ClientConfig) -> Vec<Entry> {
+    let verify = &config.verify;
+    let fail_on = |list: &Vec<super::FailOn>| list_text(&list.iter().map(modes::word).collect::<Vec<_>>());
+    let mut values = vec![
+        ("profile".to_owned(), config.profile.as_deref().map(quoted).unwrap_or_default()),
+        ("server".to_owned(), quoted(&config.server)),
+    ];
+    for service in Service::ALL {
+        values.push((format!("keys.{service}"), set_or_not(config.key_for(service).is_some())));
+    }
+    let rest = [
+        ("output.color", quoted(&modes::word(&config.color))),
+        ("output.progress", quoted(&modes::word(&config.progress))),
+        ("output.view", quoted(&modes::word(&config.view))),
+        ("network.timeout", config.timeout.map(span).unwrap_or_default()),
+        ("network.ca_cert", config.ca_cert.as_ref().map(|path| path_text(path)).unwrap_or_default()),
+        ("verify.domain", verify.domain.map(|domain| quoted(domain.as_str())).unwrap_or_default()),
+        ("verify.min_required", verify.min_required.map(|n| n.to_string()).unwrap_or_default()),
+        ("verify.total_models", verify.total_models.map(|n| n.to_string()).unwrap_or_default()),
+        ("verify.jobs", verify.jobs.map(|n| n.to_string()).unwrap_or_default()),
+        ("verify.fail_on", verify.fail_on.as_ref().map(fail_on).unwrap_or_default()),
+    ];
+    values.extend(rest.map(|(key, value)| (key.to_owned(), value)));
+    let entry = |(key, value): (String, String)| Entry { origin: config.origins.of(&key), key, value };
+    values.into_iter().map(entry).collect()
+}
+
+/// The server's values, in the order of the file.
+pub fn server_listing(config: &ServerConfig) -> Vec<Entry> {
+    let networks: Vec<_> = config.trusted_proxies.iter().map(ToString::to_string).collect();
+    let tls = config.tls.as_ref();
+    let limits = &config.limits;
+    let mut values: Vec<(String, String)> = [
+        ("listen", quoted(&config.listen.to_string())),
+        ("data_dir", path_text(&config.data_dir)),
+        ("database_url", quoted("sqlite")),
+        ("limits_url", quoted("memory")),
+        ("trusted_proxies", list_text(&networks)),
+        ("tls_cert", tls.map(|tls| path_text(&tls.cert)).unwrap_or_default()),
+        ("tls_key", tls.map(|tls| path_text(&tls.key)).unwrap_or_default()),
+        ("max_body_bytes", config.max_body_bytes.to_string()),
+        ("limits.per_minute", limits.keys.per_minute.to_string()),
+        ("limits.per_day", limits.keys.per_day.to_string()),
+        ("limits.open_pages_per_minute", limits.open_pages_per_minute.to_string()),
+        ("limits.failed_auth_per_minute", limits.failed_auth_per_minute.to_string()),
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+    .into();
+    values.extend(config.providers.iter().flat_map(provider));
+    values.extend(panel("verify", &config.verify.general));
+    values.push(("verify.max_concurrent".to_owned(), config.verify.max_concurrent.to_string()));
+    let general = panel(models::LEGAL, &config.verify.general);
+    values.extend(
+        panel(models::LEGAL, &config.verify.legal).into_iter().filter(|value| !general.contains(value)),
+    );
+    let timeout = config.inference.first_token_timeout_with_fallback;
+    values.push(("inference.first_token_timeout_with_fallback".to_owned(), span(timeout)));
+    let fallbacks = config.inference.fallbacks.iter();
+    values.extend(fallbacks.map(|(model, list)| (format!("inference.fallbacks.{model:?}"), list_text(list))));
+    let entry = |(key, value): (String, String)| Entry { origin: config.origins.of(&key), key, value };
+    values.into_iter().map(entry).collect()
+}
+
+fn provider(settings: &Settings) -> Vec<(String, String)> {
+    let kind = match settings.kind {
+        crate::providers::Kind::OpenAi => "openai",
+        crate::providers::Kind::Sandbox => return vec![(key_of(settings, "kind"), quoted("sandbox"))],
+    };
+    [
+        ("kind", quoted(kind)),
+        ("base_url", quoted(&settings.base_url)),
+        ("api_key", set_or_not(settings.api_key.is_some())),
+        ("max_concurrent", settings.max_concurrent.to_string()),
+        ("connect_timeout", span(settings.connect_timeout)),
+        ("first_byte_timeout", span(settings.first_byte_timeout)),
+        ("idle_timeout", span(settings.idle_timeout)),
+        ("total_timeout", span(settings.total_timeout)),
+        ("retries", settings.retries.to_string()),
+    ]
+    .map(|(field, value)| (key_of(settings, field), value))
+    .into()
+}
+
+fn key_of(settings: &Settings, field: &str) -> String {
+    format!("providers.{}.{field}", settings.name)
+}
+
+fn panel(table: &str, settings: &PanelSettings) -> Vec<(String, String)> {
+    [
+        ("extractor", quoted(&settings.extractor)),
+        ("extractor_fallbacks", list_text(&settings.extractor_fallbacks)),
+        ("panel", list_text(&settings.panel)),
+        ("standby", list_text(&settings.standby)),
+        ("max_fact_chars", settings.max_fact_chars.to_string()),
+        ("max_claims", settings.max_claims.to_string()),
+        ("model_timeout", span(settings.model_timeout)),
+        ("deadline", span(settings.deadline)),
+    ]
+    .map(|(field, value)| (format!("{table}.{field}"), value))
+    .into()
+}
+
+fn quoted(text: &str) -> String {
+    format!("{text:?}")
+}
+
+fn path_text(path: &std::path::Path) -> String {
+    quoted(&path.to_string_lossy())
+}
+
+fn list_text(list: &[String]) -> String {
+    format!("{list:?}")
+}
+
+fn span(span: Duration) -> String {
+    quoted(&values::duration_text(span))
+}
+
+fn set_or_not(is_set: bool) -> String {
+    if is_set { "set" } else { "not set" }.to_owned()
+}

@@ -1,0 +1,46 @@
+//! Configuration: flags over `MK_…` variables over files over built-in defaults, resolved and checked once.
+//!
+//! Rooms own their settings' types; this room reads the layers and fills them. Unknown names are errors with a
+//! suggestion, wrong values name the file, the line and what would be right; a value itself is never repeated, as
+//! it may be a secret in the wrong place. [`load_server`] and [`load_client`] are the two doors. Nothing here
+//! prints, and nothing outside of [`Env`] asks the process for its environment.
+//!
+//! ```text
+//! server.toml ─ server_file, provider_file ─┐                     ┌─ ServerConfig
+//! config.toml, .mk.toml ─ client_file ──────┼─ server, client ────┤
+//! credentials.toml, variables, flags ───────┘  (layers, checks)   └─ ClientConfig
+//! ```
+
+mod bearer;
+mod client;
+mod client_file;
+pub mod credentials;
+mod env;
+mod error;
+mod files;
+mod init;
+mod listing;
+mod models;
+mod modes;
+mod ollama;
+mod origin;
+mod panel;
+mod paths;
+mod provider_file;
+mod reader;
+mod recognise;
+mod server;
+mod server_file;
+mod suggest;
+mod values;
+
+pub use client::{ClientArgs, ClientConfig, VerifyDefaults, load_client};
+pub use env::{Env, VARIABLES, Variable, variables};
+pub use error::ConfigError;
+pub use init::{EXAMPLE, init};
+pub use listing::{Entry, client_listing, server_listing};
+pub use modes::{ColorMode, FailOn, ProgressMode, View};
+pub use origin::Origin;
+pub use paths::{Paths, paths};
+pub use recognise::sandbox_providers;
+pub use server::{InferenceSettings, ServerArgs, ServerConfig, TlsFiles, load_data_dir, load_server};

@@ -1,0 +1,224 @@
+//! Panels, extractors and fallbacks: identifiers checked against what is configured, and the open ones filled in.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::origin::{Origin, Origins};
+use super::panel::{self, Chosen};
+use super::provider_file::ProviderFile;
+use super::reader::{Found, Place};
+use super::server_file::{InferenceFile, PanelFile, VerifyFile};
+use super::{ConfigError, InferenceSettings, suggest, values};
+use crate::clock::Time;
+use crate::providers::catalog;
+use crate::verify::{PanelSettings, Settings};
+
+/// The most models that one claim may be put to.
+const LARGEST_PANEL: usize = 9;
+/// Models that stand in for an extractor that was not set.
+const EXTRACTOR_FALLBACKS: usize = 2;
+
+/// The names of configured providers, against which identifiers are checked.
+pub(super) struct Providers<'a>(pub(super) Vec<&'a str>);
+
+impl Providers<'_> {
+    /// Complains about an identifier that names no configured provider.
+    fn check(&self, id: &str, place: &Place) -> Result<(), ConfigError> {
+        let shown = id.escape_debug();
+        let Some((provider, _)) = values::split_model(id) else {
+            let complaint = format!("names the model `{shown}`; models are written as provider/model_name");
+            return Err(place.error(&complaint));
+        };
+        if self.0.contains(&provider) {
+            return Ok(());
+        }
+        let question = suggest::question(provider, self.0.iter().copied());
+        let complaint =
+            format!("names the model `{shown}`, but no provider {provider} is configured{question}");
+        let configured = if self.0.is_empty() { "none".to_owned() } else { self.0.join(", ") };
+        Err(place.error(&complaint).hint(format!("configured providers: {configured}")))
+    }
+
+    fn check_all(&self, found: &Found<Vec<String>>) -> Result<(), ConfigError> {
+        found.value.iter().try_for_each(|id| self.check(id, &found.place))
+    }
+
+    /// Checks the fallbacks that are set for single models.
+    pub(super) fn check_fallbacks(&self, files: &[ProviderFile]) -> Result<(), ConfigError> {
+        files.iter().flat_map(ProviderFile::fallbacks).try_for_each(|found| self.check_all(found))
+    }
+
+    /// The settings of `[verify]`, `chosen` standing in where the file leaves panel and extractor open.
+    pub(super) fn verify(
+        &self,
+        file: &VerifyFile,
+        chosen: &Chosen,
+        origins: &mut Origins,
+    ) -> Result<Settings, ConfigError> {
+        let general = self.domain(&file.general.over(&file.base), chosen, "verify", origins)?;
+        let legal = self.domain(&file.legal.over(&file.base), chosen, LEGAL, origins)?;
+        let max_concurrent = Settings::default().max_concurrent;
+        let max_concurrent =
+            origins.take("verify.max_concurrent", file.max_concurrent.as_ref(), max_concurrent);
+        Ok(Settings { general, legal, max_concurrent })
+    }
+
+    fn domain(
+        &self,
+        file: &PanelFile,
+        chosen: &Chosen,
+        table: &str,
+        origins: &mut Origins,
+    ) -> Result<PanelSettings, ConfigError> {
+        let defaults = PanelSettings::default();
+        let key = |field: &str| format!("{table}.{field}");
+        for field in ["panel", "standby", "extractor", "extractor_fallbacks"] {
+            origins.set(key(field), Origin::Chosen);
+        }
+        let panel = origins.take(key("panel"), file.panel.as_ref(), chosen.panel.clone());
+        if let Some(found) = &file.panel {
+            self.check_panel(found)?;
+        }
+        let standby = if file.panel.is_some() { Vec::new() } else { chosen.standby.clone() };
+        let standby = self.list(key("standby"), file.standby.as_ref(), standby, origins)?;
+        let fallbacks = if file.extractor.is_some() || chosen.extractor.is_some() {
+            Vec::new()
+        } else {
+            panel.iter().skip(1).take(EXTRACTOR_FALLBACKS).cloned().collect()
+        };
+        let fallbacks =
+            self.list(key("extractor_fallbacks"), file.extractor_fallbacks.as_ref(), fallbacks, origins)?;
+        if let Some(found) = &file.extractor {
+            self.check(&found.value, &found.place)?;
+        }
+        let extractor = chosen.extractor.as_ref().or(panel.first()).cloned().unwrap_or_default();
+        let extractor = origins.take(key("extractor"), file.extractor.as_ref(), extractor);
+        Ok(PanelSettings {
+            // A model cannot stand in for itself: it has just failed, or has answered already.
+            standby: standby.into_iter().filter(|id| !panel.contains(id)).collect(),
+            extractor_fallbacks: fallbacks.into_iter().filter(|id| *id != extractor).collect(),
+            extractor,
+            panel,
+            max_fact_chars: origins.take(
+                key("max_fact_chars"),
+                file.max_fact_chars.as_ref(),
+                defaults.max_fact_chars,
+            ),
+            max_claims: origins.take(key("max_claims"), file.max_claims.as_ref(), defaults.max_claims),
+            model_timeout: origins.take(
+                key("model_timeout"),
+                file.model_timeout.as_ref(),
+                defaults.model_timeout,
+            ),
+            deadline: origins.take(key("deadline"), file.deadline.as_ref(), defaults.deadline),
+        })
+    }
+
+    fn list(
+        &self,
+        key: String,
+        found: Option<&Found<Vec<String>>>,
+        default: Vec<String>,
+        origins: &mut Origins,
+    ) -> Result<Vec<String>, ConfigError> {
+        if let Some(found) = found {
+            self.check_all(found)?;
+            refuse_doubles(found)?;
+        }
+        Ok(origins.take(key, found, default))
+    }
+
+    fn check_panel(&self, found: &Found<Vec<String>>) -> Result<(), ConfigError> {
+        self.check_all(found)?;
+        refuse_doubles(found)?;
+        let size = found.value.len();
+        if size > LARGEST_PANEL {
+            return Err(found
+                .place
+                .error(&format!("names {size} models; a panel has at most {LARGEST_PANEL}")));
+        }
+        Ok(())
+    }
+
+    /// The settings of `[inference]`.
+    pub(super) fn inference(
+        &self,
+        file: &InferenceFile,
+        origins: &mut Origins,
+    ) -> Result<InferenceSettings, ConfigError> {
+        let defaults = InferenceSettings::default();
+        let mut fallbacks = BTreeMap::new();
+        for (model, list) in &file.fallbacks {
+            self.check(&model.value, &model.place)?;
+            list.iter().try_for_each(|id| self.check(id, &model.place))?;
+            origins.set(format!("inference.fallbacks.{:?}", model.value), model.place.origin());
+            fallbacks.insert(model.value.clone(), list.clone());
+        }
+        let timeout = file.first_token_timeout_with_fallback.as_ref();
+        Ok(InferenceSettings {
+            first_token_timeout_with_fallback: origins.take(
+                "inference.first_token_timeout_with_fallback",
+                timeout,
+                defaults.first_token_timeout_with_fallback,
+            ),
+            fallbacks,
+        })
+    }
+}
+
+/// The table of the domain that has one.
+pub(super) const LEGAL: &str = "verify.domains.legal";
+
+fn refuse_doubles(found: &Found<Vec<String>>) -> Result<(), ConfigError> {
+    let list = &found.value;
+    match list.iter().enumerate().find(|(index, id)| list[..*index].contains(id)) {
+        Some((_, id)) => Err(found.place.error(&format!("names `{}` twice", id.escape_debug()))),
+        None => Ok(()),
+    }
+}
+
+/// The simulated panel for both domains, with the limits that the file sets.
+pub(super) fn sandbox(file: &VerifyFile, origins: &mut Origins) -> Result<Settings, ConfigError> {
+    let open = |file: &PanelFile| PanelFile {
+        extractor: None,
+        extractor_fallbacks: None,
+        panel: None,
+        standby: None,
+        ..file.clone()
+    };
+    let file = VerifyFile {
+        max_concurrent: file.max_concurrent.clone(),
+        base: open(&file.base),
+        general: open(&file.general),
+        legal: open(&file.legal),
+    };
+    Providers(Vec::new()).verify(&file, &panel::sandbox(), origins)
+}
+
+/// What to say of models that are used and that their provider retires soon, or has retired.
+pub(super) fn retirements(settings: &Settings, now: Time) -> Vec<String> {
+    const SOON: Duration = Duration::from_hours(60 * 24);
+    let mut used: Vec<&String> = [&settings.general, &settings.legal]
+        .into_iter()
+        .flat_map(|domain| {
+            let extractor = std::iter::once(&domain.extractor);
+            extractor.chain(&domain.extractor_fallbacks).chain(&domain.panel).chain(&domain.standby)
+        })
+        .collect();
+    used.sort();
+    used.dedup();
+    let today = now.utc_date();
+    let soon = now.plus(SOON).utc_date();
+    used.into_iter()
+        .filter_map(|id| {
+            let date = catalog::model(id)?.deprecation?;
+            match date {
+                _ if date <= today.as_str() => {
+                    Some(format!("{id} was retired by its provider on {date}; choose another model"))
+                }
+                _ if date <= soon.as_str() => Some(format!("{id} will be retired by its provider on {date}")),
+                _ => None,
+            }
+        })
+        .collect()
+}

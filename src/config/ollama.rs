@@ -1,0 +1,128 @@
+//! Looking for a local Ollama: which models it has installed, if it is there at all.
+//!
+//! One small HTTP/1.0 request over a plain socket, as this happens before any runtime is built and must not delay
+//! a start by more than a moment. Whatever answers on the port is not trusted: capped, parsed strictly, and taken
+//! for nobody when it makes no sense.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use super::values;
+
+/// For the connection, and for each piece of the answer.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// For everything.
+const DEADLINE: Duration = Duration::from_millis(500);
+/// A list of a thousand models is a tenth of this.
+const MAX_BYTES: usize = 1024 * 1024;
+
+#[derive(Deserialize)]
+struct Listing {
+    data: Vec<Installed>,
+}
+
+#[derive(Deserialize)]
+struct Installed {
+    id: String,
+}
+
+/// The models that can hold a conversation, newest first as Ollama lists them; `None` if nobody is there.
+pub(super) fn installed_models(address: SocketAddr) -> Option<Vec<String>> {
+    let answer = ask(address)?;
+    let (head, body) = split_head(&answer)?;
+    if !head.starts_with(b"HTTP/1.") || head.get(8..13) != Some(b" 200 ") {
+        return None;
+    }
+    let listing: Listing = serde_json::from_slice(body).ok()?;
+    let names = listing.data.into_iter().map(|model| model.id);
+    Some(names.filter(|name| is_usable(name)).collect())
+}
+
+fn ask(address: SocketAddr) -> Option<Vec<u8>> {
+    let end = Instant::now() + DEADLINE;
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_write_timeout(Some(PATIENCE)).ok()?;
+    let request = format!("GET /v1/models HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = Vec::new();
+    let mut piece = [0; 8192];
+    while Instant::now() < end && answer.len() <= MAX_BYTES {
+        match stream.read(&mut piece).ok()? {
+            0 => return Some(answer),
+            count => answer.extend_from_slice(&piece[..count]),
+        }
+    }
+    None
+}
+
+fn split_head(answer: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
+    Some((&answer[..end], &answer[end + 4..]))
+}
+
+/// Embedding models answer no questions; a name that cannot stand in an identifier cannot be called.
+fn is_usable(name: &str) -> bool {
+    values::split_model(&format!("ollama/{name}")).is_some() && !name.contains("embed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    /// Answers one request with these bytes and closes.
+    fn answering(bytes: Vec<u8>) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 1024];
+            let count = stream.read(&mut request).unwrap();
+            assert!(request[..count].starts_with(b"GET /v1/models HTTP/1.0\r\n"));
+            // The other side hangs up early when it has seen enough.
+            let _ = stream.write_all(&bytes);
+        });
+        address
+    }
+
+    fn ok(body: &str) -> Vec<u8> {
+        format!("HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{body}").into_bytes()
+    }
+
+    #[test]
+    fn lists_what_can_hold_a_conversation() {
+        let body =
+            r#"{"object":"list","data":[{"id":"llama3.1:8b"},{"id":"nomic-embed-text"},{"id":"a\u001bb"}]}"#;
+        assert_eq!(installed_models(answering(ok(body))), Some(vec!["llama3.1:8b".to_owned()]));
+        assert_eq!(installed_models(answering(ok(r#"{"data":[]}"#))), Some(vec![]));
+    }
+
+    #[test]
+    fn whatever_else_answers_is_nobody() {
+        for bytes in [
+            b"HTTP/1.1 404 Not Found\r\n\r\n{\"data\":[]}".to_vec(),
+            b"SSH-2.0-OpenSSH_9.9\r\n".to_vec(),
+            ok("<html>"),
+            ok(&format!("{{\"data\":[{}", " ".repeat(2 * MAX_BYTES))),
+            Vec::new(),
+        ] {
+            assert_eq!(installed_models(answering(bytes)), None);
+        }
+    }
+
+    #[test]
+    fn nobody_there_and_somebody_silent_cost_a_moment() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let silent = listener.local_addr().unwrap();
+        let started = Instant::now();
+        assert_eq!(installed_models(silent), None);
+        drop(listener);
+        assert_eq!(installed_models(silent), None);
+        assert!(started.elapsed() < Duration::from_secs(2));
+    }
+}

@@ -1,0 +1,78 @@
+//! Where a value comes from.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use super::reader::Found;
+
+/// The layer that decided a value. The layers, strongest first: flag, variable, project file, user file, default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// Built in.
+    #[default]
+    Default,
+    /// Found out at start: providers by their variables or port, and the panel chosen across them.
+    Chosen,
+    /// A flag, with its dashes.
+    Flag(&'static str),
+    /// An environment variable.
+    Variable(&'static str),
+    /// A file, project or user or server.
+    File {
+        /// As it was opened.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+    },
+}
+
+impl Origin {
+    /// Whether somebody set the value, rather than `mk` itself.
+    pub const fn is_set(&self) -> bool {
+        !matches!(self, Self::Default | Self::Chosen)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::Chosen => f.write_str("chosen at start"),
+            Self::Flag(name) | Self::Variable(name) => f.write_str(name),
+            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
+        }
+    }
+}
+
+/// The origins of a configuration's values, by key. What is not in it is built in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Origins(BTreeMap<String, Origin>);
+
+impl Origins {
+    pub(super) fn set(&mut self, key: impl Into<String>, origin: Origin) {
+        self.0.insert(key.into(), origin);
+    }
+
+    /// Notes where a value of a file stands, if the file has it.
+    pub(super) fn found<T>(&mut self, key: impl Into<String>, found: Option<&Found<T>>) {
+        if let Some(found) = found {
+            self.set(key, found.place.origin());
+        }
+    }
+
+    /// The file's value, or the built-in one.
+    pub(super) fn take<T: Clone>(
+        &mut self,
+        key: impl Into<String>,
+        found: Option<&Found<T>>,
+        default: T,
+    ) -> T {
+        self.found(key, found);
+        found.map_or(default, |found| found.value.clone())
+    }
+
+    pub(super) fn of(&self, key: &str) -> Origin {
+        self.0.get(key).cloned().unwrap_or_default()
+    }
+}

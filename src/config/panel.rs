@@ -1,0 +1,168 @@
+//! Choosing a panel: different providers first, and among the models of one provider different makers first.
+//!
+//! Models of one maker were trained on much the same text and err alike, so their agreement says less. A panel of
+//! three is what a verification asks by default; the rest stands by for models that fail.
+
+use super::provider_file::{self, ProviderFile, SANDBOX};
+use crate::providers::catalog;
+use crate::providers::{Kind, Settings};
+
+/// Asked by default, so the size of a chosen panel.
+const PANEL: usize = 3;
+/// More would only be asked after as many failures.
+const STANDBY: usize = 3;
+
+/// A provider's models to choose from, best first.
+#[derive(Clone, Debug)]
+pub(super) struct Offer {
+    pub(super) provider: String,
+    pub(super) models: Vec<OfferedModel>,
+}
+
+/// A model and who trained it.
+#[derive(Clone, Debug)]
+pub(super) struct OfferedModel {
+    pub(super) name: String,
+    pub(super) maker: String,
+}
+
+/// What is used where the operator leaves it open. All empty when nothing is on offer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Chosen {
+    pub(super) panel: Vec<String>,
+    pub(super) standby: Vec<String>,
+    /// A model made to extract; without one the first of the panel does.
+    pub(super) extractor: Option<String>,
+}
+
+impl Offer {
+    /// The models to start with of a provider that is known by its name or its address.
+    pub(super) fn known(settings: &Settings) -> Option<Self> {
+        let by_address = provider_file::known_by_address(&settings.base_url);
+        let known = by_address.or_else(|| catalog::known(&settings.name))?;
+        let offered = |choice: &catalog::Choice| OfferedModel {
+            name: choice.model.to_owned(),
+            maker: choice.maker.to_owned(),
+        };
+        let models: Vec<_> = known.choices.iter().map(offered).collect();
+        (!models.is_empty()).then(|| Self { provider: settings.name.clone(), models })
+    }
+
+    /// Models of which only the names are known. A family's name, up to its version, stands for the maker.
+    pub(super) fn named<'a>(provider: &str, names: impl Iterator<Item = &'a str>) -> Self {
+        let family = |name: &str| name.chars().take_while(|c| c.is_alphabetic()).collect();
+        let models = names.map(|name| OfferedModel { name: name.to_owned(), maker: family(name) }).collect();
+        Self { provider: provider.to_owned(), models }
+    }
+}
+
+/// What configured providers offer: known ones their models to start with, others the models that the file names
+/// under them. In the order of the catalogue, then of the file.
+pub(super) fn offers(providers: &[Settings], files: &[ProviderFile]) -> Vec<Offer> {
+    let rank = |settings: &Settings| {
+        catalog::KNOWN.iter().position(|known| known.name == settings.name).unwrap_or(catalog::KNOWN.len())
+    };
+    let mut ordered: Vec<_> =
+        providers.iter().zip(files).filter(|(settings, _)| settings.kind != Kind::Sandbox).collect();
+    ordered.sort_by_key(|(settings, _)| rank(settings));
+    let offer = |(settings, file): (&Settings, &ProviderFile)| {
+        Offer::known(settings).unwrap_or_else(|| Offer::named(&settings.name, file.model_names()))
+    };
+    ordered.into_iter().map(offer).collect()
+}
+
+/// Fills panel and standby from what is on offer.
+pub(super) fn choose(offers: &[Offer]) -> Chosen {
+    let mut order = in_rounds(offers).into_iter();
+    Chosen {
+        panel: order.by_ref().take(PANEL).collect(),
+        standby: order.take(STANDBY).collect(),
+        extractor: None,
+    }
+}
+
+/// Every model on offer, each provider giving one a round, if it can one of a maker that is not in yet.
+fn in_rounds(offers: &[Offer]) -> Vec<String> {
+    let mut left: Vec<Offer> = offers.to_vec();
+    let mut makers: Vec<String> = Vec::new();
+    let mut order = Vec::new();
+    while left.iter().any(|offer| !offer.models.is_empty()) {
+        for offer in left.iter_mut().filter(|offer| !offer.models.is_empty()) {
+            let fresh = offer.models.iter().position(|model| !makers.contains(&model.maker));
+            let model = offer.models.remove(fresh.unwrap_or(0));
+            order.push(format!("{}/{}", offer.provider, model.name));
+            makers.push(model.maker);
+        }
+    }
+    order
+}
+
+/// The simulated panel.
+pub(super) fn sandbox() -> Chosen {
+    let id = |name: &str| format!("{SANDBOX}/{name}");
+    let panel = ["alpha", "beta", "gamma"].map(id).to_vec();
+    Chosen { panel, standby: vec![id("delta")], extractor: Some(id("extractor")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(names: &[&str]) -> Vec<Offer> {
+        names.iter().map(|name| Offer::known(&catalog::known(name).unwrap().settings()).unwrap()).collect()
+    }
+
+    #[test]
+    fn one_provider_fills_the_panel_alone() {
+        let chosen = choose(&known(&["openai"]));
+        assert_eq!(chosen.panel, ["openai/gpt-5.4-mini", "openai/gpt-5.6-luna", "openai/gpt-4.1-mini"]);
+        assert!(chosen.standby.is_empty());
+    }
+
+    #[test]
+    fn different_providers_come_first() {
+        let chosen = choose(&known(&["openai", "anthropic"]));
+        assert_eq!(
+            chosen.panel,
+            ["openai/gpt-5.4-mini", "anthropic/claude-haiku-4-5", "openai/gpt-5.6-luna"]
+        );
+        let chosen = choose(&known(&["openai", "anthropic", "google", "mistral"]));
+        assert_eq!(
+            chosen.panel,
+            ["openai/gpt-5.4-mini", "anthropic/claude-haiku-4-5", "google/gemini-3.5-flash"]
+        );
+        assert_eq!(chosen.standby[0], "mistral/mistral-small-latest");
+        assert_eq!(chosen.standby.len(), 3);
+    }
+
+    #[test]
+    fn different_makers_come_first_within_a_provider() {
+        let chosen = choose(&known(&["openrouter"]));
+        assert_eq!(
+            chosen.panel,
+            [
+                "openrouter/openai/gpt-5.4-mini",
+                "openrouter/anthropic/claude-haiku-4.5",
+                "openrouter/google/gemini-2.5-flash"
+            ]
+        );
+        let chosen = choose(&known(&["openai", "anthropic", "openrouter"]));
+        assert_eq!(chosen.panel[2], "openrouter/google/gemini-2.5-flash");
+        let chosen = choose(&known(&["openai", "groq"]));
+        assert_eq!(chosen.panel[1], "groq/qwen/qwen3.8-27b");
+    }
+
+    #[test]
+    fn installed_models_of_different_families_come_first() {
+        let names = ["llama3.1:8b", "llama3.2:3b", "qwen2.5:7b", "mistral:7b"];
+        let chosen = choose(&[Offer::named("ollama", names.into_iter())]);
+        assert_eq!(chosen.panel, ["ollama/llama3.1:8b", "ollama/qwen2.5:7b", "ollama/mistral:7b"]);
+        assert_eq!(chosen.standby, ["ollama/llama3.2:3b"]);
+    }
+
+    #[test]
+    fn nothing_on_offer_is_an_empty_panel() {
+        assert_eq!(choose(&[]), Chosen::default());
+        assert_eq!(choose(&[Offer::named("x", std::iter::empty())]), Chosen::default());
+    }
+}

@@ -1,0 +1,265 @@
+//! `[providers.NAME]`: what a file says of providers, and the settings that come of it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::origin::Origins;
+use super::reader::{Found, Section};
+use super::{ConfigError, Env, values};
+use crate::money::{NanoUsd, Price};
+use crate::providers::catalog::{self, Known};
+use crate::providers::{Kind, ModelSettings, Settings};
+use crate::secret::{self, SecretString};
+
+/// The name of the simulated provider, and of its kind.
+pub(super) const SANDBOX: &str = "sandbox";
+
+/// One `[providers.NAME]`.
+pub(super) struct ProviderFile {
+    pub(super) name: Found<String>,
+    kind: Option<Found<String>>,
+    base_url: Option<Found<String>>,
+    api_key_env: Option<Found<String>>,
+    api_key_file: Option<Found<String>>,
+    max_concurrent: Option<Found<usize>>,
+    connect_timeout: Option<Found<Duration>>,
+    first_byte_timeout: Option<Found<Duration>>,
+    idle_timeout: Option<Found<Duration>>,
+    total_timeout: Option<Found<Duration>>,
+    retries: Option<Found<u32>>,
+    models: Vec<ModelFile>,
+}
+
+/// One `[providers.NAME.models."MODEL"]`.
+struct ModelFile {
+    name: Found<String>,
+    price: Option<Price>,
+    fallbacks: Option<Found<Vec<String>>>,
+}
+
+/// Reads `[providers]`.
+pub(super) fn all(section: &Section<'_>) -> Result<Vec<ProviderFile>, ConfigError> {
+    section.named_sections()?.into_iter().map(|(name, section)| provider(name, section)).collect()
+}
+
+fn provider(name: Found<String>, mut section: Section<'_>) -> Result<ProviderFile, ConfigError> {
+    if !values::is_provider_name(&name.value) {
+        return Err(name.place.error("names a provider, which may only have a–z, 0–9, - and _ in its name"));
+    }
+    section.forbid(
+        "api_key",
+        "is not taken from the file: name a variable by `api_key_env`, or a file by `api_key_file`",
+    )?;
+    let url = |text: &str| values::base_url(text).map(|url| values::url_text(&url));
+    let file = ProviderFile {
+        name,
+        kind: section.text("kind")?,
+        base_url: section.parsed("base_url", values::BASE_URL, url)?,
+        api_key_env: section.text("api_key_env")?,
+        api_key_file: section.text("api_key_file")?,
+        max_concurrent: section.number("max_concurrent", 1..=10_000)?,
+        connect_timeout: section.duration("connect_timeout")?,
+        first_byte_timeout: section.duration("first_byte_timeout")?,
+        idle_timeout: section.duration("idle_timeout")?,
+        total_timeout: section.duration("total_timeout")?,
+        retries: section.number("retries", 0..=10)?,
+        models: match section.section("models")? {
+            Some(models) => models
+                .named_sections()?
+                .into_iter()
+                .map(|(name, section)| model(name, section))
+                .collect::<Result<_, _>>()?,
+            None => Vec::new(),
+        },
+    };
+    section.finish()?;
+    Ok(file)
+}
+
+fn model(name: Found<String>, mut section: Section<'_>) -> Result<ModelFile, ConfigError> {
+    let expected = "an amount of US dollars, not negative";
+    let input = section.decimal("input_usd_per_mtok", expected, NanoUsd::from_usd)?;
+    let output = section.decimal("output_usd_per_mtok", expected, NanoUsd::from_usd)?;
+    let price = match (input, output) {
+        (Some(input), Some(output)) => {
+            Some(Price { input_per_mtok: input.value, output_per_mtok: output.value })
+        }
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => {
+            let complaint = "needs both `input_usd_per_mtok` and `output_usd_per_mtok`, or neither";
+            return Err(name.place.error(complaint));
+        }
+    };
+    let file = ModelFile { name, price, fallbacks: section.texts("fallbacks")? };
+    section.finish()?;
+    Ok(file)
+}
+
+impl ProviderFile {
+    /// The models named under this provider, in the order of the file.
+    pub(super) fn model_names(&self) -> impl Iterator<Item = &str> {
+        self.models.iter().map(|model| model.name.value.as_str())
+    }
+
+    /// The fallbacks of its models, with their places.
+    pub(super) fn fallbacks(&self) -> impl Iterator<Item = &Found<Vec<String>>> {
+        self.models.iter().filter_map(|model| model.fallbacks.as_ref())
+    }
+
+    /// The settings, with the key read from where the file says.
+    pub(super) fn settings(
+        &self,
+        env: &Env,
+        origins: &mut Origins,
+        warnings: &mut Vec<String>,
+    ) -> Result<Settings, ConfigError> {
+        let name = self.name.value.as_str();
+        let kind = self.kind()?;
+        let mut settings = Settings::new(name, kind, &self.address(kind)?);
+        let key = |field: &str| format!("providers.{name}.{field}");
+        origins.found(key("kind"), self.kind.as_ref());
+        origins.found(key("base_url"), self.base_url.as_ref());
+        origins.found(key("api_key"), self.api_key_env.as_ref().or(self.api_key_file.as_ref()));
+        settings.api_key = self.api_key(env)?;
+        settings.max_concurrent =
+            origins.take(key("max_concurrent"), self.max_concurrent.as_ref(), settings.max_concurrent);
+        settings.connect_timeout =
+            origins.take(key("connect_timeout"), self.connect_timeout.as_ref(), settings.connect_timeout);
+        settings.first_byte_timeout = origins.take(
+            key("first_byte_timeout"),
+            self.first_byte_timeout.as_ref(),
+            settings.first_byte_timeout,
+        );
+        settings.idle_timeout =
+            origins.take(key("idle_timeout"), self.idle_timeout.as_ref(), settings.idle_timeout);
+        settings.total_timeout =
+            origins.take(key("total_timeout"), self.total_timeout.as_ref(), settings.total_timeout);
+        settings.retries = origins.take(key("retries"), self.retries.as_ref(), settings.retries);
+        settings.models = self.model_settings();
+        warnings.extend(self.doubts(&settings));
+        Ok(settings)
+    }
+
+    fn kind(&self) -> Result<Kind, ConfigError> {
+        let reserved = self.name.value == SANDBOX;
+        let Some(kind) = &self.kind else {
+            return Ok(if reserved { Kind::Sandbox } else { Kind::OpenAi });
+        };
+        match kind.value.as_str() {
+            SANDBOX if reserved => Ok(Kind::Sandbox),
+            SANDBOX => Err(kind.place.error("makes simulated models; name the table [providers.sandbox]")),
+            _ if reserved => Err(kind.place.error("must be \"sandbox\" under this name")),
+            "openai" => Ok(Kind::OpenAi),
+            other @ ("anthropic" | "google") => self.compatible(kind, other),
+            _ => Err(kind.place.error("must be \"openai\", \"anthropic\", \"google\" or \"sandbox\"")),
+        }
+    }
+
+    /// Formats that this version does not speak itself: their makers' chat-completion address serves, and only it.
+    fn compatible(&self, kind: &Found<String>, maker: &str) -> Result<Kind, ConfigError> {
+        let address = catalog::known(maker).map_or("", |known| known.base_url);
+        if self.base_url.as_ref().is_none_or(|found| found.value == address) {
+            return Ok(Kind::OpenAi);
+        }
+        let complaint =
+            format!("is {maker:?}, a format that this version does not speak at an address of your own");
+        Err(kind.place.error(&complaint).hint(format!(
+            "set kind = \"openai\" if it takes chat completions, or leave base_url out to use {address}"
+        )))
+    }
+
+    fn address(&self, kind: Kind) -> Result<String, ConfigError> {
+        if kind == Kind::Sandbox {
+            return match &self.base_url {
+                Some(found) => {
+                    Err(found.place.error("has no meaning for simulated models, which run in-process"))
+                }
+                None => Ok(String::new()),
+            };
+        }
+        if let Some(found) = &self.base_url {
+            return Ok(found.value.clone());
+        }
+        let by_kind = self.kind.as_ref().filter(|found| found.value != "openai");
+        let name = by_kind.map_or(self.name.value.as_str(), |found| found.value.as_str());
+        let address = catalog::known(name).map(|known| known.base_url.to_owned());
+        address.ok_or_else(|| {
+            self.name.place.error("needs a `base_url`, such as base_url = \"http://127.0.0.1:8000/v1\"")
+        })
+    }
+
+    fn api_key(&self, env: &Env) -> Result<Option<SecretString>, ConfigError> {
+        match (&self.api_key_env, &self.api_key_file) {
+            (None, None) => Ok(None),
+            (Some(_), Some(file)) => {
+                Err(file.place.error("and `api_key_env` are both set; keep one of them"))
+            }
+            (Some(variable), None) => self.key_from_variable(variable, env).map(Some),
+            (None, Some(file)) => key_from_file(file).map(Some),
+        }
+    }
+
+    fn key_from_variable(&self, variable: &Found<String>, env: &Env) -> Result<SecretString, ConfigError> {
+        if is_likely_a_key(&variable.value) {
+            let complaint =
+                "must be the name of an environment variable, such as \"OPENAI_API_KEY\", not the key itself";
+            return Err(variable.place.error(complaint));
+        }
+        if let Some(text) = env.text(&variable.value)? {
+            return Ok(SecretString::from(text));
+        }
+        let name = &variable.value;
+        let complaint = format!("names the environment variable {name}, which is not set");
+        Err(variable
+            .place
+            .error(&complaint)
+            .hint(format!("set {name}, or use `api_key_file`, or take out [providers.{}]", self.name.value)))
+    }
+
+    fn model_settings(&self) -> BTreeMap<String, ModelSettings> {
+        let settings = |model: &ModelFile| ModelSettings {
+            price: model.price,
+            fallbacks: model.fallbacks.as_ref().map(|found| found.value.clone()).unwrap_or_default(),
+        };
+        self.models.iter().map(|model| (model.name.value.clone(), settings(model))).collect()
+    }
+
+    /// What is allowed and yet probably not meant.
+    fn doubts(&self, settings: &Settings) -> Option<String> {
+        let name = &self.name.value;
+        if settings.api_key.is_some() {
+            let url = values::base_url(&settings.base_url)?;
+            return values::is_clear_to_others(&url).then(|| {
+                format!("the key of provider {name} is sent without encryption to {}", settings.base_url)
+            });
+        }
+        let usual = known_by_address(&settings.base_url)?.key_env?;
+        Some(format!(
+            "provider {name} is called without a key; set api_key_env = \"{usual}\" in [providers.{name}]"
+        ))
+    }
+}
+
+/// Whether a text that should name a variable is more likely a secret. Names are by custom in capitals, keys are
+/// not; a complaint that repeated a key would put it into a log.
+fn is_likely_a_key(name: &str) -> bool {
+    let in_a_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    name.is_empty()
+        || name.len() > 64
+        || name.starts_with(|c: char| c.is_ascii_digit())
+        || !name.chars().all(in_a_name)
+}
+
+fn key_from_file(file: &Found<String>) -> Result<SecretString, ConfigError> {
+    let path = file.place.resolve(&file.value);
+    secret::from_file(&path).map_err(|error| {
+        let complaint =
+            format!("names {}, which cannot be read: {}", path.display(), super::files::reason(&error));
+        file.place.error(&complaint)
+    })
+}
+
+/// The provider that is known to live at this address.
+pub(super) fn known_by_address(base_url: &str) -> Option<&'static Known> {
+    catalog::KNOWN.iter().find(|known| known.base_url == base_url)
+}

@@ -1,0 +1,363 @@
+//! Reading TOML so that every complaint names the file, the line, the key and what would be right.
+//!
+//! A [`Section`] hands out typed values and remembers which keys were asked for; [`Section::finish`] refuses the
+//! rest, with a suggestion. The keys that code reads are thereby the keys that are known, without a second list.
+//! Values are never repeated in a complaint, as any of them may be a secret in the wrong place.
+
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{ConfigError, Origin, files, suggest, values};
+
+/// A key of a parsed table, with its place.
+type Key<'d> = Spanned<Cow<'d, str>>;
+/// A value of a parsed table, with its place.
+type Value<'d> = Spanned<DeValue<'d>>;
+
+/// A file's text.
+pub(super) struct Document {
+    path: PathBuf,
+    text: String,
+}
+
+/// Where a value stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// With dots, as a person would look for it: `limits.per_minute`.
+    pub(super) key: String,
+    path: PathBuf,
+    line: usize,
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found<T> {
+    pub(super) value: T,
+    pub(super) place: Place,
+}
+
+/// What stands under names that the user gives.
+pub(super) type Named<T> = Vec<(Found<String>, T)>;
+
+impl Place {
+    /// A complaint about the value here: `must be …`, `names …`.
+    pub(super) fn error(&self, complaint: &str) -> ConfigError {
+        let Self { key, path, line } = self;
+        ConfigError::new(format!("`{key}` in {} line {line} {complaint}", path.display()))
+    }
+
+    pub(super) fn origin(&self) -> Origin {
+        Origin::File { path: self.path.clone(), line: self.line }
+    }
+
+    /// A path that stands here, relative to the file it stands in.
+    pub(super) fn resolve(&self, path: &str) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new("")).join(path)
+    }
+}
+
+impl<T> Found<T> {
+    /// The same place, another value.
+    pub(super) fn try_map<U>(
+        self,
+        convert: impl FnOnce(T) -> Option<U>,
+        expected: &str,
+    ) -> Result<Found<U>, ConfigError> {
+        match convert(self.value) {
+            Some(value) => Ok(Found { value, place: self.place }),
+            None => Err(self.place.error(&format!("must be {expected}"))),
+        }
+    }
+}
+
+impl Document {
+    /// The file's text, `None` if there is no such file.
+    pub(super) fn open(path: &Path) -> Result<Option<Self>, ConfigError> {
+        Ok(files::read(path)?.map(|text| Self { path: path.to_owned(), text }))
+    }
+
+    pub(super) fn parse(&self) -> Result<DeTable<'_>, ConfigError> {
+        DeTable::parse(&self.text).map(Spanned::into_inner).map_err(|error| {
+            let line = error.span().map_or(1, |span| self.line(span.start));
+            // The error's own display would repeat the line, and with it what may be a secret.
+            ConfigError::new(format!("{} line {line} is not TOML: {}", self.path.display(), error.message()))
+        })
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        files::line_at(self.text.as_bytes(), offset)
+    }
+}
+
+/// A table of a document, read key by key.
+pub(super) struct Section<'d> {
+    document: &'d Document,
+    table: &'d DeTable<'d>,
+    /// With dots; empty for the document itself.
+    name: String,
+    known: Vec<&'static str>,
+}
+
+impl<'d> Section<'d> {
+    pub(super) fn root(document: &'d Document, table: &'d DeTable<'d>) -> Self {
+        Self { document, table, name: String::new(), known: Vec::new() }
+    }
+
+    /// A string.
+    pub(super) fn text(&mut self, key: &'static str) -> Result<Option<Found<String>>, ConfigError> {
+        self.read(key, "a string", |value| value.as_str().map(str::to_owned))
+    }
+
+    /// A string that reads as something else.
+    pub(super) fn parsed<T>(
+        &mut self,
+        key: &'static str,
+        expected: &str,
+        convert: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<Found<T>>, ConfigError> {
+        self.read(key, expected, |value| value.as_str().and_then(convert))
+    }
+
+    /// A whole number within a range.
+    pub(super) fn number<T>(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<T>,
+    ) -> Result<Option<Found<T>>, ConfigError>
+    where
+        T: TryFrom<u64> + PartialOrd + std::fmt::Display,
+    {
+        let expected = format!("a whole number from {} to {}", range.start(), range.end());
+        self.read(key, &expected, |value| {
+            let integer = value.as_integer()?;
+            let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok()?;
+            T::try_from(number).ok().filter(|number| range.contains(number))
+        })
+    }
+
+    /// A number, whole or not.
+    pub(super) fn decimal<T>(
+        &mut self,
+        key: &'static str,
+        expected: &str,
+        convert: impl FnOnce(f64) -> Option<T>,
+    ) -> Result<Option<Found<T>>, ConfigError> {
+        self.read(key, expected, |value| {
+            let number = match value {
+                DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().parse().ok()?,
+                DeValue::Float(float) => float.as_str().parse().ok()?,
+                _ => return None,
+            };
+            convert(number)
+        })
+    }
+
+    /// A span of time above zero.
+    pub(super) fn duration(&mut self, key: &'static str) -> Result<Option<Found<Duration>>, ConfigError> {
+        self.read(key, values::DURATION, |value| value.as_str().and_then(values::duration))
+    }
+
+    /// A list of strings.
+    pub(super) fn texts(&mut self, key: &'static str) -> Result<Option<Found<Vec<String>>>, ConfigError> {
+        self.read(key, "a list of strings", strings)
+    }
+
+    /// A table inside, by the name of its key.
+    pub(super) fn section(&mut self, key: &'static str) -> Result<Option<Self>, ConfigError> {
+        self.known.push(key);
+        let Some((name, value)) = self.table.get_key_value(key) else { return Ok(None) };
+        self.inside(name, value).map(Some)
+    }
+
+    /// All tables inside that have not been asked for, with their names, in the order of the file. For tables
+    /// whose keys are names that the user gives.
+    pub(super) fn named_sections(&self) -> Result<Named<Self>, ConfigError> {
+        self.rest().map(|(name, value)| Ok((self.found_name(name), self.inside(name, value)?))).collect()
+    }
+
+    /// All lists of strings inside, with their names, in the order of the file.
+    pub(super) fn named_texts(&self) -> Result<Named<Vec<String>>, ConfigError> {
+        self.rest()
+            .map(|(name, value)| {
+                let list = strings(value.get_ref())
+                    .ok_or_else(|| self.place(name).error(&not("a list of strings", value.get_ref())))?;
+                Ok((self.found_name(name), list))
+            })
+            .collect()
+    }
+
+    /// Complains about a key that is there and must not be.
+    pub(super) fn forbid(&self, key: &str, why: &str) -> Result<(), ConfigError> {
+        match self.table.get_key_value(key) {
+            Some((name, _)) => Err(self.place(name).error(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses keys that nobody asked for.
+    pub(super) fn finish(self) -> Result<(), ConfigError> {
+        let Some((name, _)) = self.rest().next() else { return Ok(()) };
+        let Place { key, path, line } = self.place(name);
+        let question = suggest::question(name.get_ref(), self.known.iter().copied());
+        let error =
+            ConfigError::new(format!("unknown key `{key}` in {} line {line}{question}", path.display()));
+        let list = self.known.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
+        let table = if self.name.is_empty() { "the file".to_owned() } else { format!("[{}]", self.name) };
+        Err(error.hint(format!("{table} may hold {list}")))
+    }
+
+    fn read<T>(
+        &mut self,
+        key: &'static str,
+        expected: &str,
+        convert: impl FnOnce(&DeValue<'_>) -> Option<T>,
+    ) -> Result<Option<Found<T>>, ConfigError> {
+        self.known.push(key);
+        let Some((name, value)) = self.table.get_key_value(key) else { return Ok(None) };
+        let place = self.place(name);
+        match convert(value.get_ref()) {
+            Some(value) => Ok(Some(Found { value, place })),
+            None => Err(place.error(&not(expected, value.get_ref()))),
+        }
+    }
+
+    fn inside(&self, name: &Key<'_>, value: &'d Value<'d>) -> Result<Self, ConfigError> {
+        let place = self.place(name);
+        let Some(table) = value.get_ref().as_table() else {
+            return Err(place.error(&not("a table", value.get_ref())));
+        };
+        Ok(Self { document: self.document, table, name: place.key, known: Vec::new() })
+    }
+
+    /// What has not been asked for, in the order of the file.
+    fn rest(&self) -> impl Iterator<Item = (&'d Key<'d>, &'d Value<'d>)> {
+        let unasked = |name: &str| !self.known.contains(&name);
+        let mut rest: Vec<_> = self.table.iter().filter(|(name, _)| unasked(name.get_ref())).collect();
+        rest.sort_by_key(|(name, _)| name.span().start);
+        rest.into_iter()
+    }
+
+    fn found_name(&self, name: &Key<'_>) -> Found<String> {
+        Found { value: name.get_ref().to_string(), place: self.place(name) }
+    }
+
+    fn place(&self, name: &Key<'_>) -> Place {
+        let key = quoted_unless_bare(name.get_ref());
+        let key = if self.name.is_empty() { key } else { format!("{}.{key}", self.name) };
+        Place { key, path: self.document.path.clone(), line: self.document.line(name.span().start) }
+    }
+}
+
+fn strings(value: &DeValue<'_>) -> Option<Vec<String>> {
+    value.as_array()?.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
+}
+
+/// The rules of TOML for keys without quotes. With them, control characters come out escaped.
+fn quoted_unless_bare(key: &str) -> String {
+    let bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    if bare { key.to_owned() } else { format!("{key:?}") }
+}
+
+fn not(expected: &str, found: &DeValue<'_>) -> String {
+    let kind = match found {
+        DeValue::String(_) => "this string",
+        DeValue::Integer(_) => "this whole number",
+        DeValue::Float(_) => "this decimal number",
+        DeValue::Boolean(_) => "a true/false value",
+        DeValue::Datetime(_) => "a date or time",
+        DeValue::Array(_) => "this list",
+        DeValue::Table(_) => "a table",
+    };
+    format!("must be {expected}, not {kind}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<T>(
+        text: &str,
+        with: impl FnOnce(Section<'_>) -> Result<T, ConfigError>,
+    ) -> Result<T, ConfigError> {
+        let document = Document { path: "/etc/mk/server.toml".into(), text: text.to_owned() };
+        let table = document.parse()?;
+        with(Section::root(&document, &table))
+    }
+
+    #[test]
+    fn unknown_keys_are_named_with_line_and_suggestion() {
+        let error = read("a = 1\n\n[limits]\nper_minut = 5\n", |mut root| {
+            root.number("a", 0..=9_u32)?;
+            let Some(mut limits) = root.section("limits")? else { return root.finish() };
+            limits.number("per_minute", 0..=9_u32)?;
+            limits.finish()?;
+            root.finish()
+        });
+        let error = error.unwrap_err();
+        let expected =
+            "unknown key `limits.per_minut` in /etc/mk/server.toml line 4; did you mean `per_minute`?";
+        assert_eq!(error.message, expected);
+        assert_eq!(error.hints, ["[limits] may hold `per_minute`"]);
+    }
+
+    #[test]
+    fn wrong_values_are_named_with_what_would_be_right_and_not_repeated() {
+        for (text, complaint) in [
+            ("n = \"sk-secret\"", "must be a whole number from 1 to 9, not this string"),
+            ("n = 10", "must be a whole number from 1 to 9, not this whole number"),
+            ("n = -1", "must be a whole number from 1 to 9, not this whole number"),
+            ("n = 99999999999999999999999", "must be a whole number from 1 to 9, not this whole number"),
+            ("n = [1]", "must be a whole number from 1 to 9, not this list"),
+        ] {
+            let error = read(text, |mut root| root.number("n", 1..=9_u8)).unwrap_err();
+            assert_eq!(error.message, format!("`n` in /etc/mk/server.toml line 1 {complaint}"));
+        }
+        let error = read("l = [\"a\", 1]", |mut root| root.texts("l")).unwrap_err();
+        assert!(error.message.ends_with("must be a list of strings, not this list"));
+        let error = read("s = 5", |mut root| root.section("s").map(drop)).unwrap_err();
+        assert!(error.message.ends_with("must be a table, not this whole number"));
+    }
+
+    #[test]
+    fn broken_toml_names_the_line_and_repeats_nothing() {
+        let error = read("a = 1\nkey = sk-secret\n", |_| Ok(())).unwrap_err();
+        assert!(error.message.starts_with("/etc/mk/server.toml line 2 is not TOML: "), "{error}");
+        assert!(!error.message.contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn hostile_names_come_out_escaped() {
+        let error = read("\"\\u001b[31m\" = 1", |mut root| {
+            root.text("known")?;
+            root.finish()
+        })
+        .unwrap_err();
+        assert!(error.message.contains(r#"`"\u{1b}[31m"`"#), "{error}");
+    }
+
+    #[test]
+    fn names_that_the_user_gives_come_in_the_order_of_the_file() {
+        let names = read("[z]\n[a]\n[\"m.1\"]\n", |root| {
+            let sections = root.named_sections()?;
+            Ok(sections.into_iter().map(|(name, _)| name.place.key).collect::<Vec<_>>())
+        });
+        assert_eq!(names.unwrap(), ["z", "a", "\"m.1\""]);
+    }
+
+    #[test]
+    fn other_radices_and_decimals_read() {
+        let found = read("a = 0x10\nb = 1_000\nc = 0.25\nd = 2", |mut root| {
+            let a = root.number("a", 0..=99_u32)?.map(|found| found.value);
+            let b = root.number("b", 0..=9999_u32)?.map(|found| found.value);
+            let c = root.decimal("c", "", Some)?.map(|found| found.value);
+            let d = root.decimal("d", "", Some)?.map(|found| found.value);
+            Ok((a, b, c, d))
+        });
+        assert_eq!(found.unwrap(), (Some(16), Some(1000), Some(0.25), Some(2.0)));
+    }
+}

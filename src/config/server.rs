@@ -1,0 +1,303 @@
+//! The server's configuration: flags over variables over `server.toml` over defaults, complete and checked.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::origin::{Origin, Origins};
+use super::reader::Found;
+use super::server_file::{self, LimitsFile, ServerFile};
+use super::{ConfigError, Env, models, paths, recognise};
+use crate::limits::Quota;
+use crate::providers::Settings;
+
+/// A server's configuration, complete and checked.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Where `mk.db` lies. Not created yet.
+    pub data_dir: PathBuf,
+    /// Peers whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<ipnet::IpNet>,
+    /// Certificate chain and key, PEM files.
+    pub tls: Option<TlsFiles>,
+    /// The largest request body, in bytes.
+    pub max_body_bytes: usize,
+    /// Rate limits.
+    pub limits: crate::limits::Settings,
+    /// Providers; names are unique.
+    pub providers: Vec<Settings>,
+    /// Panels.
+    pub verify: crate::verify::Settings,
+    /// Chat completions.
+    pub inference: InferenceSettings,
+    /// The file that was read, if there is one.
+    pub file: Option<PathBuf>,
+    /// What was found and chosen, and why: to be shown at start.
+    pub notes: Vec<String>,
+    /// What is allowed and yet probably not meant.
+    pub warnings: Vec<String>,
+    pub(super) origins: Origins,
+}
+
+/// Where the listener's certificate is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The chain, leaf first.
+    pub cert: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+}
+
+/// What an operator can set about chat completions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InferenceSettings {
+    /// How long a model that has a fallback may take to its first token.
+    pub first_token_timeout_with_fallback: Duration,
+    /// Models to ask, in order, when one fails. All by their identifiers.
+    pub fallbacks: BTreeMap<String, Vec<String>>,
+}
+
+impl Default for InferenceSettings {
+    fn default() -> Self {
+        Self { first_token_timeout_with_fallback: Duration::from_secs(10), fallbacks: BTreeMap::new() }
+    }
+}
+
+/// What flags say; `None` where they are not given.
+#[derive(Clone, Debug, Default)]
+pub struct ServerArgs {
+    /// `--config`.
+    pub config: Option<PathBuf>,
+    /// `--listen`.
+    pub listen: Option<String>,
+    /// `--data-dir`.
+    pub data_dir: Option<PathBuf>,
+    /// `--sandbox`: simulated models in the place of all providers.
+    pub sandbox: bool,
+}
+
+/// The server's configuration.
+///
+/// Reads the configuration file, key files and variables; with no provider configured it also knocks at the port
+/// of a local Ollama.
+///
+/// # Errors
+/// With the first thing that is wrong or missing.
+pub fn load_server(args: &ServerArgs, env: &Env) -> Result<ServerConfig, ConfigError> {
+    let (path, file) = open(args, env)?;
+    let mut origins = Origins::default();
+    let mut found = recognise::providers(args.sandbox, env, &file, &mut origins)?;
+    found.warnings.extend(env.misspelt());
+    only("sqlite", "database_url", "MK_DATABASE_URL", file.database_url.as_ref(), env, &mut origins)?;
+    only("memory", "limits_url", "MK_LIMITS_URL", file.limits_url.as_ref(), env, &mut origins)?;
+
+    let names = models::Providers(found.providers.iter().map(|settings| settings.name.as_str()).collect());
+    let (verify, inference) = if args.sandbox {
+        (models::sandbox(&file.verify, &mut origins)?, InferenceSettings::default())
+    } else {
+        names.check_fallbacks(&file.providers)?;
+        let verify = names.verify(&file.verify, &found.chosen, &mut origins)?;
+        (verify, names.inference(&file.inference, &mut origins)?)
+    };
+    found.notes.extend(panel_notes(&verify.general, &origins.of("verify.panel")));
+    found.warnings.extend(models::retirements(&verify, env.now));
+    found.warnings.extend(panel_doubts(&verify));
+
+    Ok(ServerConfig {
+        listen: listen(args, env, file.listen.as_ref(), &mut origins)?,
+        data_dir: data_dir(args, env, file.data_dir.as_ref(), &mut origins)?,
+        trusted_proxies: origins.take("trusted_proxies", file.trusted_proxies.as_ref(), Vec::new()),
+        tls: tls(&file, &mut origins)?,
+        max_body_bytes: origins.take("max_body_bytes", file.max_body_bytes.as_ref(), 1024 * 1024),
+        limits: limits(&file.limits, &mut origins),
+        providers: found.providers,
+        verify,
+        inference,
+        file: path,
+        notes: found.notes,
+        warnings: found.warnings,
+        origins,
+    })
+}
+
+/// Where `mk.db` lies, for commands that work on it beside a server. The file is checked, but no provider needs
+/// to be there.
+///
+/// # Errors
+/// If the file is wrong, or there is no home directory to default to.
+pub fn load_data_dir(args: &ServerArgs, env: &Env) -> Result<PathBuf, ConfigError> {
+    let (_, file) = open(args, env)?;
+    data_dir(args, env, file.data_dir.as_ref(), &mut Origins::default())
+}
+
+/// The configuration file: one that is named must be there, the usual one may be absent.
+fn open(args: &ServerArgs, env: &Env) -> Result<(Option<PathBuf>, ServerFile), ConfigError> {
+    let named = args.config.clone().or_else(|| env.path("MK_CONFIG"));
+    let Some(path) = named.clone().or_else(|| paths::server_file(env)) else {
+        return Ok((None, ServerFile::default()));
+    };
+    match server_file::read(&path)? {
+        Some(file) => Ok((Some(path), file)),
+        None if named.is_none() => Ok((None, ServerFile::default())),
+        None => {
+            let source = if args.config.is_some() { "--config" } else { "MK_CONFIG" };
+            let message = format!("the configuration file {} ({source}) does not exist", path.display());
+            Err(ConfigError::new(message).hint("`mk config init` writes one with all settings explained"))
+        }
+    }
+}
+
+fn panel_notes(settings: &crate::verify::PanelSettings, origin: &Origin) -> Vec<String> {
+    if settings.panel.is_empty() {
+        return Vec::new();
+    }
+    let how = match origin {
+        Origin::Chosen if settings.panel.iter().all(|id| id.starts_with("sandbox/")) => {
+            "simulated".to_owned()
+        }
+        Origin::Chosen => "chosen across providers, different ones first".to_owned(),
+        set => format!("set in {set}"),
+    };
+    let mut notes = vec![
+        format!("panel: {} ({how})", settings.panel.join(", ")),
+        format!("extractor: {}", settings.extractor),
+    ];
+    if !settings.standby.is_empty() {
+        notes.push(format!("standby: {}", settings.standby.join(", ")));
+    }
+    notes
+}
+
+fn panel_doubts(settings: &crate::verify::Settings) -> Vec<String> {
+    let mut doubts = Vec::new();
+    for (domain, table) in [(&settings.general, "verify"), (&settings.legal, models::LEGAL)] {
+        let size = domain.panel.len();
+        if size < 2 && (doubts.is_empty() || domain.panel != settings.general.panel) {
+            let count = if size == 0 { "no model".to_owned() } else { "one model only".to_owned() };
+            doubts.push(format!(
+                "the panel has {count}, verification needs two: set `panel` in [{table}]; until then it answers 503"
+            ));
+        }
+    }
+    doubts
+}
+
+fn listen(
+    args: &ServerArgs,
+    env: &Env,
+    found: Option<&Found<SocketAddr>>,
+    origins: &mut Origins,
+) -> Result<SocketAddr, ConfigError> {
+    let by_variable = env.text("MK_LISTEN")?.map(|text| (text, Origin::Variable("MK_LISTEN")));
+    let given = args.listen.as_deref().map(|text| (text, Origin::Flag("--listen"))).or(by_variable);
+    let Some((text, origin)) = given else {
+        return Ok(origins.take("listen", found, SocketAddr::from(([127, 0, 0, 1], 8080))));
+    };
+    let wrong = || ConfigError::new(format!("{origin} must be {}", server_file::LISTEN));
+    let address = text.parse().map_err(|_| wrong())?;
+    origins.set("listen", origin);
+    Ok(address)
+}
+
+fn data_dir(
+    args: &ServerArgs,
+    env: &Env,
+    found: Option<&Found<String>>,
+    origins: &mut Origins,
+) -> Result<PathBuf, ConfigError> {
+    if let Some(path) = &args.data_dir {
+        origins.set("data_dir", Origin::Flag("--data-dir"));
+        return Ok(path.clone());
+    }
+    if let Some(path) = env.path("MK_DATA_DIR") {
+        origins.set("data_dir", Origin::Variable("MK_DATA_DIR"));
+        return Ok(path);
+    }
+    if let Some(found) = found {
+        origins.found("data_dir", Some(found));
+        return Ok(found.place.resolve(&found.value));
+    }
+    env.data_home.clone().ok_or_else(|| {
+        ConfigError::new("there is no home directory to keep the database in")
+            .hint("set MK_DATA_DIR to a directory, or `data_dir` in server.toml")
+    })
+}
+
+/// A setting of which this version knows one value. What stands there instead may hold a password.
+fn only(
+    value: &str,
+    key: &'static str,
+    variable: &'static str,
+    found: Option<&Found<String>>,
+    env: &Env,
+    origins: &mut Origins,
+) -> Result<(), ConfigError> {
+    let hint = format!("leave it out, or set it to \"{value}\"");
+    if let Some(text) = env.text(variable)? {
+        origins.set(key, Origin::Variable(variable));
+        let wrong =
+            || ConfigError::new(format!("{variable} must be \"{value}\": this version has nothing else yet"));
+        return if text == value { Ok(()) } else { Err(wrong().hint(hint)) };
+    }
+    origins.found(key, found);
+    match found {
+        Some(found) if found.value != value => {
+            let complaint = format!("must be \"{value}\": this version has nothing else yet");
+            Err(found.place.error(&complaint).hint(hint))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn tls(file: &ServerFile, origins: &mut Origins) -> Result<Option<TlsFiles>, ConfigError> {
+    origins.found("tls_cert", file.tls_cert.as_ref());
+    origins.found("tls_key", file.tls_key.as_ref());
+    match (&file.tls_cert, &file.tls_key) {
+        (None, None) => Ok(None),
+        (Some(cert), Some(key)) => Ok(Some(TlsFiles { cert: readable(cert)?, key: readable(key)? })),
+        (Some(alone), None) => Err(alone.place.error("needs `tls_key` beside it")),
+        (None, Some(alone)) => Err(alone.place.error("needs `tls_cert` beside it")),
+    }
+}
+
+fn readable(found: &Found<String>) -> Result<PathBuf, ConfigError> {
+    let path = found.place.resolve(&found.value);
+    let complain = |reason: &str| {
+        Err(found.place.error(&format!("names {}, which cannot be read: {reason}", path.display())))
+    };
+    match std::fs::File::open(&path) {
+        Ok(_) if Path::is_dir(&path) => complain("it is a directory"),
+        Ok(_) => Ok(path),
+        Err(error) => complain(&super::files::reason(&error)),
+    }
+}
+
+fn limits(file: &LimitsFile, origins: &mut Origins) -> crate::limits::Settings {
+    let defaults = crate::limits::Settings::default();
+    let mut take = |key: &str, found: &Option<Found<u32>>, default| {
+        origins.take(format!("limits.{key}"), found.as_ref(), default)
+    };
+    crate::limits::Settings {
+        keys: Quota {
+            per_minute: take("per_minute", &file.per_minute, defaults.keys.per_minute),
+            per_day: take("per_day", &file.per_day, defaults.keys.per_day),
+        },
+        open_pages_per_minute: take(
+            "open_pages_per_minute",
+            &file.open_pages_per_minute,
+            defaults.open_pages_per_minute,
+        ),
+        failed_auth_per_minute: take(
+            "failed_auth_per_minute",
+            &file.failed_auth_per_minute,
+            defaults.failed_auth_per_minute,
+        ),
+    }
+}
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;

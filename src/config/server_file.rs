@@ -1,0 +1,215 @@
+//! `server.toml` as it stands: every key typed and checked by itself, nothing resolved yet.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use super::ConfigError;
+use super::provider_file::{self, ProviderFile};
+use super::reader::{Document, Found, Section};
+
+/// What a file says; `None` where it says nothing.
+#[derive(Default)]
+pub(super) struct ServerFile {
+    pub(super) listen: Option<Found<SocketAddr>>,
+    pub(super) data_dir: Option<Found<String>>,
+    pub(super) database_url: Option<Found<String>>,
+    pub(super) limits_url: Option<Found<String>>,
+    pub(super) trusted_proxies: Option<Found<Vec<IpNet>>>,
+    pub(super) tls_cert: Option<Found<String>>,
+    pub(super) tls_key: Option<Found<String>>,
+    pub(super) max_body_bytes: Option<Found<usize>>,
+    pub(super) limits: LimitsFile,
+    pub(super) providers: Vec<ProviderFile>,
+    pub(super) verify: VerifyFile,
+    pub(super) inference: InferenceFile,
+}
+
+/// `[limits]`.
+#[derive(Default)]
+pub(super) struct LimitsFile {
+    pub(super) per_minute: Option<Found<u32>>,
+    pub(super) per_day: Option<Found<u32>>,
+    pub(super) open_pages_per_minute: Option<Found<u32>>,
+    pub(super) failed_auth_per_minute: Option<Found<u32>>,
+}
+
+/// `[verify]`.
+#[derive(Default)]
+pub(super) struct VerifyFile {
+    pub(super) max_concurrent: Option<Found<usize>>,
+    pub(super) base: PanelFile,
+    pub(super) general: PanelFile,
+    pub(super) legal: PanelFile,
+}
+
+/// The keys of `[verify]` that a domain may override.
+#[derive(Clone, Default)]
+pub(super) struct PanelFile {
+    pub(super) extractor: Option<Found<String>>,
+    pub(super) extractor_fallbacks: Option<Found<Vec<String>>>,
+    pub(super) panel: Option<Found<Vec<String>>>,
+    pub(super) standby: Option<Found<Vec<String>>>,
+    pub(super) max_fact_chars: Option<Found<usize>>,
+    pub(super) max_claims: Option<Found<usize>>,
+    pub(super) model_timeout: Option<Found<Duration>>,
+    pub(super) deadline: Option<Found<Duration>>,
+}
+
+/// `[inference]`.
+#[derive(Default)]
+pub(super) struct InferenceFile {
+    pub(super) first_token_timeout_with_fallback: Option<Found<Duration>>,
+    pub(super) fallbacks: Vec<(Found<String>, Vec<String>)>,
+}
+
+/// What `listen` takes.
+pub(super) const LISTEN: &str = "an address and port such as \"127.0.0.1:8080\" or \"[::1]:8080\"";
+
+/// Reads `server.toml`; `None` if there is none.
+pub(super) fn read(path: &Path) -> Result<Option<ServerFile>, ConfigError> {
+    let Some(document) = Document::open(path)? else { return Ok(None) };
+    let table = document.parse()?;
+    server(Section::root(&document, &table)).map(Some)
+}
+
+fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
+    let file = ServerFile {
+        listen: root.parsed("listen", LISTEN, |text| text.parse().ok())?,
+        data_dir: root.text("data_dir")?,
+        database_url: root.text("database_url")?,
+        limits_url: root.text("limits_url")?,
+        trusted_proxies: networks(&mut root)?,
+        tls_cert: root.text("tls_cert")?,
+        tls_key: root.text("tls_key")?,
+        max_body_bytes: root.number("max_body_bytes", 1..=1024 * 1024 * 1024)?,
+        limits: root.section("limits")?.map(limits).transpose()?.unwrap_or_default(),
+        providers: root
+            .section("providers")?
+            .as_ref()
+            .map(provider_file::all)
+            .transpose()?
+            .unwrap_or_default(),
+        verify: root.section("verify")?.map(verify).transpose()?.unwrap_or_default(),
+        inference: root.section("inference")?.map(inference).transpose()?.unwrap_or_default(),
+    };
+    root.finish()?;
+    Ok(file)
+}
+
+/// Networks, or single addresses.
+fn networks(root: &mut Section<'_>) -> Result<Option<Found<Vec<IpNet>>>, ConfigError> {
+    let network = |text: &String| {
+        text.parse::<IpNet>().ok().or_else(|| text.parse::<std::net::IpAddr>().ok().map(IpNet::from))
+    };
+    let expected = "a list of networks such as \"10.0.0.0/8\" or \"::1\"";
+    root.texts("trusted_proxies")?
+        .map(|found| found.try_map(|list| list.iter().map(network).collect(), expected))
+        .transpose()
+}
+
+fn limits(mut section: Section<'_>) -> Result<LimitsFile, ConfigError> {
+    let file = LimitsFile {
+        per_minute: section.number("per_minute", 0..=u32::MAX)?,
+        per_day: section.number("per_day", 0..=u32::MAX)?,
+        open_pages_per_minute: section.number("open_pages_per_minute", 0..=u32::MAX)?,
+        failed_auth_per_minute: section.number("failed_auth_per_minute", 0..=u32::MAX)?,
+    };
+    section.finish()?;
+    Ok(file)
+}
+
+fn verify(mut section: Section<'_>) -> Result<VerifyFile, ConfigError> {
+    let mut file = VerifyFile {
+        max_concurrent: section.number("max_concurrent", 1..=10_000)?,
+        base: panel(&mut section)?,
+        ..VerifyFile::default()
+    };
+    if let Some(mut domains) = section.section("domains")? {
+        file.general = domain(&mut domains, "general")?;
+        file.legal = domain(&mut domains, "legal")?;
+        domains.finish()?;
+    }
+    section.finish()?;
+    Ok(file)
+}
+
+fn domain(domains: &mut Section<'_>, name: &'static str) -> Result<PanelFile, ConfigError> {
+    let Some(mut section) = domains.section(name)? else { return Ok(PanelFile::default()) };
+    section.forbid("max_concurrent", "holds for both domains together: set it under [verify]")?;
+    let file = panel(&mut section)?;
+    section.finish()?;
+    Ok(file)
+}
+
+fn panel(section: &mut Section<'_>) -> Result<PanelFile, ConfigError> {
+    Ok(PanelFile {
+        extractor: section.text("extractor")?,
+        extractor_fallbacks: section.texts("extractor_fallbacks")?,
+        panel: section.texts("panel")?,
+        standby: section.texts("standby")?,
+        max_fact_chars: section.number("max_fact_chars", 1..=10_000_000)?,
+        max_claims: section.number("max_claims", 1..=1000)?,
+        model_timeout: section.duration("model_timeout")?,
+        deadline: section.duration("deadline")?,
+    })
+}
+
+impl PanelFile {
+    /// What is said here, and for the rest what `base` says.
+    pub(super) fn over(&self, base: &Self) -> Self {
+        let (own, base) = (self.clone(), base.clone());
+        Self {
+            extractor: own.extractor.or(base.extractor),
+            extractor_fallbacks: own.extractor_fallbacks.or(base.extractor_fallbacks),
+            panel: own.panel.or(base.panel),
+            standby: own.standby.or(base.standby),
+            max_fact_chars: own.max_fact_chars.or(base.max_fact_chars),
+            max_claims: own.max_claims.or(base.max_claims),
+            model_timeout: own.model_timeout.or(base.model_timeout),
+            deadline: own.deadline.or(base.deadline),
+        }
+    }
+}
+
+fn inference(mut section: Section<'_>) -> Result<InferenceFile, ConfigError> {
+    let file = InferenceFile {
+        first_token_timeout_with_fallback: section.duration("first_token_timeout_with_fallback")?,
+        fallbacks: match section.section("fallbacks")? {
+            Some(fallbacks) => fallbacks.named_texts()?,
+            None => Vec::new(),
+        },
+    };
+    section.finish()?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever a person or a broken disk makes of a file, it reads or is complained about.
+        #[test]
+        fn a_damaged_file_never_panics(
+            at in 0_usize..6000,
+            cut in 0_usize..40,
+            insert in "[\\PC\\n\"\\[\\]=.#]{0,12}",
+        ) {
+            let settings = crate::config::EXAMPLE.replace("\n#", "\n");
+            let mut text: Vec<char> = settings.chars().collect();
+            let start = at.min(text.len());
+            let end = (start + cut).min(text.len());
+            text.splice(start..end, insert.chars());
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("server.toml");
+            std::fs::write(&path, text.into_iter().collect::<String>()).unwrap();
+            if let Err(error) = read(&path) {
+                prop_assert!(error.message.contains("server.toml"), "{}", error);
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Reading single values from text, the same whether it stood in a file, a variable or a flag.
+
+use std::time::Duration;
+
+use reqwest::Url;
+
+/// What [`duration`] takes.
+pub(super) const DURATION: &str = "a span of time such as \"500ms\", \"30s\", \"2m\" or \"1h\"";
+
+/// No timeout has reason to be longer.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// A span above zero and of at most a day, from a whole number and its unit.
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(unit_at);
+    let number: u64 = number.parse().ok()?;
+    let span = match unit {
+        "ms" => Duration::from_millis(number),
+        "s" => Duration::from_secs(number),
+        "m" => Duration::from_secs(number.checked_mul(60)?),
+        "h" => Duration::from_secs(number.checked_mul(3600)?),
+        _ => return None,
+    };
+    (!span.is_zero() && span <= LONGEST).then_some(span)
+}
+
+/// A span as [`duration`] reads it.
+pub(super) fn duration_text(span: Duration) -> String {
+    let ms = span.as_millis();
+    if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
+}
+
+/// What [`base_url`] takes.
+pub(super) const BASE_URL: &str =
+    "an http:// or https:// address without user name, password, query and fragment";
+
+/// A base address that paths can be appended to: no slash at the end.
+pub(super) fn base_url(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok()?;
+    let plain = url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.has_host();
+    (plain && matches!(url.scheme(), "http" | "https")).then_some(url)
+}
+
+/// The address as text, without a slash at the end.
+pub(super) fn url_text(url: &Url) -> String {
+    url.as_str().trim_end_matches('/').to_owned()
+}
+
+/// Whether what is sent there in the clear leaves this machine.
+pub(super) fn is_clear_to_others(url: &Url) -> bool {
+    let is_here = match url.host_str() {
+        Some(host) => {
+            let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+            address
+                .map_or_else(|_| host == "localhost" || host.ends_with(".localhost"), |ip| ip.is_loopback())
+        }
+        None => false,
+    };
+    url.scheme() == "http" && !is_here
+}
+
+/// Whether a provider may have this name.
+pub(super) fn is_provider_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    !name.is_empty() && name.len() <= 64 && name.chars().all(plain)
+}
+
+/// Provider and model of an identifier, `<provider>/<model_name>`; the model's name may have slashes itself.
+pub(super) fn split_model(id: &str) -> Option<(&str, &str)> {
+    let (provider, model) = id.split_once('/')?;
+    let printable = !model.is_empty() && model.len() <= 256 && !model.chars().any(char::is_control);
+    (is_provider_name(provider) && printable).then_some((provider, model))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration("5s"), Some(Duration::from_secs(5)));
+        assert_eq!(duration("500ms"), Some(Duration::from_millis(500)));
+        assert_eq!(duration("2m"), Some(Duration::from_mins(2)));
+        assert_eq!(duration("24h"), Some(LONGEST));
+        for wrong in ["", "5", "s", "5 s", "-5s", "0s", "25h", "1.5s", "5sec", "99999999999999999999s", "５s"]
+        {
+            assert_eq!(duration(wrong), None, "{wrong}");
+        }
+        assert_eq!(duration_text(Duration::from_millis(1500)), "1500ms");
+        assert_eq!(duration(&duration_text(LONGEST)), Some(LONGEST));
+    }
+
+    #[test]
+    fn base_addresses() {
+        let text = |text| base_url(text).map(|url| url_text(&url));
+        assert_eq!(text("https://api.openai.com/v1/").as_deref(), Some("https://api.openai.com/v1"));
+        assert_eq!(text("http://127.0.0.1:8080").as_deref(), Some("http://127.0.0.1:8080"));
+        for wrong in
+            ["", "api.openai.com", "ftp://a", "https://user:pw@host", "https://k@host", "https://h?k=v"]
+        {
+            assert_eq!(text(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn in_the_clear_is_fine_on_this_machine_only() {
+        for (address, expected) in [
+            ("http://127.0.0.1:8080", false),
+            ("http://[::1]:8080", false),
+            ("http://localhost", false),
+            ("https://example.org", false),
+            ("http://example.org", true),
+            ("http://192.168.0.1", true),
+        ] {
+            assert_eq!(is_clear_to_others(&base_url(address).unwrap()), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn model_identifiers() {
+        assert_eq!(split_model("groq/openai/gpt-oss-120b"), Some(("groq", "openai/gpt-oss-120b")));
+        for wrong in ["gpt", "/gpt", "openai/", "Open AI/gpt", "openai/\u{1b}[2J"] {
+            assert_eq!(split_model(wrong), None, "{wrong}");
+        }
+    }
+}
