@@ -31,6 +31,7 @@
 //! statuses, `cli/exit.rs` for exit codes); foreign bytes, be they callers', providers' or models', are data.
 
 pub mod api;
+pub mod app;
 pub mod clock;
 pub mod config;
 pub mod id;
@@ -40,6 +41,7 @@ pub mod limits;
 pub mod money;
 pub mod providers;
 pub mod secret;
+pub mod server;
 pub mod storage;
 pub mod usage;
 pub mod verify;

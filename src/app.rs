@@ -1,0 +1,99 @@
+//! The composition root: opens storage, builds the rooms below the server, and hands them on as one [`App`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::config::ServerConfig;
+use crate::inference::Gateway;
+use crate::limits::{self, Limiter};
+use crate::storage::{self, Store};
+use crate::usage::Ledger;
+use crate::verify::Verifier;
+
+/// Everything a request may need. One per server, shared by all connections.
+pub struct App {
+    /// Apps, keys, ledger.
+    pub store: Store,
+    /// Rate limits of this node.
+    pub limiter: Limiter,
+    /// The numbers they go by.
+    pub limits: limits::Settings,
+    /// Where attempts are booked.
+    pub ledger: Ledger,
+    /// Runs verifications.
+    pub verifier: Arc<Verifier>,
+    /// The time of day.
+    pub clock: Clock,
+    /// The largest request body, in bytes.
+    pub max_body_bytes: usize,
+    /// Peers whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<ipnet::IpNet>,
+}
+
+/// Why a server cannot start.
+#[derive(Debug)]
+pub enum StartError {
+    /// The database cannot be opened.
+    Storage(storage::Error),
+    /// A provider cannot be set up.
+    Provider {
+        /// Its configured name.
+        name: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Storage(cause) => cause.fmt(f),
+            Self::Provider { name, message } => write!(f, "provider `{name}`: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Storage(cause) => Some(cause),
+            Self::Provider { .. } => None,
+        }
+    }
+}
+
+impl App {
+    /// An app on the data directory that `config` names.
+    pub fn open(config: &ServerConfig, clock: Clock) -> Result<Self, StartError> {
+        let store = Store::open(&config.data_dir, clock.now()).map_err(StartError::Storage)?;
+        Self::assemble(config, store, clock)
+    }
+
+    /// An app that leaves nothing behind: for the embedded server of one command, and for tests.
+    pub fn in_memory(config: &ServerConfig, clock: Clock) -> Result<Self, StartError> {
+        let store = Store::in_memory(clock.now()).map_err(StartError::Storage)?;
+        Self::assemble(config, store, clock)
+    }
+
+    fn assemble(config: &ServerConfig, store: Store, clock: Clock) -> Result<Self, StartError> {
+        let gateway = Gateway::new(config.providers.clone(), clock.clone())
+            .map_err(|error| StartError::Provider { name: error.provider, message: error.message })?;
+        Ok(Self {
+            limiter: Limiter::new(store.clone()),
+            limits: config.limits,
+            ledger: Ledger::new(store.clone()),
+            verifier: Arc::new(Verifier::new(Arc::new(gateway), config.verify.clone(), clock.clone())),
+            clock,
+            max_body_bytes: config.max_body_bytes,
+            trusted_proxies: config.trusted_proxies.clone(),
+            store,
+        })
+    }
+
+    /// Writes what has been queued and counted to the store. Blocking.
+    pub fn flush(&self) -> Result<(), storage::Error> {
+        self.ledger.flush()?;
+        self.limiter.flush(self.clock.now())
+    }
+}

@@ -1,0 +1,115 @@
+//! One connection, from handshake to end, with a limit on every wait.
+//!
+//! HTTP/2 is spoken only after ALPN: a server that sniffs the version waits for silent peers before its header timer
+//! starts. The peer's address is put into each request's extensions, as warp does not know it under a loop of our own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use hyper::body::Incoming as Body;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use super::Context;
+use super::envelope;
+use super::refusal::Refusals;
+use super::stall::StallGuard;
+
+/// For the TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// The largest head of a request.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// Serves one connection until it ends, or until `closing` says to answer what is under way and end.
+pub(crate) async fn serve(
+    stream: TcpStream,
+    peer: SocketAddr,
+    routes: BoxedFilter<(Response,)>,
+    context: Arc<Context>,
+    closing: watch::Receiver<()>,
+) {
+    // Without it, Nagle's algorithm holds small frames back; a failure costs speed alone.
+    let _ = stream.set_nodelay(true);
+    let stream = StallGuard::new(stream, context.options.write_timeout);
+    let Some(acceptor) = context.options.tls.clone() else {
+        return speak_http1(stream, peer, routes, context, closing).await;
+    };
+    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await else {
+        tracing::debug!(%peer, "TLS handshake failed");
+        return;
+    };
+    if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+        speak_http2(stream, peer, routes, context, closing).await;
+    } else {
+        speak_http1(stream, peer, routes, context, closing).await;
+    }
+}
+
+async fn speak_http1<S>(
+    stream: S,
+    peer: SocketAddr,
+    routes: BoxedFilter<(Response,)>,
+    context: Arc<Context>,
+    mut closing: watch::Receiver<()>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let header_timeout = context.options.header_timeout;
+    let stream = Refusals::new(stream, peer, context.clone());
+    let service = service_fn(move |request: Request<Body>| {
+        envelope::answer(request, peer, routes.clone(), context.clone())
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(header_timeout)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => return log_end(peer, ended),
+        _ = closing.changed() => connection.as_mut().graceful_shutdown(),
+    }
+    log_end(peer, connection.await);
+}
+
+async fn speak_http2<S>(
+    stream: S,
+    peer: SocketAddr,
+    routes: BoxedFilter<(Response,)>,
+    context: Arc<Context>,
+    mut closing: watch::Receiver<()>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let options = context.options.clone();
+    let service = service_fn(move |request: Request<Body>| {
+        envelope::answer(request, peer, routes.clone(), context.clone())
+    });
+    let connection = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .keep_alive_interval(options.header_timeout)
+        .keep_alive_timeout(options.write_timeout)
+        .max_concurrent_streams(128)
+        .max_header_list_size(64 * 1024)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => return log_end(peer, ended),
+        _ = closing.changed() => connection.as_mut().graceful_shutdown(),
+    }
+    log_end(peer, connection.await);
+}
+
+fn log_end(peer: SocketAddr, ended: hyper::Result<()>) {
+    if let Err(cause) = ended {
+        tracing::debug!(%peer, %cause, "connection ended early");
+    }
+}

@@ -1,0 +1,194 @@
+//! What a request brings: who sends it, its key, its body.
+//!
+//! An [`Incoming`] travels in the request's extensions, put there by the connection before any route is tried.
+//! The body is read by us, counted while it arrives: warp's own filters either have no limit or refuse bodies
+//! without a length.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use futures_util::{Stream, StreamExt};
+use http::{HeaderMap, header};
+use ipnet::IpNet;
+
+use super::reply::ApiError;
+
+/// Between two pieces of a body; and [`BODY_TOTAL`] for all of it. Slow senders are let go.
+const BODY_IDLE: Duration = Duration::from_secs(15);
+const BODY_TOTAL: Duration = Duration::from_mins(1);
+
+/// What is known of a request before its route.
+#[derive(Clone, Debug)]
+pub(crate) struct Incoming {
+    /// The caller's own `X-Request-Id` if it is well formed, else a new one.
+    pub(crate) request_id: Arc<str>,
+    /// Who the caller is, seen through trusted proxies.
+    pub(crate) address: IpAddr,
+}
+
+impl Incoming {
+    /// Reads a request's head.
+    pub(crate) fn new(headers: &HeaderMap, peer: SocketAddr, trusted_proxies: &[IpNet]) -> Self {
+        Self { request_id: request_id(headers), address: client_address(headers, peer.ip(), trusted_proxies) }
+    }
+}
+
+fn request_id(headers: &HeaderMap) -> Arc<str> {
+    let well_formed = |text: &str| {
+        (1..=128).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+    };
+    let given = headers.get("x-request-id").and_then(|value| value.to_str().ok());
+    match given {
+        Some(id) if well_formed(id) => id.into(),
+        _ => crate::id::new("req").into(),
+    }
+}
+
+/// The last address that a trusted proxy did not add itself: whoever stands left of it could be forged.
+fn client_address(headers: &HeaderMap, peer: IpAddr, trusted: &[IpNet]) -> IpAddr {
+    let is_trusted = |address: &IpAddr| trusted.iter().any(|net| net.contains(&address.to_canonical()));
+    let mut client = peer.to_canonical();
+    if !is_trusted(&client) {
+        return client;
+    }
+    let hops: Vec<&str> = headers
+        .get_all("x-forwarded-for")
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .collect();
+    for hop in hops.into_iter().rev() {
+        let Ok(address) = hop.parse::<IpAddr>() else { break };
+        client = address.to_canonical();
+        if !is_trusted(&client) {
+            break;
+        }
+    }
+    client
+}
+
+/// The bearer key of a request, if one is sent at all.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, key) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(key.trim()).filter(|key| !key.is_empty())
+}
+
+/// Whether the caller asks for one JSON document rather than a stream.
+pub(crate) fn wants_json(headers: &HeaderMap) -> bool {
+    let accepts = |kind: &str| {
+        headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
+            value
+                .split(',')
+                .any(|item| item.split(';').next().is_some_and(|item| item.trim().eq_ignore_ascii_case(kind)))
+        })
+    };
+    accepts("application/json") && !accepts("text/event-stream")
+}
+
+/// Reads a JSON body: declared size, type, then the bytes, counted while they arrive.
+pub(crate) async fn json_body<B: Buf>(
+    headers: &HeaderMap,
+    body: impl Stream<Item = Result<B, warp::Error>>,
+    limit: usize,
+) -> Result<Bytes, ApiError> {
+    let declared = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.parse::<u64>().ok());
+    if declared.is_some_and(|length| length > limit as u64) {
+        return Err(ApiError::body_too_large(limit));
+    }
+    check_type(headers)?;
+    tokio::time::timeout(BODY_TOTAL, collect(body, limit))
+        .await
+        .unwrap_or_else(|_| Err(ApiError::body_timeout()))
+}
+
+fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        return Err(ApiError::unsupported_media_type(
+            "send the body as JSON, with Content-Type: application/json",
+        ));
+    }
+    let encoding = headers.get(header::CONTENT_ENCODING);
+    if encoding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Err(ApiError::unsupported_media_type("compressed request bodies are not accepted"));
+    }
+    Ok(())
+}
+
+async fn collect<B: Buf>(
+    body: impl Stream<Item = Result<B, warp::Error>>,
+    limit: usize,
+) -> Result<Bytes, ApiError> {
+    let mut body = std::pin::pin!(body);
+    let mut bytes = BytesMut::new();
+    loop {
+        let piece =
+            tokio::time::timeout(BODY_IDLE, body.next()).await.map_err(|_| ApiError::body_timeout())?;
+        let Some(piece) = piece else { return Ok(bytes.freeze()) };
+        // A body that breaks off has nobody left to answer to; the answer only ends the request.
+        let mut piece = piece.map_err(|_| ApiError::invalid_json("the request body broke off"))?;
+        if bytes.len() + piece.remaining() > limit {
+            return Err(ApiError::body_too_large(limit));
+        }
+        bytes.extend_from_slice(&piece.copy_to_bytes(piece.remaining()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in pairs {
+            map.append(*name, HeaderValue::from_static(value));
+        }
+        map
+    }
+
+    #[test]
+    fn only_well_formed_request_ids_are_kept() {
+        assert_eq!(&*request_id(&headers(&[("x-request-id", "abc-1.2_3")])), "abc-1.2_3");
+        for wrong in ["", "a b", "a\"b", "a\tb"] {
+            assert!(request_id(&headers(&[("x-request-id", wrong)])).starts_with("req_"), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn forwarded_addresses_count_only_behind_trusted_proxies() {
+        let forged = headers(&[("x-forwarded-for", "1.1.1.1, 2.2.2.2, 10.0.0.9")]);
+        let trusted: Vec<IpNet> = vec!["10.0.0.0/8".parse().unwrap()];
+        let proxy: IpAddr = "10.0.0.1".parse().unwrap();
+        let stranger: IpAddr = "9.9.9.9".parse().unwrap();
+        assert_eq!(client_address(&forged, stranger, &trusted), stranger);
+        assert_eq!(client_address(&forged, proxy, &[]), proxy);
+        assert_eq!(client_address(&forged, proxy, &trusted), "2.2.2.2".parse::<IpAddr>().unwrap());
+        let senseless = headers(&[("x-forwarded-for", "1.1.1.1, what")]);
+        assert_eq!(client_address(&senseless, proxy, &trusted), proxy);
+    }
+
+    #[test]
+    fn json_is_wanted_only_without_a_stream() {
+        assert!(wants_json(&headers(&[("accept", "application/json; q=0.9")])));
+        assert!(!wants_json(&headers(&[("accept", "application/json, text/event-stream")])));
+        assert!(!wants_json(&headers(&[("accept", "*/*")])));
+        assert!(!wants_json(&headers(&[])));
+    }
+
+    #[test]
+    fn bearer_keys_are_found_whatever_the_case_of_the_scheme() {
+        assert_eq!(bearer(&headers(&[("authorization", "bearer mk_x")])), Some("mk_x"));
+        assert_eq!(bearer(&headers(&[("authorization", "Basic mk_x")])), None);
+        assert_eq!(bearer(&headers(&[("authorization", "Bearer ")])), None);
+    }
+}

@@ -1,0 +1,184 @@
+//! The HTTP server: one accept loop, warp's routes behind it, everything that is about HTTP and nothing else.
+//!
+//! ```text
+//! accept ─ TLS? ─ connection ─ envelope ─ route ─ gate ─ body ─ domain ─ reply
+//!                 (timeouts)   (request id, headers of every answer, log, panics)
+//! ```
+//!
+//! [`serve`] is the seam: production and every test go through it with a listener that is bound already. What must
+//! hold: a caller that is slow, silent or gone costs a bounded amount of time and memory; every answer carries its
+//! request id and limits; after `shutdown`, requests under way get a grace period, then a proper end, and nothing
+//! that was counted is lost.
+
+mod connection;
+mod envelope;
+mod gate;
+mod health;
+mod incoming;
+mod params;
+mod refusal;
+mod reply;
+mod routes;
+mod stall;
+mod streams;
+mod tasks;
+mod tls;
+mod verify;
+
+pub use tls::{TlsError, acceptor as tls_acceptor};
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use warp::reply::Response;
+
+use crate::app::App;
+use crate::limits::State;
+use streams::{Cut, Streams};
+
+/// How a server treats its connections. The defaults are for production.
+#[derive(Clone)]
+pub struct Options {
+    /// Speaks TLS when set.
+    pub tls: Option<TlsAcceptor>,
+    /// The most connections at once; further ones wait in the kernel's queue.
+    pub max_connections: usize,
+    /// For a request's head to arrive, also the longest a kept-alive connection may idle.
+    pub header_timeout: Duration,
+    /// For the peer to take a piece of an answer.
+    pub write_timeout: Duration,
+    /// For requests under way to end after shutdown; then they are cut.
+    pub drain: Duration,
+    /// Without a frame, a stream gets a comment this often.
+    pub keep_alive: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            tls: None,
+            max_connections: 10_000,
+            header_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
+            drain: Duration::from_secs(20),
+            keep_alive: Duration::from_secs(15),
+        }
+    }
+}
+
+/// For cut requests to send their last frame, at the very end.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What all requests of a server share.
+pub(crate) struct Context {
+    pub(crate) app: Arc<App>,
+    pub(crate) streams: Streams,
+    pub(crate) options: Options,
+    draining: AtomicBool,
+}
+
+impl Context {
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+}
+
+/// Serves `app` on `listener` until `shutdown` resolves, then drains.
+///
+/// # Errors
+/// If the state of limits and usage cannot be written at the end.
+pub async fn serve(
+    listener: TcpListener,
+    app: Arc<App>,
+    options: Options,
+    shutdown: impl Future<Output = ()> + Send,
+) -> io::Result<()> {
+    let context =
+        Arc::new(Context { app, streams: Streams::default(), options, draining: AtomicBool::new(false) });
+    let background = tasks::start(&context);
+    let (closing, _) = watch::channel(());
+    let mut connections = JoinSet::new();
+
+    accept(&listener, &context, &closing, &mut connections, shutdown).await;
+
+    drop(listener);
+    context.draining.store(true, Ordering::Relaxed);
+    closing.send_replace(());
+    drain(&context, &mut connections).await;
+    drop(background);
+
+    let app = context.app.clone();
+    match tokio::task::spawn_blocking(move || app.flush()).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(cause)) => Err(io::Error::other(cause)),
+        Err(cause) => Err(io::Error::other(cause)),
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    context: &Arc<Context>,
+    closing: &watch::Sender<()>,
+    connections: &mut JoinSet<()>,
+    shutdown: impl Future<Output = ()> + Send,
+) {
+    let routes = routes::all(context);
+    let places = Arc::new(Semaphore::new(context.options.max_connections));
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        let arrival = async {
+            // The semaphore is never closed; a place is given back when its connection ends.
+            let place = places.clone().acquire_owned().await.ok();
+            (place, next_connection(listener).await)
+        };
+        tokio::select! {
+            () = &mut shutdown => return,
+            (place, (stream, peer)) = arrival => {
+                let task = connection::serve(stream, peer, routes.clone(), context.clone(), closing.subscribe());
+                connections.spawn(async move {
+                    task.await;
+                    drop(place);
+                });
+            }
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+        }
+    }
+}
+
+/// The next connection. Errors of `accept` are those of single connections, or of descriptors running out; both pass.
+async fn next_connection(listener: &TcpListener) -> (TcpStream, std::net::SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(connection) => return connection,
+            Err(cause) => {
+                tracing::warn!(%cause, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+async fn drain(context: &Context, connections: &mut JoinSet<()>) {
+    let ended = async |connections: &mut JoinSet<()>| while connections.join_next().await.is_some() {};
+    if tokio::time::timeout(context.options.drain, ended(connections)).await.is_ok() {
+        return;
+    }
+    tracing::warn!(open = connections.len(), "requests still run after the grace period and are cut");
+    context.streams.cut_all(Cut::ShuttingDown);
+    if tokio::time::timeout(LAST_WORDS, ended(connections)).await.is_err() {
+        connections.shutdown().await;
+    }
+}
+
+/// An answer with the limits that its headers describe.
+pub(crate) fn rated(mut response: Response, rate: State) -> Response {
+    response.extensions_mut().insert(reply::Rate::from(rate));
+    response
+}

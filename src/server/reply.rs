@@ -1,0 +1,334 @@
+//! Answers: the one error type of the HTTP side, every `From` into it, and the headers of limits.
+//!
+//! Below this file nobody knows status codes. Nothing internal gets into a body: what a caller cannot use is
+//! logged with the request's id, and the answer is bland.
+
+use std::time::Duration;
+
+use http::header::{self, HeaderValue};
+use http::{HeaderMap, StatusCode};
+use serde::Serialize;
+use warp::reply::Response;
+
+use crate::api::error::{ErrorBody, ErrorEvent};
+use crate::keys::Denied;
+use crate::limits::{State, Window};
+
+/// An error on its way to a caller.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    error: &'static str,
+    code: String,
+    message: String,
+    param: Option<String>,
+    retry_after: Option<Duration>,
+    allow: Option<&'static str>,
+    hopeless: bool,
+    rate: Option<Rate>,
+}
+
+/// The limits that an answer's headers describe.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    /// Both windows.
+    pub(crate) state: State,
+    /// The window that refused the request, if one did: the headers then speak of it alone.
+    pub(crate) violated: Option<Window>,
+}
+
+impl From<State> for Rate {
+    fn from(state: State) -> Self {
+        Self { state, violated: None }
+    }
+}
+
+impl ApiError {
+    fn new(status: StatusCode, code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            error: title(status),
+            code: code.into(),
+            message: message.into(),
+            param: None,
+            retry_after: None,
+            allow: None,
+            hopeless: false,
+            rate: None,
+        }
+    }
+
+    /// 400 about a parameter, by its JSON path.
+    pub(crate) fn parameter(
+        code: &'static str,
+        param: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self { param: Some(param.into()), ..Self::new(StatusCode::BAD_REQUEST, code, message) }
+    }
+
+    /// 400 for a body that is no JSON.
+    pub(crate) fn invalid_json(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_json", message)
+    }
+
+    /// 413 with the limit.
+    pub(crate) fn body_too_large(limit: usize) -> Self {
+        let message = format!("the request body is larger than {limit} bytes");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+    }
+
+    /// 415.
+    pub(crate) fn unsupported_media_type(message: &'static str) -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
+    }
+
+    /// 408 for a body that does not arrive.
+    pub(crate) fn body_timeout() -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", "the request body did not arrive in time")
+    }
+
+    /// 404 for an address that does not exist.
+    pub(crate) fn unknown_route() -> Self {
+        let message = "no such address; the API lives under /verify/v1 and /inference/v1";
+        Self::new(StatusCode::NOT_FOUND, "unknown_route", message)
+    }
+
+    /// 405 with the methods that the address has.
+    pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
+        let message = format!("this address takes {allow}");
+        Self {
+            allow: Some(allow),
+            ..Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+        }
+    }
+
+    /// For a request that is no HTTP this server can read.
+    pub(crate) fn unreadable(status: StatusCode) -> Self {
+        match status {
+            StatusCode::URI_TOO_LONG => {
+                Self::new(status, "uri_too_long", "the request's address is too long")
+            }
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
+                Self::new(status, "headers_too_large", "the request's headers are too large")
+            }
+            _ => Self::new(status, "malformed_request", "the request is not valid HTTP"),
+        }
+    }
+
+    /// 500. The cause belongs in the log, not here.
+    pub(crate) fn internal() -> Self {
+        let message = "something went wrong inside the server; its log tells more under this request_id";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+    }
+
+    /// 503 while the server ends.
+    pub(crate) fn shutting_down() -> Self {
+        let mut error = Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "shutting_down",
+            "the server is shutting down; try again in a moment",
+        );
+        error.retry_after = Some(Duration::from_secs(1));
+        error
+    }
+
+    /// 503 when too few models are configured.
+    pub(crate) fn no_provider_available(message: impl Into<String>) -> Self {
+        let mut error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "no_provider_available", message);
+        error.retry_after = Some(Duration::from_mins(1));
+        error
+    }
+
+    /// 503 when the database cannot answer: never a pass.
+    pub(crate) fn store_unavailable() -> Self {
+        let mut error = Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "store_unavailable",
+            "the key store cannot be reached; try again in a moment",
+        );
+        error.retry_after = Some(Duration::from_secs(5));
+        error
+    }
+
+    /// 401 for a key revoked while its request ran.
+    pub(crate) fn key_revoked() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "api_key_revoked", "API key has been revoked")
+    }
+
+    /// 429, with the state that its headers describe.
+    pub(crate) fn rate_limited(state: State, window: Window) -> Self {
+        let (code, message) = match window {
+            Window::Minute => ("rate_limited_minute", "Too many requests per minute"),
+            Window::Day => ("rate_limited_day", "Too many requests per day"),
+        };
+        let violated = match window {
+            Window::Minute => state.minute,
+            Window::Day => state.day,
+        };
+        Self {
+            retry_after: violated.map(|window| Duration::from_secs(window.reset_in)),
+            hopeless: window == Window::Day,
+            rate: Some(Rate { state, violated: Some(window) }),
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, code, message)
+        }
+    }
+
+    /// The error that ended a verification, as an answer of its own.
+    pub(crate) fn from_event(event: ErrorEvent) -> Self {
+        let status = match event.code.as_str() {
+            "api_key_revoked" => StatusCode::UNAUTHORIZED,
+            "provider_timeout" | "deadline_exceeded" => StatusCode::GATEWAY_TIMEOUT,
+            "provider_rate_limited"
+            | "provider_overloaded"
+            | "no_provider_available"
+            | "shutting_down"
+            | "store_unavailable" => StatusCode::SERVICE_UNAVAILABLE,
+            code if code.starts_with("provider_") => StatusCode::BAD_GATEWAY,
+            "internal" => StatusCode::INTERNAL_SERVER_ERROR,
+            _ => StatusCode::BAD_GATEWAY,
+        };
+        let hopeless = matches!(event.code.as_str(), "provider_auth_failed" | "provider_quota_exhausted");
+        Self {
+            hopeless,
+            retry_after: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(Duration::from_secs(5)),
+            ..Self::new(status, event.code, event.message)
+        }
+    }
+
+    /// The error as the terminal frame of a verification stream.
+    pub(crate) fn into_event(self, request_id: &str) -> ErrorEvent {
+        ErrorEvent {
+            error: self.error.to_owned(),
+            message: self.message,
+            code: self.code,
+            request_id: request_id.to_owned(),
+        }
+    }
+
+    /// The error with the limits that its headers describe; a 429 keeps its own.
+    #[must_use]
+    pub(crate) fn with_rate(mut self, rate: State) -> Self {
+        self.rate.get_or_insert(rate.into());
+        self
+    }
+
+    /// Body and headers of the answer, limits and request id apart.
+    pub(crate) fn into_parts(self, request_id: &str) -> (Vec<u8>, HeaderMap) {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(allow) = self.allow {
+            headers.insert(header::ALLOW, HeaderValue::from_static(allow));
+        }
+        if let Some(wait) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+        }
+        if self.hopeless {
+            headers.insert("x-should-retry", HeaderValue::from_static("false"));
+        }
+        let body = ErrorBody {
+            error: self.error.to_owned(),
+            message: self.message,
+            code: self.code,
+            request_id: request_id.to_owned(),
+            param: self.param,
+            provider: None,
+        };
+        // Strings alone always serialize.
+        (serde_json::to_vec(&body).unwrap_or_default(), headers)
+    }
+
+    /// The answer.
+    pub(crate) fn into_response(self, request_id: &str) -> Response {
+        let (status, rate) = (self.status, self.rate);
+        let (body, headers) = self.into_parts(request_id);
+        let mut response = Response::new(body.into());
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        if let Some(rate) = rate {
+            response.extensions_mut().insert(rate);
+        }
+        response
+    }
+}
+
+impl From<Denied> for ApiError {
+    fn from(denied: Denied) -> Self {
+        let unauthorized = |code, message| Self::new(StatusCode::UNAUTHORIZED, code, message);
+        match denied {
+            Denied::Missing => unauthorized("missing_api_key", "Invalid or missing API key"),
+            Denied::Invalid => unauthorized("invalid_api_key", "Invalid or missing API key"),
+            Denied::Revoked => Self::key_revoked(),
+            Denied::Expired => unauthorized("api_key_expired", "API key has expired"),
+            Denied::WrongService => unauthorized("wrong_service", "API key not authorized for this service"),
+            Denied::AddressNotAllowed => Self::new(
+                StatusCode::FORBIDDEN,
+                "address_not_allowed",
+                "this API key may not be used from this address",
+            ),
+            Denied::Unavailable(cause) => {
+                tracing::error!(%cause, "cannot look up keys");
+                Self::store_unavailable()
+            }
+        }
+    }
+}
+
+/// An answer in JSON.
+pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
+    match serde_json::to_vec(body) {
+        Ok(bytes) => {
+            let mut response = Response::new(bytes.into());
+            *response.status_mut() = status;
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            response
+        }
+        Err(cause) => {
+            tracing::error!(%cause, "an answer could not be written as JSON");
+            let mut response = Response::new("{}".into());
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            response
+        }
+    }
+}
+
+/// Writes the limits into an answer's headers: `X-RateLimit-*` of the window with the fewest requests left, and
+/// the fields of the IETF draft (draft-ietf-httpapi-ratelimit-headers) for all windows there are.
+pub(crate) fn write_rate_headers(headers: &mut HeaderMap, rate: &Rate) {
+    let state = rate.state;
+    let violated = rate.violated.and_then(|window| match window {
+        Window::Minute => state.minute,
+        Window::Day => state.day,
+    });
+    let headline = violated.unwrap_or_else(|| state.headline());
+    headers.insert("x-ratelimit-limit", HeaderValue::from(headline.limit));
+    headers.insert("x-ratelimit-remaining", HeaderValue::from(headline.remaining));
+    headers.insert("x-ratelimit-reset", HeaderValue::from(headline.reset));
+
+    let windows = [("minute", 60, state.minute), ("day", 86_400, state.day)];
+    let mut policy = Vec::with_capacity(2);
+    let mut current = Vec::with_capacity(2);
+    for (name, seconds, window) in windows {
+        let Some(window) = window else { continue };
+        policy.push(format!("\"{name}\";q={};w={seconds}", window.limit));
+        current.push(format!("\"{name}\";r={};t={}", window.remaining, window.reset_in));
+    }
+    if policy.is_empty() {
+        return;
+    }
+    for (name, items) in [("ratelimit-policy", policy), ("ratelimit", current)] {
+        if let Ok(value) = HeaderValue::try_from(items.join(", ")) {
+            headers.insert(name, value);
+        }
+    }
+}
+
+fn title(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::TOO_MANY_REQUESTS => "Rate Limit Exceeded",
+        other => other.canonical_reason().unwrap_or("Error"),
+    }
+}

@@ -1,0 +1,76 @@
+//! Every address of the server, on one screen.
+//!
+//! Routes never reject after their method matched: handlers answer, errors included. Behind the routes stand, for each
+//! address, the answer to other methods (405 with `Allow`), and at the end the answer to everything else (404), so
+//! that warp's own rejections are never seen.
+
+use std::sync::Arc;
+
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+use warp::{Filter, path};
+
+use super::incoming::Incoming;
+use super::reply::ApiError;
+use super::{Context, gate, health, verify};
+
+/// All routes, hot ones first.
+pub(crate) fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
+    let read = warp::get().or(warp::head()).unify().boxed();
+    let stream = path!("verify" / "v1" / "stream").boxed();
+    let verify_health = path!("verify" / "v1" / "health").boxed();
+    let inference_health = path!("inference" / "v1" / "health").boxed();
+
+    any_of([
+        verify::route(stream.clone().and(warp::post()).boxed(), context),
+        open_page(verify_health.clone().and(read.clone()).boxed(), context, health::verify),
+        open_page(inference_health.clone().and(read).boxed(), context, health::inference),
+        refuse(stream, context, || ApiError::method_not_allowed("POST")),
+        refuse(verify_health, context, || ApiError::method_not_allowed("GET, HEAD")),
+        refuse(inference_health, context, || ApiError::method_not_allowed("GET, HEAD")),
+        refuse(warp::any().boxed(), context, ApiError::unknown_route),
+    ])
+}
+
+/// What a handler needs of every request.
+pub(crate) fn with_context(context: &Arc<Context>) -> BoxedFilter<(Arc<Context>, Incoming)> {
+    let context = context.clone();
+    warp::any().map(move || context.clone()).and(warp::ext::get::<Incoming>()).boxed()
+}
+
+fn open_page(
+    route: BoxedFilter<()>,
+    context: &Arc<Context>,
+    page: fn(&Context) -> Response,
+) -> BoxedFilter<(Response,)> {
+    route
+        .and(with_context(context))
+        .map(move |context: Arc<Context>, incoming: Incoming| match gate::open(&context.app, &incoming) {
+            Ok(rate) => super::rated(page(&context), rate),
+            Err(refused) => refused.into_response(&incoming.request_id),
+        })
+        .boxed()
+}
+
+fn refuse(
+    route: BoxedFilter<()>,
+    context: &Arc<Context>,
+    error: fn() -> ApiError,
+) -> BoxedFilter<(Response,)> {
+    route
+        .and(with_context(context))
+        .map(move |context: Arc<Context>, incoming: Incoming| {
+            let error = match gate::open(&context.app, &incoming) {
+                Ok(rate) => error().with_rate(rate),
+                Err(refused) => refused,
+            };
+            error.into_response(&incoming.request_id)
+        })
+        .boxed()
+}
+
+fn any_of<const N: usize>(routes: [BoxedFilter<(Response,)>; N]) -> BoxedFilter<(Response,)> {
+    let mut routes = routes.into_iter();
+    let first = routes.next().unwrap_or_else(|| warp::any().map(Response::default).boxed());
+    routes.fold(first, |all, next| all.or(next).unify().boxed())
+}

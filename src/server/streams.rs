@@ -1,0 +1,111 @@
+//! The verifications under way, so that they can be cut: when their key is revoked, when the server ends.
+//!
+//! A cut reaches the request as a value on a channel of its own; the request then ends with a proper terminal
+//! frame, and dropping its work stops the provider calls.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// Why a request under way is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Its key was revoked.
+    KeyRevoked,
+    /// The server is about to end.
+    ShuttingDown,
+}
+
+struct Open {
+    key_id: String,
+    cut: oneshot::Sender<Cut>,
+}
+
+#[derive(Default)]
+struct Inner {
+    next: u64,
+    open: HashMap<u64, Open>,
+}
+
+/// All requests under way that take long enough to be cut.
+#[derive(Clone, Default)]
+pub(crate) struct Streams(Arc<Mutex<Inner>>);
+
+/// A request's entry; leaves the list when dropped.
+pub(crate) struct Registration {
+    id: u64,
+    streams: Streams,
+    cut: oneshot::Receiver<Cut>,
+}
+
+impl Streams {
+    /// Lists a request of the key `key_id`.
+    pub(crate) fn register(&self, key_id: &str) -> Registration {
+        let (sender, receiver) = oneshot::channel();
+        let mut inner = self.lock();
+        let id = inner.next;
+        inner.next += 1;
+        inner.open.insert(id, Open { key_id: key_id.to_owned(), cut: sender });
+        Registration { id, streams: self.clone(), cut: receiver }
+    }
+
+    /// The keys that requests are under way for.
+    pub(crate) fn keys(&self) -> HashSet<String> {
+        self.lock().open.values().map(|open| open.key_id.clone()).collect()
+    }
+
+    /// Ends the requests of one key.
+    pub(crate) fn cut_key(&self, key_id: &str) {
+        self.cut_where(Cut::KeyRevoked, |open| open.key_id == key_id);
+    }
+
+    /// Ends all requests.
+    pub(crate) fn cut_all(&self, why: Cut) {
+        self.cut_where(why, |_| true);
+    }
+
+    fn cut_where(&self, why: Cut, chosen: impl Fn(&Open) -> bool) {
+        for (_, open) in self.lock().open.extract_if(|_, open| chosen(open)) {
+            // A request that has just ended no longer listens; then there is nothing to cut.
+            let _ = open.cut.send(why);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Registration {
+    /// Waits until the request is to be cut; for ever if it never is.
+    pub(crate) async fn cut(&mut self) -> Cut {
+        match (&mut self.cut).await {
+            Ok(why) => why,
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.streams.lock().open.remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_cut_reaches_the_requests_of_its_key_only() {
+        let streams = Streams::default();
+        let mut mine = streams.register("key_1");
+        let other = streams.register("key_2");
+        streams.cut_key("key_1");
+        assert_eq!(mine.cut().await, Cut::KeyRevoked);
+        assert_eq!(streams.keys(), HashSet::from(["key_2".to_owned()]));
+        drop(other);
+        assert!(streams.keys().is_empty());
+    }
+}

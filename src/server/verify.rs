@@ -1,0 +1,243 @@
+//! `POST /verify/v1/stream`: a verification as Server-Sent Events, or as one JSON document.
+//!
+//! The run lives in a task that the answer's body owns: when the caller leaves, the body is dropped, the task ends,
+//! and with it every provider call. The body adds what only a stream needs: keep-alive comments, and the terminal
+//! frame of a run that is cut.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use futures_util::Stream;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::task::AbortOnDropHandle;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+use warp::{Filter, Reply};
+
+use super::gate::{self, Pass};
+use super::incoming::{self, Incoming};
+use super::params::{Params, invalid};
+use super::reply::{self, ApiError};
+use super::streams::{Cut, Registration};
+use super::{Context, rated, routes};
+use crate::api::error::ErrorEvent;
+use crate::api::verify::{Domain, Event, PROGRESS_HEADER};
+use crate::api::{Service, sse};
+use crate::clock::Time;
+use crate::storage;
+use crate::usage::{Account, Meter};
+use crate::verify::Job;
+
+/// Events that wait for a slow reader before the run slows down with it.
+const QUEUE: usize = 32;
+/// The largest panel of a request, whatever is configured.
+const MAX_MODELS: usize = 9;
+/// The longest `context`, in characters.
+const MAX_CONTEXT_CHARS: usize = 100_000;
+
+const PARAMETERS: [&str; 7] = ["fact", "domain", "minRequired", "totalModels", "asOf", "explain", "context"];
+
+/// The route, behind path and method.
+pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
+    filter
+        .and(routes::with_context(context))
+        .and(warp::header::headers_cloned())
+        .and(warp::body::stream())
+        .then(|context: Arc<Context>, incoming: Incoming, headers: HeaderMap, body| async move {
+            let pass = match gate::keyed(&context.app, &incoming, &headers, Service::Verify) {
+                Ok(pass) => pass,
+                Err(refused) => return refused.into_response(&incoming.request_id),
+            };
+            match answer(&context, &pass, &headers, body).await {
+                Ok(response) => rated(response, pass.rate),
+                Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
+            }
+        })
+        .boxed()
+}
+
+async fn answer<B: Buf>(
+    context: &Arc<Context>,
+    pass: &Pass,
+    headers: &HeaderMap,
+    body: impl Stream<Item = Result<B, warp::Error>>,
+) -> Result<Response, ApiError> {
+    if context.is_draining() {
+        return Err(ApiError::shutting_down());
+    }
+    let body = incoming::json_body(headers, body, context.app.max_body_bytes).await?;
+    let model_progress = headers.get(PROGRESS_HEADER).is_some_and(|value| value == "models");
+    let job = read_job(context, &body, model_progress)?;
+
+    let running = start(context, pass, job)?;
+    if incoming::wants_json(headers) { running.document().await } else { Ok(running.stream()) }
+}
+
+fn read_job(context: &Context, body: &[u8], model_progress: bool) -> Result<Job, ApiError> {
+    let mut params = Params::parse(body)?;
+    let fact = params.required_text("fact")?;
+    let domain = match params.text("domain")?.as_deref() {
+        None | Some("general") => Domain::General,
+        Some("legal") => Domain::Legal,
+        Some(_) => return Err(invalid("domain", "`domain` must be `general` or `legal`")),
+    };
+    let settings = context.app.verifier.settings(domain);
+    if fact.trim().is_empty() {
+        return Err(invalid("fact", "`fact` is empty; send the statement to verify"));
+    }
+    let limit = settings.max_fact_chars;
+    if fact.len() > limit && fact.chars().count() > limit {
+        return Err(invalid("fact", format!("`fact` is longer than {limit} characters; send it in parts")));
+    }
+
+    let min_required = params.whole_number("minRequired", 2..=3)?.unwrap_or(2);
+    let panel = u32::try_from(settings.panel.len().min(MAX_MODELS)).unwrap_or_default();
+    if panel >= 2 && panel < min_required {
+        return Err(invalid(
+            "minRequired",
+            format!(
+                "`minRequired` is {min_required}, but only {panel} models are configured for this domain"
+            ),
+        ));
+    }
+    let total_models =
+        params.whole_number("totalModels", min_required..=panel.max(min_required))?.unwrap_or(panel.min(3));
+
+    let now = context.app.clock.now();
+    let as_of = match params.text("asOf")? {
+        None => now,
+        Some(text) => Time::parse(&text).ok_or_else(|| {
+            invalid("asOf", "`asOf` must be a date such as 2026-11-20, or an RFC 3339 time")
+        })?,
+    };
+    let explain = params.boolean("explain")?.unwrap_or(false);
+    let text = params.text("context")?.filter(|text| !text.trim().is_empty());
+    if text.as_ref().is_some_and(|text| text.chars().count() > MAX_CONTEXT_CHARS) {
+        return Err(invalid("context", format!("`context` is longer than {MAX_CONTEXT_CHARS} characters")));
+    }
+    params.finish(&PARAMETERS)?;
+
+    if panel < 2 {
+        return Err(ApiError::no_provider_available(
+            "a panel needs at least two models and this server has fewer; its operator can configure more",
+        ));
+    }
+    Ok(Job {
+        id: crate::id::new("ver"),
+        fact,
+        domain,
+        min_required,
+        total_models,
+        as_of,
+        explain,
+        context: text,
+        model_progress,
+    })
+}
+
+/// A verification under way, with everything that ends when it is dropped.
+struct Running {
+    id: String,
+    events: mpsc::Receiver<Event>,
+    listed: Registration,
+    keep_alive: Duration,
+    _task: AbortOnDropHandle<()>,
+}
+
+fn start(context: &Arc<Context>, pass: &Pass, job: Job) -> Result<Running, ApiError> {
+    let listed = context.streams.register(&pass.key.id);
+    // A revocation between the gate and the list would be missed by the watcher.
+    match context.app.store.key(&pass.key.id) {
+        Ok(key) if key.revoked_at.is_none() => {}
+        Ok(_) | Err(storage::Error::NotFound) => return Err(ApiError::key_revoked()),
+        Err(cause) => {
+            tracing::error!(%cause, "cannot look up a key");
+            return Err(ApiError::store_unavailable());
+        }
+    }
+
+    let app = context.app.clone();
+    let id = job.id.clone();
+    let account = Account {
+        request_id: id.clone(),
+        app_id: pass.key.app_id.clone(),
+        key_id: pass.key.id.clone(),
+        service: Service::Verify,
+    };
+    let meter = Meter::new(account, app.ledger.clone(), app.clock.clone());
+    let (sender, events) = mpsc::channel(QUEUE);
+    let task = tokio::spawn(async move { app.verifier.run(job, &meter, sender).await });
+    Ok(Running {
+        id,
+        events,
+        listed,
+        keep_alive: context.options.keep_alive,
+        _task: AbortOnDropHandle::new(task),
+    })
+}
+
+impl Running {
+    /// The next event. A run that is cut, or that ends without a terminal event, ends with an error of its own.
+    async fn next(&mut self) -> Event {
+        let event = tokio::select! {
+            biased;
+            why = self.listed.cut() => Err(why),
+            event = self.events.recv() => Ok(event),
+        };
+        match event {
+            Ok(Some(event)) => event,
+            Ok(None) => {
+                tracing::error!(id = self.id, "a verification ended without a result");
+                Event::Error(ApiError::internal().into_event(&self.id))
+            }
+            Err(why) => Event::Error(cut_error(why, &self.id)),
+        }
+    }
+
+    /// The answer as a stream of frames.
+    fn stream(self) -> Response {
+        let mut response = warp::reply::stream(frames(self)).into_response();
+        let headers = response.headers_mut();
+        let kind = "text/event-stream; charset=utf-8";
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        response
+    }
+
+    /// The answer as one document, once the run is over.
+    async fn document(mut self) -> Result<Response, ApiError> {
+        loop {
+            match self.next().await {
+                Event::Completed(result) => return Ok(reply::json(StatusCode::OK, &*result)),
+                Event::Error(error) => return Err(ApiError::from_event(error)),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn frames(running: Running) -> impl Stream<Item = serde_json::Result<Bytes>> {
+    futures_util::stream::unfold(Some(running), |running| async move {
+        let mut running = running?;
+        let quiet_until = Instant::now() + running.keep_alive;
+        tokio::select! {
+            event = running.next() => {
+                let frame = event.frame();
+                let over = event.is_terminal() || frame.is_err();
+                Some((frame, (!over).then_some(running)))
+            }
+            () = sleep_until(quiet_until) => Some((Ok(sse::KEEP_ALIVE), Some(running))),
+        }
+    })
+}
+
+fn cut_error(why: Cut, id: &str) -> ErrorEvent {
+    match why {
+        Cut::KeyRevoked => ApiError::key_revoked().into_event(id),
+        Cut::ShuttingDown => ApiError::shutting_down().into_event(id),
+    }
+}

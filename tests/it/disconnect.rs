@@ -1,0 +1,60 @@
+//! The caller leaves: provider calls stop, and what was used until then stays on the books.
+
+use futures_util::StreamExt;
+use mk::api::Service;
+use serde_json::{Value, json};
+
+use crate::support::events::read_until;
+use crate::support::eventually;
+use crate::support::panel::{config, eiffel};
+use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::server::{Setup, TestServer};
+
+async fn hanging_panel() -> (TestServer, FakeProvider) {
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => Turn::Hang,
+    })
+    .await;
+    (Setup::new(config(&provider.base_url)).start().await, provider)
+}
+
+#[tokio::test]
+async fn leaving_a_stream_stops_the_provider_calls_and_keeps_the_usage() {
+    let (server, provider) = hanging_panel().await;
+    let key = server.key(Service::Verify);
+    let mut stream = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap().bytes_stream();
+    let first = stream.next().await.unwrap().unwrap();
+    let data = std::str::from_utf8(&first).unwrap().split("data: ").nth(1).unwrap();
+    let starting: Value = serde_json::from_str(data.lines().next().unwrap()).unwrap();
+    let id = starting["requestId"].as_str().unwrap().to_owned();
+    if !std::str::from_utf8(&first).unwrap().contains("event: verifying_claim\n") {
+        read_until(&mut stream, "verifying_claim").await;
+    }
+    eventually("the panel is asked", || provider.in_flight() == 3).await;
+
+    drop(stream);
+
+    eventually("the calls are abandoned", || provider.in_flight() == 0 && provider.abandoned() == 3).await;
+    let outcomes = || {
+        let rows = server.app.store.attempts_of(&id).unwrap();
+        let mut outcomes: Vec<String> = rows.into_iter().map(|row| row.outcome).collect();
+        outcomes.sort();
+        outcomes
+    };
+    eventually("the attempts are booked", || outcomes() == ["cancelled", "cancelled", "cancelled", "ok"])
+        .await;
+    let rows = server.app.store.attempts_of(&id).unwrap();
+    assert_eq!(rows.iter().find(|row| row.outcome == "ok").unwrap().prompt_tokens, 100);
+}
+
+#[tokio::test]
+async fn leaving_a_json_request_stops_the_provider_calls() {
+    let (server, provider) = hanging_panel().await;
+    let key = server.key(Service::Verify);
+    let request = server.verify(&key, &json!({"fact": "x"})).header("accept", "application/json").send();
+    let waiting = tokio::spawn(request);
+    eventually("the panel is asked", || provider.in_flight() == 3).await;
+    waiting.abort();
+    eventually("the calls are abandoned", || provider.in_flight() == 0 && provider.abandoned() == 3).await;
+}

@@ -1,0 +1,216 @@
+//! Every error as a caller sees it: status, headers, the exact body.
+
+use mk::api::Service;
+use serde_json::{Value, json};
+
+use crate::support::panel::{config, with_panel};
+use crate::support::provider::{FakeProvider, Turn};
+use crate::support::raw::{exchange, request};
+use crate::support::server::{Setup, TestServer, client};
+
+async fn server() -> TestServer {
+    with_panel(|_, ask| ask.choose("Paris")).await.0
+}
+
+/// The answer to a verification with this key and raw body.
+async fn post(server: &TestServer, key: &str, body: &str) -> reqwest::Response {
+    client()
+        .post(format!("{}/verify/v1/stream", server.base))
+        .bearer_auth(key)
+        .header("content-type", "application/json")
+        .body(body.to_owned())
+        .send()
+        .await
+        .unwrap()
+}
+
+fn assert_common_headers(response: &reqwest::Response) {
+    for name in ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "x-request-id"] {
+        assert!(response.headers().contains_key(name), "{} lacks {name}", response.status());
+    }
+}
+
+async fn assert_error(response: reqwest::Response, status: u16, error: &str, code: &str) -> Value {
+    assert_eq!(response.status().as_u16(), status);
+    assert_eq!(response.headers()["content-type"], "application/json");
+    assert_common_headers(&response);
+    let id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+    let body: Value = response.json().await.unwrap();
+    assert_eq!((body["error"].as_str().unwrap(), body["code"].as_str().unwrap()), (error, code), "{body}");
+    assert_eq!(body["request_id"], id.as_str());
+    assert!(!body["message"].as_str().unwrap().is_empty());
+    body
+}
+
+#[tokio::test]
+async fn an_error_body_is_exactly_these_bytes() {
+    let server = server().await;
+    let answer = exchange(
+        server.authority(),
+        &request("POST", "/verify/v1/stream", &[("x-request-id", "my-id.1")], ""),
+    )
+    .await;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 401 Unauthorized\r\n"), "{head}");
+    assert!(head.contains("\r\nwww-authenticate: Bearer\r\n"), "{head}");
+    assert_eq!(
+        body,
+        r#"{"error":"Unauthorized","message":"Invalid or missing API key","code":"missing_api_key","request_id":"my-id.1"}"#
+    );
+}
+
+#[tokio::test]
+async fn keys_are_refused_in_the_documented_words() {
+    let server = server().await;
+    let verify = |key: String| {
+        let server = &server;
+        async move { post(server, &key, r#"{"fact":"x"}"#).await }
+    };
+
+    let body = assert_error(verify("nonsense".into()).await, 401, "Unauthorized", "invalid_api_key").await;
+    assert_eq!(body["message"], "Invalid or missing API key");
+
+    let (unknown, id) = server.key_with(Service::Verify, |_| {});
+    let mut typo = unknown.clone();
+    typo.pop();
+    typo.push(if unknown.ends_with('a') { 'b' } else { 'a' });
+    assert_error(verify(typo).await, 401, "Unauthorized", "invalid_api_key").await;
+
+    let other = server.key(Service::Inference);
+    let body = assert_error(verify(other).await, 401, "Unauthorized", "wrong_service").await;
+    assert_eq!(body["message"], "API key not authorized for this service");
+
+    server.app.store.revoke_key(&id, server.clock.now()).unwrap();
+    let body = assert_error(verify(unknown).await, 401, "Unauthorized", "api_key_revoked").await;
+    assert_eq!(body["message"], "API key has been revoked");
+
+    let (expiring, _) = server.key_with(Service::Verify, |new| {
+        new.expires_at = Some(server.clock.now().plus(std::time::Duration::from_mins(1)));
+    });
+    server.clock.advance(std::time::Duration::from_secs(61));
+    let body = assert_error(verify(expiring).await, 401, "Unauthorized", "api_key_expired").await;
+    assert_eq!(body["message"], "API key has expired");
+
+    let (elsewhere, _) = server.key_with(Service::Verify, |new| new.addresses = vec!["10.1.0.0/16".into()]);
+    assert_error(verify(elsewhere).await, 403, "Forbidden", "address_not_allowed").await;
+}
+
+#[tokio::test]
+async fn a_revoked_key_of_another_service_is_reported_as_revoked() {
+    let server = server().await;
+    let (key, id) = server.key_with(Service::Inference, |_| {});
+    server.app.store.revoke_key(&id, server.clock.now()).unwrap();
+    assert_error(post(&server, &key, "{}").await, 401, "Unauthorized", "api_key_revoked").await;
+}
+
+#[tokio::test]
+async fn addresses_and_methods_that_do_not_exist() {
+    let server = server().await;
+    let get = |path: &str| client().get(format!("{}{path}", server.base)).send();
+    for path in
+        ["/", "/verify", "/verify/v1/", "/verify/v1/stream/x", "/verify/v1/stream%2f", "//verify/v1/stream"]
+    {
+        assert_error(get(path).await.unwrap(), 404, "Not Found", "unknown_route").await;
+    }
+    let response = get("/verify/v1/stream").await.unwrap();
+    assert_eq!(response.headers()["allow"], "POST");
+    assert_error(response, 405, "Method Not Allowed", "method_not_allowed").await;
+    let response = client().delete(format!("{}/verify/v1/health", server.base)).send().await.unwrap();
+    assert_eq!(response.headers()["allow"], "GET, HEAD");
+    assert_error(response, 405, "Method Not Allowed", "method_not_allowed").await;
+}
+
+#[tokio::test]
+async fn the_order_of_checks_is_the_documented_one() {
+    let server = server().await;
+    let send = |key: Option<String>, kind: &'static str, body: &'static str| {
+        let mut request = client().post(format!("{}/verify/v1/stream", server.base)).body(body);
+        if let Some(key) = key {
+            request = request.bearer_auth(key);
+        }
+        if !kind.is_empty() {
+            request = request.header("content-type", kind);
+        }
+        request.send()
+    };
+    let key = server.key(Service::Verify);
+    let json = "application/json; charset=utf-8";
+    // Each request is wrong in everything behind the check that answers.
+    assert_error(send(None, "", "{").await.unwrap(), 401, "Unauthorized", "missing_api_key").await;
+    let response = send(Some(key.clone()), "", "{").await.unwrap();
+    assert_error(response, 415, "Unsupported Media Type", "unsupported_media_type").await;
+    let response = send(Some(key.clone()), "text/plain", "{}").await.unwrap();
+    assert_error(response, 415, "Unsupported Media Type", "unsupported_media_type").await;
+    assert_error(send(Some(key.clone()), json, "{").await.unwrap(), 400, "Bad Request", "invalid_json").await;
+    assert_error(send(Some(key), json, "{}").await.unwrap(), 400, "Bad Request", "missing_parameter").await;
+}
+
+#[tokio::test]
+async fn wrong_parameters_are_named_with_what_is_allowed() {
+    let server = server().await;
+    let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(0));
+    let long = format!(r#"{{"fact":"{}"}}"#, "x".repeat(20_001));
+    let cases: [(&str, &str, &str, &str); 22] = [
+        ("", "invalid_json", "", "empty"),
+        ("[]", "invalid_json", "", "an array"),
+        ("\"x\"", "invalid_json", "", "a string"),
+        ("{\"fact\":\"x\"", "invalid_json", "", "EOF"),
+        ("{}", "missing_parameter", "fact", "required"),
+        (r#"{"fact":1}"#, "invalid_parameter", "fact", "a string, not a number"),
+        (r#"{"fact":null}"#, "invalid_parameter", "fact", "not null"),
+        (r#"{"fact":" \n "}"#, "invalid_parameter", "fact", "empty"),
+        (&long, "invalid_parameter", "fact", "20000 characters"),
+        (r#"{"fact":"x","domain":"medical"}"#, "invalid_parameter", "domain", "`general` or `legal`"),
+        (r#"{"fact":"x","domain":1}"#, "invalid_parameter", "domain", "a string"),
+        (r#"{"fact":"x","minRequired":1}"#, "invalid_parameter", "minRequired", "from 2 to 3"),
+        (r#"{"fact":"x","minRequired":4}"#, "invalid_parameter", "minRequired", "from 2 to 3"),
+        (r#"{"fact":"x","minRequired":2.5}"#, "invalid_parameter", "minRequired", "from 2 to 3"),
+        (r#"{"fact":"x","minRequired":"2"}"#, "invalid_parameter", "minRequired", "not a string"),
+        (r#"{"fact":"x","totalModels":1}"#, "invalid_parameter", "totalModels", "from 2 to 3"),
+        (r#"{"fact":"x","totalModels":4}"#, "invalid_parameter", "totalModels", "from 2 to 3"),
+        (
+            r#"{"fact":"x","minRequired":3,"totalModels":2}"#,
+            "invalid_parameter",
+            "totalModels",
+            "from 3 to 3",
+        ),
+        (r#"{"fact":"x","asOf":"yesterday"}"#, "invalid_parameter", "asOf", "2026-11-20"),
+        (r#"{"fact":"x","explain":"yes"}"#, "invalid_parameter", "explain", "true or false"),
+        (r#"{"fact":"x","context":[]}"#, "invalid_parameter", "context", "a string"),
+        (r#"{"fact":"x","minrequired":2}"#, "unsupported_parameter", "minrequired", "minRequired"),
+    ];
+    for (body, code, param, words) in cases {
+        let error = assert_error(post(&server, &key, body).await, 400, "Bad Request", code).await;
+        assert_eq!(error["param"].as_str().unwrap_or_default(), param, "{body:.60}");
+        assert!(error["message"].as_str().unwrap().contains(words), "{body:.60}: {error}");
+    }
+    let accepted = r#"{"fact":"x","minRequired":2.0,"totalModels":null,"context":""}"#;
+    assert_eq!(post(&server, &key, accepted).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_panel_of_one_verifies_nothing() {
+    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let server = Setup::new(config(&provider.base_url))
+        .config(|config| config.verify.general.panel.truncate(1))
+        .start()
+        .await;
+    let response = post(&server, &server.key(Service::Verify), r#"{"fact":"x"}"#).await;
+    assert!(response.headers().contains_key("retry-after"));
+    assert_error(response, 503, "Service Unavailable", "no_provider_available").await;
+}
+
+#[tokio::test]
+async fn health_needs_no_key_and_tells_the_version() {
+    let server = server().await;
+    let response = client().get(format!("{}/verify/v1/health", server.base)).send().await.unwrap();
+    assert_common_headers(&response);
+    assert_eq!(response.text().await.unwrap(), r#"{"status":"ok"}"#);
+    let response = client().get(format!("{}/inference/v1/health", server.base)).send().await.unwrap();
+    assert_eq!(
+        response.json::<Value>().await.unwrap(),
+        json!({"status": "ok", "service": "inference", "version": env!("CARGO_PKG_VERSION")})
+    );
+    let response = client().head(format!("{}/verify/v1/health", server.base)).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+}

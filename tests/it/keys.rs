@@ -1,0 +1,104 @@
+//! Keys between processes: what one store does, the server's very next request knows.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use mk::api::Service;
+use mk::storage::Store;
+use serde_json::{Value, json};
+
+use crate::support::events::{Events, read_until};
+use crate::support::eventually;
+use crate::support::panel::{config, eiffel, with_panel};
+use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::server::Setup;
+
+#[tokio::test]
+async fn a_revocation_from_another_process_holds_for_the_next_request() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (key, id) = server.key_with(Service::Verify, |_| {});
+    assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 400);
+
+    let other = Store::open(&server.dir.path().join("data"), server.clock.now()).unwrap();
+    other.revoke_key(&id, server.clock.now()).unwrap();
+
+    let refused = server.verify(&key, &json!({})).send().await.unwrap();
+    assert_eq!(refused.status(), 401);
+    assert_eq!(refused.json::<Value>().await.unwrap()["message"], "API key has been revoked");
+}
+
+#[tokio::test]
+async fn a_revocation_from_another_process_ends_running_streams() {
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => Turn::Hang,
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let (key, id) = server.key_with(Service::Verify, |_| {});
+    let (kept, _) = server.key_with(Service::Verify, |_| {});
+    let open = |key: &str| server.verify(key, &json!({"fact": "x"})).send();
+    let mut cut = open(&key).await.unwrap().bytes_stream();
+    let mut other = open(&kept).await.unwrap().bytes_stream();
+    read_until(&mut cut, "verifying_claim").await;
+    read_until(&mut other, "verifying_claim").await;
+
+    let store = Store::open(&server.dir.path().join("data"), server.clock.now()).unwrap();
+    store.revoke_key(&id, server.clock.now()).unwrap();
+
+    let rest = async {
+        let mut rest = String::new();
+        while let Some(piece) = cut.next().await {
+            rest.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
+        }
+        rest
+    };
+    let rest = tokio::time::timeout(Duration::from_secs(5), rest).await.expect("the stream was not cut");
+    let events = Events::parse(rest);
+    assert_eq!(events.end("error")["code"], "api_key_revoked");
+    assert_eq!(events.end("error")["message"], "API key has been revoked");
+    eventually("the cut stream's calls stop", || provider.in_flight() == 3).await;
+    let quiet = tokio::time::timeout(Duration::from_millis(300), other.next()).await;
+    assert!(quiet.is_err(), "another key's stream goes on: {quiet:?}");
+}
+
+#[tokio::test]
+async fn a_deleted_app_takes_its_keys_with_it() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let store = &server.app.store;
+    let app = mk::storage::AppRow {
+        id: mk::id::new("app"),
+        name: "website".into(),
+        budget: None,
+        created_at: server.clock.now(),
+    };
+    store.create_app(&app).unwrap();
+    let (key, _) = server.key_with(Service::Verify, |new| new.app = "website".into());
+    assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 400);
+    assert_eq!(store.delete_app(&app.id, server.clock.now()).unwrap(), 1);
+    assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 401);
+}
+
+#[tokio::test]
+async fn last_use_is_kept() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (key, id) = server.key_with(Service::Verify, |_| {});
+    assert_eq!(server.app.store.key(&id).unwrap().last_used_at, None);
+    server.verify(&key, &json!({})).send().await.unwrap();
+    eventually("last use is written", || server.app.store.key(&id).unwrap().last_used_at.is_some()).await;
+}
+
+#[tokio::test]
+async fn keys_stand_nowhere_in_the_database() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let key = server.key(Service::Verify);
+    Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let dir = server.dir.clone();
+    let data = dir.path().join("data");
+    server.shutdown().await;
+    let secret = key.rsplit('_').next().unwrap();
+    for entry in std::fs::read_dir(data).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()));
+    }
+}

@@ -1,0 +1,61 @@
+//! The end of a server: what is under way may finish, what does not is ended properly, nothing counted is lost.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use mk::api::Service;
+use serde_json::json;
+use tokio::net::TcpStream;
+
+use crate::support::events::{Events, read_until};
+use crate::support::panel::{config, eiffel, with_panel};
+use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::server::Setup;
+
+#[tokio::test]
+async fn a_stream_under_way_may_finish() {
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => ask.choose("Paris").after(Duration::from_millis(300)),
+    })
+    .await;
+    let mut server = Setup::new(config(&provider.base_url)).start().await;
+    let key = server.key(Service::Verify);
+    let response = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap();
+    server.begin_shutdown();
+    let events = Events::read(response).await;
+    events.end("completed");
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_stream_that_does_not_finish_is_ended_with_a_frame() {
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => Turn::Hang,
+    })
+    .await;
+    let setup = Setup::new(config(&provider.base_url));
+    let mut server = setup.options(|options| options.drain = Duration::from_millis(200)).start().await;
+    let key = server.key(Service::Verify);
+    let mut stream = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap().bytes_stream();
+    read_until(&mut stream, "verifying_claim").await;
+    server.begin_shutdown();
+    let mut rest = String::new();
+    while let Some(piece) = stream.next().await {
+        rest.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
+    }
+    assert_eq!(Events::parse(rest).end("error")["code"], "shutting_down");
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn idle_connections_do_not_hold_a_server_up() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let _silent = TcpStream::connect(server.authority()).await.unwrap();
+    let kept = reqwest::Client::builder().no_proxy().build().unwrap();
+    kept.get(format!("{}/verify/v1/health", server.base)).send().await.unwrap().text().await.unwrap();
+    tokio::time::timeout(Duration::from_secs(5), server.shutdown())
+        .await
+        .expect("held up by idle connections");
+}

@@ -1,0 +1,270 @@
+//! The verification stream as bytes, its order, its JSON form.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use mk::api::Service;
+use serde_json::{Value, json};
+
+use crate::support::events::Events;
+use crate::support::panel::{config, eiffel, with_panel};
+use crate::support::provider::{FakeProvider, Turn, claim, claims};
+use crate::support::server::Setup;
+
+#[tokio::test]
+async fn a_verification_is_told_in_the_documented_order() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let key = server.key(Service::Verify);
+    let response =
+        server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], "text/event-stream; charset=utf-8");
+    assert_eq!(response.headers()["cache-control"], "no-cache, no-transform");
+    assert_eq!(response.headers()["x-accel-buffering"], "no");
+    let events = Events::read(response).await;
+
+    assert_eq!(
+        events.names(),
+        [
+            "starting",
+            "extracting_claims",
+            "claims_extracted",
+            "verifying_claims",
+            "verifying_claim",
+            "claim_verified",
+            "completed"
+        ]
+    );
+    assert!(events.raw.starts_with("event: starting\ndata: {\"status\":\"starting\""));
+    assert!(
+        events.raw.contains("\n\nevent: extracting_claims\ndata: {\"status\":\"extracting_claims\"}\n\n")
+    );
+    assert_eq!(
+        events.one("claims_extracted"),
+        &json!({"claims": ["The Eiffel Tower is in Paris."], "count": 1, "skipped": []})
+    );
+    assert_eq!(events.one("verifying_claims"), &json!({"totalClaims": 1}));
+    assert_eq!(
+        events.one("verifying_claim"),
+        &json!({"claimIndex": 0, "claim": "The Eiffel Tower is in Paris."})
+    );
+    assert_eq!(
+        events.one("claim_verified"),
+        &json!({
+            "claimIndex": 0, "assessment": "TRUE", "consensus_answer": "A",
+            "model_answers": [
+                {"model": "fake/one", "answer": "A"},
+                {"model": "fake/two", "answer": "A"},
+                {"model": "fake/three", "answer": "A"},
+            ],
+        })
+    );
+}
+
+#[tokio::test]
+async fn the_result_holds_every_documented_field() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let key = server.key(Service::Verify);
+    let fact = "  The Eiffel Tower is in Paris.\n";
+    let events = Events::read(server.verify(&key, &json!({"fact": fact})).send().await.unwrap()).await;
+    let result = events.end("completed");
+
+    assert_eq!(result["original_fact"], fact, "the statement comes back as it was sent");
+    assert_eq!(result["requestId"], events.one("starting")["requestId"]);
+    assert!(result["requestId"].as_str().unwrap().starts_with("ver_"));
+    assert_eq!(result["timestamp"], "2026-11-20T12:00:00.000Z");
+    assert_eq!(result["minRequired"], 2);
+    assert_eq!(result["skipped"], json!([]));
+    let claim = &result["results"][0];
+    assert_eq!(claim["claim"], "The Eiffel Tower is in Paris.");
+    assert_eq!(claim["assessment"], "TRUE");
+    assert_eq!(claim["original_question"], "In which city is the Eiffel Tower?");
+    assert_eq!(
+        claim["original_options"],
+        json!({"A": "Paris", "B": "London", "C": "Rome", "D": "Berlin",
+               "E": "None of these", "F": "Cannot be determined"})
+    );
+    assert_eq!(claim["claimed_answer"], "A");
+    assert_eq!(claim["consensus_answer"], "A");
+    assert_eq!(claim["reason_code"], "consensus");
+    assert_eq!(claim["model_errors"], json!([]));
+    assert!(claim["id"].is_string());
+
+    let usage = &result["tokenUsage"];
+    assert_eq!(usage["totalTokens"], 440, "four calls of 110 tokens");
+    assert_eq!(usage["promptTokens"], 400);
+    assert_eq!(usage["completionTokens"], 40);
+    assert_eq!(usage["extractionTokens"], 110);
+    assert_eq!(usage["verificationTokens"], 330);
+    let by_model: u64 = usage["modelUsage"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|model| model["totalTokens"].as_u64().unwrap())
+        .sum();
+    assert_eq!(by_model, 440);
+}
+
+#[tokio::test]
+async fn without_a_claim_the_stream_still_completes() {
+    let provider = FakeProvider::start(|_| {
+        Turn::json(&json!({"claims": [], "skipped": [{"text": "Paris is lovely.", "reason": "opinion"}]}))
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let key = server.key(Service::Verify);
+    let events =
+        Events::read(server.verify(&key, &json!({"fact": "Paris is lovely."})).send().await.unwrap()).await;
+    assert_eq!(
+        events.names(),
+        ["starting", "extracting_claims", "claims_extracted", "verifying_claims", "completed"]
+    );
+    assert_eq!(events.one("claims_extracted")["count"], 0);
+    assert_eq!(events.one("verifying_claims")["totalClaims"], 0);
+    assert_eq!(events.end("completed")["results"], json!([]));
+    assert_eq!(
+        events.end("completed")["skipped"],
+        json!([{"text": "Paris is lovely.", "reason": "opinion"}])
+    );
+    assert_eq!(provider.asks().len(), 1, "no panel was asked");
+}
+
+#[tokio::test]
+async fn claims_run_side_by_side_and_come_back_in_order() {
+    let provider = FakeProvider::start(|ask| {
+        if ask.task == "claims" {
+            let claims: Vec<Value> = (0..4)
+                .map(|n| {
+                    claim(&format!("Claim {n}."), &format!("What is number {n}?"), "yes", &["no", "maybe"])
+                })
+                .collect();
+            return self::claims(&claims);
+        }
+        // The first claim is answered last.
+        let first = ask.block("QUESTION").contains("number 0");
+        ask.choose("yes").after(Duration::from_millis(if first { 300 } else { 10 }))
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let key = server.key(Service::Verify);
+    let events =
+        Events::read(server.verify(&key, &json!({"fact": "Four claims."})).send().await.unwrap()).await;
+
+    let arrived: Vec<u64> = events
+        .frames
+        .iter()
+        .filter(|(name, _)| name == "claim_verified")
+        .map(|(_, data)| data["claimIndex"].as_u64().unwrap())
+        .collect();
+    assert_eq!(arrived.last(), Some(&0), "answers arrive as they are ready: {arrived:?}");
+    let claims: Vec<&str> = events.results().iter().map(|result| result["claim"].as_str().unwrap()).collect();
+    assert_eq!(claims, ["Claim 0.", "Claim 1.", "Claim 2.", "Claim 3."]);
+    let begun = |index: u64| {
+        events.frames.iter().position(|(name, data)| name == "verifying_claim" && data["claimIndex"] == index)
+    };
+    let done = |index: u64| {
+        events.frames.iter().position(|(name, data)| name == "claim_verified" && data["claimIndex"] == index)
+    };
+    assert!((0..4).all(|index| begun(index) < done(index)));
+    assert!(provider.most_in_flight() >= 12, "12 calls at once, saw {}", provider.most_in_flight());
+}
+
+#[tokio::test]
+async fn starting_is_sent_before_any_provider_is_called() {
+    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let key = server.key(Service::Verify);
+    let response = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap();
+    let first = response.bytes_stream().next().await.unwrap().unwrap();
+    assert!(first.starts_with(b"event: starting\n"));
+}
+
+#[tokio::test]
+async fn progress_of_single_models_is_told_only_to_those_who_ask() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let key = server.key(Service::Verify);
+    let body = json!({"fact": "x"});
+    let asked = server.verify(&key, &body).header("x-mk-progress", "models").send().await.unwrap();
+    let events = Events::read(asked).await;
+    let answered: Vec<u64> = events
+        .frames
+        .iter()
+        .filter(|(name, _)| name == "model_answered")
+        .map(|(_, data)| data["answered"].as_u64().unwrap())
+        .collect();
+    assert_eq!(answered, [1, 2, 3]);
+    let usual = Events::read(server.verify(&key, &body).send().await.unwrap()).await;
+    assert!(!usual.names().contains(&"model_answered"));
+}
+
+#[tokio::test]
+async fn accept_json_gives_the_result_as_one_document() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let key = server.key(Service::Verify);
+    let response =
+        server.verify(&key, &json!({"fact": "x"})).header("accept", "application/json").send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "application/json");
+    let result: Value = response.json().await.unwrap();
+    assert_eq!(result["results"][0]["assessment"], "TRUE");
+}
+
+#[tokio::test]
+async fn a_failure_in_json_form_has_a_status_of_its_own() {
+    let provider = FakeProvider::start(|_| {
+        Turn::status(401, &json!({"error": {"message": "Incorrect API key: sk-123"}}))
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let key = server.key(Service::Verify);
+    let body = json!({"fact": "x"});
+    let response = server.verify(&key, &body).header("accept", "application/json").send().await.unwrap();
+    assert_eq!(response.status(), 502, "a provider's 401 is never the caller's");
+    assert_eq!(response.headers()["x-should-retry"], "false");
+    let error: Value = response.json().await.unwrap();
+    assert_eq!(error["code"], "provider_auth_failed");
+    assert!(!error.to_string().contains("sk-123"));
+
+    let events = Events::read(server.verify(&key, &body).send().await.unwrap()).await;
+    assert_eq!(events.names(), ["starting", "extracting_claims", "error"]);
+    let error = events.end("error");
+    assert_eq!(error["code"], "provider_auth_failed");
+    assert_eq!(error["error"], "Bad Gateway");
+    assert_eq!(error["requestId"], events.one("starting")["requestId"]);
+}
+
+#[tokio::test]
+async fn an_idle_stream_is_kept_alive_by_comments() {
+    let provider = FakeProvider::start(|ask| {
+        if ask.task == "claims" {
+            claims(&[eiffel()]).after(Duration::from_millis(400))
+        } else {
+            ask.choose("Paris")
+        }
+    })
+    .await;
+    let setup = Setup::new(config(&provider.base_url));
+    let server = setup.options(|options| options.keep_alive = Duration::from_millis(50)).start().await;
+    let key = server.key(Service::Verify);
+    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    assert!(events.raw.contains("\n\n: keep-alive\n\n"));
+    events.end("completed");
+}
+
+#[tokio::test]
+async fn the_providers_key_goes_to_the_provider_and_nowhere_else() {
+    let secret = "sk-test-4f9c1e";
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => ask.choose("Paris"),
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url))
+        .config(|config| config.providers[0].api_key = Some(secret.into()))
+        .start()
+        .await;
+    let key = server.key(Service::Verify);
+    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    events.end("completed");
+    assert!(!events.raw.contains(secret));
+    assert!(provider.asks().iter().all(|ask| ask.key.as_deref() == Some(secret)));
+}

@@ -1,0 +1,18 @@
+//! What tests share: servers, fake providers, the binary, streams read to their end.
+
+pub mod events;
+pub mod panel;
+pub mod provider;
+pub mod raw;
+pub mod server;
+
+use std::time::{Duration, Instant};
+
+/// Waits until something holds, and fails with `what` if it does not within ten seconds.
+pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < limit, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

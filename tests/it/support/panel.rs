@@ -1,0 +1,54 @@
+//! A panel of fake models behind one fake provider: `fake/extractor`, `fake/one` … `fake/five`.
+
+use mk::config::{Env, ServerArgs, ServerConfig};
+
+use super::provider::{Ask, FakeProvider, Turn, claim, claims};
+use super::server::{NOON, Setup, TestServer};
+
+/// The usual claim: the Eiffel Tower is in Paris.
+pub fn eiffel() -> serde_json::Value {
+    claim(
+        "The Eiffel Tower is in Paris.",
+        "In which city is the Eiffel Tower?",
+        "Paris",
+        &["London", "Rome", "Berlin"],
+    )
+}
+
+/// A configuration whose panel is `one`, `two`, `three` of the provider at `base_url`, with no standby; read from a
+/// file, as an operator would give it.
+pub fn config(base_url: &str) -> ServerConfig {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("server.toml");
+    let text = format!(
+        r#"
+listen = "127.0.0.1:0"
+data_dir = "/nowhere"
+[providers.fake]
+kind = "openai"
+base_url = "{base_url}"
+retries = 0
+[verify]
+extractor = "fake/extractor"
+extractor_fallbacks = []
+panel = ["fake/one", "fake/two", "fake/three"]
+standby = []
+"#
+    );
+    std::fs::write(&file, text).unwrap();
+    let arguments = ServerArgs { config: Some(file), ..ServerArgs::default() };
+    mk::config::load_server(&arguments, &Env::bare([], NOON)).unwrap()
+}
+
+/// A server whose extractor finds the usual claim, and whose panel answers by `script` (given the model's name).
+pub async fn with_panel(
+    script: impl Fn(&str, &Ask) -> Turn + Send + Sync + 'static,
+) -> (TestServer, FakeProvider) {
+    let provider = FakeProvider::start(move |ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => script(&ask.model, ask),
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    (server, provider)
+}

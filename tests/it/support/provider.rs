@@ -1,0 +1,272 @@
+//! A fake model provider on a real socket: speaks the chat-completion format, plays what a test tells it to, and
+//! keeps what it was asked.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// What a model was asked, as it arrived.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// The provider's own model name.
+    pub model: String,
+    /// `claims` or `answer`, from the JSON schema's name; empty without one.
+    pub task: String,
+    /// The whole body.
+    pub body: Value,
+    /// The key that came as bearer.
+    pub key: Option<String>,
+}
+
+impl Ask {
+    /// All messages' texts, joined.
+    pub fn text(&self) -> String {
+        let messages = self.body["messages"].as_array().cloned().unwrap_or_default();
+        messages.iter().filter_map(|message| message["content"].as_str()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The text of a fenced block.
+    pub fn block(&self, label: &str) -> String {
+        let text = self.text();
+        let open = format!("BEGIN {label} ");
+        let start = text.rfind(&open).map(|at| at + open.len());
+        let Some(rest) = start.map(|at| &text[at..]) else { return String::new() };
+        let (marker, rest) = rest.split_once('\n').unwrap_or_default();
+        rest.split(&format!("\nEND {label} {marker}")).next().unwrap_or_default().to_owned()
+    }
+
+    /// The options as the model sees them, by letter.
+    pub fn options(&self) -> BTreeMap<String, String> {
+        let parse = |line: &str| line.split_once(") ").map(|(key, text)| (key.to_owned(), text.to_owned()));
+        self.block("OPTIONS").lines().filter_map(parse).collect()
+    }
+
+    /// The letter of the option with this text.
+    pub fn letter(&self, text: &str) -> String {
+        let options = self.options();
+        let found = options.iter().find(|(_, option)| option.eq_ignore_ascii_case(text));
+        found.unwrap_or_else(|| panic!("no option {text:?} in {options:?}")).0.clone()
+    }
+
+    /// The turn that answers with the option of this text.
+    pub fn choose(&self, text: &str) -> Turn {
+        Turn::json(&json!({"answer": self.letter(text)}))
+    }
+}
+
+/// What the provider does with one call.
+#[derive(Clone, Debug)]
+pub enum Turn {
+    /// A completion with this text, 100 + 10 tokens.
+    Text(String),
+    /// Any answer.
+    Raw(u16, Vec<(&'static str, String)>, String),
+    /// The turn after a while.
+    After(Duration, Box<Turn>),
+    /// No answer, ever.
+    Hang,
+    /// The connection breaks after half an answer.
+    Cut,
+}
+
+impl Turn {
+    pub fn json(value: &Value) -> Self {
+        Self::Text(value.to_string())
+    }
+
+    pub fn status(status: u16, body: &Value) -> Self {
+        Self::Raw(status, Vec::new(), body.to_string())
+    }
+
+    pub fn after(self, wait: Duration) -> Self {
+        Self::After(wait, Box::new(self))
+    }
+}
+
+/// One claim as an extractor would give it.
+pub fn claim(claim: &str, question: &str, claimed: &str, rivals: &[&str]) -> Value {
+    json!({"claim": claim, "question": question, "claimed_answer": claimed, "rivals": rivals})
+}
+
+/// The turn of an extractor that finds these claims.
+pub fn claims(claims: &[Value]) -> Turn {
+    Turn::json(&json!({"claims": claims, "skipped": []}))
+}
+
+type Script = dyn Fn(&Ask) -> Turn + Send + Sync;
+
+struct Shared {
+    script: Box<Script>,
+    asks: Mutex<Vec<Ask>>,
+    in_flight: AtomicUsize,
+    most_in_flight: AtomicUsize,
+    abandoned: AtomicUsize,
+}
+
+/// The provider; its port closes when it is dropped.
+pub struct FakeProvider {
+    /// For `base_url`.
+    pub base_url: String,
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+impl FakeProvider {
+    /// Starts a provider that answers by `script`.
+    pub async fn start(script: impl Fn(&Ask) -> Turn + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let shared = Arc::new(Shared {
+            script: Box::new(script),
+            asks: Mutex::default(),
+            in_flight: AtomicUsize::new(0),
+            most_in_flight: AtomicUsize::new(0),
+            abandoned: AtomicUsize::new(0),
+        });
+        let task = tokio::spawn(accept(listener, shared.clone()));
+        Self { base_url, shared, task }
+    }
+
+    /// Everything that was asked so far.
+    pub fn asks(&self) -> Vec<Ask> {
+        self.shared.asks.lock().unwrap().clone()
+    }
+
+    /// What one model was asked.
+    pub fn asks_of(&self, model: &str) -> Vec<Ask> {
+        self.asks().into_iter().filter(|ask| ask.model == model).collect()
+    }
+
+    /// Calls under way.
+    pub fn in_flight(&self) -> usize {
+        self.shared.in_flight.load(Ordering::SeqCst)
+    }
+
+    /// The most calls that were under way at once.
+    pub fn most_in_flight(&self) -> usize {
+        self.shared.most_in_flight.load(Ordering::SeqCst)
+    }
+
+    /// Calls whose caller left before the answer.
+    pub fn abandoned(&self) -> usize {
+        self.shared.abandoned.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for FakeProvider {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else { continue };
+        let _ = stream.set_nodelay(true);
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            let service = service_fn(move |request| play(request, shared.clone()));
+            let _ = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
+        });
+    }
+}
+
+/// Counts a call; if it is dropped before its answer was made, its caller has left.
+struct Call {
+    shared: Arc<Shared>,
+    answered: bool,
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.shared.in_flight.fetch_sub(1, Ordering::SeqCst);
+        if !self.answered {
+            self.shared.abandoned.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+type Body = BoxBody<Bytes, std::io::Error>;
+
+async fn play(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Response<Body>, Infallible> {
+    let now = shared.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
+    shared.most_in_flight.fetch_max(now, Ordering::SeqCst);
+    let mut call = Call { shared: shared.clone(), answered: false };
+    let key = request
+        .headers()
+        .get("authorization")
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer "))
+        .map(str::to_owned);
+    let bytes =
+        request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let ask =
+        Ask { model: body["model"].as_str().unwrap_or_default().to_owned(), task: task_of(&body), body, key };
+    shared.asks.lock().unwrap().push(ask.clone());
+    let mut turn = (shared.script)(&ask);
+    while let Turn::After(wait, next) = turn {
+        tokio::time::sleep(wait).await;
+        turn = *next;
+    }
+    let response = match turn {
+        Turn::Hang => std::future::pending().await,
+        Turn::Cut => cut(),
+        Turn::Text(text) => whole(200, &[], completion(&ask.model, &text)),
+        Turn::Raw(status, headers, body) => whole(status, &headers, body),
+        Turn::After(..) => unreachable!("unwrapped above"),
+    };
+    call.answered = true;
+    Ok(response)
+}
+
+/// Told by the schema's name, or by the fences where a model takes no schema.
+fn task_of(body: &Value) -> String {
+    if let Some(name) = body["response_format"]["json_schema"]["name"].as_str() {
+        return name.to_owned();
+    }
+    if body.to_string().contains("BEGIN OPTIONS ") { "answer".to_owned() } else { "claims".to_owned() }
+}
+
+fn completion(model: &str, text: &str) -> String {
+    json!({
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1_795_000_000,
+        "model": model,
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
+    })
+    .to_string()
+}
+
+fn whole(status: u16, headers: &[(&'static str, String)], body: String) -> Response<Body> {
+    let mut response = Response::builder().status(status).header("content-type", "application/json");
+    for (name, value) in headers {
+        response = response.header(*name, value);
+    }
+    response.body(Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed()).unwrap()
+}
+
+fn cut() -> Response<Body> {
+    let pieces = [
+        Ok(Frame::data(Bytes::from_static(b"{\"id\":\"chatcmpl-1\",\"choi"))),
+        Err(std::io::Error::other("cut")),
+    ];
+    Response::new(BodyExt::boxed(StreamBody::new(futures_util::stream::iter(pieces))))
+}

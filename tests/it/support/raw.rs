@@ -1,0 +1,28 @@
+//! HTTP by hand: for what no client library would send.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Sends bytes and reads until the server closes (or five seconds have passed, which returns what came).
+pub async fn exchange(authority: &str, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(authority).await.unwrap();
+    stream.write_all(request).await.unwrap();
+    let mut answer = Vec::new();
+    let read = stream.read_to_end(&mut answer);
+    let _ = tokio::time::timeout(Duration::from_secs(5), read).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// A request's bytes, `connection: close` included.
+pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
+    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
+    for (name, value) in headers {
+        head.extend([name, ": ", value, "\r\n"]);
+    }
+    if !body.is_empty() {
+        head.extend(["content-length: ", &body.len().to_string(), "\r\n"]);
+    }
+    format!("{head}\r\n{body}").into_bytes()
+}
