@@ -230,10 +230,10 @@ model_timeout = "3600s"
         let key = String::from_utf8(made.stdout).unwrap().trim().to_owned();
         assert!(key.starts_with("mk_verify_"), "{}", String::from_utf8_lossy(&made.stderr));
         let mut process = mk(&["serve"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        // The first line of the log says that it listens; the rest must be read on, or the pipe fills up.
+        // The first line of the log says that it serves; the rest must be read on, or the pipe fills up.
         let mut log = BufReader::new(process.stderr.take().unwrap());
         let mut line = String::new();
-        while !line.contains("listening") {
+        while !line.contains("serving") {
             line.clear();
             assert!(log.read_line(&mut line).unwrap() > 0, "the server ended");
         }

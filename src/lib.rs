@@ -32,6 +32,8 @@
 
 pub mod api;
 pub mod app;
+pub mod cli;
+pub mod client;
 pub mod clock;
 pub mod config;
 pub mod id;

@@ -366,6 +366,9 @@ pub struct ClaimVerified {
     pub consensus_answer: String,
     /// The models that answered, in panel order.
     pub model_answers: Vec<ModelAnswer>,
+    /// The claim's full result, as `completed` will list it: only for callers that ask with [`PROGRESS_HEADER`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Box<ClaimResult>>,
 }
 
 impl Event {

@@ -166,6 +166,7 @@ impl<'a> Minutes<'a> {
                 assessment: result.assessment,
                 consensus_answer: result.consensus_answer.clone(),
                 model_answers: result.model_answers.clone(),
+                result: self.panel.job.model_progress.then(|| Box::new(result.clone())),
             }));
             self.results[at] = Some(result);
         }

@@ -10,6 +10,9 @@
     reason = "tests fail by panicking"
 )]
 
+mod cli_keys;
+mod cli_terminal;
+mod cli_verify;
 mod disconnect;
 mod errors;
 mod hostile;

@@ -1,8 +1,10 @@
 //! What tests share: servers, fake providers, the binary, streams read to their end.
 
 pub mod events;
+pub mod mk;
 pub mod panel;
 pub mod provider;
+pub mod pty;
 pub mod raw;
 pub mod server;
 

@@ -1,0 +1,717 @@
+
+using namespace System.Management.Automation
+using namespace System.Management.Automation.Language
+
+Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
+    param($wordToComplete, $commandAst, $cursorPosition)
+
+    $commandElements = $commandAst.CommandElements
+    $command = @(
+        'mk'
+        for ($i = 1; $i -lt $commandElements.Count; $i++) {
+            $element = $commandElements[$i]
+            if ($element -isnot [StringConstantExpressionAst] -or
+                $element.StringConstantType -ne [StringConstantType]::BareWord -or
+                $element.Value.StartsWith('-') -or
+                $element.Value -eq $wordToComplete) {
+                break
+        }
+        $element.Value
+    }) -join ';'
+
+    $completions = @(switch ($command) {
+        'mk' {
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('serve', 'serve', [CompletionResultType]::ParameterValue, 'Run the server')
+            [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Verify a text')
+            [CompletionResult]::new('apps', 'apps', [CompletionResultType]::ParameterValue, 'Manage apps, which group keys, usage and budgets')
+            [CompletionResult]::new('keys', 'keys', [CompletionResultType]::ParameterValue, 'Manage API keys')
+            [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show configuration, or begin one')
+            [CompletionResult]::new('login', 'login', [CompletionResultType]::ParameterValue, 'Store an API key for a server')
+            [CompletionResult]::new('logout', 'logout', [CompletionResultType]::ParameterValue, 'Forget the API keys for a server')
+            [CompletionResult]::new('whoami', 'whoami', [CompletionResultType]::ParameterValue, 'Show which server and keys are used, and whether the server answers')
+            [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print completions for a shell')
+            [CompletionResult]::new('man', 'man', [CompletionResultType]::ParameterValue, 'Write the manual pages')
+            [CompletionResult]::new('version', 'version', [CompletionResultType]::ParameterValue, 'Print the version')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'mk;serve' {
+            [CompletionResult]::new('--listen', '--listen', [CompletionResultType]::ParameterName, 'Address and port to listen on [default: 127.0.0.1:8080]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file [default: server.toml in the configuration directory]')
+            [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Simulated models in the place of all providers')
+            [CompletionResult]::new('--check', '--check', [CompletionResultType]::ParameterName, 'Check the configuration and exit')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;verify' {
+            [CompletionResult]::new('-f', '-f', [CompletionResultType]::ParameterName, 'Verify the text of a file; repeat it for several')
+            [CompletionResult]::new('--file', '--file', [CompletionResultType]::ParameterName, 'Verify the text of a file; repeat it for several')
+            [CompletionResult]::new('--lines', '--lines', [CompletionResultType]::ParameterName, 'Verify each line of a file as a statement of its own; `-` for standard input')
+            [CompletionResult]::new('--jobs', '--jobs', [CompletionResultType]::ParameterName, 'How many lines or files are verified at a time [default: 4]')
+            [CompletionResult]::new('--max-wait', '--max-wait', [CompletionResultType]::ParameterName, 'How long to wait out the server''s rate limit, per statement [default: 5m with several statements, else 0]')
+            [CompletionResult]::new('--domain', '--domain', [CompletionResultType]::ParameterName, 'Kind of statement: general, or legal (jurisdiction and date matter, citations are checked) [default: general]')
+            [CompletionResult]::new('--min-required', '--min-required', [CompletionResultType]::ParameterName, 'How many models must agree: 2 or 3 [default: 2]')
+            [CompletionResult]::new('--total-models', '--total-models', [CompletionResultType]::ParameterName, 'How many models are asked [default: 3]')
+            [CompletionResult]::new('--as-of', '--as-of', [CompletionResultType]::ParameterName, 'Judge the facts as of this date [default: today]')
+            [CompletionResult]::new('--context', '--context', [CompletionResultType]::ParameterName, 'Answer from this text instead of from the models'' knowledge')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'How long one verification may take, such as 90s or 3m')
+            [CompletionResult]::new('--view', '--view', [CompletionResultType]::ParameterName, 'How results are shown: list or table [default: list on a terminal, tab-separated lines elsewhere]')
+            [CompletionResult]::new('--fail-on', '--fail-on', [CompletionResultType]::ParameterName, 'Verdicts that make the exit code other than 0: 10 for false, 11 for no-consensus, 12 for nothing and skipped [default: false,no-consensus,nothing]')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Simulated models in this process: no server, key or network. They know few facts')
+            [CompletionResult]::new('--local', '--local', [CompletionResultType]::ParameterName, 'The configured providers, called from this process: no server needed')
+            [CompletionResult]::new('--explain', '--explain', [CompletionResultType]::ParameterName, 'Ask the models for their reasons')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'One JSON document, at the end')
+            [CompletionResult]::new('--jsonl', '--jsonl', [CompletionResultType]::ParameterName, 'A line of JSON per claim as it arrives, then a summary')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;apps' {
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Make an app')
+            [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List all apps')
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one app')
+            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name or budget')
+            [CompletionResult]::new('delete', 'delete', [CompletionResultType]::ParameterValue, 'Delete an app and revoke its keys, for ever; its usage stays')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'mk;apps;create' {
+            [CompletionResult]::new('--budget-usd', '--budget-usd', [CompletionResultType]::ParameterName, 'What it may spend a month, in US dollars')
+            [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;apps;list' {
+            [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;apps;show' {
+            [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;apps;update' {
+            [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'A new name')
+            [CompletionResult]::new('--budget-usd', '--budget-usd', [CompletionResultType]::ParameterName, 'What it may spend a month, in US dollars')
+            [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--no-budget', '--no-budget', [CompletionResultType]::ParameterName, 'No budget any longer')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;apps;delete' {
+            [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('-y', '-y', [CompletionResultType]::ParameterName, 'Do not ask')
+            [CompletionResult]::new('--yes', '--yes', [CompletionResultType]::ParameterName, 'Do not ask')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;apps;help' {
+            [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Make an app')
+            [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List all apps')
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one app')
+            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name or budget')
+            [CompletionResult]::new('delete', 'delete', [CompletionResultType]::ParameterValue, 'Delete an app and revoke its keys, for ever; its usage stays')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'mk;apps;help;create' {
+            break
+        }
+        'mk;apps;help;list' {
+            break
+        }
+        'mk;apps;help;show' {
+            break
+        }
+        'mk;apps;help;update' {
+            break
+        }
+        'mk;apps;help;delete' {
+            break
+        }
+        'mk;apps;help;help' {
+            break
+        }
+        'mk;keys' {
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Make a key; it is printed once, alone on standard output')
+            [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List keys')
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one key''s record')
+            [CompletionResult]::new('revoke', 'revoke', [CompletionResultType]::ParameterValue, 'Revoke keys, at once and for ever')
+            [CompletionResult]::new('rotate', 'rotate', [CompletionResultType]::ParameterValue, 'Replace a key by a new one with the same rights')
+            [CompletionResult]::new('check', 'check', [CompletionResultType]::ParameterValue, 'Check a key from standard input, a file or the environment')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'mk;keys;create' {
+            [CompletionResult]::new('--service', '--service', [CompletionResultType]::ParameterName, 'What it is for: verify, inference or console')
+            [CompletionResult]::new('--app', '--app', [CompletionResultType]::ParameterName, 'The app it belongs to, by name or id')
+            [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'A name to remember it by')
+            [CompletionResult]::new('--expires', '--expires', [CompletionResultType]::ParameterName, 'When it ends: 90d, 24h, or a date [default: never]')
+            [CompletionResult]::new('--per-minute', '--per-minute', [CompletionResultType]::ParameterName, 'Requests in any 60 seconds; 0 is unlimited [default: the server''s limit]')
+            [CompletionResult]::new('--per-day', '--per-day', [CompletionResultType]::ParameterName, 'Requests in a UTC day; 0 is unlimited [default: the server''s limit]')
+            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'A model it may use, such as openai/gpt-5.4-mini or openai/*; repeat it for several [default: all]')
+            [CompletionResult]::new('--address', '--address', [CompletionResultType]::ParameterName, 'A network it may be used from, such as 10.0.0.0/8; repeat it for several [default: all]')
+            [CompletionResult]::new('--budget-usd', '--budget-usd', [CompletionResultType]::ParameterName, 'What it may spend a month, in US dollars')
+            [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;keys;list' {
+            [CompletionResult]::new('--app', '--app', [CompletionResultType]::ParameterName, 'Only those of this app, by name or id')
+            [CompletionResult]::new('--service', '--service', [CompletionResultType]::ParameterName, 'Only those for this service')
+            [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--all', '--all', [CompletionResultType]::ParameterName, 'Also those that are revoked')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;keys;show' {
+            [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;keys;revoke' {
+            [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('-y', '-y', [CompletionResultType]::ParameterName, 'Do not ask')
+            [CompletionResult]::new('--yes', '--yes', [CompletionResultType]::ParameterName, 'Do not ask')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;keys;rotate' {
+            [CompletionResult]::new('--grace', '--grace', [CompletionResultType]::ParameterName, 'How long the old key goes on working')
+            [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;keys;check' {
+            [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;keys;help' {
+            [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Make a key; it is printed once, alone on standard output')
+            [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List keys')
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one key''s record')
+            [CompletionResult]::new('revoke', 'revoke', [CompletionResultType]::ParameterValue, 'Revoke keys, at once and for ever')
+            [CompletionResult]::new('rotate', 'rotate', [CompletionResultType]::ParameterValue, 'Replace a key by a new one with the same rights')
+            [CompletionResult]::new('check', 'check', [CompletionResultType]::ParameterValue, 'Check a key from standard input, a file or the environment')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'mk;keys;help;create' {
+            break
+        }
+        'mk;keys;help;list' {
+            break
+        }
+        'mk;keys;help;show' {
+            break
+        }
+        'mk;keys;help;revoke' {
+            break
+        }
+        'mk;keys;help;rotate' {
+            break
+        }
+        'mk;keys;help;check' {
+            break
+        }
+        'mk;keys;help;help' {
+            break
+        }
+        'mk;config' {
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Write an example of the server''s file, in which nothing is set yet')
+            [CompletionResult]::new('path', 'path', [CompletionResultType]::ParameterValue, 'Say where files are looked for')
+            [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List every value')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'mk;config;init' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Where to [default: server.toml in the configuration directory]')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;config;path' {
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;config;list' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--origin', '--origin', [CompletionResultType]::ParameterName, 'Also say where each value comes from')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;config;help' {
+            [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Write an example of the server''s file, in which nothing is set yet')
+            [CompletionResult]::new('path', 'path', [CompletionResultType]::ParameterValue, 'Say where files are looked for')
+            [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List every value')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'mk;config;help;init' {
+            break
+        }
+        'mk;config;help;path' {
+            break
+        }
+        'mk;config;help;list' {
+            break
+        }
+        'mk;config;help;help' {
+            break
+        }
+        'mk;login' {
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;logout' {
+            [CompletionResult]::new('--service', '--service', [CompletionResultType]::ParameterName, 'Only the key for this service')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;whoami' {
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;completions' {
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;man' {
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;version' {
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;help' {
+            [CompletionResult]::new('serve', 'serve', [CompletionResultType]::ParameterValue, 'Run the server')
+            [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Verify a text')
+            [CompletionResult]::new('apps', 'apps', [CompletionResultType]::ParameterValue, 'Manage apps, which group keys, usage and budgets')
+            [CompletionResult]::new('keys', 'keys', [CompletionResultType]::ParameterValue, 'Manage API keys')
+            [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show configuration, or begin one')
+            [CompletionResult]::new('login', 'login', [CompletionResultType]::ParameterValue, 'Store an API key for a server')
+            [CompletionResult]::new('logout', 'logout', [CompletionResultType]::ParameterValue, 'Forget the API keys for a server')
+            [CompletionResult]::new('whoami', 'whoami', [CompletionResultType]::ParameterValue, 'Show which server and keys are used, and whether the server answers')
+            [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print completions for a shell')
+            [CompletionResult]::new('man', 'man', [CompletionResultType]::ParameterValue, 'Write the manual pages')
+            [CompletionResult]::new('version', 'version', [CompletionResultType]::ParameterValue, 'Print the version')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'mk;help;serve' {
+            break
+        }
+        'mk;help;verify' {
+            break
+        }
+        'mk;help;apps' {
+            [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Make an app')
+            [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List all apps')
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one app')
+            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name or budget')
+            [CompletionResult]::new('delete', 'delete', [CompletionResultType]::ParameterValue, 'Delete an app and revoke its keys, for ever; its usage stays')
+            break
+        }
+        'mk;help;apps;create' {
+            break
+        }
+        'mk;help;apps;list' {
+            break
+        }
+        'mk;help;apps;show' {
+            break
+        }
+        'mk;help;apps;update' {
+            break
+        }
+        'mk;help;apps;delete' {
+            break
+        }
+        'mk;help;keys' {
+            [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Make a key; it is printed once, alone on standard output')
+            [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List keys')
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one key''s record')
+            [CompletionResult]::new('revoke', 'revoke', [CompletionResultType]::ParameterValue, 'Revoke keys, at once and for ever')
+            [CompletionResult]::new('rotate', 'rotate', [CompletionResultType]::ParameterValue, 'Replace a key by a new one with the same rights')
+            [CompletionResult]::new('check', 'check', [CompletionResultType]::ParameterValue, 'Check a key from standard input, a file or the environment')
+            break
+        }
+        'mk;help;keys;create' {
+            break
+        }
+        'mk;help;keys;list' {
+            break
+        }
+        'mk;help;keys;show' {
+            break
+        }
+        'mk;help;keys;revoke' {
+            break
+        }
+        'mk;help;keys;rotate' {
+            break
+        }
+        'mk;help;keys;check' {
+            break
+        }
+        'mk;help;config' {
+            [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Write an example of the server''s file, in which nothing is set yet')
+            [CompletionResult]::new('path', 'path', [CompletionResultType]::ParameterValue, 'Say where files are looked for')
+            [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List every value')
+            break
+        }
+        'mk;help;config;init' {
+            break
+        }
+        'mk;help;config;path' {
+            break
+        }
+        'mk;help;config;list' {
+            break
+        }
+        'mk;help;login' {
+            break
+        }
+        'mk;help;logout' {
+            break
+        }
+        'mk;help;whoami' {
+            break
+        }
+        'mk;help;completions' {
+            break
+        }
+        'mk;help;man' {
+            break
+        }
+        'mk;help;version' {
+            break
+        }
+        'mk;help;help' {
+            break
+        }
+    })
+
+    $completions.Where{ $_.CompletionText -like "$wordToComplete*" } |
+        Sort-Object -Property ListItemText
+}

@@ -1,0 +1,551 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_mk_global_optspecs
+    string join \n color= progress= q/quiet v/verbose server= profile= api-key-file= ca-cert= h/help V/version
+end
+
+function __fish_mk_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_mk_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_mk_using_subcommand
+    set -l cmd (__fish_mk_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c mk -n "__fish_mk_needs_command" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_needs_command" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_needs_command" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_needs_command" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_needs_command" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_needs_command" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_needs_command" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_needs_command" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_needs_command" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_needs_command" -s V -l version -d 'Print version'
+complete -c mk -n "__fish_mk_needs_command" -f -a "serve" -d 'Run the server'
+complete -c mk -n "__fish_mk_needs_command" -f -a "verify" -d 'Verify a text'
+complete -c mk -n "__fish_mk_needs_command" -f -a "apps" -d 'Manage apps, which group keys, usage and budgets'
+complete -c mk -n "__fish_mk_needs_command" -f -a "keys" -d 'Manage API keys'
+complete -c mk -n "__fish_mk_needs_command" -f -a "config" -d 'Show configuration, or begin one'
+complete -c mk -n "__fish_mk_needs_command" -f -a "login" -d 'Store an API key for a server'
+complete -c mk -n "__fish_mk_needs_command" -f -a "logout" -d 'Forget the API keys for a server'
+complete -c mk -n "__fish_mk_needs_command" -f -a "whoami" -d 'Show which server and keys are used, and whether the server answers'
+complete -c mk -n "__fish_mk_needs_command" -f -a "completions" -d 'Print completions for a shell'
+complete -c mk -n "__fish_mk_needs_command" -f -a "man" -d 'Write the manual pages'
+complete -c mk -n "__fish_mk_needs_command" -f -a "version" -d 'Print the version'
+complete -c mk -n "__fish_mk_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand serve" -l listen -d 'Address and port to listen on [default: 127.0.0.1:8080]' -r
+complete -c mk -n "__fish_mk_using_subcommand serve" -l config -d 'Configuration file [default: server.toml in the configuration directory]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand serve" -l data-dir -d 'Directory of the database' -r -F
+complete -c mk -n "__fish_mk_using_subcommand serve" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand serve" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand serve" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand serve" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand serve" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand serve" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand serve" -l sandbox -d 'Simulated models in the place of all providers'
+complete -c mk -n "__fish_mk_using_subcommand serve" -l check -d 'Check the configuration and exit'
+complete -c mk -n "__fish_mk_using_subcommand serve" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand serve" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand serve" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand verify" -s f -l file -d 'Verify the text of a file; repeat it for several' -r -F
+complete -c mk -n "__fish_mk_using_subcommand verify" -l lines -d 'Verify each line of a file as a statement of its own; `-` for standard input' -r -F
+complete -c mk -n "__fish_mk_using_subcommand verify" -l jobs -d 'How many lines or files are verified at a time [default: 4]' -r
+complete -c mk -n "__fish_mk_using_subcommand verify" -l max-wait -d 'How long to wait out the server\'s rate limit, per statement [default: 5m with several statements, else 0]' -r
+complete -c mk -n "__fish_mk_using_subcommand verify" -l domain -d 'Kind of statement: general, or legal (jurisdiction and date matter, citations are checked) [default: general]' -r -f -a "general\t'Anything'
+legal\t'Law: jurisdiction and date matter, citations are checked by themselves'"
+complete -c mk -n "__fish_mk_using_subcommand verify" -l min-required -d 'How many models must agree: 2 or 3 [default: 2]' -r
+complete -c mk -n "__fish_mk_using_subcommand verify" -l total-models -d 'How many models are asked [default: 3]' -r
+complete -c mk -n "__fish_mk_using_subcommand verify" -l as-of -d 'Judge the facts as of this date [default: today]' -r
+complete -c mk -n "__fish_mk_using_subcommand verify" -l context -d 'Answer from this text instead of from the models\' knowledge' -r -F
+complete -c mk -n "__fish_mk_using_subcommand verify" -l timeout -d 'How long one verification may take, such as 90s or 3m' -r
+complete -c mk -n "__fish_mk_using_subcommand verify" -l view -d 'How results are shown: list or table [default: list on a terminal, tab-separated lines elsewhere]' -r -f -a "list\t'Claims below each other'
+table\t'One claim a row'"
+complete -c mk -n "__fish_mk_using_subcommand verify" -l fail-on -d 'Verdicts that make the exit code other than 0: 10 for false, 11 for no-consensus, 12 for nothing and skipped [default: false,no-consensus,nothing]' -r -f -a "false\t'A claim is FALSE'
+no-consensus\t'A claim found NO CONSENSUS'
+nothing\t'There was nothing to verify'
+skipped\t'A part of the text was skipped'
+never\t'No verdict makes it fail'"
+complete -c mk -n "__fish_mk_using_subcommand verify" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand verify" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand verify" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand verify" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand verify" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand verify" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand verify" -l sandbox -d 'Simulated models in this process: no server, key or network. They know few facts'
+complete -c mk -n "__fish_mk_using_subcommand verify" -l local -d 'The configured providers, called from this process: no server needed'
+complete -c mk -n "__fish_mk_using_subcommand verify" -l explain -d 'Ask the models for their reasons'
+complete -c mk -n "__fish_mk_using_subcommand verify" -l json -d 'One JSON document, at the end'
+complete -c mk -n "__fish_mk_using_subcommand verify" -l jsonl -d 'A line of JSON per claim as it arrives, then a summary'
+complete -c mk -n "__fish_mk_using_subcommand verify" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand verify" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand verify" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "create" -d 'Make an app'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "list" -d 'List all apps'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "show" -d 'Show one app'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "update" -d 'Change an app\'s name or budget'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "delete" -d 'Delete an app and revoke its keys, for ever; its usage stays'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l budget-usd -d 'What it may spend a month, in US dollars' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l name -d 'A new name' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l budget-usd -d 'What it may spend a month, in US dollars' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l no-budget -d 'No budget any longer'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -s y -l yes -d 'Do not ask'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "create" -d 'Make an app'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "list" -d 'List all apps'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show one app'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "update" -d 'Change an app\'s name or budget'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "delete" -d 'Delete an app and revoke its keys, for ever; its usage stays'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -f -a "create" -d 'Make a key; it is printed once, alone on standard output'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -f -a "list" -d 'List keys'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -f -a "show" -d 'Show one key\'s record'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -f -a "revoke" -d 'Revoke keys, at once and for ever'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -f -a "rotate" -d 'Replace a key by a new one with the same rights'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -f -a "check" -d 'Check a key from standard input, a file or the environment'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l service -d 'What it is for: verify, inference or console' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l app -d 'The app it belongs to, by name or id' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l name -d 'A name to remember it by' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l expires -d 'When it ends: 90d, 24h, or a date [default: never]' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l per-minute -d 'Requests in any 60 seconds; 0 is unlimited [default: the server\'s limit]' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l per-day -d 'Requests in a UTC day; 0 is unlimited [default: the server\'s limit]' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l model -d 'A model it may use, such as openai/gpt-5.4-mini or openai/*; repeat it for several [default: all]' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l address -d 'A network it may be used from, such as 10.0.0.0/8; repeat it for several [default: all]' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l budget-usd -d 'What it may spend a month, in US dollars' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l app -d 'Only those of this app, by name or id' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l service -d 'Only those for this service' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l all -d 'Also those that are revoked'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -s y -l yes -d 'Do not ask'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -l grace -d 'How long the old key goes on working' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from check" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from check" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from check" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from check" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from check" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from check" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from check" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from check" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from check" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from check" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from check" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from help" -f -a "create" -d 'Make a key; it is printed once, alone on standard output'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from help" -f -a "list" -d 'List keys'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show one key\'s record'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from help" -f -a "revoke" -d 'Revoke keys, at once and for ever'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from help" -f -a "rotate" -d 'Replace a key by a new one with the same rights'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from help" -f -a "check" -d 'Check a key from standard input, a file or the environment'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand config; and not __fish_seen_subcommand_from init path list help" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand config; and not __fish_seen_subcommand_from init path list help" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand config; and not __fish_seen_subcommand_from init path list help" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand config; and not __fish_seen_subcommand_from init path list help" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand config; and not __fish_seen_subcommand_from init path list help" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand config; and not __fish_seen_subcommand_from init path list help" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand config; and not __fish_seen_subcommand_from init path list help" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand config; and not __fish_seen_subcommand_from init path list help" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand config; and not __fish_seen_subcommand_from init path list help" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand config; and not __fish_seen_subcommand_from init path list help" -f -a "init" -d 'Write an example of the server\'s file, in which nothing is set yet'
+complete -c mk -n "__fish_mk_using_subcommand config; and not __fish_seen_subcommand_from init path list help" -f -a "path" -d 'Say where files are looked for'
+complete -c mk -n "__fish_mk_using_subcommand config; and not __fish_seen_subcommand_from init path list help" -f -a "list" -d 'List every value'
+complete -c mk -n "__fish_mk_using_subcommand config; and not __fish_seen_subcommand_from init path list help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from init" -l config -d 'Where to [default: server.toml in the configuration directory]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from init" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from init" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from init" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from init" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from init" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from init" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from init" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from init" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from init" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from path" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from path" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from path" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from path" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from path" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from path" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from path" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from path" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from path" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from path" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from list" -l config -d 'The server\'s configuration file' -r -F
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from list" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from list" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from list" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from list" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from list" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from list" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from list" -l origin -d 'Also say where each value comes from'
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from list" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from list" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from list" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "init" -d 'Write an example of the server\'s file, in which nothing is set yet'
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "path" -d 'Say where files are looked for'
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "list" -d 'List every value'
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand login" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand login" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand login" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand login" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand login" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand login" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand login" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand login" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand login" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand logout" -l service -d 'Only the key for this service' -r
+complete -c mk -n "__fish_mk_using_subcommand logout" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand logout" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand logout" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand logout" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand logout" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand logout" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand logout" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand logout" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand logout" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand whoami" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand whoami" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand whoami" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand whoami" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand whoami" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand whoami" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand whoami" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand whoami" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand whoami" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand whoami" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand completions" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand completions" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand completions" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand completions" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand completions" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand completions" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand completions" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand completions" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand completions" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand man" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand man" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand man" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand man" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand man" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand man" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand man" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand man" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand man" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand version" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand version" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand version" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand version" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand version" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand version" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand version" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand version" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand version" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand version" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "serve" -d 'Run the server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "verify" -d 'Verify a text'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "apps" -d 'Manage apps, which group keys, usage and budgets'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "keys" -d 'Manage API keys'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "config" -d 'Show configuration, or begin one'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "login" -d 'Store an API key for a server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "logout" -d 'Forget the API keys for a server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "whoami" -d 'Show which server and keys are used, and whether the server answers'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "completions" -d 'Print completions for a shell'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "man" -d 'Write the manual pages'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "version" -d 'Print the version'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "create" -d 'Make an app'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "list" -d 'List all apps'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "show" -d 'Show one app'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "update" -d 'Change an app\'s name or budget'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "delete" -d 'Delete an app and revoke its keys, for ever; its usage stays'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from keys" -f -a "create" -d 'Make a key; it is printed once, alone on standard output'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from keys" -f -a "list" -d 'List keys'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from keys" -f -a "show" -d 'Show one key\'s record'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from keys" -f -a "revoke" -d 'Revoke keys, at once and for ever'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from keys" -f -a "rotate" -d 'Replace a key by a new one with the same rights'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from keys" -f -a "check" -d 'Check a key from standard input, a file or the environment'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "init" -d 'Write an example of the server\'s file, in which nothing is set yet'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "path" -d 'Say where files are looked for'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "list" -d 'List every value'

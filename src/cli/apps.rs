@@ -1,0 +1,233 @@
+//! `mk apps`: the groups that keys, usage and budgets belong to.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::confirm::confirm;
+use super::exit::{Failure, Outcome};
+use super::globals::Session;
+use super::local::{Database, Local, refused, stored};
+use super::sheet::{self, column, hidden};
+use crate::api::console::App;
+use crate::keys::apps;
+use crate::money::NanoUsd;
+use crate::storage::{AppChange, AppRow};
+
+/// Examples of `mk apps`, first in its help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  mk apps create newsroom --budget-usd 20
+  mk apps list
+  mk apps delete newsroom          its keys are revoked, its usage stays";
+
+/// The arguments of `mk apps`.
+#[derive(Args, Debug)]
+pub(crate) struct AppsArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Make an app
+    Create {
+        /// Its name, which no other app has
+        name: String,
+        /// What it may spend a month, in US dollars
+        #[arg(long, value_name = "USD", value_parser = usd)]
+        budget_usd: Option<NanoUsd>,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// List all apps
+    List {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Show one app
+    Show {
+        /// Its name or id
+        app: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Change an app's name or budget
+    Update {
+        /// Its name or id
+        app: String,
+        /// A new name
+        #[arg(long)]
+        name: Option<String>,
+        /// What it may spend a month, in US dollars
+        #[arg(long, value_name = "USD", value_parser = usd, conflicts_with = "no_budget")]
+        budget_usd: Option<NanoUsd>,
+        /// No budget any longer
+        #[arg(long)]
+        no_budget: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Delete an app and revoke its keys, for ever; its usage stays
+    Delete {
+        /// Its name or id
+        app: String,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+/// What all of them take.
+#[derive(Args, Debug)]
+struct Common {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    database: Database,
+}
+
+impl AppsArgs {
+    /// Whether standard output is to hold JSON.
+    pub(crate) fn wants_json(&self) -> bool {
+        self.common().json
+    }
+
+    fn common(&self) -> &Common {
+        match &self.command {
+            Command::Create { common, .. }
+            | Command::List { common }
+            | Command::Show { common, .. }
+            | Command::Update { common, .. }
+            | Command::Delete { common, .. } => common,
+        }
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &AppsArgs, session: &Session) -> Outcome {
+    let is_json = args.wants_json();
+    let local = args.common().database.open(session)?;
+    match &args.command {
+        Command::Create { name, budget_usd, .. } => {
+            let made = apps::create(&local.store, name, *budget_usd, local.now);
+            let app = made.map_err(|cause| refused(cause, &format!("app `{name}`")))?;
+            session
+                .printer
+                .notice(&format!("made the app; `mk keys create --app {}` makes a key in it", app.name));
+            show(session, &local, &app, is_json)?;
+        }
+        Command::List { .. } => list(session, &local, is_json)?,
+        Command::Show { app, .. } => show(session, &local, &find(&local, app)?, is_json)?,
+        Command::Update { app, name, budget_usd, no_budget, .. } => {
+            let change = change(name.clone(), *budget_usd, *no_budget)?;
+            let changed = apps::update(&local.store, app, &change);
+            let row = changed.map_err(|cause| refused(cause, &format!("app `{app}`")))?;
+            show(session, &local, &row, is_json)?;
+        }
+        Command::Delete { app, yes, .. } => delete(session, &local, app, *yes, is_json)?,
+    }
+    Ok(0)
+}
+
+fn find(local: &Local, app: &str) -> Result<AppRow, Failure> {
+    local.store.app(app).map_err(|cause| stored(cause, &format!("app `{app}`")))
+}
+
+fn record(local: &Local, app: &AppRow) -> Result<App, Failure> {
+    apps::record(&local.store, app, local.now).map_err(|cause| stored(cause, "app"))
+}
+
+fn change(name: Option<String>, budget: Option<NanoUsd>, no_budget: bool) -> Result<AppChange, Failure> {
+    let budget = if no_budget { Some(None) } else { budget.map(Some) };
+    if name.is_none() && budget.is_none() {
+        return Err(
+            Failure::usage("nothing to change was given").hint("use --name, --budget-usd or --no-budget")
+        );
+    }
+    Ok(AppChange { name, budget })
+}
+
+fn list(session: &Session, local: &Local, is_json: bool) -> Result<(), Failure> {
+    let records = apps::records(&local.store, local.now).map_err(|cause| stored(cause, "app"))?;
+    if is_json {
+        return session.printer.document(&json!({ "schema": "mk.apps/1", "apps": records }));
+    }
+    let columns = [hidden("id"), column("name"), column("active keys"), column("budget"), column("created")];
+    let rows: Vec<Vec<String>> = records
+        .into_iter()
+        .map(|app| {
+            vec![app.id, app.name, app.active_keys.to_string(), budget(app.budget_usd), app.created_at]
+        })
+        .collect();
+    sheet::print(&session.printer, &columns, &rows)
+}
+
+fn show(session: &Session, local: &Local, app: &AppRow, is_json: bool) -> Result<(), Failure> {
+    let app = record(local, app)?;
+    if is_json {
+        return session.printer.document(&json!({ "schema": "mk.app/1", "app": app }));
+    }
+    let fields = [
+        ("id", app.id),
+        ("name", app.name),
+        ("active keys", app.active_keys.to_string()),
+        ("budget", budget(app.budget_usd)),
+        ("created", app.created_at),
+    ];
+    sheet::record(&session.printer, &fields)
+}
+
+fn delete(session: &Session, local: &Local, app: &str, yes: bool, is_json: bool) -> Result<(), Failure> {
+    let found = record(local, &find(local, app)?)?;
+    if !yes {
+        let question = format!(
+            "Delete the app `{}`? Its {} active keys stop working at once and for ever; its usage stays.",
+            found.name, found.active_keys
+        );
+        confirm(&session.printer, &question, "--yes")?;
+    }
+    let deleted = apps::delete(&local.store, &found.id, local.now);
+    let (row, revoked) = deleted.map_err(|cause| refused(cause, &format!("app `{app}`")))?;
+    if is_json {
+        let document =
+            json!({ "schema": "mk.app/1", "deleted": row.id, "name": row.name, "revoked_keys": revoked });
+        return session.printer.document(&document);
+    }
+    session.printer.notice(&format!("deleted the app `{}`; {revoked} keys were revoked", row.name));
+    Ok(())
+}
+
+fn budget(usd: Option<f64>) -> String {
+    usd.map_or_else(|| "-".to_owned(), |usd| format!("${usd:.2} a month"))
+}
+
+/// An amount of US dollars.
+pub(crate) fn usd(text: &str) -> Result<NanoUsd, String> {
+    let amount: f64 =
+        text.trim_start_matches('$').parse().map_err(|_| "write an amount such as 20 or 0.5".to_owned())?;
+    NanoUsd::from_usd(amount).ok_or_else(|| "write an amount such as 20 or 0.5".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_read_as_people_write_them() {
+        assert_eq!(usd("20"), Ok(NanoUsd(20_000_000_000)));
+        assert_eq!(usd("$0.5"), Ok(NanoUsd(500_000_000)));
+        for wrong in ["", "-1", "NaN", "much"] {
+            assert!(usd(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_change_that_changes_nothing_is_a_slip() {
+        assert!(change(None, None, false).is_err());
+        assert_eq!(change(None, None, true).unwrap().budget, Some(None));
+        assert_eq!(change(None, Some(NanoUsd(1)), false).unwrap().budget, Some(Some(NanoUsd(1))));
+    }
+}

@@ -1,0 +1,187 @@
+//! `mk config`: where settings come from and where they lie.
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+use super::exit::{Failure, Outcome};
+use super::globals::Session;
+use super::sheet::{self, Column, column};
+use crate::config::{self, Entry, ServerArgs, client_listing, load_server, server_listing};
+
+/// Examples of `mk config`, first in its help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  mk config init                   write a server.toml with every setting explained
+  mk config path                   where files are looked for
+  mk config list --origin          every value, and who decided it
+  mk config list server --origin   the server's only";
+
+/// The arguments of `mk config`.
+#[derive(Args, Debug)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Write an example of the server's file, in which nothing is set yet
+    Init {
+        /// Where to [default: server.toml in the configuration directory]
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Say where files are looked for
+    Path {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List every value
+    List {
+        /// Whose values: client or server [default: both]
+        #[arg(value_enum, hide_possible_values = true)]
+        side: Option<Side>,
+        /// Also say where each value comes from
+        #[arg(long)]
+        origin: bool,
+        /// The server's configuration file
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Whose configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Side {
+    /// Of client commands such as `mk verify`
+    Client,
+    /// Of `mk serve`
+    Server,
+}
+
+impl ConfigArgs {
+    /// Whether standard output is to hold JSON.
+    pub(crate) fn wants_json(&self) -> bool {
+        match &self.command {
+            Command::Init { .. } => false,
+            Command::Path { json } | Command::List { json, .. } => *json,
+        }
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &ConfigArgs, session: &mut Session) -> Outcome {
+    match &args.command {
+        Command::Init { config } => {
+            let server = ServerArgs { config: config.clone(), ..ServerArgs::default() };
+            let path = config::init(&server, &session.env)?;
+            session.printer.notice("wrote the example; what is commented out shows the default:");
+            session.printer.line(&path.display().to_string())?;
+        }
+        Command::Path { json } => paths(session, *json)?,
+        Command::List { side, origin, config, json } => list(session, *side, *origin, config.clone(), *json)?,
+    }
+    Ok(0)
+}
+
+fn paths(session: &Session, is_json: bool) -> Result<(), Failure> {
+    let paths = config::paths(&session.env);
+    let named = [
+        ("config_dir", paths.config_dir),
+        ("server_file", paths.server_file),
+        ("client_file", paths.client_file),
+        ("credentials_file", paths.credentials_file),
+        ("project_file", paths.project_file),
+        ("data_dir", paths.data_dir),
+    ];
+    if is_json {
+        let mut document = json!({ "schema": "mk.config.paths/1" });
+        for (name, path) in named {
+            document[name] = json!(path.map(|path| path.display().to_string()));
+        }
+        return session.printer.document(&document);
+    }
+    let shown = named
+        .map(|(name, path)| (name, path.map_or_else(|| "-".to_owned(), |path| path.display().to_string())));
+    sheet::record(&session.printer, &shown)
+}
+
+fn list(
+    session: &mut Session,
+    side: Option<Side>,
+    with_origin: bool,
+    file: Option<PathBuf>,
+    is_json: bool,
+) -> Result<(), Failure> {
+    let client = match side {
+        Some(Side::Server) => Vec::new(),
+        _ => client_listing(&session.client_config(None, None)?),
+    };
+    let server = match side {
+        Some(Side::Client) => Vec::new(),
+        _ => server_values(session, side, file)?,
+    };
+    if is_json {
+        let document = json!({
+            "schema": "mk.config/1",
+            "client": client.iter().map(entry_json).collect::<Vec<_>>(),
+            "server": server.iter().map(entry_json).collect::<Vec<_>>(),
+        });
+        return session.printer.document(&document);
+    }
+    for (name, entries) in [("client", client), ("server", server)] {
+        if !entries.is_empty() {
+            print(session, name, &entries, with_origin)?;
+        }
+    }
+    Ok(())
+}
+
+/// The server's values. A machine without providers has none, which is no failure where both sides are asked for.
+fn server_values(
+    session: &Session,
+    side: Option<Side>,
+    file: Option<PathBuf>,
+) -> Result<Vec<Entry>, Failure> {
+    let args = ServerArgs { config: file, ..ServerArgs::default() };
+    match load_server(&args, &session.env) {
+        Ok(server) => {
+            for warning in &server.warnings {
+                session.printer.warning(warning);
+            }
+            Ok(server_listing(&server))
+        }
+        Err(cause) if side.is_none() => {
+            session.printer.warning(&format!("no values of the server: {cause}"));
+            Ok(Vec::new())
+        }
+        Err(cause) => Err(cause.into()),
+    }
+}
+
+fn print(session: &Session, side: &str, entries: &[Entry], with_origin: bool) -> Result<(), Failure> {
+    let mut columns: Vec<Column> = vec![column("of"), column("key"), column("value")];
+    if with_origin {
+        columns.push(column("from"));
+    }
+    let rows: Vec<Vec<String>> = entries
+        .iter()
+        .map(|entry| {
+            let mut row = vec![side.to_owned(), entry.key.clone(), entry.value.clone()];
+            if with_origin {
+                row.push(entry.origin.to_string());
+            }
+            row
+        })
+        .collect();
+    sheet::print(&session.printer, &columns, &rows)
+}
+
+fn entry_json(entry: &Entry) -> Value {
+    json!({ "key": entry.key, "value": entry.value, "origin": entry.origin.to_string() })
+}

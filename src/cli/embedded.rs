@@ -1,0 +1,74 @@
+//! A server inside this process, for one command: on a free loopback port, with a store that leaves nothing behind.
+//!
+//! The command calls it over HTTP like any other server, so that what is tried here is what runs there.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::exit::{Failure, Kind};
+use crate::api::Service;
+use crate::app::{App, StartError};
+use crate::clock::Clock;
+use crate::config::ServerConfig;
+use crate::keys::{self, NewKey};
+use crate::secret::SecretString;
+use crate::server;
+
+/// A server inside this process; ends when dropped.
+pub(crate) struct Embedded {
+    /// Its base address.
+    pub(crate) address: String,
+    /// A verify key for it.
+    pub(crate) key: SecretString,
+    task: JoinHandle<()>,
+}
+
+impl Embedded {
+    /// Starts a server with the providers and panels of `config`.
+    pub(crate) async fn start(mut config: ServerConfig) -> Result<Self, Failure> {
+        // The only caller is this process.
+        config.limits.keys.per_minute = 0;
+        config.limits.keys.per_day = 0;
+        let clock = Clock::system();
+        let app = App::in_memory(&config, clock.clone()).map_err(cannot_start)?;
+        let made = keys::create(&app.store, &NewKey::of(Service::Verify, "default"), clock.now());
+        let (key, _) = made.map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
+
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let listener = TcpListener::bind(loopback).await.map_err(no_listener)?;
+        let address = format!("http://{}", listener.local_addr().map_err(no_listener)?);
+        let task = tokio::spawn(async move {
+            let never = std::future::pending();
+            // Ends only when the task is dropped; there is nothing to write then.
+            let _ = server::serve(listener, Arc::new(app), server::Options::default(), never).await;
+        });
+        Ok(Self { address, key, task })
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Why a server cannot start, with what to do.
+pub(crate) fn cannot_start(cause: StartError) -> Failure {
+    let failure = Failure::usage(cause.to_string());
+    let failure = match &cause {
+        StartError::Storage(_) => {
+            failure.hint("the data directory is set by --data-dir, MK_DATA_DIR or server.toml")
+        }
+        StartError::Provider { .. } => {
+            failure.hint("`mk config list server --origin` shows where the setting comes from")
+        }
+    };
+    failure.caused_by(cause)
+}
+
+fn no_listener(cause: std::io::Error) -> Failure {
+    Failure::new(Kind::Other, format!("cannot listen on a loopback port: {cause}")).caused_by(cause)
+}

@@ -1,0 +1,256 @@
+//! How a command ends: [`Failure`], its exit code, and death by a signal.
+//!
+//! Codes are a promise to scripts; the table stands in `mk --help`. A shell loop stops at Ctrl-C only if the
+//! command really dies of the signal, so that is what happens instead of `exit(130)`.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::json;
+// Numbers that POSIX fixes; the platforms without signals never see them.
+const SIGINT: i32 = 2;
+const SIGPIPE: i32 = 13;
+
+use super::printer::Printer;
+use crate::config::ConfigError;
+
+/// At least one claim was found false.
+pub(crate) const CLAIM_FALSE: u8 = 10;
+/// No claim was found false, but at least one found no consensus.
+pub(crate) const CLAIM_OPEN: u8 = 11;
+/// Nothing could be verified.
+pub(crate) const NOTHING_TO_VERIFY: u8 = 12;
+
+/// What kind of failure it is, which decides the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// None of the others.
+    Other,
+    /// Wrong flags, arguments or configuration.
+    Usage,
+    /// The person said no.
+    Declined,
+    /// No key, or one that was refused.
+    Unauthorized,
+    /// The server or a provider failed.
+    Server,
+    /// No connection, or no answer in time.
+    Unreachable,
+    /// Refused for now; it may work later.
+    Busy,
+    /// The answer ended too early.
+    Incomplete,
+    /// No such thing.
+    NotFound,
+    /// Such a thing exists already.
+    Conflict,
+    /// Whoever read our output has left. Ends quietly.
+    ClosedPipe,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+impl Kind {
+    /// Its name in JSON and plain lines.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Other => "other",
+            Self::Usage => "usage",
+            Self::Declined => "declined",
+            Self::Unauthorized => "unauthorized",
+            Self::Server => "server",
+            Self::Unreachable => "unreachable",
+            Self::Busy => "busy",
+            Self::Incomplete => "incomplete",
+            Self::NotFound => "not_found",
+            Self::Conflict => "conflict",
+            Self::ClosedPipe => "closed_pipe",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// The exit code; for the last two what a shell shows for the signal.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Other => 1,
+            Self::Usage => 2,
+            Self::Declined => 3,
+            Self::Unauthorized => 4,
+            Self::Server => 5,
+            Self::Unreachable => 6,
+            Self::Busy => 7,
+            Self::Incomplete => 8,
+            Self::NotFound | Self::Conflict => 9,
+            Self::Interrupted => 130,
+            Self::ClosedPipe => 141,
+        }
+    }
+}
+
+/// What a server said of a failure; empty where it said nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// The error's code.
+    pub(crate) code: String,
+    /// The request's identifier.
+    pub(crate) request_id: String,
+    /// When a repetition makes sense, if it does.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+/// Why a command did not do its work, and what to do next.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// Decides the exit code.
+    pub(crate) kind: Kind,
+    /// What happened, as one sentence without a full stop.
+    pub(crate) message: String,
+    /// What to do next, one sentence each.
+    pub(crate) hints: Vec<String>,
+    /// What a server said of it, if it was one that failed.
+    pub(crate) said: Option<Box<Said>>,
+    /// What lies below; shown with `-v`.
+    pub(crate) source: Option<anyhow::Error>,
+}
+
+impl Failure {
+    /// A failure with a message.
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hints: Vec::new(), said: None, source: None }
+    }
+
+    /// Wrong flags, arguments or configuration.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, message)
+    }
+
+    /// Adds what to do next.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Adds what lies below.
+    #[must_use]
+    pub(crate) fn caused_by(mut self, source: impl Into<anyhow::Error>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// The failure as the one document of `--json`.
+    pub(crate) fn document(&self) -> serde_json::Value {
+        let mut error = json!({ "kind": self.kind.as_str(), "message": self.message, "hints": self.hints });
+        if let Some(said) = &self.said {
+            error["code"] = json!(said.code);
+            error["request_id"] = json!(said.request_id);
+        }
+        json!({ "schema": "mk.error/1", "error": error, "exit": self.kind.code() })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self { hints: error.hints, ..Self::usage(error.message) }
+    }
+}
+
+/// What a command hands back: an exit code, 0 in most cases.
+pub(crate) type Outcome = Result<u8, Failure>;
+
+/// How the process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By an exit code.
+    Code(u8),
+    /// By a signal.
+    Signal(i32),
+}
+
+impl End {
+    /// Ends the process by this signal, so that the parent sees it; answers with the code to exit with where
+    /// there are no signals.
+    pub fn into_code(self) -> u8 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => {
+                // Does not return where the signal exists; the shell's code for it is the best we have elsewhere.
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+                u8::try_from(128 + signal).unwrap_or(1)
+            }
+        }
+    }
+}
+
+/// Reports what a command handed back. `wants_json` is whether standard output is to hold one document even now.
+pub(crate) fn report(outcome: Outcome, printer: &Printer, wants_json: bool) -> End {
+    let failure = match outcome {
+        Ok(code) => return End::Code(code),
+        Err(failure) => failure,
+    };
+    match failure.kind {
+        Kind::ClosedPipe => return End::Signal(SIGPIPE),
+        Kind::Interrupted => return End::Signal(SIGINT),
+        _ => printer.failure(&failure),
+    }
+    if wants_json && printer.document(&failure.document()).is_err() {
+        return End::Signal(SIGPIPE);
+    }
+    End::Code(failure.kind.code())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_those_of_the_table() {
+        let table = [
+            (Kind::Other, 1),
+            (Kind::Usage, 2),
+            (Kind::Declined, 3),
+            (Kind::Unauthorized, 4),
+            (Kind::Server, 5),
+            (Kind::Unreachable, 6),
+            (Kind::Busy, 7),
+            (Kind::Incomplete, 8),
+            (Kind::NotFound, 9),
+            (Kind::Conflict, 9),
+            (Kind::Interrupted, 130),
+            (Kind::ClosedPipe, 141),
+        ];
+        for (kind, code) in table {
+            assert_eq!(kind.code(), code, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn the_document_names_what_is_known() {
+        let mut failure = Failure::new(Kind::Busy, "too many requests").hint("wait");
+        failure.said = Some(Box::new(Said {
+            code: "rate_limited_minute".to_owned(),
+            request_id: "req_1".to_owned(),
+            retry_after: None,
+        }));
+        assert_eq!(
+            failure.document(),
+            json!({
+                "schema": "mk.error/1",
+                "error": {
+                    "kind": "busy",
+                    "message": "too many requests",
+                    "hints": ["wait"],
+                    "code": "rate_limited_minute",
+                    "request_id": "req_1",
+                },
+                "exit": 7,
+            })
+        );
+    }
+}

@@ -1,0 +1,187 @@
+//! `mk completions`, `mk man` and `mk version`: written from the same definition as `--help`.
+//!
+//! The repository's `completions/` and `man/` are what these commands write; a test holds them fresh.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Command, CommandFactory};
+use clap_complete::Shell;
+use clap_mangen::{Man, roff::Roff};
+use serde_json::json;
+
+use super::Cli;
+use super::exit::{Failure, Kind, Outcome};
+use super::globals::Session;
+
+/// Examples of `mk completions`, first in its help.
+pub(crate) const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  mk completions bash > ~/.local/share/bash-completion/completions/mk
+  mk completions zsh > ~/.zfunc/_mk
+  mk completions fish > ~/.config/fish/completions/mk.fish";
+
+/// Examples of `mk man`, first in its help.
+pub(crate) const MAN_EXAMPLES: &str = "\
+Examples:
+  mk man ~/.local/share/man/man1     write all pages there
+  mk man | man -l -                  read the first one";
+
+/// The arguments of `mk completions`.
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// For which shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// The arguments of `mk man`.
+#[derive(Args, Debug)]
+pub(crate) struct ManArgs {
+    /// Where to write the pages; without it, mk.1 goes to standard output
+    dir: Option<PathBuf>,
+}
+
+/// The arguments of `mk version`.
+#[derive(Args, Debug)]
+pub(crate) struct VersionArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Prints a shell's completions.
+pub(crate) fn completions(args: &CompletionsArgs, session: &Session) -> Outcome {
+    let text = completion_script(args.shell);
+    session.printer.result(text.trim_end())?;
+    Ok(0)
+}
+
+fn completion_script(shell: Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "mk", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+/// Writes the manual pages.
+pub(crate) fn man(args: &ManArgs, session: &Session) -> Outcome {
+    let pages = pages()
+        .map_err(|cause| Failure::new(Kind::Other, "cannot make the manual pages").caused_by(cause))?;
+    let Some(dir) = &args.dir else {
+        let first = pages.first().map(|(_, text)| text.trim_end()).unwrap_or_default();
+        session.printer.result(first)?;
+        return Ok(0);
+    };
+    write(dir, &pages).map_err(|cause| {
+        Failure::usage(format!("cannot write to {}: {cause}", dir.display())).caused_by(cause)
+    })?;
+    session.printer.notice(&format!("wrote {} pages to {}", pages.len(), dir.display()));
+    Ok(0)
+}
+
+fn write(dir: &Path, pages: &[(String, String)]) -> io::Result<()> {
+    fs::create_dir_all(dir)?;
+    pages.iter().try_for_each(|(name, text)| fs::write(dir.join(name), text))
+}
+
+/// All manual pages with their file names: `mk.1` first, then one for each command.
+fn pages() -> io::Result<Vec<(String, String)>> {
+    let mut root = Cli::command().disable_help_subcommand(true);
+    root.build();
+    let mut pages = Vec::new();
+    add_pages(&root, &mut pages)?;
+    Ok(pages)
+}
+
+fn add_pages(command: &Command, pages: &mut Vec<(String, String)>) -> io::Result<()> {
+    let man = Man::new(command.clone());
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    examples(command).to_writer(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    if command.get_after_help().is_some() || command.get_after_long_help().is_some() {
+        man.render_extra_section(&mut page)?;
+    }
+    pages.push((man.get_filename(), String::from_utf8_lossy(&page).into_owned()));
+    command.get_subcommands().filter(|sub| !sub.is_hide_set()).try_for_each(|sub| add_pages(sub, pages))
+}
+
+fn examples(command: &Command) -> Roff {
+    let mut roff = Roff::new();
+    let Some(text) = command.get_before_help() else { return roff };
+    roff.control("SH", ["EXAMPLES"]);
+    roff.control("nf", []);
+    for line in text.to_string().lines().skip(1) {
+        roff.text([clap_mangen::roff::roman(line.trim_start())]);
+    }
+    roff.control("fi", []);
+    roff
+}
+
+/// Prints the version.
+pub(crate) fn version(args: &VersionArgs, session: &Session) -> Outcome {
+    let version = env!("CARGO_PKG_VERSION");
+    if args.json {
+        session.printer.document(&json!({ "schema": "mk.version/1", "version": version }))?;
+    } else {
+        session.printer.line(&format!("mk {version}"))?;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::*;
+
+    fn repository(path: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+    }
+
+    #[test]
+    fn completions_of_the_repository_are_fresh() {
+        for shell in Shell::value_variants() {
+            let path = repository("completions").join(completion_file(*shell));
+            let stored = fs::read_to_string(&path).unwrap_or_default();
+            let fresh = completion_script(*shell);
+            assert!(
+                stored.trim_end() == fresh.trim_end(),
+                "stale: mk completions {shell} > {}",
+                path.display()
+            );
+        }
+    }
+
+    fn completion_file(shell: Shell) -> &'static str {
+        match shell {
+            Shell::Bash => "mk.bash",
+            Shell::Elvish => "mk.elv",
+            Shell::Fish => "mk.fish",
+            Shell::PowerShell => "_mk.ps1",
+            Shell::Zsh => "_mk",
+            _ => "unknown",
+        }
+    }
+
+    #[test]
+    fn manual_pages_of_the_repository_are_fresh() {
+        let pages = pages().unwrap();
+        for (name, fresh) in &pages {
+            let stored = fs::read_to_string(repository("man").join(name)).unwrap_or_default();
+            assert!(stored == *fresh, "man/{name} is stale: mk man man");
+        }
+        assert_eq!(
+            fs::read_dir(repository("man")).unwrap().count(),
+            pages.len(),
+            "pages of commands that are gone"
+        );
+    }
+}

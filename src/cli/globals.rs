@@ -1,0 +1,111 @@
+//! The flags that every command takes, and what follows from them.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::exit::Failure;
+use super::printer::Printer;
+use super::progress::Mode;
+use super::term::Terminal;
+use crate::config::{ClientArgs, ClientConfig, ColorMode, Env, ProgressMode, View, load_client};
+
+/// The flags that every command takes.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Globals {
+    /// When to colour: auto, always or never
+    #[arg(long, global = true, value_enum, value_name = "WHEN", hide_possible_values = true)]
+    pub(crate) color: Option<ColorMode>,
+
+    /// How to show progress: auto, bars, lines (for logs and screen readers) or none
+    #[arg(long, global = true, value_enum, value_name = "HOW", hide_possible_values = true)]
+    pub(crate) progress: Option<ProgressMode>,
+
+    /// Print nothing but errors and what --json asks for
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+
+    /// Tell causes and request ids of errors
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+
+    /// Base address of the server [default: port 8080 of this machine]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) server: Option<String>,
+
+    /// Profile of config.toml to use
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+
+    /// File that holds the API key
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) api_key_file: Option<PathBuf>,
+
+    /// PEM file of further certificate authorities to trust
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) ca_cert: Option<PathBuf>,
+}
+
+/// What every command works with.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// The flags.
+    pub(crate) globals: Globals,
+    /// The world outside.
+    pub(crate) env: Env,
+    /// The way to the terminal.
+    pub(crate) printer: Printer,
+}
+
+impl Session {
+    /// A session of this process.
+    pub(crate) fn begin(globals: Globals, env: Env) -> Self {
+        let printer = printer(&globals, &env, globals.color);
+        Self { globals, env, printer }
+    }
+
+    /// The client's configuration; `timeout` and `view` are the command's own flags. What the configuration says
+    /// about colour holds from here on.
+    pub(crate) fn client_config(
+        &mut self,
+        timeout: Option<&str>,
+        view: Option<View>,
+    ) -> Result<ClientConfig, Failure> {
+        let globals = &self.globals;
+        let args = ClientArgs {
+            server: globals.server.clone(),
+            profile: globals.profile.clone(),
+            api_key_file: globals.api_key_file.clone(),
+            timeout: timeout.map(str::to_owned),
+            ca_cert: globals.ca_cert.clone(),
+            color: globals.color,
+            progress: globals.progress,
+            view,
+        };
+        let config = load_client(&args, &self.env)?;
+        self.printer = printer(&self.globals, &self.env, Some(config.color));
+        for warning in &config.warnings {
+            self.printer.warning(warning);
+        }
+        Ok(config)
+    }
+
+    /// How progress is shown.
+    pub(crate) fn progress(&self, config: &ClientConfig) -> Mode {
+        Mode::choose(config.progress, &self.printer, &lookup(&self.env))
+    }
+}
+
+fn printer(globals: &Globals, env: &Env, color: Option<ColorMode>) -> Printer {
+    Printer {
+        terminal: Terminal::detect(color, &lookup(env)),
+        quiet: globals.quiet,
+        verbose: globals.verbose,
+    }
+}
+
+/// Variables as the terminal rooms ask for them. One that is no text says nothing to them; configuration complains.
+fn lookup(env: &Env) -> impl Fn(&str) -> Option<String> {
+    |name| env.text(name).ok().flatten().map(str::to_owned)
+}

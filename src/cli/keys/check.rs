@@ -1,0 +1,127 @@
+//! `mk keys check`: whether a key is mistyped, what it is for, and what this machine's database knows of it.
+
+use clap::Args;
+use serde_json::json;
+
+use super::Common;
+use crate::api::Service;
+use crate::api::console::KeyState;
+use crate::cli::exit::{Failure, Kind};
+use crate::cli::globals::Session;
+use crate::cli::local::not_found;
+use crate::cli::sheet;
+use crate::keys::{self, FindError};
+use crate::secret::{self, ExposeSecret, SecretString};
+use crate::storage::KeyRow;
+
+/// The arguments of `mk keys check`.
+#[derive(Args, Debug)]
+pub(super) struct CheckArgs {
+    /// `-` reads the key from standard input [default: `--api-key-file`, `MK_API_KEY` or `MK_API_KEY_FILE`]
+    #[arg(value_name = "-")]
+    source: Option<String>,
+
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+pub(super) fn run(args: &CheckArgs, session: &Session) -> Result<(), Failure> {
+    let key = read(args.source.as_deref(), session)?;
+    let Some(service) = keys::service_of(key.expose_secret()) else {
+        return Err(Failure::new(
+            Kind::Unauthorized,
+            "this is not a key: its form or its check digits do not fit",
+        )
+        .hint("a key is mk_<service>_ and 32 characters; copy it again, whole"));
+    };
+    let known = look_up(args, session, &key)?;
+    print(args, session, service, known.as_ref())?;
+    match known.map(|(_, state)| state) {
+        Some(KeyState::Revoked) => Err(Failure::new(Kind::Unauthorized, "the key has been revoked")),
+        Some(KeyState::Expired) => Err(Failure::new(Kind::Unauthorized, "the key has expired")),
+        Some(KeyState::Active) | None => Ok(()),
+    }
+}
+
+/// A key never comes as an argument; what stands there may be one, so it is not repeated.
+fn read(source: Option<&str>, session: &Session) -> Result<SecretString, Failure> {
+    let unreadable = |name: &str, cause: std::io::Error| {
+        Failure::usage(format!("cannot read a key from {name}: {cause}")).caused_by(cause)
+    };
+    match source {
+        Some("-") => {
+            return secret::read(std::io::stdin().lock())
+                .map_err(|cause| unreadable("standard input", cause));
+        }
+        Some(_) => {
+            return Err(Failure::usage(
+                "a key is not given as an argument, where other processes can read it",
+            )
+            .hint("mk keys check - < FILE, or set MK_API_KEY_FILE"));
+        }
+        None => {}
+    }
+    if let Some(path) = &session.globals.api_key_file {
+        return secret::from_file(path).map_err(|cause| unreadable("--api-key-file", cause));
+    }
+    if let Some(key) = session.env.text("MK_API_KEY")? {
+        return Ok(SecretString::from(key.trim()));
+    }
+    if let Some(path) = session.env.path("MK_API_KEY_FILE") {
+        return secret::from_file(&path).map_err(|cause| unreadable("MK_API_KEY_FILE", cause));
+    }
+    Err(Failure::usage("there is no key to check").hint("mk keys check - < FILE, or set MK_API_KEY_FILE"))
+}
+
+/// What the local database knows, if there is one. It is not made for this.
+fn look_up(
+    args: &CheckArgs,
+    session: &Session,
+    key: &SecretString,
+) -> Result<Option<(KeyRow, KeyState)>, Failure> {
+    let has_database = args.common.database.dir(session).is_ok_and(|dir| dir.join("mk.db").exists());
+    if !has_database {
+        return Ok(None);
+    }
+    let local = args.common.database.open(session)?;
+    match keys::find(&local.store, key.expose_secret()) {
+        Ok(row) => {
+            let state = keys::state_of(&row, local.now);
+            Ok(Some((row, state)))
+        }
+        Err(FindError::NotFound) => Ok(None),
+        Err(cause) => Err(not_found(cause)),
+    }
+}
+
+fn print(
+    args: &CheckArgs,
+    session: &Session,
+    service: Service,
+    known: Option<&(KeyRow, KeyState)>,
+) -> Result<(), Failure> {
+    let is_usable = known.is_none_or(|(_, state)| *state == KeyState::Active);
+    if args.common.json {
+        if !is_usable {
+            return Ok(());
+        }
+        return session.printer.document(&json!({
+            "schema": "mk.keys.check/1",
+            "well_formed": true,
+            "service": service,
+            "state": known.map(|(_, state)| state),
+            "id": known.map(|(row, _)| &row.id),
+        }));
+    }
+    let state = known.map_or("not in this machine's database", |(_, state)| state.as_str());
+    let mut fields = vec![
+        ("form", "the check digits fit".to_owned()),
+        ("service", service.to_string()),
+        ("state", state.to_owned()),
+    ];
+    if let Some((row, _)) = known {
+        fields.push(("id", row.id.clone()));
+        fields.push(("app", row.app_name.clone()));
+    }
+    sheet::record(&session.printer, &fields)
+}

@@ -1,0 +1,131 @@
+//! `mk keys create` and `mk keys rotate`: the two commands that print a key, once.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+
+use super::{Common, describe, json_failure};
+use crate::api::Service;
+use crate::api::console::{CreatedKey, Key};
+use crate::cli::apps::usd;
+use crate::cli::exit::Failure;
+use crate::cli::globals::Session;
+use crate::cli::local::{not_found, refused};
+use crate::clock::Time;
+use crate::keys::{self, NewKey, expiry};
+use crate::money::NanoUsd;
+use crate::secret::{ExposeSecret, SecretString};
+
+/// The arguments of `mk keys create`.
+#[derive(Args, Debug)]
+pub(super) struct CreateArgs {
+    /// What it is for: verify, inference or console
+    #[arg(long, value_name = "SERVICE")]
+    service: Service,
+
+    /// The app it belongs to, by name or id
+    #[arg(long, value_name = "APP", default_value = "default")]
+    app: String,
+
+    /// A name to remember it by
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// When it ends: 90d, 24h, or a date [default: never]
+    #[arg(long, value_name = "WHEN")]
+    expires: Option<String>,
+
+    /// Requests in any 60 seconds; 0 is unlimited [default: the server's limit]
+    #[arg(long, value_name = "N")]
+    per_minute: Option<u32>,
+
+    /// Requests in a UTC day; 0 is unlimited [default: the server's limit]
+    #[arg(long, value_name = "N")]
+    per_day: Option<u32>,
+
+    /// A model it may use, such as openai/gpt-5.4-mini or openai/*; repeat it for several [default: all]
+    #[arg(long = "model", value_name = "PATTERN")]
+    models: Vec<String>,
+
+    /// A network it may be used from, such as 10.0.0.0/8; repeat it for several [default: all]
+    #[arg(long = "address", value_name = "CIDR")]
+    addresses: Vec<String>,
+
+    /// What it may spend a month, in US dollars
+    #[arg(long, value_name = "USD", value_parser = usd)]
+    budget_usd: Option<NanoUsd>,
+
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+/// The arguments of `mk keys rotate`.
+#[derive(Args, Debug)]
+pub(super) struct RotateArgs {
+    /// The key: its id, name, or last four characters
+    key: String,
+
+    /// How long the old key goes on working
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = expiry::parse_span)]
+    grace: Duration,
+
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+pub(super) fn create(args: &CreateArgs, session: &Session) -> Result<(), Failure> {
+    let local = args.common.database.open(session)?;
+    let new = NewKey {
+        service: args.service,
+        app: args.app.clone(),
+        name: args.name.clone(),
+        expires_at: args.expires.as_deref().map(|text| ends(text, local.now)).transpose()?,
+        per_minute: args.per_minute,
+        per_day: args.per_day,
+        models: args.models.clone(),
+        addresses: args.addresses.clone(),
+        budget: args.budget_usd,
+    };
+    let made = keys::create(&local.store, &new, local.now);
+    let (key, row) = made.map_err(|cause| refused(cause, &format!("app `{}`", args.app)))?;
+    let record = keys::record(&row, local.now);
+    session.printer.notice(&format!(
+        "made the {} in the app `{}`; it is shown this once:",
+        describe(&record),
+        record.app
+    ));
+    print(session, &key, record, args.common.json)
+}
+
+pub(super) fn rotate(args: &RotateArgs, session: &Session) -> Result<(), Failure> {
+    let local = args.common.database.open(session)?;
+    let old = keys::find(&local.store, &args.key).map_err(not_found)?;
+    let made = keys::rotate(&local.store, &old.id, args.grace, local.now);
+    let (key, row) = made.map_err(|cause| refused(cause, "key"))?;
+    let was = describe(&keys::record(&old, local.now));
+    let end = if args.grace.is_zero() {
+        "has ended".to_owned()
+    } else {
+        format!("ends at {}", local.now.plus(args.grace).rfc3339())
+    };
+    session.printer.notice(&format!("the {was} {end}; the new one is shown this once:"));
+    print(session, &key, keys::record(&row, local.now), args.common.json)
+}
+
+fn ends(text: &str, now: Time) -> Result<Time, Failure> {
+    expiry::parse(text, now).map_err(|why| Failure::usage(format!("--expires: {why}")))
+}
+
+fn print(session: &Session, key: &SecretString, record: Key, is_json: bool) -> Result<(), Failure> {
+    if !is_json {
+        return session.printer.result(key.expose_secret());
+    }
+    let created = CreatedKey { key: key.expose_secret().to_owned(), record };
+    let mut document = json!({ "schema": "mk.key/1" });
+    let fields = serde_json::to_value(created).map_err(|cause| json_failure().caused_by(cause))?;
+    if let (Some(document), serde_json::Value::Object(fields)) = (document.as_object_mut(), fields) {
+        document.extend(fields);
+    }
+    session.printer.document(&document)
+}

@@ -1,0 +1,96 @@
+//! `mk keys`: making, showing, revoking, rotating and checking keys, on the local database.
+//!
+//! A new key stands alone on standard output, so that `KEY=$(mk keys create --service verify)` works; everything
+//! about it goes to standard error. No command takes a key to be checked as an argument, where every process on the
+//! machine could read it.
+
+mod check;
+mod create;
+mod list;
+mod revoke;
+
+use clap::{Args, Subcommand};
+
+use super::exit::{Failure, Outcome};
+use super::globals::Session;
+use super::local::Database;
+use crate::api::console::Key;
+
+/// Examples of `mk keys`, first in its help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  KEY=$(mk keys create --service verify --name ci --expires 90d)
+  mk keys list
+  mk keys revoke ci                by name, last four characters or id
+  mk keys rotate ci --grace 24h    a new key now; the old one ends in a day
+  mk keys check - < key.txt        is it mistyped, and what is it for?";
+
+/// The arguments of `mk keys`.
+#[derive(Args, Debug)]
+pub(crate) struct KeysArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Make a key; it is printed once, alone on standard output
+    Create(create::CreateArgs),
+    /// List keys
+    List(list::ListArgs),
+    /// Show one key's record
+    Show(list::ShowArgs),
+    /// Revoke keys, at once and for ever
+    Revoke(revoke::RevokeArgs),
+    /// Replace a key by a new one with the same rights
+    Rotate(create::RotateArgs),
+    /// Check a key from standard input, a file or the environment
+    Check(check::CheckArgs),
+}
+
+/// What all of them take.
+#[derive(Args, Debug)]
+struct Common {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    database: Database,
+}
+
+impl KeysArgs {
+    /// Whether standard output is to hold JSON.
+    pub(crate) fn wants_json(&self) -> bool {
+        match &self.command {
+            Command::Create(args) => args.common.json,
+            Command::List(args) => args.common.json,
+            Command::Show(args) => args.common.json,
+            Command::Revoke(args) => args.common.json,
+            Command::Rotate(args) => args.common.json,
+            Command::Check(args) => args.common.json,
+        }
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &KeysArgs, session: &Session) -> Outcome {
+    match &args.command {
+        Command::Create(args) => create::create(args, session)?,
+        Command::List(args) => list::list(args, session)?,
+        Command::Show(args) => list::show(args, session)?,
+        Command::Revoke(args) => revoke::run(args, session)?,
+        Command::Rotate(args) => create::rotate(args, session)?,
+        Command::Check(args) => check::run(args, session)?,
+    }
+    Ok(0)
+}
+
+/// A key as a person tells it from others: `verify key …wXyZ (ci)`.
+fn describe(key: &Key) -> String {
+    let name = key.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+    format!("{} key …{}{name}", key.service, key.last4)
+}
+
+fn json_failure() -> Failure {
+    Failure::new(super::exit::Kind::Other, "the record cannot be written as JSON")
+}

@@ -1,0 +1,59 @@
+//! `mk keys revoke`: asks, naming the key, its last use and the consequence.
+
+use clap::Args;
+use serde_json::json;
+
+use super::{Common, describe};
+use crate::cli::confirm::confirm;
+use crate::cli::exit::Failure;
+use crate::cli::globals::Session;
+use crate::cli::local::{not_found, stored};
+use crate::keys;
+
+/// The arguments of `mk keys revoke`.
+#[derive(Args, Debug)]
+pub(super) struct RevokeArgs {
+    /// The keys: their ids, names, or last four characters
+    #[arg(required = true, value_name = "KEY")]
+    keys: Vec<String>,
+
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+pub(super) fn run(args: &RevokeArgs, session: &Session) -> Result<(), Failure> {
+    let local = args.common.database.open(session)?;
+    let find = |text: &String| keys::find(&local.store, text).map_err(not_found);
+    let rows = args.keys.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    let alive = rows.iter().filter(|row| row.revoked_at.is_none());
+    let named: Vec<String> = alive
+        .map(|row| {
+            let record = keys::record(row, local.now);
+            let used = record.last_used_at.clone().unwrap_or_else(|| "never".to_owned());
+            format!("the {} of the app `{}`, last used: {used}", describe(&record), record.app)
+        })
+        .collect();
+    if !args.yes && !named.is_empty() {
+        let question = format!(
+            "Revoke {}? Whoever uses it is refused from this moment on; it cannot be undone.",
+            named.join("; and ")
+        );
+        confirm(&session.printer, &question, "--yes")?;
+    }
+    let mut revoked = Vec::new();
+    for row in &rows {
+        let at = local.store.revoke_key(&row.id, local.now).map_err(|cause| stored(cause, "key"))?;
+        let what = describe(&keys::record(row, local.now));
+        let when = if row.revoked_at.is_some() { "had been revoked already" } else { "is revoked" };
+        session.printer.notice(&format!("the {what} {when}"));
+        revoked.push(json!({ "id": row.id, "revoked_at": at.rfc3339() }));
+    }
+    if args.common.json {
+        session.printer.document(&json!({ "schema": "mk.keys/1", "revoked": revoked }))?;
+    }
+    Ok(())
+}

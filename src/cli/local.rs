@@ -1,0 +1,96 @@
+//! The local database, for the commands that work on it beside a server.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::exit::{Failure, Kind};
+use super::globals::Session;
+use crate::clock::{Clock, Time};
+use crate::config::{ServerArgs, load_data_dir};
+use crate::keys::{FindError, ManageError};
+use crate::storage::{Error, KeyRow, Store};
+
+/// Which database.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Database")]
+pub(crate) struct Database {
+    /// Directory of the database [default: as the server's]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+
+    /// The server's configuration file, which names that directory
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// The database, and the present moment.
+pub(crate) struct Local {
+    /// The store.
+    pub(crate) store: Store,
+    /// The moment that everything of this command happens at.
+    pub(crate) now: Time,
+}
+
+impl Database {
+    /// Where it lies.
+    pub(crate) fn dir(&self, session: &Session) -> Result<PathBuf, Failure> {
+        let args = ServerArgs {
+            config: self.config.clone(),
+            data_dir: self.data_dir.clone(),
+            ..ServerArgs::default()
+        };
+        Ok(load_data_dir(&args, &session.env)?)
+    }
+
+    /// Opens it, making it if it is not there yet.
+    pub(crate) fn open(&self, session: &Session) -> Result<Local, Failure> {
+        let dir = self.dir(session)?;
+        session.printer.detail(&format!("database: {}", dir.display()));
+        let now = Clock::system().now();
+        let store = Store::open(&dir, now).map_err(|cause| {
+            Failure::usage(format!("cannot use the data directory {}: {cause}", dir.display()))
+                .hint("name another with --data-dir or MK_DATA_DIR, or run mk as its owner")
+                .caused_by(cause)
+        })?;
+        Ok(Local { store, now })
+    }
+}
+
+/// What a refusal of the store means; `what` names the thing that was asked for.
+pub(crate) fn stored(cause: Error, what: &str) -> Failure {
+    let failure = match &cause {
+        Error::NotFound => Failure::new(Kind::NotFound, format!("there is no {what}")),
+        Error::Conflict(_) => Failure::new(Kind::Conflict, format!("{what}: {cause}")),
+        _ => Failure::new(Kind::Other, cause.to_string()),
+    };
+    failure.caused_by(cause)
+}
+
+/// Why an app or key was not made or changed; `what` as in [`stored`].
+pub(crate) fn refused(cause: ManageError, what: &str) -> Failure {
+    match cause {
+        ManageError::Invalid(field, why) => Failure::usage(format!("{field}: {why}")),
+        ManageError::Storage(cause) => stored(cause, what),
+        ManageError::Randomness(_) => Failure::new(Kind::Other, cause.to_string()).caused_by(cause),
+    }
+}
+
+/// Why no single key was found.
+pub(crate) fn not_found(cause: FindError) -> Failure {
+    match cause {
+        FindError::NotFound => Failure::new(Kind::NotFound, cause.to_string()),
+        FindError::Ambiguous(candidates) => {
+            let mut failure = Failure::new(Kind::Conflict, "several keys fit; give the id of one of them");
+            failure.hints = candidates.iter().take(10).map(candidate).collect();
+            failure
+        }
+        FindError::Storage(cause) => stored(cause, "key"),
+    }
+}
+
+fn candidate(key: &KeyRow) -> String {
+    let name = key.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
+    let state = if key.revoked_at.is_some() { " (revoked)" } else { "" };
+    format!("{}: {} …{}{name}{state}", key.id, key.service, key.last4)
+}

@@ -1,0 +1,182 @@
+//! The command line: the only room that prints.
+//!
+//! A command is a file: its arguments with their help, and one function. [`run`] parses, begins a session and
+//! hands over; whatever comes back becomes an [`End`]. Results go to standard output, everything else
+//! to standard error, all through `printer`; text from elsewhere goes through
+//! `sanitize` first. No runtime is
+//! built and no file is read before a command needs it: `mk --version` is instant.
+
+mod apps;
+mod config;
+mod confirm;
+mod embedded;
+mod exit;
+mod generate;
+mod globals;
+mod keys;
+mod local;
+mod login;
+mod printer;
+mod progress;
+mod remote;
+mod runtime;
+mod sanitize;
+mod serve;
+mod sheet;
+mod term;
+mod usage_error;
+mod verify;
+mod welcome;
+mod whoami;
+mod wrap;
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::Env;
+pub use exit::End;
+use exit::Outcome;
+use globals::{Globals, Session};
+
+/// Examples first, as that is what people look for.
+const HELP: &str = "\
+{about-with-newline}
+{before-help}{usage-heading} {usage}
+
+{all-args}{after-help}";
+
+const EXAMPLES: &str = "\
+Examples:
+  mk verify --sandbox \"Paris is the capital of France. Two plus two is five.\"
+  mk serve --sandbox
+  mk keys create --service verify";
+
+const NOTES: &str = "\
+Exit codes:
+  0  success; verify: every claim TRUE     7  refused for now
+  1  other failure                         8  incomplete
+  2  usage or configuration                9  not found or conflict
+  3  declined at a prompt                 10  a claim is FALSE
+  4  no key, or refused                   11  none FALSE, one without consensus
+  5  server or provider failed            12  nothing to verify
+  6  cannot reach                         130, 141, 143: SIGINT, SIGPIPE, SIGTERM";
+
+/// Fact verification by several models, and the server that does it
+#[derive(Parser, Debug)]
+#[command(name = "mk", version, help_template = HELP, before_help = EXAMPLES, after_help = NOTES)]
+#[command(max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+struct Cli {
+    #[command(flatten)]
+    globals: Globals,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Run the server
+    #[command(help_template = HELP, before_help = serve::EXAMPLES, after_help = serve::NOTES)]
+    Serve(serve::ServeArgs),
+    /// Verify a text
+    #[command(help_template = HELP, before_help = verify::EXAMPLES, after_help = verify::NOTES)]
+    Verify(Box<verify::VerifyArgs>),
+    /// Manage apps, which group keys, usage and budgets
+    #[command(help_template = HELP, before_help = apps::EXAMPLES)]
+    Apps(apps::AppsArgs),
+    /// Manage API keys
+    #[command(help_template = HELP, before_help = keys::EXAMPLES)]
+    Keys(keys::KeysArgs),
+    /// Show configuration, or begin one
+    #[command(help_template = HELP, before_help = config::EXAMPLES)]
+    Config(config::ConfigArgs),
+    /// Store an API key for a server
+    #[command(help_template = HELP, before_help = login::LOGIN_EXAMPLES)]
+    Login(login::LoginArgs),
+    /// Forget the API keys for a server
+    #[command(help_template = HELP, before_help = login::LOGOUT_EXAMPLES)]
+    Logout(login::LogoutArgs),
+    /// Show which server and keys are used, and whether the server answers
+    #[command(help_template = HELP, before_help = whoami::EXAMPLES)]
+    Whoami(whoami::WhoamiArgs),
+    /// Print completions for a shell
+    #[command(help_template = HELP, before_help = generate::COMPLETIONS_EXAMPLES)]
+    Completions(generate::CompletionsArgs),
+    /// Write the manual pages
+    #[command(help_template = HELP, before_help = generate::MAN_EXAMPLES)]
+    Man(generate::ManArgs),
+    /// Print the version
+    Version(generate::VersionArgs),
+}
+
+impl Command {
+    /// Whether standard output is to hold one JSON document, whatever happens.
+    fn wants_json(&self) -> bool {
+        match self {
+            Self::Verify(args) => args.output.json || args.output.jsonl,
+            Self::Apps(args) => args.wants_json(),
+            Self::Keys(args) => args.wants_json(),
+            Self::Config(args) => args.wants_json(),
+            Self::Whoami(args) => args.json,
+            Self::Version(args) => args.json,
+            Self::Serve(_) | Self::Login(_) | Self::Logout(_) | Self::Completions(_) | Self::Man(_) => false,
+        }
+    }
+}
+
+/// Runs the program with these arguments, the first of which is its name.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> End {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let env = Env::system();
+    let cli = match Cli::try_parse_from(&args) {
+        Ok(cli) => cli,
+        Err(error) => return usage_error::report(&error, &args, env),
+    };
+    let mut session = Session::begin(cli.globals, env);
+    let outcome = dispatch(&cli.command, &mut session);
+    exit::report(outcome, &session.printer, cli.command.wants_json())
+}
+
+fn dispatch(command: &Command, session: &mut Session) -> Outcome {
+    match command {
+        Command::Serve(args) => serve::run(args, session),
+        Command::Verify(args) => verify::run(args, session),
+        Command::Apps(args) => apps::run(args, session),
+        Command::Keys(args) => keys::run(args, session),
+        Command::Config(args) => config::run(args, session),
+        Command::Login(args) => login::login(args, session),
+        Command::Logout(args) => login::logout(args, session),
+        Command::Whoami(args) => whoami::run(args, session),
+        Command::Completions(args) => generate::completions(args, session),
+        Command::Man(args) => generate::man(args, session),
+        Command::Version(args) => generate::version(args, session),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_double_dash_ends_options() {
+        let cli = Cli::try_parse_from(["mk", "verify", "--", "--sandbox is a flag"]).unwrap();
+        let Command::Verify(args) = cli.command else { panic!("not verify") };
+        assert_eq!(args.text.as_deref(), Some("--sandbox is a flag"));
+        assert!(!args.place.sandbox);
+    }
+
+    #[test]
+    fn help_begins_with_examples() {
+        let help = Cli::command().find_subcommand_mut("verify").unwrap().render_help().to_string();
+        let (examples, usage) = (help.find("Examples:").unwrap(), help.find("Usage:").unwrap());
+        assert!(examples < usage, "{help}");
+    }
+}

@@ -1,0 +1,233 @@
+//! What a server's refusals and silences mean on a terminal: kind, sentence, what to do next.
+
+use std::time::Duration;
+
+use super::exit::{Failure, Kind, Said};
+use crate::api::error::ErrorEvent;
+use crate::client::{Client, Error, Refusal, Settings};
+use crate::config::ClientConfig;
+use crate::secret::SecretString;
+
+/// For a connection to stand.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// For the next byte of a stream: servers send a comment every 15 s.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
+
+/// A client of the configured server.
+pub(crate) fn client(config: &ClientConfig, key: Option<SecretString>) -> Result<Client, Failure> {
+    let settings = Settings {
+        server: config.server.clone(),
+        key,
+        connect_timeout: CONNECT_TIMEOUT,
+        idle_timeout: IDLE_TIMEOUT,
+        ca_cert: config.ca_cert.clone(),
+    };
+    Client::new(&settings).map_err(|cause| failure(&config.server, cause))
+}
+
+/// A client of a server in this process.
+pub(crate) fn embedded_client(server: &str, key: SecretString) -> Result<Client, Failure> {
+    let settings = Settings {
+        server: server.to_owned(),
+        key: Some(key),
+        connect_timeout: CONNECT_TIMEOUT,
+        idle_timeout: IDLE_TIMEOUT,
+        ca_cert: None,
+    };
+    Client::new(&settings).map_err(|cause| failure(server, cause))
+}
+
+/// The failure that an error of the client is, with `server` as the person named it.
+pub(crate) fn failure(server: &str, cause: Error) -> Failure {
+    let failure = match &cause {
+        Error::Setup(what) => Failure::usage(what.clone()),
+        Error::Unreachable(reason) => {
+            Failure::new(Kind::Unreachable, format!("cannot reach {server} ({reason})"))
+                .hint("is the server running? `mk whoami` checks; `mk serve --sandbox` starts one here")
+        }
+        Error::Silent => Failure::new(Kind::Unreachable, format!("{server} does not answer (timeout)"))
+            .hint("is the server well? `mk whoami` checks"),
+        Error::Refused(refusal) => refused(server, refusal),
+        Error::Incomplete => Failure::new(
+            Kind::Incomplete,
+            format!("the answer of {server} ended before its result was there"),
+        )
+        .hint("the server may have been stopped; what it found until then is not shown as a result"),
+        Error::Broken(what) => {
+            Failure::new(Kind::Server, format!("{server} does not answer as mk does: {what}"))
+                .hint("is this the address of an mk server?")
+        }
+    };
+    failure.caused_by(cause)
+}
+
+fn refused(server: &str, refusal: &Refusal) -> Failure {
+    let body = &refusal.body;
+    let kind = kind_of_status(refusal.status);
+    let mut message = lower_first(&body.message);
+    if let Some(param) = &body.param
+        && !message.contains(param.as_str())
+    {
+        message = format!("{param}: {message}");
+    }
+    if kind == Kind::Busy
+        && let Some(wait) = refusal.retry_after
+    {
+        message = format!("{message}; free again in {}", span(wait));
+    }
+    let mut failure = Failure::new(kind, message);
+    let retry_after = refusal.retry_after.filter(|_| refusal.status == 429 && !refusal.hopeless);
+    if let Some(hint) = hint(server, refusal) {
+        failure = failure.hint(hint);
+    }
+    said(failure, &body.code, &body.request_id, retry_after)
+}
+
+const fn kind_of_status(status: u16) -> Kind {
+    match status {
+        400 | 413 | 415 | 422 => Kind::Usage,
+        401..=403 => Kind::Unauthorized,
+        404 | 405 | 410 => Kind::NotFound,
+        409 => Kind::Conflict,
+        429 | 503 => Kind::Busy,
+        _ => Kind::Server,
+    }
+}
+
+fn hint(server: &str, refusal: &Refusal) -> Option<String> {
+    let hint = match (refusal.status, refusal.body.code.as_str()) {
+        (401, "wrong_service") => {
+            "a key works for one service only: `mk keys create --service verify` makes one".to_owned()
+        }
+        (401, "api_key_revoked" | "api_key_expired") => {
+            "make a new key on the server's machine with `mk keys create`, then `mk login`".to_owned()
+        }
+        (401, _) => {
+            format!("`mk keys check` tells whether a key is mistyped; `mk login` stores one for {server}")
+        }
+        (404 | 405, _) => format!("is {server} the base address of an mk server?"),
+        (300..=399, _) => "give the address that it names, by --server or MK_SERVER".to_owned(),
+        (429, "rate_limited_day") => {
+            "limits are set by the server's operator; days end at midnight UTC".to_owned()
+        }
+        _ => return None,
+    };
+    Some(hint)
+}
+
+/// The failure that the `error` frame of a verification is.
+pub(crate) fn failed_event(event: &ErrorEvent) -> Failure {
+    let kind = if event.code == "api_key_revoked" { Kind::Unauthorized } else { Kind::Server };
+    let mut failure = Failure::new(kind, lower_first(&event.message));
+    if event.code == "provider_auth_failed" {
+        failure =
+            failure.hint("the server's key for that provider was refused; its operator must set another");
+    }
+    said(failure, &event.code, &event.request_id, None)
+}
+
+fn said(mut failure: Failure, code: &str, request_id: &str, retry_after: Option<Duration>) -> Failure {
+    let (code, request_id) = (code.to_owned(), request_id.to_owned());
+    failure.said = Some(Box::new(Said { code, request_id, retry_after }));
+    failure
+}
+
+/// Messages stand behind `error:` here; acronyms and names keep their capitals.
+fn lower_first(message: &str) -> String {
+    let mut chars = message.chars();
+    let (Some(first), second) = (chars.next(), chars.next()) else { return message.to_owned() };
+    if second.is_some_and(char::is_uppercase) {
+        return message.to_owned();
+    }
+    first.to_lowercase().chain(message.chars().skip(1)).collect()
+}
+
+/// `42 s`, `3 m 20 s`, `5 h 10 m`.
+pub(crate) fn span(wait: Duration) -> String {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} m {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::error::ErrorBody;
+
+    fn refusal(status: u16, code: &str, message: &str, retry_after: Option<u64>) -> Error {
+        Error::Refused(Box::new(Refusal {
+            status,
+            body: ErrorBody {
+                error: "E".to_owned(),
+                message: message.to_owned(),
+                code: code.to_owned(),
+                request_id: "req_1".to_owned(),
+                param: None,
+                provider: None,
+            },
+            retry_after: retry_after.map(Duration::from_secs),
+            hopeless: false,
+        }))
+    }
+
+    #[test]
+    fn nobody_there_says_so_and_what_to_do() {
+        let failure = failure("http://127.0.0.1:1", Error::Unreachable("connection refused".to_owned()));
+        assert_eq!(failure.message, "cannot reach http://127.0.0.1:1 (connection refused)");
+        assert_eq!(failure.kind.code(), 6);
+        assert_eq!(failure.hints.len(), 1);
+    }
+
+    #[test]
+    fn a_limit_says_when_it_is_over() {
+        let failure =
+            failure("s", refusal(429, "rate_limited_minute", "Too many requests per minute", Some(42)));
+        assert_eq!(failure.message, "too many requests per minute; free again in 42 s");
+        assert_eq!(failure.kind.code(), 7);
+        let said = failure.said.unwrap();
+        assert_eq!((said.request_id.as_str(), said.retry_after), ("req_1", Some(Duration::from_secs(42))));
+    }
+
+    #[test]
+    fn statuses_become_exit_codes() {
+        for (status, code) in [
+            (400, 2),
+            (401, 4),
+            (402, 4),
+            (403, 4),
+            (404, 9),
+            (413, 2),
+            (429, 7),
+            (500, 5),
+            (502, 5),
+            (503, 7),
+            (504, 5),
+            (302, 5),
+        ] {
+            assert_eq!(failure("s", refusal(status, "x", "m", None)).kind.code(), code, "{status}");
+        }
+        assert_eq!(failure("s", Error::Incomplete).kind.code(), 8);
+        assert_eq!(failure("s", Error::Silent).kind.code(), 6);
+    }
+
+    #[test]
+    fn acronyms_keep_their_capitals() {
+        assert_eq!(
+            failure("s", refusal(401, "api_key_revoked", "API key has been revoked", None)).message,
+            "API key has been revoked"
+        );
+    }
+
+    #[test]
+    fn waits_are_rounded_up() {
+        for (wait, text) in
+            [(1500, "2 s"), (119_000, "119 s"), (200_000, "3 m 20 s"), (18_600_000, "5 h 10 m")]
+        {
+            assert_eq!(span(Duration::from_millis(wait)), text);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Runs the asynchronous part of a client command, until it ends or the person presses Ctrl-C.
+//!
+//! At the first Ctrl-C the work is dropped, which closes its connections and thereby ends the server's work for it;
+//! the process then dies of SIGINT. The second one ends it at once, whatever it is doing.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::exit::{Failure, Kind};
+use super::printer::Printer;
+
+/// POSIX's number of the signal.
+const SIGINT: i32 = 2;
+
+/// Runs `work` on a runtime of this thread.
+pub(crate) fn run<T>(
+    printer: &Printer,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = built
+        .map_err(|cause| Failure::new(Kind::Other, format!("cannot start: {cause}")).caused_by(cause))?;
+    let outcome = runtime.block_on(async {
+        tokio::select! {
+            outcome = work => outcome,
+            () = interrupted() => {
+                printer.notice("interrupted");
+                Err(Failure::new(Kind::Interrupted, "interrupted"))
+            }
+        }
+    });
+    // Threads that still read standard input would be waited for otherwise.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Resolves at the first Ctrl-C; never where signals cannot be listened to, so that they act by default.
+pub(crate) async fn interrupted() {
+    end_at_second();
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// The order matters: the signal that sets the flag is not yet the one that acts on it.
+fn end_at_second() {
+    let seen = Arc::new(AtomicBool::new(false));
+    if signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&seen)).is_ok() {
+        // Without it the first signal still ends the work, and only the second one does nothing more.
+        let _ = signal_hook::flag::register(SIGINT, seen);
+    }
+}

@@ -1,0 +1,72 @@
+//! Makes foreign text harmless before a terminal sees it.
+//!
+//! Claims, options, model names and messages come from models, servers and files. A terminal obeys control
+//! characters in them (C0, DEL, C1) and reorders lines by bidirectional controls, so that text could forge output.
+//! Every foreign text of human and plain output goes through [`line`]; JSON output does not need it, as its
+//! strings escape what matters.
+
+use std::borrow::Cow;
+
+/// `text` on one line: line ends and tabs become a space, other control characters and bidirectional controls
+/// the replacement character U+FFFD.
+pub(crate) fn line(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_hazard) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\r' if chars.peek() == Some(&'\n') => {}
+            '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => safe.push(' '),
+            hazard if is_hazard(hazard) => safe.push(char::REPLACEMENT_CHARACTER),
+            plain => safe.push(plain),
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Control characters (Unicode category Cc), line and paragraph separators, and the bidirectional controls of
+/// Unicode Standard Annex 9: marks, embeddings, overrides, isolates.
+fn is_hazard(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn plain_text_is_left_alone() {
+        let text = "Zürich, 東京 – 😀";
+        assert!(matches!(line(text), Cow::Borrowed(same) if same == text));
+    }
+
+    #[test]
+    fn escape_sequences_lose_their_escape() {
+        assert_eq!(line("a\u{1b}[2Jb\u{7f}c\u{9b}31m"), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}31m");
+    }
+
+    #[test]
+    fn text_cannot_leave_its_line() {
+        assert_eq!(line("one\r\ntwo\nthree\tfour\rfive\u{2028}six"), "one two three four five six");
+    }
+
+    #[test]
+    fn text_cannot_be_reordered() {
+        assert_eq!(line("\u{202e}eurt\u{2066}x\u{200f}"), "\u{fffd}eurt\u{fffd}x\u{fffd}");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_hazardous_is_left(text in any::<String>()) {
+            prop_assert!(!line(&text).chars().any(is_hazard));
+        }
+    }
+}

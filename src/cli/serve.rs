@@ -1,0 +1,253 @@
+//! `mk serve`: the server, and what it tells the person who started it.
+//!
+//! What cannot work is said in one sentence before anything is served. The first SIGTERM or SIGINT drains, the
+//! second ends at once.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::net::TcpListener;
+use tracing_subscriber::EnvFilter;
+
+use super::embedded::cannot_start;
+use super::exit::{Failure, Kind, Outcome};
+use super::globals::Session;
+use super::local::stored;
+use super::term::Paint;
+use super::{runtime, welcome};
+use crate::api::Service;
+use crate::api::console::KeyState;
+use crate::app::App;
+use crate::clock::Clock;
+use crate::config::{ServerArgs, ServerConfig, load_server};
+use crate::keys::{self, NewKey};
+use crate::secret::SecretString;
+use crate::server::{self, Options};
+use crate::storage::KeyFilter;
+
+/// Examples of `mk serve`, first in its help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  mk serve --sandbox               simulated models: try everything without a provider
+  OPENAI_API_KEY=… mk serve        providers are recognised by their usual variables
+  mk serve --check                 is the configuration right?";
+
+/// What stands below the options of `mk serve --help`.
+pub(crate) const NOTES: &str = "\
+SIGTERM and SIGINT let requests under way end for a while; a second signal ends at once.
+MK_LOG sets what is logged (default: info). On a terminal logs are text, elsewhere JSON.";
+
+/// How long the key of `--sandbox` lives, if the server does not end it before.
+const SANDBOX_KEY_LIFE: Duration = Duration::from_hours(24);
+
+/// The arguments of `mk serve`.
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    /// Simulated models in the place of all providers
+    #[arg(long)]
+    sandbox: bool,
+
+    /// Address and port to listen on [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+
+    /// Configuration file [default: server.toml in the configuration directory]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Directory of the database
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+
+    /// Check the configuration and exit
+    #[arg(long)]
+    check: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
+    let server_args = ServerArgs {
+        config: args.config.clone(),
+        listen: args.listen.clone(),
+        data_dir: args.data_dir.clone(),
+        sandbox: args.sandbox,
+    };
+    let config = load_server(&server_args, &session.env)?;
+    let tls = config.tls.as_ref().map(server::tls_acceptor).transpose();
+    let options = Options {
+        tls: tls.map_err(|cause| Failure::usage(cause.to_string()).caused_by(cause))?,
+        ..Options::default()
+    };
+    if args.check {
+        return check(session, &config);
+    }
+    begin_log(session)?;
+    let app = App::open(&config, Clock::system()).map_err(cannot_start)?;
+    refuse_open_door(&app, config.listen)?;
+
+    let built = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = built
+        .map_err(|cause| Failure::new(Kind::Other, format!("cannot start: {cause}")).caused_by(cause))?;
+    let outcome = runtime.block_on(serve(args, session, &config, app, options));
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    outcome
+}
+
+fn check(session: &Session, config: &ServerConfig) -> Outcome {
+    for line in welcome::facts(config) {
+        session.printer.line(&line)?;
+    }
+    for warning in &config.warnings {
+        session.printer.warning(warning);
+    }
+    session.printer.notice("the configuration is right");
+    Ok(0)
+}
+
+async fn serve(
+    args: &ServeArgs,
+    session: &Session,
+    config: &ServerConfig,
+    app: App,
+    options: Options,
+) -> Outcome {
+    let listener =
+        TcpListener::bind(config.listen).await.map_err(|cause| no_listener(config.listen, cause))?;
+    let address = listener.local_addr().map_err(|cause| no_listener(config.listen, cause))?;
+    let base = format!("{}://{address}", if options.tls.is_some() { "https" } else { "http" });
+    let app = Arc::new(app);
+    let trial = Trial::begin(args.sandbox && session.printer.terminal.err.is_terminal, &app)?;
+    welcome::say(&session.printer, config, &base, args.sandbox, trial.key.as_ref());
+
+    let (told, why) = tokio::sync::oneshot::channel();
+    let shutdown = async {
+        let ended_by = signalled().await;
+        tracing::info!("shutting down; requests under way may end");
+        // Received below, unless the server has failed already.
+        let _ = told.send(ended_by);
+    };
+    let served = server::serve(listener, Arc::clone(&app), options, shutdown).await;
+    trial.end(&app);
+    served.map_err(|cause| {
+        Failure::new(Kind::Other, format!("the server ended badly: {cause}")).caused_by(cause)
+    })?;
+    match why.await {
+        Ok(EndedBy::Interrupt) => Err(Failure::new(Kind::Interrupted, "interrupted")),
+        _ => Ok(0),
+    }
+}
+
+/// A throw-away key for the person who tries the sandbox; ends with the server.
+struct Trial {
+    id: Option<String>,
+    key: Option<SecretString>,
+}
+
+impl Trial {
+    fn begin(is_wanted: bool, app: &App) -> Result<Self, Failure> {
+        if !is_wanted {
+            return Ok(Self { id: None, key: None });
+        }
+        let now = app.clock.now();
+        let apps = app.store.apps().map_err(|cause| stored(cause, "app"))?;
+        let Some(first) = apps.first() else { return Ok(Self { id: None, key: None }) };
+        let mut wanted = NewKey::of(Service::Verify, &first.id);
+        wanted.name = Some("sandbox trial".to_owned());
+        wanted.expires_at = Some(now.plus(SANDBOX_KEY_LIFE));
+        let made = keys::create(&app.store, &wanted, now);
+        let (key, row) =
+            made.map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
+        Ok(Self { id: Some(row.id), key: Some(key) })
+    }
+
+    fn end(self, app: &App) {
+        let Some(id) = self.id else { return };
+        if let Err(cause) = app.store.revoke_key(&id, app.clock.now()) {
+            tracing::warn!(%cause, "the key of the sandbox could not be revoked; it expires within a day");
+        }
+    }
+}
+
+/// A server that others can reach needs an operator who can look after it.
+fn refuse_open_door(app: &App, listen: SocketAddr) -> Result<(), Failure> {
+    if listen.ip().is_loopback() {
+        return Ok(());
+    }
+    let filter = KeyFilter { service: Some(Service::Console), ..KeyFilter::default() };
+    let found = app.store.keys(&filter).map_err(|cause| stored(cause, "key"))?;
+    let now = app.clock.now();
+    if found.iter().any(|key| keys::state_of(key, now) == KeyState::Active) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{listen} can be reached from other machines, and there is no console key yet"
+    ))
+    .hint("make one first: mk keys create --service console"))
+}
+
+fn no_listener(listen: SocketAddr, cause: io::Error) -> Failure {
+    let failure = match cause.kind() {
+        io::ErrorKind::AddrInUse => Failure::usage(format!("{listen} is already in use"))
+            .hint("does another mk serve run? choose another port: mk serve --listen 127.0.0.1:8081"),
+        io::ErrorKind::PermissionDenied => Failure::usage(format!("{listen} may not be listened on"))
+            .hint("ports below 1024 are for root; choose another: mk serve --listen 127.0.0.1:8080"),
+        io::ErrorKind::AddrNotAvailable => {
+            Failure::usage(format!("{listen} is not an address of this machine"))
+                .hint("use 127.0.0.1, or 0.0.0.0 for all")
+        }
+        _ => Failure::usage(format!("cannot listen on {listen}: {cause}")),
+    };
+    failure.caused_by(cause)
+}
+
+/// Text on a terminal, JSON elsewhere; on standard error both ways.
+fn begin_log(session: &Session) -> Result<(), Failure> {
+    let wanted = session.env.text("MK_LOG")?.unwrap_or("info");
+    let filter = EnvFilter::try_new(wanted).map_err(|cause| {
+        Failure::usage(format!("MK_LOG: `{wanted}` cannot be understood"))
+            .hint("write info, debug or mk=debug")
+            .caused_by(cause)
+    })?;
+    let err = session.printer.terminal.err;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let begun = if err.is_terminal {
+        log.with_ansi(err.paint == Paint::Full).with_target(false).try_init()
+    } else {
+        log.json().flatten_event(true).with_ansi(false).try_init()
+    };
+    begun.map_err(|cause| Failure::new(Kind::Other, format!("cannot begin the log: {cause}")))
+}
+
+/// What ended the server.
+#[derive(Clone, Copy, Debug)]
+enum EndedBy {
+    /// Ctrl-C.
+    Interrupt,
+    /// SIGTERM, as supervisors send it: an orderly end.
+    Terminate,
+}
+
+/// Resolves at the first signal that asks the server to end.
+#[cfg(unix)]
+async fn signalled() -> EndedBy {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        runtime::interrupted().await;
+        return EndedBy::Interrupt;
+    };
+    tokio::select! {
+        () = runtime::interrupted() => EndedBy::Interrupt,
+        _ = terminate.recv() => EndedBy::Terminate,
+    }
+}
+
+/// Resolves at the first signal that asks the server to end.
+#[cfg(not(unix))]
+async fn signalled() -> EndedBy {
+    runtime::interrupted().await;
+    EndedBy::Interrupt
+}

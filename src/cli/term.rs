@@ -1,0 +1,286 @@
+//! What is known of the terminal: which streams are one, how wide it is, which colours and symbols it may get.
+//!
+//! Decided once at the start, per stream, from flags and environment alone, so that tests can decide otherwise.
+//! A stream that is no terminal never gets an escape byte unless colour is forced; `TERM=dumb` means the same
+//! for a terminal. `NO_COLOR` is about colour only: bold and animation stay.
+
+use std::env::consts::OS;
+use std::io::IsTerminal;
+
+use clap::ValueEnum;
+use comfy_table::LineStyle;
+
+use crate::config::ColorMode;
+
+/// Text for people is never set wider than this many columns, however wide the terminal is.
+const WIDEST_TEXT: usize = 100;
+
+/// Below this many columns nothing sensible can be set; narrower terminals wrap by themselves.
+const NARROWEST_TEXT: usize = 20;
+
+/// Which escape sequences a stream may get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Paint {
+    /// None.
+    Plain,
+    /// Bold, but no colour.
+    Bold,
+    /// Colour and bold.
+    Full,
+}
+
+/// The looks that output uses. Cyan, red and yellow stay apart for all common kinds of colour blindness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// TRUE: cyan.
+    True,
+    /// FALSE and errors: bold red.
+    False,
+    /// NO CONSENSUS and warnings: yellow.
+    Open,
+    /// Headings: bold.
+    Strong,
+}
+
+impl Paint {
+    /// `text` in this look, as far as the stream may show it.
+    pub(crate) fn apply(self, look: Look, text: &str) -> String {
+        let code = match (self, look) {
+            (Self::Plain, _) | (Self::Bold, Look::True | Look::Open) => return text.to_owned(),
+            (Self::Bold, Look::False) | (_, Look::Strong) => "1",
+            (Self::Full, Look::True) => "36",
+            (Self::Full, Look::False) => "1;31",
+            (Self::Full, Look::Open) => "33",
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+/// One output stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stream {
+    /// Whether a person reads it live.
+    pub(crate) is_terminal: bool,
+    /// Which escape sequences it may get.
+    pub(crate) paint: Paint,
+}
+
+/// Everything known of the terminal.
+#[derive(Clone, Debug)]
+pub(crate) struct Terminal {
+    /// Standard output.
+    pub(crate) out: Stream,
+    /// Standard error.
+    pub(crate) err: Stream,
+    /// Whether standard input is a terminal, so that a person can be asked.
+    pub(crate) input_is_tty: bool,
+    /// Whether the cursor may be moved: not on `TERM=dumb`.
+    pub(crate) can_animate: bool,
+    /// Columns for text, at most 100.
+    pub(crate) width: usize,
+    /// Rows, for what must fit on one screen.
+    pub(crate) height: usize,
+    /// The symbols that the locale can show.
+    pub(crate) symbols: &'static Symbols,
+}
+
+/// Reads an environment variable; empty ones count as absent.
+pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+impl Terminal {
+    /// Finds out about this process's streams. `said` is `--color`, or what the
+    /// configuration makes of it.
+    pub(crate) fn detect(said: Option<ColorMode>, env: Lookup<'_>) -> Self {
+        let out_is_terminal = std::io::stdout().is_terminal();
+        let err_is_terminal = std::io::stderr().is_terminal();
+        let size = terminal_size::terminal_size();
+        let columns = size.map(|(width, _)| usize::from(width.0));
+        Self {
+            out: stream(out_is_terminal, said, env),
+            err: stream(err_is_terminal, said, env),
+            input_is_tty: std::io::stdin().is_terminal(),
+            can_animate: !is_dumb(env),
+            width: text_width(columns, env),
+            height: size.map_or(24, |(_, height)| usize::from(height.0)),
+            symbols: symbols(env),
+        }
+    }
+}
+
+fn stream(is_terminal: bool, said: Option<ColorMode>, env: Lookup<'_>) -> Stream {
+    Stream { is_terminal, paint: paint(is_terminal, said, env) }
+}
+
+/// Flag, then `MK_COLOR`, then the conventions of no-color.org and bixense.com/clicolors.
+fn paint(is_terminal: bool, flag: Option<ColorMode>, env: Lookup<'_>) -> Paint {
+    let said = flag.or_else(|| env("MK_COLOR").and_then(|name| ColorMode::from_str(&name, false).ok()));
+    match said.unwrap_or_default() {
+        ColorMode::Always => return Paint::Full,
+        ColorMode::Never if is_terminal && !is_dumb(env) => return Paint::Bold,
+        ColorMode::Never => return Paint::Plain,
+        ColorMode::Auto => {}
+    }
+    let no_color = env("NO_COLOR").is_some();
+    if !no_color && env("CLICOLOR_FORCE").is_some_and(|value| value != "0") {
+        return Paint::Full;
+    }
+    if !is_terminal || is_dumb(env) {
+        return Paint::Plain;
+    }
+    if no_color { Paint::Bold } else { Paint::Full }
+}
+
+fn is_dumb(env: Lookup<'_>) -> bool {
+    env("TERM").is_some_and(|term| term == "dumb")
+}
+
+fn text_width(columns: Option<usize>, env: Lookup<'_>) -> usize {
+    let said = env("COLUMNS").and_then(|value| value.parse().ok()).filter(|&columns: &usize| columns > 0);
+    said.or(columns).unwrap_or(80).clamp(NARROWEST_TEXT, WIDEST_TEXT)
+}
+
+/// The symbols of output. A word always stands beside them.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Symbols {
+    /// TRUE.
+    pub(crate) yes: &'static str,
+    /// FALSE.
+    pub(crate) no: &'static str,
+    /// NO CONSENSUS.
+    pub(crate) open: &'static str,
+    /// Not verified.
+    pub(crate) skipped: &'static str,
+    /// Not begun.
+    pub(crate) waiting: &'static str,
+    /// Between the parts of a summary.
+    pub(crate) between: &'static str,
+    /// Where text was cut.
+    pub(crate) cut: &'static str,
+    /// What turns while something runs.
+    pub(crate) spinner: &'static [&'static str],
+    /// The lines of tables.
+    pub(crate) table: comfy_table::TableStyle,
+}
+
+/// For UTF-8 locales.
+pub(crate) static UNICODE: Symbols = Symbols {
+    yes: "✓",
+    no: "✗",
+    open: "~",
+    skipped: "!",
+    waiting: "·",
+    between: " · ",
+    cut: "…",
+    spinner: &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"],
+    table: comfy_table::presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()),
+};
+
+/// For all others, and for `MK_ASCII=1`.
+pub(crate) static ASCII: Symbols = Symbols {
+    yes: "+",
+    no: "x",
+    open: "~",
+    skipped: "!",
+    waiting: ".",
+    between: " | ",
+    cut: "...",
+    spinner: &["-", "\\", "|", "/"],
+    table: comfy_table::presets::ASCII_HORIZONTAL_ONLY.row_separator(LineStyle::none()),
+};
+
+fn symbols(env: Lookup<'_>) -> &'static Symbols {
+    let ascii = match env("MK_ASCII") {
+        Some(said) => said != "0",
+        None => !locale_is_utf8(env),
+    };
+    if ascii { &ASCII } else { &UNICODE }
+}
+
+/// POSIX order of locale variables; none at all is the C locale. Windows terminals take UTF-8 from us whatever the
+/// locale says.
+fn locale_is_utf8(env: Lookup<'_>) -> bool {
+    if OS == "windows" {
+        return true;
+    }
+    let locale = env("LC_ALL").or_else(|| env("LC_CTYPE")).or_else(|| env("LANG"));
+    locale.is_some_and(|name| {
+        let name = name.to_ascii_lowercase();
+        name.contains("utf-8") || name.contains("utf8")
+    })
+}
+
+#[cfg(test)]
+impl Terminal {
+    /// A terminal for tests: `width` columns, nothing forced.
+    pub(crate) fn test(width: usize, paint: Paint) -> Self {
+        let stream = Stream { is_terminal: true, paint };
+        Self {
+            out: stream,
+            err: stream,
+            input_is_tty: false,
+            can_animate: true,
+            width,
+            height: 24,
+            symbols: &UNICODE,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &'static [(&'static str, &'static str)]) -> impl Fn(&str) -> Option<String> {
+        |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+    }
+
+    #[test]
+    fn pipes_get_no_escape_byte_unless_forced() {
+        assert_eq!(paint(false, None, &env(&[])), Paint::Plain);
+        assert_eq!(paint(false, Some(ColorMode::Never), &env(&[])), Paint::Plain);
+        assert_eq!(paint(false, Some(ColorMode::Always), &env(&[("NO_COLOR", "1")])), Paint::Full);
+        assert_eq!(paint(false, None, &env(&[("CLICOLOR_FORCE", "1")])), Paint::Full);
+        assert_eq!(paint(false, None, &env(&[("CLICOLOR_FORCE", "0")])), Paint::Plain);
+    }
+
+    #[test]
+    fn no_color_keeps_bold_and_dumb_keeps_nothing() {
+        assert_eq!(paint(true, None, &env(&[])), Paint::Full);
+        assert_eq!(paint(true, None, &env(&[("NO_COLOR", "1")])), Paint::Bold);
+        assert_eq!(paint(true, None, &env(&[("TERM", "dumb")])), Paint::Plain);
+        assert_eq!(paint(true, Some(ColorMode::Never), &env(&[])), Paint::Bold);
+    }
+
+    #[test]
+    fn a_flag_beats_the_environment() {
+        assert_eq!(paint(true, Some(ColorMode::Auto), &env(&[("MK_COLOR", "always")])), Paint::Full);
+        assert_eq!(paint(false, Some(ColorMode::Auto), &env(&[("MK_COLOR", "always")])), Paint::Plain);
+        assert_eq!(paint(false, None, &env(&[("MK_COLOR", "always")])), Paint::Full);
+    }
+
+    #[test]
+    fn paint_shows_what_it_may() {
+        assert_eq!(Paint::Full.apply(Look::True, "x"), "\u{1b}[36mx\u{1b}[0m");
+        assert_eq!(Paint::Full.apply(Look::False, "x"), "\u{1b}[1;31mx\u{1b}[0m");
+        assert_eq!(Paint::Bold.apply(Look::False, "x"), "\u{1b}[1mx\u{1b}[0m");
+        assert_eq!(Paint::Bold.apply(Look::True, "x"), "x");
+        assert_eq!(Paint::Plain.apply(Look::Strong, "x"), "x");
+    }
+
+    #[test]
+    fn width_comes_from_columns_then_the_terminal_then_80() {
+        assert_eq!(text_width(Some(120), &env(&[])), 100);
+        assert_eq!(text_width(Some(120), &env(&[("COLUMNS", "44")])), 44);
+        assert_eq!(text_width(Some(60), &env(&[("COLUMNS", "wide")])), 60);
+        assert_eq!(text_width(None, &env(&[])), 80);
+        assert_eq!(text_width(Some(3), &env(&[])), NARROWEST_TEXT);
+    }
+
+    #[test]
+    fn symbols_follow_the_locale() {
+        assert_eq!(symbols(&env(&[("LANG", "de_CH.UTF-8")])), &UNICODE);
+        assert_eq!(symbols(&env(&[("LC_ALL", "C"), ("LANG", "de_CH.UTF-8")])), &ASCII);
+        assert_eq!(symbols(&env(&[("MK_ASCII", "1"), ("LANG", "C.utf8")])), &ASCII);
+        assert_eq!(symbols(&env(&[("MK_ASCII", "0")])), &UNICODE);
+    }
+}

@@ -1,0 +1,101 @@
+//! What the argument parser answers with instead of a command: help, version, or what is wrong.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::exit::{self, End, Failure, Kind};
+use super::globals::{Globals, Session};
+use super::term::Paint;
+use crate::config::Env;
+
+/// Prints help and version to standard output, complaints as errors with hints.
+pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
+    let session = Session::begin(Globals::default(), env);
+    let printer = &session.printer;
+    let is_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if is_asked_for {
+        let text = error.render();
+        let text = if printer.terminal.out.paint == Paint::Full {
+            text.ansi().to_string()
+        } else {
+            text.to_string()
+        };
+        return exit::report(printer.result(text.trim_end()).map(|()| 0), printer, false);
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        printer.notice(error.render().to_string().trim_end());
+        return End::Code(Kind::Usage.code());
+    }
+    let wants_json =
+        args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json" || arg == "--jsonl");
+    exit::report(Err(failure(error)), printer, wants_json)
+}
+
+fn failure(error: &clap::Error) -> Failure {
+    let rendered = error.render().to_string();
+    let message: Vec<&str> = rendered.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+    let message = message.join(" ");
+    let mut failure = Failure::usage(message.trim_start_matches("error: ").to_owned());
+    for (kind, value) in error.context() {
+        if let Some(hint) = suggestion(kind, value) {
+            failure = failure.hint(hint);
+        }
+    }
+    match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => {
+            failure.hint(format!("{}; --help tells more", one_line(&usage.to_string())))
+        }
+        _ => failure.hint("--help tells more"),
+    }
+}
+
+fn suggestion(kind: ContextKind, value: &ContextValue) -> Option<String> {
+    match (kind, value) {
+        (
+            ContextKind::SuggestedArg | ContextKind::SuggestedSubcommand | ContextKind::SuggestedValue,
+            ContextValue::String(name),
+        ) => Some(format!("did you mean `{name}`?")),
+        (
+            ContextKind::SuggestedArg | ContextKind::SuggestedSubcommand | ContextKind::SuggestedValue,
+            ContextValue::Strings(names),
+        ) if !names.is_empty() => Some(format!("did you mean `{}`?", names.join("` or `"))),
+        (ContextKind::Suggested, ContextValue::StyledStrs(texts)) => {
+            texts.first().map(|text| one_line(&text.to_string()))
+        }
+        _ => None,
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::Cli;
+    use super::*;
+
+    fn of(args: &[&str]) -> Failure {
+        failure(&Cli::try_parse_from(args).unwrap_err())
+    }
+
+    #[test]
+    fn mistyped_commands_and_flags_get_a_suggestion() {
+        let command = of(&["mk", "verfy", "x"]);
+        assert_eq!(command.message, "unrecognized subcommand 'verfy'");
+        assert_eq!(command.hints[0], "did you mean `verify`?");
+        let flag = of(&["mk", "verify", "--sandbx", "x"]);
+        assert_eq!(flag.message, "unexpected argument '--sandbx' found");
+        assert_eq!(flag.hints[0], "did you mean `--sandbox`?");
+        assert_eq!(flag.kind.code(), 2);
+    }
+
+    #[test]
+    fn wrong_values_name_the_flag() {
+        let wrong = of(&["mk", "verify", "--min-required", "5", "x"]);
+        assert!(wrong.message.contains("--min-required") && wrong.message.contains('5'), "{}", wrong.message);
+    }
+}

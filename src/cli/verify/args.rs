@@ -1,0 +1,157 @@
+//! The arguments of `mk verify`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::api::verify::Domain;
+use crate::config::{FailOn, View};
+use crate::keys::expiry;
+
+/// Examples of `mk verify`, first in its help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  mk verify --sandbox \"Paris is in France.\"     no server, key or network needed
+  mk verify \"The Eiffel Tower is in Paris.\"     against your server
+  mk verify -f article.txt --explain            a file, with the models' reasons
+  git show | mk verify - --json | jq .results   standard input, for programs
+  mk verify --lines facts.txt | grep FALSE      a statement per line";
+
+/// What stands below the options of `mk verify --help`.
+pub(crate) const NOTES: &str = "\
+Each claim of the text is put to several models as a neutral question. None of
+them sees the claim, or what the others answer. TRUE and FALSE mean that enough
+of them agree. Agreement is evidence, not proof.
+
+Votes, in panel order: T the claimed answer, F another answer, U cannot be
+determined, - no answer.
+
+In a pipe each claim is a line of tab-separated fields: number, verdict, votes,
+text. With several statements (--lines, several -f) the line's number or the
+file's name comes first. Skipped parts have - for a number.
+
+Exit codes: 0 every claim TRUE; 10 a claim is FALSE; 11 none FALSE, but one
+without consensus; 12 nothing to verify; 2 usage; 4 no key, or refused;
+5 server or provider failed; 6 cannot reach; 7 refused for now; 8 incomplete.
+With several statements the worst of all. --fail-on chooses which verdicts
+count: with `--fail-on false`, no consensus and nothing to verify are 0.";
+
+/// The arguments of `mk verify`.
+#[derive(Args, Debug)]
+pub(crate) struct VerifyArgs {
+    /// The text to verify; `-` reads it from standard input
+    #[arg(value_name = "TEXT", conflicts_with_all = ["file", "lines"])]
+    pub(crate) text: Option<String>,
+
+    /// Verify the text of a file; repeat it for several
+    #[arg(short, long, value_name = "FILE", conflicts_with = "lines")]
+    pub(crate) file: Vec<PathBuf>,
+
+    /// Verify each line of a file as a statement of its own; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lines: Option<PathBuf>,
+
+    /// How many lines or files are verified at a time [default: 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) jobs: Option<u16>,
+
+    /// How long to wait out the server's rate limit, per statement [default: 5m with several statements, else 0]
+    #[arg(long, value_name = "TIME", value_parser = expiry::parse_span)]
+    pub(crate) max_wait: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) place: Place,
+
+    #[command(flatten)]
+    pub(crate) how: How,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Where it runs.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Where")]
+pub(crate) struct Place {
+    /// Simulated models in this process: no server, key or network. They know few facts
+    #[arg(long)]
+    pub(crate) sandbox: bool,
+
+    /// The configured providers, called from this process: no server needed
+    #[arg(long, conflicts_with = "sandbox")]
+    pub(crate) local: bool,
+}
+
+/// How it is verified.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "How")]
+pub(crate) struct How {
+    /// Kind of statement: general, or legal (jurisdiction and date matter, citations are checked) [default: general]
+    #[arg(long, value_enum, value_name = "DOMAIN", hide_possible_values = true)]
+    pub(crate) domain: Option<DomainArg>,
+
+    /// How many models must agree: 2 or 3 [default: 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=3))]
+    pub(crate) min_required: Option<u32>,
+
+    /// How many models are asked [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=9))]
+    pub(crate) total_models: Option<u32>,
+
+    /// Judge the facts as of this date [default: today]
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    pub(crate) as_of: Option<String>,
+
+    /// Answer from this text instead of from the models' knowledge
+    #[arg(long, value_name = "FILE")]
+    pub(crate) context: Option<PathBuf>,
+
+    /// Ask the models for their reasons
+    #[arg(long)]
+    pub(crate) explain: bool,
+
+    /// How long one verification may take, such as 90s or 3m
+    #[arg(long, value_name = "TIME")]
+    pub(crate) timeout: Option<String>,
+}
+
+/// What comes out.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct Output {
+    /// One JSON document, at the end
+    #[arg(long, conflicts_with_all = ["jsonl", "view"])]
+    pub(crate) json: bool,
+
+    /// A line of JSON per claim as it arrives, then a summary
+    #[arg(long, conflicts_with = "view")]
+    pub(crate) jsonl: bool,
+
+    /// How results are shown: list or table [default: list on a terminal, tab-separated lines elsewhere]
+    #[arg(long, value_enum, value_name = "VIEW", hide_possible_values = true)]
+    pub(crate) view: Option<View>,
+
+    /// Verdicts that make the exit code other than 0: 10 for false, 11 for no-consensus, 12 for nothing and skipped
+    /// [default: false,no-consensus,nothing]
+    #[arg(long, value_enum, value_name = "VERDICTS", value_delimiter = ',', hide_possible_values = true)]
+    pub(crate) fail_on: Option<Vec<FailOn>>,
+}
+
+/// The kinds of statements, as flag values.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum DomainArg {
+    /// Anything
+    General,
+    /// Law: jurisdiction and date matter, citations are checked by themselves
+    Legal,
+}
+
+impl From<DomainArg> for Domain {
+    fn from(arg: DomainArg) -> Self {
+        match arg {
+            DomainArg::General => Self::General,
+            DomainArg::Legal => Self::Legal,
+        }
+    }
+}

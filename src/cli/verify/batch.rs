@@ -1,0 +1,227 @@
+//! Several statements: some at a time, in order, each failure its own.
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use futures_util::{Stream, StreamExt};
+use serde_json::Value;
+
+use super::batch_display::BatchDisplay;
+use super::human::Page;
+use super::input::Source;
+use super::json::{self, Finished};
+use super::patience::Patience;
+use super::watch::{Moment, Target};
+use super::{BATCH_PATIENCE, Format, Plan, SANDBOX_BANNER, figures, plain, table, tells_sandbox, verdict};
+use crate::api::verify::Event;
+use crate::cli::exit::{Failure, Kind, Outcome};
+use crate::cli::sanitize;
+use crate::cli::term::Look;
+use crate::cli::wrap::cut;
+
+/// What became of a statement.
+struct Done {
+    source: Source,
+    text: String,
+    outcome: Result<Finished, Failure>,
+}
+
+/// Verifies statements as they come, `jobs` at a time, and prints their results in their order; the exit code is the
+/// worst of all.
+pub(crate) async fn run(
+    plan: &Plan,
+    target: &Target,
+    statements: impl Stream<Item = (Source, Result<String, Failure>)>,
+    is_sandbox: bool,
+) -> Outcome {
+    let batch = Batch {
+        plan,
+        target,
+        patience: Patience::new(plan.max_wait.unwrap_or(BATCH_PATIENCE)),
+        display: RefCell::new(BatchDisplay::begin(&plan.printer, plan.progress, is_sandbox)),
+        begun: Instant::now(),
+    };
+    let mut report = Report { batch: &batch, entries: Vec::new(), worst: 0, verified: 0, failed: 0 };
+    let running = statements.map(|(source, text)| batch.one(source, text)).buffered(plan.jobs);
+    let mut running = std::pin::pin!(running);
+    while let Some(done) = running.next().await {
+        report.take(&done)?;
+    }
+    report.finish()
+}
+
+struct Batch<'a> {
+    plan: &'a Plan,
+    target: &'a Target,
+    patience: Patience,
+    display: RefCell<BatchDisplay<'a>>,
+    begun: Instant,
+}
+
+impl Batch<'_> {
+    async fn one(&self, source: Source, text: Result<String, Failure>) -> Done {
+        match text {
+            Ok(text) => {
+                let outcome = self.verify(&source, text.clone()).await;
+                Done { source, text, outcome }
+            }
+            Err(failure) => Done { source, text: String::new(), outcome: Err(failure) },
+        }
+    }
+
+    async fn verify(&self, source: &Source, text: String) -> Result<Finished, Failure> {
+        let tell = |text: &str| self.display.borrow().notice(text);
+        let mut claims = Vec::new();
+        let mut observe = |moment: Moment<'_>| {
+            let event = match moment {
+                Moment::Tick => {
+                    self.display.borrow_mut().tick();
+                    return Ok(());
+                }
+                Moment::Event(event) => event,
+            };
+            if tells_sandbox(event) && self.display.borrow_mut().learn_sandbox() {
+                tell(SANDBOX_BANNER);
+            }
+            if self.plan.format == Format::JsonLines {
+                self.json_line(source, event, &mut claims)?;
+            }
+            Ok(())
+        };
+        let finished = self.plan.verify(self.target, text, &self.patience, &tell, &mut observe).await?;
+        if self.plan.format == Format::JsonLines {
+            self.plan.printer.json_line(&json::summary_line(Some(source), &finished))?;
+        }
+        Ok(finished)
+    }
+
+    /// Claims go out in the order in which they arrive, whatever statement they are of.
+    fn json_line(&self, source: &Source, event: &Event, claims: &mut Vec<String>) -> Result<(), Failure> {
+        match event {
+            Event::ClaimsExtracted(extracted) => claims.clone_from(&extracted.claims),
+            Event::ClaimVerified(verified) => {
+                let text = claims.get(verified.claim_index).map_or("", String::as_str);
+                self.plan.printer.json_line(&json::claim_line(Some(source), text, verified))?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Prints what is done and sums it up.
+struct Report<'a, 'p> {
+    batch: &'a Batch<'p>,
+    entries: Vec<Value>,
+    worst: u8,
+    verified: usize,
+    failed: usize,
+}
+
+impl Report<'_, '_> {
+    fn take(&mut self, done: &Done) -> Result<(), Failure> {
+        let code = match &done.outcome {
+            Ok(finished) => {
+                self.verified += 1;
+                finished.exit
+            }
+            // Nobody reads on: there is no point in the other statements.
+            Err(failure) if failure.kind == Kind::ClosedPipe => {
+                return Err(Failure::new(Kind::ClosedPipe, failure.message.clone()));
+            }
+            Err(failure) => {
+                self.failed += 1;
+                failure.kind.code()
+            }
+        };
+        self.worst = verdict::worse(self.worst, code);
+        self.batch.display.borrow_mut().count(self.verified, self.failed);
+        match self.batch.plan.format {
+            Format::Json => self.entries.push(json::entry(&done.source, &done.outcome)),
+            Format::JsonLines => self.failed_json_line(done)?,
+            Format::Plain => self.plain(done)?,
+            Format::List | Format::Table => self.for_people(done)?,
+        }
+        Ok(())
+    }
+
+    fn failed_json_line(&self, done: &Done) -> Result<(), Failure> {
+        match &done.outcome {
+            Ok(_) => Ok(()),
+            Err(failure) => self.batch.plan.printer.json_line(&json::failed(&done.source, failure)),
+        }
+    }
+
+    fn plain(&self, done: &Done) -> Result<(), Failure> {
+        let label = done.source.label();
+        let source = Some(label.as_str());
+        let lines = match &done.outcome {
+            Err(failure) => vec![plain::failed(source, failure.kind.as_str(), &failure.message)],
+            Ok(finished) => {
+                let result = &finished.result;
+                let claims = result
+                    .results
+                    .iter()
+                    .enumerate()
+                    .map(|(index, claim)| plain::claim(source, index, claim));
+                let nothing = result.results.is_empty().then(|| plain::nothing(source));
+                let skipped = result.skipped.iter().map(|part| plain::skipped(source, part));
+                claims.chain(nothing).chain(skipped).collect()
+            }
+        };
+        self.print(&lines)
+    }
+
+    fn for_people(&self, done: &Done) -> Result<(), Failure> {
+        let terminal = &self.batch.plan.printer.terminal;
+        let heading = format!("{}: {}", done.source.label(), done.text);
+        let heading = cut(&sanitize::line(&heading), terminal.width - 1, terminal.symbols.cut);
+        let mut lines = vec![terminal.out.paint.apply(Look::Strong, &heading)];
+        match &done.outcome {
+            Err(failure) => {
+                let symbol = terminal.out.paint.apply(Look::Open, terminal.symbols.skipped);
+                lines.push(format!("{symbol}  not verified: {}", sanitize::line(&failure.message)));
+            }
+            Ok(finished) if self.batch.plan.format == Format::Table => {
+                lines.extend(table::lines(terminal, &finished.result));
+            }
+            Ok(finished) => {
+                let page = Page { terminal, explain: self.batch.plan.request.explain == Some(true) };
+                lines.extend(page.result(&finished.result, finished.elapsed));
+            }
+        }
+        lines.push(String::new());
+        self.print(&lines)
+    }
+
+    /// Prints results; bars are out of the way meanwhile.
+    fn print(&self, lines: &[String]) -> Result<(), Failure> {
+        let printer = &self.batch.plan.printer;
+        self.batch.display.borrow().suspended(|| lines.iter().try_for_each(|line| printer.line(line)))
+    }
+
+    fn finish(self) -> Outcome {
+        let printer = &self.batch.plan.printer;
+        self.batch.display.borrow_mut().end();
+        if self.verified + self.failed == 0 {
+            return Err(Failure::usage("there are no statements in the input"));
+        }
+        match self.batch.plan.format {
+            Format::Json => printer.document(&json::batch(&self.entries, self.worst))?,
+            Format::JsonLines => {
+                printer.json_line(&json::total_line(self.verified, self.failed, self.worst))?;
+            }
+            Format::List | Format::Table => printer.line(&self.total(self.batch.begun.elapsed()))?,
+            Format::Plain => {}
+        }
+        Ok(self.worst)
+    }
+
+    /// `12 statements: 10 verified, 2 failed · 8.2 s`
+    fn total(&self, elapsed: Duration) -> String {
+        let statements = figures::counted(self.verified + self.failed, "statement");
+        let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
+        let between = self.batch.plan.printer.terminal.symbols.between;
+        format!("{statements}: {} verified{failed}{between}{}", self.verified, figures::seconds(elapsed))
+    }
+}

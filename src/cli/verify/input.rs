@@ -1,0 +1,249 @@
+//! Where statements come from: the command line, standard input, files, the lines of a file.
+//!
+//! `mk verify TEXT` never touches standard input, so that it can stand in a `while read` loop.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc as sync_mpsc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use super::args::VerifyArgs;
+use crate::cli::exit::Failure;
+use crate::cli::printer::Printer;
+
+/// The largest statement that is read; servers take less, and say how much.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// How long a terminal may be silent before we say that we wait for it.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Which of several statements something is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Source {
+    /// A file of `--file`.
+    File {
+        /// As it was named.
+        file: String,
+    },
+    /// A line of `--lines`.
+    Line {
+        /// From 1.
+        line: usize,
+    },
+}
+
+impl Source {
+    /// The first column of plain output.
+    pub(crate) fn label(&self) -> String {
+        match self {
+            Self::File { file } => file.clone(),
+            Self::Line { line } => line.to_string(),
+        }
+    }
+}
+
+/// A statement among several.
+pub(crate) type Statement = (Source, String);
+
+/// What is to be verified.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// One statement.
+    One(String),
+    /// Several, read already.
+    Files(Vec<Statement>),
+    /// Each line of a file; `-` is standard input.
+    Lines(PathBuf),
+}
+
+/// Fails at once if the arguments name nothing to verify: before a key is looked for, or anything is read.
+pub(crate) fn check_given(args: &VerifyArgs) -> Result<(), Failure> {
+    if args.text.is_none() && args.file.is_empty() && args.lines.is_none() {
+        return Err(nothing_given());
+    }
+    Ok(())
+}
+
+fn nothing_given() -> Failure {
+    Failure::usage("nothing to verify was given").hint(
+        "give the text: mk verify \"The Eiffel Tower is in Paris.\"; or `-` for standard input, -f FILE, --lines FILE",
+    )
+}
+
+/// Reads what the arguments name.
+pub(crate) fn resolve(
+    text: Option<&str>,
+    files: &[PathBuf],
+    lines: Option<&Path>,
+    printer: &Printer,
+) -> Result<Input, Failure> {
+    if let Some(path) = lines {
+        return Ok(Input::Lines(path.to_owned()));
+    }
+    if let [path] = files {
+        return file(path, printer).map(Input::One);
+    }
+    if !files.is_empty() {
+        let read =
+            |path: &PathBuf| Ok((Source::File { file: path.display().to_string() }, file(path, printer)?));
+        return files.iter().map(read).collect::<Result<_, Failure>>().map(Input::Files);
+    }
+    match text {
+        Some("-") => stdin(printer).map(Input::One),
+        Some(text) => not_empty(text.to_owned(), "the statement").map(Input::One),
+        None => Err(nothing_given()),
+    }
+}
+
+fn file(path: &Path, printer: &Printer) -> Result<String, Failure> {
+    if path == Path::new("-") {
+        return stdin(printer);
+    }
+    let shown = path.display().to_string();
+    let file = File::open(path).map_err(|cause| unreadable(&shown, cause))?;
+    capped_text(file, &shown)
+}
+
+/// All of standard input. On a terminal where nothing arrives, says what is waited for.
+fn stdin(printer: &Printer) -> Result<String, Failure> {
+    let (sender, receiver) = sync_mpsc::channel();
+    // A thread, as a read cannot be given up; it ends with the process.
+    std::thread::spawn(move || {
+        let _ = sender.send(capped_text(io::stdin().lock(), "standard input"));
+    });
+    if printer.terminal.input_is_tty {
+        match receiver.recv_timeout(PATIENCE) {
+            Ok(read) => return read,
+            Err(_) => {
+                printer.notice("waiting for text on standard input; end it with Ctrl-D on a line of its own");
+            }
+        }
+    }
+    receiver.recv().unwrap_or_else(|_| Err(Failure::usage("cannot read standard input")))
+}
+
+fn capped_text(source: impl Read, name: &str) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    source.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|cause| unreadable(name, cause))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Failure::usage(format!("{name} is larger than 1 MiB"))
+            .hint("split it; each part is verified by itself"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{name} is not UTF-8 text")))?;
+    not_empty(text, name)
+}
+
+fn not_empty(text: String, name: &str) -> Result<String, Failure> {
+    if text.trim().is_empty() {
+        return Err(Failure::usage(format!("{name} is empty")));
+    }
+    Ok(text)
+}
+
+fn unreadable(name: &str, cause: io::Error) -> Failure {
+    Failure::usage(format!("cannot read {name}: {cause}")).caused_by(cause)
+}
+
+/// What a line of a file holds: a statement, or why it cannot be one.
+pub(crate) type Line = (Source, Result<String, Failure>);
+
+/// The lines of a file that are not blank, as they are read; the file is never held as a whole. A line that cannot
+/// be used is a failure of its own; where a file cannot be read on, that is the last item.
+pub(crate) fn lines(path: &Path) -> Result<mpsc::Receiver<Line>, Failure> {
+    let source: Box<dyn Read + Send> = if path == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(path).map_err(|cause| unreadable(&path.display().to_string(), cause))?)
+    };
+    let (sender, receiver) = mpsc::channel(16);
+    std::thread::spawn(move || read_lines(BufReader::new(source), &sender));
+    Ok(receiver)
+}
+
+/// Hands on lines until the end, or until nobody wants more.
+fn read_lines(mut reader: impl BufRead, sender: &mpsc::Sender<Line>) {
+    for line in 1.. {
+        let (item, is_last) = match next_line(&mut reader, line) {
+            Ok(None) => return,
+            Ok(Some(item)) => (item, false),
+            Err(cause) => (Err(unreadable(&format!("line {line}"), cause)), true),
+        };
+        let is_blank = matches!(&item, Ok(text) if text.trim().is_empty());
+        if !is_blank && sender.blocking_send((Source::Line { line }, item)).is_err() {
+            return;
+        }
+        if is_last {
+            return;
+        }
+    }
+}
+
+/// The next line; `None` at the end. What is too long is read over, not kept.
+fn next_line(reader: &mut impl BufRead, number: usize) -> io::Result<Option<Result<String, Failure>>> {
+    let mut bytes = Vec::new();
+    if reader.by_ref().take(MAX_BYTES + 1).read_until(b'\n', &mut bytes)? == 0 {
+        return Ok(None);
+    }
+    if bytes.len() as u64 > MAX_BYTES && bytes.last() != Some(&b'\n') {
+        reader.skip_until(b'\n')?;
+        return Ok(Some(Err(Failure::usage(format!("line {number} is longer than 1 MiB")))));
+    }
+    let text =
+        String::from_utf8(bytes).map_err(|_| Failure::usage(format!("line {number} is not UTF-8 text")));
+    Ok(Some(text.map(|text| text.trim_end_matches(['\r', '\n']).to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_one_by_one_and_keep_their_numbers() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lines");
+        std::fs::write(&path, b"one\r\n\n  \nfour\n\xff\nsix").unwrap();
+        let mut receiver = lines(&path).unwrap();
+        let mut seen = Vec::new();
+        while let Some((source, text)) = receiver.blocking_recv() {
+            seen.push((source.label(), text.map_err(|failure| failure.message)));
+        }
+        let expected =
+            [("1", Ok("one")), ("4", Ok("four")), ("5", Err("line 5 is not UTF-8 text")), ("6", Ok("six"))];
+        let expected: Vec<_> = expected
+            .into_iter()
+            .map(|(line, text)| (line.to_owned(), text.map(str::to_owned).map_err(str::to_owned)))
+            .collect();
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_does_not_stop_the_next() {
+        let mut text = vec![b'x'; usize::try_from(MAX_BYTES).unwrap() + 100_000];
+        text.extend_from_slice(b"\nnext\n");
+        let mut reader = BufReader::new(&text[..]);
+        assert!(next_line(&mut reader, 1).unwrap().unwrap().is_err());
+        assert_eq!(next_line(&mut reader, 2).unwrap().unwrap().unwrap(), "next");
+        assert!(next_line(&mut reader, 3).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_file_that_fails_is_not_taken_for_one_that_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        // Reading a directory fails, though opening it does not.
+        let mut receiver = lines(dir.path()).unwrap();
+        assert!(receiver.blocking_recv().unwrap().1.is_err());
+        assert!(receiver.blocking_recv().is_none());
+    }
+
+    #[test]
+    fn what_is_too_large_or_no_text_is_refused() {
+        assert!(capped_text(io::repeat(b'x'), "it").unwrap_err().message.contains("1 MiB"));
+        assert!(capped_text(&b"\xff"[..], "it").unwrap_err().message.contains("UTF-8"));
+        assert!(capped_text(&b" \n"[..], "it").unwrap_err().message.contains("empty"));
+    }
+}

@@ -1,0 +1,143 @@
+//! The documents of `--json` and the lines of `--jsonl`. They only ever grow.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::input::Source;
+use crate::api::verify::{ClaimResult, ClaimVerified, VerifyResponse};
+use crate::cli::exit::Failure;
+
+const SCHEMA: &str = "mk.verify/1";
+const BATCH_SCHEMA: &str = "mk.verify.batch/1";
+
+/// A verification: the fields of the API's result, and what is ours before them.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<&'static str>,
+    #[serde(flatten)]
+    source: Option<&'a Source>,
+    exit: u8,
+    elapsed_ms: u64,
+    #[serde(flatten)]
+    result: &'a VerifyResponse,
+}
+
+/// A finished verification, and what came of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Finished {
+    /// What the server found.
+    pub(crate) result: VerifyResponse,
+    /// From the request to the end.
+    pub(crate) elapsed: Duration,
+    /// What it makes of the exit code.
+    pub(crate) exit: u8,
+}
+
+/// The one document of `--json` for one statement.
+pub(crate) fn document(finished: &Finished) -> impl Serialize + '_ {
+    Document {
+        schema: Some(SCHEMA),
+        source: None,
+        exit: finished.exit,
+        elapsed_ms: milliseconds(finished.elapsed),
+        result: &finished.result,
+    }
+}
+
+/// The one document of `--json` for several statements.
+pub(crate) fn batch(entries: &[Value], exit: u8) -> Value {
+    json!({ "schema": BATCH_SCHEMA, "exit": exit, "statements": entries })
+}
+
+/// A statement among several.
+pub(crate) fn entry(source: &Source, outcome: &Result<Finished, Failure>) -> Value {
+    let entry = match outcome {
+        Ok(finished) => serde_json::to_value(Document {
+            schema: None,
+            source: Some(source),
+            exit: finished.exit,
+            elapsed_ms: milliseconds(finished.elapsed),
+            result: &finished.result,
+        }),
+        Err(failure) => Ok(failed(source, failure)),
+    };
+    entry.unwrap_or(Value::Null)
+}
+
+/// A claim of `--jsonl`, as it arrives. Without the full result, as from servers that do not send it, what is known.
+pub(crate) fn claim_line(source: Option<&Source>, text: &str, verified: &ClaimVerified) -> Value {
+    let mut line = head(source, "claim");
+    line["index"] = json!(verified.claim_index);
+    let known = match &verified.result {
+        Some(result) => claim_fields(result),
+        None => json!({
+            "claim": text,
+            "assessment": verified.assessment,
+            "consensus_answer": verified.consensus_answer,
+            "model_answers": verified.model_answers,
+        }),
+    };
+    append(&mut line, known);
+    line
+}
+
+fn claim_fields(result: &ClaimResult) -> Value {
+    serde_json::to_value(result).unwrap_or(Value::Null)
+}
+
+/// The last line of a verification in `--jsonl`: everything but the claims, and how many they were.
+pub(crate) fn summary_line(source: Option<&Source>, finished: &Finished) -> Value {
+    let mut line = head(source, "summary");
+    let result = &finished.result;
+    append(
+        &mut line,
+        json!({
+            "exit": finished.exit,
+            "elapsed_ms": milliseconds(finished.elapsed),
+            "requestId": result.request_id,
+            "claims": result.results.len(),
+            "skipped": result.skipped,
+            "tokenUsage": result.token_usage,
+            "minRequired": result.min_required,
+            "timestamp": result.timestamp,
+        }),
+    );
+    if let Some(mode) = &result.mode {
+        line["mode"] = json!(mode);
+    }
+    line
+}
+
+/// The very last line of `--jsonl` with several statements.
+pub(crate) fn total_line(verified: usize, failed: usize, exit: u8) -> Value {
+    json!({ "schema": BATCH_SCHEMA, "type": "total", "exit": exit, "verified": verified, "failed": failed })
+}
+
+/// A verification of several that failed, in `--jsonl` and among the entries of `--json`.
+pub(crate) fn failed(source: &Source, failure: &Failure) -> Value {
+    let mut line = json!({});
+    append(&mut line, serde_json::to_value(source).unwrap_or(Value::Null));
+    append(&mut line, failure.document());
+    line
+}
+
+fn head(source: Option<&Source>, kind: &str) -> Value {
+    let mut line = json!({ "schema": SCHEMA, "type": kind });
+    if let Some(source) = source {
+        append(&mut line, serde_json::to_value(source).unwrap_or(Value::Null));
+    }
+    line
+}
+
+fn append(line: &mut Value, more: Value) {
+    if let (Value::Object(line), Value::Object(more)) = (line, more) {
+        line.extend(more);
+    }
+}
+
+fn milliseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,105 @@
+//! Waiting out the server's rate limit: together, visibly, and not for ever.
+//!
+//! A 429 means that nothing was begun, so posting again is safe; nothing else is ever posted twice. All
+//! verifications of a command wait for the same moment, so that none of them runs into the limit for the others.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use tokio::time::{self, Instant};
+
+use crate::cli::exit::Failure;
+use crate::cli::remote;
+
+/// How the verifications of one command wait.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    longest: Duration,
+    resume_at: Cell<Option<Instant>>,
+}
+
+/// How much one verification has waited already.
+#[derive(Debug, Default)]
+pub(crate) struct Waited(Duration);
+
+impl Patience {
+    /// Waits at most `longest` for each verification.
+    pub(crate) fn new(longest: Duration) -> Self {
+        Self { longest, resume_at: Cell::new(None) }
+    }
+
+    /// Waits while another verification has found the limit reached.
+    pub(crate) async fn pause(&self) {
+        while let Some(at) = self.resume_at.get().filter(|at| *at > Instant::now()) {
+            time::sleep_until(at).await;
+        }
+    }
+
+    /// Whether `failure` is to be waited out; then says so by `tell` and sets the moment for [`Patience::pause`].
+    pub(crate) fn allows(&self, failure: &Failure, waited: &mut Waited, tell: impl FnOnce(&str)) -> bool {
+        let Some(wait) = failure.said.as_ref().and_then(|said| said.retry_after) else { return false };
+        let wait = wait.max(Duration::from_secs(1));
+        if waited.0 + wait > self.longest {
+            return false;
+        }
+        waited.0 += wait;
+        let at = Instant::now() + wait;
+        let is_later = self.resume_at.get().is_none_or(|known| at > known + Duration::from_secs(1));
+        if is_later {
+            self.resume_at.set(Some(at));
+            let why = failure.message.split(';').next().unwrap_or_default();
+            tell(&format!("waiting {}: {why}", remote::span(wait)));
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::exit::{Kind, Said};
+
+    fn limited(seconds: u64) -> Failure {
+        let mut failure = Failure::new(Kind::Busy, "too many requests per minute");
+        let retry_after = Some(Duration::from_secs(seconds));
+        failure.said = Some(Box::new(Said { retry_after, ..Said::default() }));
+        failure
+    }
+
+    #[test]
+    fn waits_as_long_as_allowed_in_all() {
+        let patience = Patience::new(Duration::from_secs(100));
+        let mut waited = Waited::default();
+        assert!(patience.allows(&limited(60), &mut waited, |_| {}));
+        assert!(!patience.allows(&limited(60), &mut waited, |_| {}));
+        assert!(patience.allows(&limited(40), &mut waited, |_| {}));
+        assert!(patience.allows(&limited(100), &mut Waited::default(), |_| {}));
+    }
+
+    #[test]
+    fn what_the_server_gives_no_time_for_is_not_waited_out() {
+        let patience = Patience::new(Duration::from_secs(100));
+        let failure = Failure::new(Kind::Busy, "too many requests per day");
+        assert!(!patience.allows(&failure, &mut Waited::default(), |_| {}));
+    }
+
+    #[test]
+    fn one_wait_is_told_once() {
+        let patience = Patience::new(Duration::from_secs(100));
+        let mut told = Vec::new();
+        for _ in 0..3 {
+            patience.allows(&limited(42), &mut Waited::default(), |text| told.push(text.to_owned()));
+        }
+        assert_eq!(told, ["waiting 42 s: too many requests per minute"]);
+    }
+
+    #[test]
+    fn the_others_wait_for_the_same_moment() {
+        let patience = Patience::new(Duration::from_secs(100));
+        assert_eq!(patience.resume_at.get(), None);
+        let before = Instant::now();
+        patience.allows(&limited(42), &mut Waited::default(), |_| {});
+        let ahead = patience.resume_at.get().unwrap() - before;
+        assert!(ahead >= Duration::from_secs(42) && ahead < Duration::from_secs(44), "{ahead:?}");
+    }
+}

@@ -1,0 +1,110 @@
+//! One statement: watched live, its result set for reading at the end, or streamed as plain or JSON lines.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::display::Display;
+use super::human::Page;
+use super::json::{self, Finished};
+use super::patience::Patience;
+use super::watch::{Moment, Target};
+use super::{Format, Plan, SANDBOX_BANNER, plain, table, tells_sandbox};
+use crate::api::verify::{ClaimResult, Event};
+use crate::cli::exit::{Failure, Outcome};
+use crate::cli::printer::Printer;
+
+/// Verifies one statement and prints its result.
+pub(crate) async fn run(plan: &Plan, target: &Target, text: String, is_sandbox: bool) -> Outcome {
+    let display = RefCell::new(Display::begin(&plan.printer, plan.progress, is_sandbox));
+    let patience = Patience::new(plan.max_wait.unwrap_or(Duration::ZERO));
+    let tell = |text: &str| display.borrow().notice(text);
+    let mut early = Early::new(&plan.printer, plan.format);
+    let mut observe = |moment: Moment<'_>| {
+        let event = match moment {
+            Moment::Tick => {
+                display.borrow_mut().tick();
+                return Ok(());
+            }
+            Moment::Event(event) => event,
+        };
+        if tells_sandbox(event) && !is_sandbox {
+            tell(SANDBOX_BANNER);
+        }
+        display.borrow_mut().event(event);
+        early.event(event)
+    };
+    let finished = plan.verify(target, text, &patience, &tell, &mut observe).await?;
+    drop(display);
+    early.finish(&finished)?;
+    print(plan, &finished)?;
+    Ok(finished.exit)
+}
+
+/// What was not printed early.
+fn print(plan: &Plan, finished: &Finished) -> Result<(), Failure> {
+    let printer = &plan.printer;
+    let lines = match plan.format {
+        Format::List => {
+            let page = Page { terminal: &printer.terminal, explain: plan.request.explain == Some(true) };
+            page.result(&finished.result, finished.elapsed)
+        }
+        Format::Table => table::lines(&printer.terminal, &finished.result),
+        Format::Json => return printer.document(&json::document(finished)),
+        Format::JsonLines => return printer.json_line(&json::summary_line(None, finished)),
+        Format::Plain => return Ok(()),
+    };
+    lines.iter().try_for_each(|line| printer.line(line))
+}
+
+/// Prints claims while others still run: plain lines in document order, each as soon as all before it are out; JSON
+/// lines as they arrive. A server that does not send full results early gets its plain lines printed at the end.
+struct Early<'a> {
+    printer: &'a Printer,
+    format: Format,
+    claims: Vec<String>,
+    waiting: BTreeMap<usize, ClaimResult>,
+    printed: usize,
+}
+
+impl<'a> Early<'a> {
+    fn new(printer: &'a Printer, format: Format) -> Self {
+        Self { printer, format, claims: Vec::new(), waiting: BTreeMap::new(), printed: 0 }
+    }
+
+    fn event(&mut self, event: &Event) -> Result<(), Failure> {
+        match event {
+            Event::ClaimsExtracted(extracted) => self.claims.clone_from(&extracted.claims),
+            Event::ClaimVerified(verified) if self.format == Format::JsonLines => {
+                let text = self.claims.get(verified.claim_index).map_or("", String::as_str);
+                self.printer.json_line(&json::claim_line(None, text, verified))?;
+            }
+            Event::ClaimVerified(verified) if self.format == Format::Plain => {
+                if let Some(result) = &verified.result {
+                    self.waiting.insert(verified.claim_index, (**result).clone());
+                }
+                while let Some(claim) = self.waiting.remove(&self.printed) {
+                    self.plain(&claim)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn plain(&mut self, claim: &ClaimResult) -> Result<(), Failure> {
+        self.printer.line(&plain::claim(None, self.printed, claim))?;
+        self.printed += 1;
+        Ok(())
+    }
+
+    fn finish(&mut self, finished: &Finished) -> Result<(), Failure> {
+        if self.format != Format::Plain {
+            return Ok(());
+        }
+        for claim in finished.result.results.iter().skip(self.printed) {
+            self.plain(claim)?;
+        }
+        finished.result.skipped.iter().try_for_each(|part| self.printer.line(&plain::skipped(None, part)))
+    }
+}

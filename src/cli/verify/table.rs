@@ -1,0 +1,101 @@
+//! Results as a table, a claim a row: `--view table`.
+
+use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table};
+
+use super::votes;
+use crate::api::verify::{Assessment, VerifyResponse};
+use crate::cli::sanitize;
+use crate::cli::term::{Paint, Terminal};
+
+use super::human::mark;
+
+/// The table's lines.
+pub(crate) fn lines(terminal: &Terminal, result: &VerifyResponse) -> Vec<String> {
+    let mut table = Table::new();
+    table.load_style(terminal.symbols.table).set_header(["", "#", "verdict", "votes", "claim", "models say"]);
+    if terminal.out.is_terminal {
+        let width = u16::try_from(terminal.width).unwrap_or(80);
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    } else {
+        table.set_content_arrangement(ContentArrangement::Disabled).force_no_tty();
+    }
+    if terminal.out.paint == Paint::Full {
+        table.enforce_styling();
+    } else {
+        table.force_no_tty();
+    }
+    for (index, claim) in result.results.iter().enumerate() {
+        table.add_row([
+            symbol(terminal, claim.assessment),
+            Cell::new(index + 1),
+            Cell::new(claim.assessment),
+            Cell::new(votes::letters(claim, "")),
+            Cell::new(sanitize::line(&claim.claim)),
+            Cell::new(votes::consensus_text(claim)),
+        ]);
+    }
+    for part in &result.skipped {
+        table.add_row([
+            Cell::new(terminal.symbols.skipped),
+            Cell::new("-"),
+            Cell::new("skipped"),
+            Cell::new(""),
+            Cell::new(sanitize::line(&part.text)),
+            Cell::new(part.reason.as_str().replace('_', " ")),
+        ]);
+    }
+    table.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+fn symbol(terminal: &Terminal, assessment: Assessment) -> Cell {
+    let cell = Cell::new(mark(terminal, assessment).0);
+    if terminal.out.paint != Paint::Full {
+        return cell;
+    }
+    match assessment {
+        Assessment::True => cell.fg(Color::DarkCyan),
+        Assessment::False => cell.fg(Color::DarkRed).add_attribute(Attribute::Bold),
+        Assessment::NoConsensus => cell.fg(Color::DarkYellow),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::votes::tests::claim;
+    use super::*;
+    use crate::cli::wrap::cells;
+
+    fn result() -> VerifyResponse {
+        let year = claim("FALSE", "B", &[("p/a", "B"), ("p/b", "B"), ("p/c", "A")]);
+        serde_json::from_value(json!({
+            "requestId": "ver_1", "original_fact": "x", "results": [year], "timestamp": "t",
+            "tokenUsage": { "promptTokens": 0, "completionTokens": 0, "totalTokens": 0 },
+            "minRequired": 2, "skipped": [{ "text": "So nice!", "reason": "opinion" }],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_claim_a_row() {
+        let lines = lines(&Terminal::test(80, Paint::Plain), &result());
+        assert!(
+            lines.iter().any(|line| line.contains("FALSE") && line.contains("FFT") && line.contains("1889"))
+        );
+        assert!(lines.iter().any(|line| line.contains("So nice!") && line.contains("opinion")));
+        assert!(lines.iter().all(|line| cells(line) <= 80 && !line.contains('\u{1b}')), "{lines:#?}");
+    }
+
+    #[test]
+    fn fits_44_columns() {
+        let lines = lines(&Terminal::test(44, Paint::Plain), &result());
+        assert!(lines.iter().all(|line| cells(line) <= 44), "{lines:#?}");
+    }
+
+    #[test]
+    fn symbols_are_coloured_where_allowed() {
+        let text = lines(&Terminal::test(80, Paint::Full), &result()).join("\n");
+        assert!(text.contains('\u{1b}'), "{text}");
+    }
+}

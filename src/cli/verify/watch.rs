@@ -1,0 +1,77 @@
+//! One verification from request to result, observed while it runs.
+
+use std::time::{Duration, Instant};
+
+use tokio::time::{self, MissedTickBehavior};
+
+use super::display::TICK;
+use crate::api::verify::{Event, VerifyRequest, VerifyResponse};
+use crate::cli::exit::{Failure, Kind};
+use crate::cli::remote;
+use crate::client::Client;
+
+/// Where verifications are sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    /// A client of the server.
+    pub(crate) client: Client,
+    /// The server as the person named it.
+    pub(crate) server: String,
+    /// For a whole verification.
+    pub(crate) limit: Duration,
+}
+
+/// What an observer is told.
+pub(crate) enum Moment<'a> {
+    /// Something happened.
+    Event(&'a Event),
+    /// A tick of the spinner passed.
+    Tick,
+}
+
+/// Runs one verification; returns its result and how long it took. The observer may end it with a failure.
+pub(crate) async fn watch(
+    target: &Target,
+    request: &VerifyRequest,
+    observe: &mut (dyn FnMut(Moment<'_>) -> Result<(), Failure> + '_),
+) -> Result<(VerifyResponse, Duration), Failure> {
+    let begun = Instant::now();
+    let running = follow(target, request, observe);
+    let result =
+        time::timeout(target.limit, running).await.unwrap_or_else(|_| Err(too_slow(target.limit)))?;
+    Ok((result, begun.elapsed()))
+}
+
+async fn follow(
+    target: &Target,
+    request: &VerifyRequest,
+    observe: &mut (dyn FnMut(Moment<'_>) -> Result<(), Failure> + '_),
+) -> Result<VerifyResponse, Failure> {
+    let failed = |cause| remote::failure(&target.server, cause);
+    let mut events = target.client.verify(request).map_err(failed)?;
+    let mut ticks = time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        let event = tokio::select! {
+            event = events.next() => event.map_err(failed)?,
+            _ = ticks.tick() => {
+                observe(Moment::Tick)?;
+                continue;
+            }
+        };
+        let Some(event) = event else {
+            return Err(failed(crate::client::Error::Incomplete));
+        };
+        observe(Moment::Event(&event))?;
+        match event {
+            Event::Completed(result) => return Ok(*result),
+            Event::Error(error) => return Err(remote::failed_event(&error)),
+            _ => {}
+        }
+    }
+}
+
+fn too_slow(limit: Duration) -> Failure {
+    Failure::new(Kind::Unreachable, format!("no result within {}", remote::span(limit)))
+        .hint("allow more with --timeout, or give shorter texts")
+}

@@ -1,0 +1,115 @@
+//! What `mk serve` tells at its start: to a person in words, to a log in fields.
+
+use super::printer::Printer;
+use super::sanitize;
+use super::term::Look;
+use crate::config::ServerConfig;
+use crate::secret::{ExposeSecret, SecretString};
+
+/// Tells who serves what where, and what to do next. A key is only ever shown on a terminal.
+pub(crate) fn say(
+    printer: &Printer,
+    config: &ServerConfig,
+    base: &str,
+    is_sandbox: bool,
+    key: Option<&SecretString>,
+) {
+    if !printer.terminal.err.is_terminal {
+        let panel = &config.verify.general;
+        tracing::info!(
+            address = base,
+            sandbox = is_sandbox,
+            extractor = panel.extractor,
+            panel = panel.panel.join(","),
+            data_dir = %config.data_dir.display(),
+            notes = config.notes.join("; "),
+            "serving"
+        );
+        for warning in &config.warnings {
+            tracing::warn!("{warning}");
+        }
+        return;
+    }
+    let strong = |text: &str| printer.terminal.err.paint.apply(Look::Strong, text);
+    if is_sandbox {
+        let banner =
+            "SANDBOX: answers are simulated; no model is asked, and they say nothing about the world";
+        printer.notice(&printer.terminal.err.paint.apply(Look::Open, banner));
+        printer.notice("");
+    }
+    printer.notice(&format!(
+        "{} serves on {}",
+        strong(concat!("mk ", env!("CARGO_PKG_VERSION"))),
+        strong(base)
+    ));
+    printer.notice("");
+    for line in facts(config) {
+        printer.notice(&format!("  {line}"));
+    }
+    for warning in &config.warnings {
+        printer.warning(warning);
+    }
+    printer.notice("");
+    printer.notice("Next, in another terminal:");
+    for line in next_steps(base, key) {
+        printer.notice(&format!("  {line}"));
+    }
+    printer.notice("");
+}
+
+/// The panel and extractor, why they are these, and where data lies.
+pub(crate) fn facts(config: &ServerConfig) -> Vec<String> {
+    let panel = &config.verify.general;
+    let or_none =
+        |text: &str| if text.is_empty() { "none".to_owned() } else { sanitize::line(text).into_owned() };
+    let mut facts = vec![
+        format!("extractor  {}", or_none(&panel.extractor)),
+        format!("panel      {}", or_none(&panel.panel.join(", "))),
+    ];
+    if !panel.standby.is_empty() {
+        facts.push(format!("standby    {}", or_none(&panel.standby.join(", "))));
+    }
+    facts.extend(config.notes.iter().map(|note| format!("           {}", sanitize::line(note))));
+    facts.push(format!("data       {}", sanitize::line(&config.data_dir.display().to_string())));
+    if let Some(file) = &config.file {
+        facts.push(format!("settings   {}", sanitize::line(&file.display().to_string())));
+    }
+    facts
+}
+
+fn next_steps(base: &str, key: Option<&SecretString>) -> Vec<String> {
+    let server = if base == "http://127.0.0.1:8080" { String::new() } else { format!(" --server {base}") };
+    match key {
+        Some(key) => vec![
+            format!("export MK_API_KEY={}", key.expose_secret()),
+            format!("mk verify{server} \"Paris is the capital of France. Two plus two is five.\""),
+            format!(
+                "curl -N {base}/verify/v1/stream -H \"Authorization: Bearer $MK_API_KEY\" -H \"Content-Type: application/json\" -d '{{\"fact\":\"Paris is the capital of France.\"}}'"
+            ),
+        ],
+        None => vec![
+            format!("mk keys create --service verify | mk login{server}"),
+            format!("mk verify{server} \"Paris is the capital of France.\""),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_steps_name_the_server_where_it_is_not_the_usual_one() {
+        let steps = next_steps("http://127.0.0.1:9000", None);
+        assert!(steps.iter().all(|step| step.contains("--server http://127.0.0.1:9000")), "{steps:?}");
+        assert!(next_steps("http://127.0.0.1:8080", None).iter().all(|step| !step.contains("--server")));
+    }
+
+    #[test]
+    fn the_sandbox_gives_three_commands_that_work_as_they_stand() {
+        let key = SecretString::from("mk_verify_x");
+        let steps = next_steps("http://127.0.0.1:8080", Some(&key));
+        assert_eq!(steps.len(), 3);
+        assert_eq!(steps[0], "export MK_API_KEY=mk_verify_x");
+    }
+}

@@ -1,0 +1,101 @@
+//! Sets text in columns: wrapping and cutting by terminal cells, not by characters.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// How many cells `text` takes.
+pub(crate) fn cells(text: &str) -> usize {
+    text.width()
+}
+
+/// `text` (sanitized) broken into lines of at most `width` cells, at spaces where there are any.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        for piece in pieces(word, width) {
+            let gap = usize::from(!line.is_empty());
+            if cells(&line) + gap + cells(&piece) > width && !line.is_empty() {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(&piece);
+        }
+    }
+    if !line.is_empty() || lines.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+/// A word as it is, or cut into pieces where it is wider than a line.
+fn pieces(word: &str, width: usize) -> Vec<String> {
+    if cells(word) <= width {
+        return vec![word.to_owned()];
+    }
+    let mut pieces = Vec::new();
+    let mut piece = String::new();
+    for c in word.chars() {
+        if cells(&piece) + c.width().unwrap_or(0) > width && !piece.is_empty() {
+            pieces.push(std::mem::take(&mut piece));
+        }
+        piece.push(c);
+    }
+    pieces.push(piece);
+    pieces
+}
+
+/// `text` in at most `width` cells; `mark` stands for what was cut.
+pub(crate) fn cut(text: &str, width: usize, mark: &str) -> String {
+    if cells(text) <= width {
+        return text.to_owned();
+    }
+    let room = width.saturating_sub(cells(mark));
+    let mut kept = String::new();
+    for c in text.chars() {
+        if cells(&kept) + c.width().unwrap_or(0) > room {
+            break;
+        }
+        kept.push(c);
+    }
+    if cells(mark) <= width {
+        kept.push_str(mark);
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn breaks_at_spaces() {
+        assert_eq!(wrap("The quick brown fox", 10), ["The quick", "brown fox"]);
+        assert_eq!(wrap("", 10), [""]);
+    }
+
+    #[test]
+    fn counts_cells_of_wide_characters() {
+        assert_eq!(wrap("東京 大阪 京都", 9), ["東京 大阪", "京都"]);
+        assert_eq!(cut("東京大阪", 5, "…"), "東京…");
+    }
+
+    #[test]
+    fn a_word_wider_than_the_line_is_broken() {
+        assert_eq!(wrap("a abcdefgh", 4), ["a", "abcd", "efgh"]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_is_too_wide_and_nothing_is_lost(text in "[a-z東 ]{0,80}", width in 2usize..40) {
+            let lines = wrap(&text, width);
+            prop_assert!(lines.iter().all(|line| cells(line) <= width));
+            let bare = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+            prop_assert_eq!(bare(&lines.concat()), bare(&text));
+        }
+    }
+}

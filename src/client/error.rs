@@ -1,0 +1,158 @@
+//! Why a server gave no answer, or not the one it should have given.
+
+use std::error::Error as _;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use reqwest::Response;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+
+use crate::api::error::ErrorBody;
+
+/// The most that is read of an error's body; ours are far smaller.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
+
+/// Why there is no proper answer.
+#[derive(Debug)]
+pub enum Error {
+    /// The client cannot be set up: a wrong address, an unreadable certificate.
+    Setup(String),
+    /// No connection, with the reason.
+    Unreachable(String),
+    /// The connection stands, but nothing came for too long.
+    Silent,
+    /// The server answered with an error status.
+    Refused(Box<Refusal>),
+    /// The answer ended before its terminal event.
+    Incomplete,
+    /// The answer is not what this API sends; with what was found instead.
+    Broken(String),
+}
+
+/// An answer with an error status.
+#[derive(Debug)]
+pub struct Refusal {
+    /// The HTTP status.
+    pub status: u16,
+    /// Its body; empty fields where the server is none of ours.
+    pub body: ErrorBody,
+    /// When it says that a retry makes sense.
+    pub retry_after: Option<Duration>,
+    /// Whether it says that a retry is hopeless.
+    pub hopeless: bool,
+}
+
+impl Error {
+    /// What went wrong before an answer began.
+    pub(super) fn from_transport(cause: &reqwest::Error) -> Self {
+        if cause.is_timeout() && !cause.is_connect() {
+            return Self::Silent;
+        }
+        if cause.is_connect() || cause.is_request() {
+            return Self::Unreachable(connect_reason(cause));
+        }
+        Self::Broken(innermost(cause))
+    }
+
+    /// What went wrong within an answer.
+    pub(super) fn from_body(cause: &reqwest::Error) -> Self {
+        if cause.is_timeout() { Self::Silent } else { Self::Incomplete }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Setup(what) | Self::Unreachable(what) | Self::Broken(what) => f.write_str(what),
+            Self::Silent => f.write_str("no answer in time"),
+            Self::Refused(refusal) => write!(f, "{} ({})", refusal.body.message, refusal.status),
+            Self::Incomplete => f.write_str("the answer ended too early"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Reads an answer with an error status.
+pub(super) async fn refused(response: Response) -> Error {
+    let status = response.status();
+    let retry_after = retry_after(response.headers());
+    let hopeless = response.headers().get("x-should-retry").is_some_and(|value| value == "false");
+    let location =
+        response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let mut body: ErrorBody =
+        serde_json::from_slice(&capped_body(response).await).unwrap_or_else(|_| ErrorBody {
+            error: String::new(),
+            message: String::new(),
+            code: String::new(),
+            request_id: String::new(),
+            param: None,
+            provider: None,
+        });
+    if body.message.is_empty() {
+        let title = status.canonical_reason().unwrap_or("an unknown status");
+        body.message = match location {
+            Some(location) => format!("{title}: the server is at {location}"),
+            None => title.to_owned(),
+        };
+    }
+    Error::Refused(Box::new(Refusal { status: status.as_u16(), body, retry_after, hopeless }))
+}
+
+/// The form in seconds only: it is the one that our servers send.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+async fn capped_body(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        if body.len() + chunk.len() > MAX_ERROR_BYTES {
+            break;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    body
+}
+
+/// Why no connection came about, in a person's words where they are known.
+fn connect_reason(cause: &reqwest::Error) -> String {
+    if cause.is_timeout() {
+        return "no answer in time".to_owned();
+    }
+    let mut below = cause.source();
+    while let Some(source) = below {
+        if source.to_string().contains("dns error") {
+            return "the name cannot be resolved".to_owned();
+        }
+        if let Some(io) = source.downcast_ref::<io::Error>()
+            && let Some(words) = io_reason(io.kind())
+        {
+            return words.to_owned();
+        }
+        below = source.source();
+    }
+    innermost(cause)
+}
+
+const fn io_reason(kind: io::ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        io::ErrorKind::ConnectionRefused => "connection refused",
+        io::ErrorKind::ConnectionReset => "connection reset",
+        io::ErrorKind::HostUnreachable => "host unreachable",
+        io::ErrorKind::NetworkUnreachable => "network unreachable",
+        io::ErrorKind::TimedOut => "no answer in time",
+        _ => return None,
+    })
+}
+
+/// The last cause in the chain, which is the one that says something.
+pub(super) fn innermost(cause: &reqwest::Error) -> String {
+    let mut last: &dyn std::error::Error = cause;
+    while let Some(below) = last.source() {
+        last = below;
+    }
+    last.to_string()
+}

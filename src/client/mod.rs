@@ -1,0 +1,168 @@
+//! A running server, over HTTP. Knows the wire and nothing of this program's other rooms.
+//!
+//! Every wait has a limit: for the connection, and for silence on a line that has stood open (servers send a
+//! comment every 15 s). A limit on the whole is the caller's business. Redirects are not followed: a key must not
+//! travel to an address that nobody named. Proxies come from the environment, but not for loopback addresses.
+
+mod error;
+mod events;
+
+pub use error::{Error, Refusal};
+pub use events::Events;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reqwest::{Certificate, RequestBuilder, Url};
+
+use crate::api::verify::{PROGRESS_HEADER, VerifyRequest};
+use crate::secret::{ExposeSecret, SecretString};
+
+/// How to reach a server.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Its base address, such as `https://mk.example.org` or one with a path prefix.
+    pub server: String,
+    /// Sent as bearer key; `None` sends none.
+    pub key: Option<SecretString>,
+    /// For the connection to stand.
+    pub connect_timeout: Duration,
+    /// For the next byte of an answer.
+    pub idle_timeout: Duration,
+    /// A PEM file of certificate authorities that are trusted besides those of the system.
+    pub ca_cert: Option<PathBuf>,
+}
+
+/// A client of one server.
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    base: Url,
+    key: Option<SecretString>,
+}
+
+impl Client {
+    /// A client; connects to nothing yet.
+    pub fn new(settings: &Settings) -> Result<Self, Error> {
+        let base = base_url(&settings.server)?;
+        let is_tls = base.scheme() == "https";
+        let mut builder = reqwest::Client::builder()
+            .user_agent(concat!("mk/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(settings.connect_timeout)
+            .read_timeout(settings.idle_timeout)
+            .redirect(reqwest::redirect::Policy::none())
+            // Reading the system's certificates takes longer than a verification by the sandbox.
+            .tls_built_in_root_certs(is_tls);
+        if is_loopback(&base) {
+            builder = builder.no_proxy();
+        }
+        if let Some(path) = settings.ca_cert.as_ref().filter(|_| is_tls) {
+            for certificate in certificates(path)? {
+                builder = builder.add_root_certificate(certificate);
+            }
+        }
+        let http = builder.build().map_err(|cause| Error::Setup(error::innermost(&cause)))?;
+        Ok(Self { http, base, key: settings.key.clone() })
+    }
+
+    /// Begins a verification. It is posted exactly once, whatever happens to the connection.
+    pub fn verify(&self, request: &VerifyRequest) -> Result<Events, Error> {
+        let post = self.post("verify/v1/stream").header(PROGRESS_HEADER, "models").json(request);
+        Events::begin(post)
+    }
+
+    /// Whether a server answers there, and says that it is well.
+    pub async fn health(&self) -> Result<(), Error> {
+        let answer = self.http.get(self.address("verify/v1/health")).send().await;
+        let response = answer.map_err(|cause| Error::from_transport(&cause))?;
+        if response.status().is_success() {
+            return Ok(());
+        }
+        Err(error::refused(response).await)
+    }
+
+    fn post(&self, path: &str) -> RequestBuilder {
+        let post = self.http.post(self.address(path));
+        match &self.key {
+            Some(key) => post.bearer_auth(key.expose_secret()),
+            None => post,
+        }
+    }
+
+    fn address(&self, path: &str) -> Url {
+        let mut address = self.base.clone();
+        address.set_path(&format!("{}/{path}", self.base.path().trim_end_matches('/')));
+        address
+    }
+}
+
+fn base_url(text: &str) -> Result<Url, Error> {
+    let url = Url::parse(text).map_err(|cause| Error::Setup(format!("`{text}` is no address: {cause}")))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(Error::Setup(format!("`{text}` is no address of a server: use http://… or https://…")));
+    }
+    Ok(url)
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn certificates(path: &std::path::Path) -> Result<Vec<Certificate>, Error> {
+    let shown = path.display();
+    let pem = std::fs::read(path).map_err(|cause| Error::Setup(format!("cannot read {shown}: {cause}")))?;
+    let found = Certificate::from_pem_bundle(&pem)
+        .map_err(|cause| Error::Setup(format!("{shown}: {}", error::innermost(&cause))))?;
+    if found.is_empty() {
+        return Err(Error::Setup(format!("{shown} holds no certificate in PEM form")));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(server: &str) -> Settings {
+        Settings {
+            server: server.to_owned(),
+            key: None,
+            connect_timeout: Duration::from_secs(1),
+            idle_timeout: Duration::from_secs(1),
+            ca_cert: None,
+        }
+    }
+
+    #[test]
+    fn a_path_prefix_is_kept() {
+        for base in ["http://localhost:8080/mk", "http://localhost:8080/mk/"] {
+            let client = Client::new(&settings(base)).unwrap();
+            assert_eq!(
+                client.address("verify/v1/health").as_str(),
+                "http://localhost:8080/mk/verify/v1/health"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_said_before_anything_is_sent() {
+        for wrong in ["localhost:8080", "ftp://example.org", "not an address"] {
+            assert!(matches!(Client::new(&settings(wrong)), Err(Error::Setup(_))), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn loopback_is_recognised_in_all_its_forms() {
+        for (address, expected) in [
+            ("http://localhost:1", true),
+            ("http://127.0.0.9", true),
+            ("http://[::1]:80", true),
+            ("http://192.0.2.1", false),
+            ("http://localhost.example.org", false),
+        ] {
+            assert_eq!(is_loopback(&base_url(address).unwrap()), expected, "{address}");
+        }
+    }
+}

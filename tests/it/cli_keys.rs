@@ -1,0 +1,113 @@
+//! `mk keys` and `mk apps` on the local database, beside a running server.
+
+use mk::api::Service;
+use serde_json::json;
+
+use crate::support::mk::{Mk, Ran};
+use crate::support::panel::with_panel;
+use crate::support::server::TestServer;
+
+fn on(server: &TestServer, arguments: &[&str]) -> Mk {
+    let data = server.dir.path().join("data");
+    Mk::new().args(arguments.iter().copied()).env("MK_DATA_DIR", data.to_str().unwrap())
+}
+
+async fn run(server: &TestServer, arguments: &[&str]) -> Ran {
+    on(server, arguments).run_beside().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_created_key_stands_alone_on_stdout_and_works_at_once() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let ran = run(&server, &["keys", "create", "--service", "verify", "--name", "ci"]).await;
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    let key = ran.stdout.trim_end();
+    assert_eq!(ran.stdout, format!("{key}\n"));
+    assert!(key.starts_with("mk_verify_") && key.len() == "mk_verify_".len() + 32, "{key}");
+    assert!(!ran.stderr.contains(key), "once is once");
+    assert_eq!(server.verify(key, &json!({})).send().await.unwrap().status(), 400);
+
+    let listed = run(&server, &["keys", "list", "--json"]).await;
+    let text = listed.json().to_string();
+    assert!(text.contains("\"name\":\"ci\"") && text.contains(&key[key.len() - 4..]), "{text}");
+    assert!(!text.contains(key));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revocation_needs_a_yes_and_holds_at_once() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (key, id) = server.key_with(Service::Verify, |_| {});
+    let refused = run(&server, &["keys", "revoke", &id]).await;
+    assert_eq!(refused.code(), 2, "{refused:?}");
+    assert!(refused.stderr.contains("--yes"), "{refused:?}");
+    assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 400);
+
+    let done = run(&server, &["keys", "revoke", &id, "--yes"]).await;
+    assert_eq!(done.code(), 0, "{done:?}");
+    assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 401);
+    let missing = run(&server, &["keys", "revoke", "key_nowhere", "--yes"]).await;
+    assert_eq!(missing.code(), 9, "{missing:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rotated_key_leaves_the_old_one_its_grace() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (old, id) = server.key_with(Service::Verify, |_| {});
+    let ran = run(&server, &["keys", "rotate", &id, "--grace", "24h"]).await;
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    let new = ran.stdout.trim();
+    for key in [&old, new] {
+        assert_eq!(server.verify(key, &json!({})).send().await.unwrap().status(), 400);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn apps_come_and_go_with_their_keys() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    assert_eq!(run(&server, &["apps", "create", "website"]).await.code(), 0);
+    let taken = run(&server, &["apps", "create", "website"]).await;
+    assert_eq!(taken.code(), 9, "{taken:?}");
+    let made = run(&server, &["keys", "create", "--service", "verify", "--app", "website"]).await;
+    let key = made.stdout.trim().to_owned();
+    assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 400);
+    assert_eq!(run(&server, &["apps", "delete", "website", "--yes"]).await.code(), 0);
+    assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 401);
+    let gone = run(&server, &["keys", "create", "--service", "verify", "--app", "website"]).await;
+    assert_eq!(gone.code(), 9, "{gone:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_tells_a_typo_without_a_database() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let key = server.key(Service::Verify);
+    let check = |key: &str| Mk::new().args(["keys", "check", "-"]).stdin(key).run();
+    let good = check(&key);
+    assert_eq!(good.code(), 0, "{good:?}");
+    assert!(good.stdout.contains("verify"), "{good:?}");
+    let mut typo = key.clone();
+    let swapped = if typo.ends_with('x') { 'y' } else { 'x' };
+    typo.pop();
+    typo.push(swapped);
+    assert_ne!(check(&typo).code(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_processes_write_beside_a_server() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let key = server.key(Service::Verify);
+    let calls: Vec<_> = (0..8).map(|n| on(&server, &["apps", "create", &format!("app {n}")])).collect();
+    let runs = futures_util::future::join_all(calls.iter().map(Mk::run_beside));
+    let knocks = futures_util::future::join_all((0..20).map(|_| server.verify(&key, &json!({})).send()));
+    let (runs, knocks) = tokio::join!(runs, knocks);
+    assert!(runs.iter().all(|ran| ran.code() == 0), "{runs:?}");
+    assert!(knocks.into_iter().all(|response| response.unwrap().status() == 400));
+}
+
+#[test]
+fn help_and_version_go_to_stdout() {
+    for arguments in [&["--help"][..], &["help", "verify"], &["keys", "create", "-h"], &["--version"]] {
+        let ran = Mk::new().args(arguments.iter().copied()).run();
+        assert_eq!((ran.code(), ran.stderr.as_str()), (0, ""), "{ran:?}");
+        assert!(!ran.stdout.is_empty());
+    }
+}

@@ -1,0 +1,83 @@
+//! `mk verify` as a person sees it, on a pseudo-terminal.
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::support::mk::Mk;
+use crate::support::pty::{self, Shown};
+
+const STATEMENT: &str = "The Eiffel Tower is in Paris. The capital of Australia is Sydney. \
+                         The Nile is the longest river in the world. It is the most beautiful river.";
+
+fn verify(variables: &[(&str, &str)], arguments: &[&str], columns: u16) -> Shown {
+    let mut mk = Mk::new().args(["verify", "--sandbox"]).args(arguments.iter().copied());
+    for (name, value) in variables {
+        mk = mk.env(name, value);
+    }
+    pty::run(&mk, columns, 40)
+}
+
+#[test]
+fn the_result_shows_symbols_words_and_dissent() {
+    let shown = verify(&[], &[STATEMENT], 80).last;
+    for words in
+        ["✓", "TRUE", "✗", "FALSE", "~", "NO CONSENSUS", "3/3", "Q: ", "3 claims", "skipped (opinion)"]
+    {
+        assert!(shown.contains(words), "{words:?} is not in\n{shown}");
+    }
+    assert!(shown.to_uppercase().contains("SANDBOX"), "{shown}");
+}
+
+#[test]
+fn it_fits_narrow_and_wide_terminals() {
+    for columns in [40, 44, 80, 120] {
+        let shown = verify(&[], &[STATEMENT], columns);
+        // Lines that a terminal had to break are told as one here.
+        for line in shown.last.lines() {
+            assert!(line.width() <= usize::from(columns), "{columns}: {line:?}");
+        }
+        assert!(shown.last.contains("NO CONSENSUS"), "{}", shown.last);
+    }
+}
+
+#[test]
+fn bars_move_while_it_works_and_are_gone_at_the_end() {
+    let shown = verify(&[], &["The Eiffel Tower is in Paris [sandbox:slow]."], 80);
+    assert!(shown.frames.iter().any(|frame| frame.contains("asking models")), "{:?}", shown.frames);
+    assert!(!shown.last.contains("asking models"), "{}", shown.last);
+}
+
+#[test]
+fn no_color_means_no_colour_but_bars() {
+    let shown = verify(&[("NO_COLOR", "1")], &["The Eiffel Tower is in Paris [sandbox:slow]."], 80);
+    assert!(shown.frames.iter().any(|frame| frame.contains("asking models")));
+    for colour in 30..=37 {
+        assert!(!shown.raw.contains(&format!("\u{1b}[{colour}m")), "{:?}", shown.raw);
+    }
+}
+
+#[test]
+fn a_dumb_terminal_gets_no_escape_byte() {
+    let mk = Mk::new().args(["verify", "--sandbox", STATEMENT]);
+    let mut command = mk.command();
+    command.env_remove("COLUMNS").env("TERM", "dumb");
+    let mut session = expectrl::session::Session::spawn(command).unwrap();
+    let mut raw = Vec::new();
+    let _ = std::io::Read::read_to_end(&mut session, &mut raw);
+    let raw = String::from_utf8_lossy(&raw);
+    assert!(raw.contains("NO CONSENSUS") && !raw.contains('\u{1b}'), "{raw:?}");
+}
+
+#[test]
+fn ascii_is_enough_outside_utf_8() {
+    let shown = verify(&[("LANG", "C"), ("LC_ALL", "C")], &[STATEMENT], 80);
+    assert!(shown.raw.is_ascii(), "{}", shown.raw);
+    assert!(shown.last.contains("x  2  FALSE"), "{}", shown.last);
+}
+
+#[test]
+fn a_table_has_a_row_a_claim() {
+    let shown = verify(&[], &["--view", "table", STATEMENT], 100).last;
+    assert!(shown.contains("TRUE") && shown.contains("NO CONSENSUS"), "{shown}");
+    let keys = pty::run(&Mk::new().args(["apps", "list"]), 80, 24).last;
+    assert!(keys.contains("default"), "{keys}");
+}

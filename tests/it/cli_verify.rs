@@ -1,0 +1,303 @@
+//! `mk verify` as scripts see it: streams, formats, exit codes.
+
+use std::time::Duration;
+
+use mk::api::Service;
+use serde_json::{Value, json};
+
+use crate::support::mk::{Mk, Ran};
+use crate::support::panel::{config, eiffel, with_panel};
+use crate::support::provider::{Ask, FakeProvider, Turn, claim, claims};
+use crate::support::server::{Setup, TestServer};
+
+/// A sentence that is TRUE, and one that is FALSE, to the sandbox's models.
+const TRUE: &str = "The Eiffel Tower is in Paris.";
+const FALSE: &str = "The capital of Australia is Sydney.";
+const UNSURE: &str = "The Nile is the longest river in the world.";
+
+fn sandbox(arguments: &[&str]) -> Ran {
+    Mk::new().args(["verify", "--sandbox"]).args(arguments.iter().copied()).run()
+}
+
+fn against(server: &TestServer, arguments: &[&str]) -> Mk {
+    Mk::new()
+        .args(["verify"])
+        .args(arguments.iter().copied())
+        .env("MK_SERVER", &server.base)
+        .env("MK_API_KEY", &server.key(Service::Verify))
+}
+
+#[test]
+fn the_exit_code_says_what_became_of_the_claims() {
+    assert_eq!(sandbox(&[TRUE]).code(), 0);
+    assert_eq!(sandbox(&[&format!("{TRUE} {FALSE}")]).code(), 10);
+    assert_eq!(sandbox(&[&format!("{TRUE} {UNSURE}")]).code(), 11);
+    assert_eq!(sandbox(&["What a lovely day!"]).code(), 12);
+    assert_eq!(sandbox(&["--fail-on", "false", UNSURE]).code(), 0);
+    assert_eq!(sandbox(&["--fail-on", "false", FALSE]).code(), 10);
+}
+
+#[test]
+fn a_pipe_gets_tab_separated_lines_and_nothing_else() {
+    let ran = sandbox(&[&format!("{TRUE} {FALSE} {UNSURE}")]);
+    let lines: Vec<Vec<&str>> = ran.stdout.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(lines.len(), 3, "{ran:?}");
+    assert_eq!(lines[0], ["1", "TRUE", "TTT", TRUE]);
+    assert_eq!((lines[1][1], lines[1][3]), ("FALSE", FALSE));
+    assert_eq!((lines[2][1], lines[2][2]), ("NO_CONSENSUS", "TFU"));
+    assert!(!ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'), "{ran:?}");
+    assert!(ran.stderr.to_lowercase().contains("sandbox"), "the answers are said to be simulated");
+}
+
+#[test]
+fn quiet_prints_nothing_on_stdout_and_keeps_the_code() {
+    let ran = sandbox(&["-q", FALSE]);
+    assert_eq!((ran.code(), ran.stdout.as_str()), (10, ""));
+}
+
+#[test]
+fn json_is_one_document_with_a_schema() {
+    let ran = sandbox(&["--json", &format!("{TRUE} {FALSE}")]);
+    let document = ran.json();
+    assert_eq!(document["schema"], "mk.verify/1");
+    let text = document.to_string();
+    assert!(text.contains("\"mode\":\"sandbox\""), "{text}");
+    assert!(text.contains("\"assessment\":\"TRUE\"") && text.contains("\"assessment\":\"FALSE\""));
+    assert_eq!(ran.code(), 10);
+}
+
+#[test]
+fn jsonl_is_one_object_a_line() {
+    let ran = sandbox(&["--jsonl", &format!("{TRUE} {FALSE}")]);
+    let lines: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.len() >= 2, "{ran:?}");
+    assert_eq!(lines.iter().filter(|line| line["assessment"] == "TRUE").count(), 1);
+}
+
+#[test]
+fn colour_is_only_for_those_who_want_it() {
+    let forced = sandbox(&["--color", "always", "--view", "table", TRUE]);
+    let plain = Mk::new()
+        .args(["verify", "--sandbox", "--color", "always", TRUE])
+        .env("TERM", "dumb")
+        .env("NO_COLOR", "1")
+        .run();
+    assert_eq!(forced.code(), 0);
+    assert_eq!(plain.code(), 0);
+}
+
+#[test]
+fn statements_come_from_stdin_and_files() {
+    let stdin = Mk::new().args(["verify", "--sandbox", "-"]).stdin(TRUE).run();
+    assert_eq!(stdin.code(), 0, "{stdin:?}");
+    let mk = Mk::new().args(["verify", "--sandbox", "-f", "fact.txt"]);
+    std::fs::write(mk.home().join("fact.txt"), FALSE).unwrap();
+    assert_eq!(mk.run().code(), 10);
+    let binary = Mk::new().args(["verify", "--sandbox", "-"]).stdin(b"\xff\xfe\x00".to_vec()).run();
+    assert_eq!(binary.code(), 2, "{binary:?}");
+    assert!(binary.stderr.contains("UTF-8"), "{binary:?}");
+    let empty = Mk::new().args(["verify", "--sandbox", "-"]).run();
+    assert_eq!(empty.code(), 2, "{empty:?}");
+    let missing = sandbox(&["-f", "nowhere.txt"]);
+    assert_eq!(missing.code(), 2, "{missing:?}");
+    assert!(missing.stderr.contains("nowhere.txt"));
+}
+
+#[test]
+fn usage_errors_are_2_with_a_hint() {
+    for arguments in [
+        &["verify"][..],
+        &["verify", "--sandbox", "--min-required", "7", "x"],
+        &["verify", "--sandbx", "x"],
+        &["verfy", "x"],
+        &["verify", "--sandbox", "--total-models", "many", "x"],
+    ] {
+        let ran = Mk::new().args(arguments.iter().copied()).run();
+        assert_eq!(ran.code(), 2, "{arguments:?}: {ran:?}");
+        assert_eq!(ran.stdout, "");
+        assert!(ran.stderr.starts_with("error: "), "{ran:?}");
+    }
+}
+
+#[test]
+fn without_server_or_key_it_says_what_to_do() {
+    let ran = Mk::new().args(["verify", "x"]).env("MK_SERVER", "http://127.0.0.1:9").run();
+    assert_eq!(ran.code(), 4, "{ran:?}");
+    assert!(ran.stderr.contains("error: no API key for http://127.0.0.1:9"), "{ran:?}");
+    assert!(ran.stderr.contains("hint: ") && ran.stderr.contains("--sandbox"), "{ran:?}");
+    let json = Mk::new().args(["verify", "--json", "x"]).env("MK_SERVER", "http://127.0.0.1:9").run();
+    assert_eq!(json.code(), 4);
+    assert!(json.json()["error"].is_object(), "{json:?}");
+}
+
+#[test]
+fn an_unreachable_server_is_6() {
+    let ran = Mk::new()
+        .args(["verify", "x"])
+        .env("MK_SERVER", "http://127.0.0.1:1")
+        .env("MK_API_KEY", "mk_verify_x")
+        .run();
+    assert_eq!(ran.code(), 6, "{ran:?}");
+    assert!(ran.stderr.contains("cannot reach http://127.0.0.1:1"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_key_is_4_and_a_failed_provider_5() {
+    let (server, _provider) = with_panel(|_, _| Turn::status(500, &json!({}))).await;
+    let ran = against(&server, &["x"]).run_beside().await;
+    assert_eq!(ran.code(), 5, "{ran:?}");
+    let wrong = against(&server, &["x"]).env("MK_API_KEY", &server.key(Service::Inference));
+    let ran = wrong.env("MK_VERIFY_KEY", "mk_verify_00000000000000000000000000000000").run_beside().await;
+    assert_eq!(ran.code(), 4, "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_many_requests_are_7_with_the_wait() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(1));
+    let call = against(&server, &["x"]).env("MK_API_KEY", &key);
+    assert_eq!(call.run_beside().await.code(), 0);
+    let ran = call.run_beside().await;
+    assert_eq!(ran.code(), 7, "{ran:?}");
+    assert!(ran.stderr.contains("too many requests per minute; free again in"), "{ran:?}");
+    assert_eq!(call.clone().args(["--json"]).run_beside().await.json()["exit"], 7);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verification_is_posted_once() {
+    let (server, provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    assert_eq!(against(&server, &["x"]).run_beside().await.code(), 0);
+    assert_eq!(provider.asks_of("extractor").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_breaks_off_is_8() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let posts = tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let mut posts = 0;
+        while let Ok(Ok((mut stream, _))) =
+            tokio::time::timeout(Duration::from_secs(2), listener.accept()).await
+        {
+            posts += 1;
+            let mut buffer = [0; 4096];
+            let _ = stream.read(&mut buffer).await;
+            let answer = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
+                          event: starting\ndata: {\"status\":\"starting\"}\n\n";
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+        posts
+    });
+    let call = Mk::new().args(["verify", "x"]).env("MK_SERVER", &base).env("MK_API_KEY", "mk_verify_x");
+    let ran = call.run_beside().await;
+    assert_eq!(ran.code(), 8, "{ran:?}");
+    assert_eq!(posts.await.unwrap(), 1, "posted again after the stream ended");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_models_write_cannot_command_a_terminal() {
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => claims(&[claim("\u{1b}[2J\u{9b}31mIn\tParis\u{202e}.", "Where?", "Paris", &["Rome"])]),
+        _ => ask.choose("Paris"),
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let ran = against(&server, &["x"]).run_beside().await;
+    let fields: Vec<&str> = ran.stdout.trim_end().split('\t').collect();
+    assert_eq!(fields.len(), 4, "{ran:?}");
+    assert!(!ran.stdout.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_are_verified_each_by_itself() {
+    let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {
+        "claims" if ask.block("STATEMENT").contains("broken") => Turn::status(500, &json!({})),
+        "claims" => claims(&[eiffel()]),
+        _ => ask.choose("Paris"),
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let call = against(&server, &["--lines", "facts.txt", "--jobs", "2", "--json"]);
+    std::fs::write(call.home().join("facts.txt"), "one\nbroken\n\nthree\n").unwrap();
+    let ran = call.run_beside().await;
+    assert_eq!(ran.code(), 5, "{ran:?}");
+    assert_eq!(provider.asks_of("extractor").len(), 3, "an empty line is no statement");
+    let text = ran.json().to_string();
+    assert_eq!(text.matches("\"assessment\":\"TRUE\"").count(), 2, "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parameters_reach_the_server() {
+    let (server, provider) = with_panel(|_, ask| {
+        let letter = ask.letter("Paris");
+        Turn::json(&json!({"reason": "because", "answer": letter}))
+    })
+    .await;
+    let call = against(
+        &server,
+        &["--domain", "legal", "--min-required", "3", "--total-models", "3", "--explain", "--json", "x"],
+    );
+    let ran = call.run_beside().await;
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    let text = ran.json().to_string();
+    assert!(text.contains("\"minRequired\":3") && text.contains("\"reason\":\"because\""), "{text}");
+    assert!(provider.asks_of("extractor")[0].text().to_lowercase().contains("jurisdiction"));
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_stops_the_work_and_is_died_of() {
+    use std::os::unix::process::ExitStatusExt;
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => Turn::Hang,
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let mut child = against(&server, &["x"]).command().spawn().unwrap();
+    crate::support::eventually("the panel is asked", || provider.in_flight() == 3).await;
+    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let status = tokio::task::spawn_blocking(move || child.wait()).await.unwrap().unwrap();
+    assert_eq!(status.signal(), Some(2), "{status}");
+    crate::support::eventually("the provider calls stop", || provider.in_flight() == 0).await;
+}
+
+#[cfg(unix)]
+#[test]
+fn a_closed_pipe_ends_it_quietly() {
+    let mk = format!("{} verify --sandbox --jsonl '{TRUE} {FALSE} {UNSURE}'", env!("CARGO_BIN_EXE_mk"));
+    let script = format!("{mk} 2>err.txt | true; echo ${{PIPESTATUS[0]}}");
+    let home = tempfile::tempdir().unwrap();
+    let output = std::process::Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(&home)
+        .env_clear()
+        .env("HOME", home.path())
+        .env("PATH", std::env::var("PATH").unwrap())
+        .output()
+        .unwrap();
+    let code = String::from_utf8(output.stdout).unwrap();
+    let errors = std::fs::read_to_string(home.path().join("err.txt")).unwrap();
+    assert!(["141", "10"].contains(&code.trim()), "{code} {errors}");
+    assert!(!errors.contains("panicked") && !errors.contains("Broken pipe"), "{errors}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_text_argument_leaves_stdin_to_others() {
+    let script = format!(
+        "printf 'a\\nb\\nc\\n' | while read -r line; do {} verify --sandbox -q '{TRUE}'; echo \"$line\"; done",
+        env!("CARGO_BIN_EXE_mk")
+    );
+    let home = tempfile::tempdir().unwrap();
+    let output = std::process::Command::new("bash")
+        .args(["-c", &script])
+        .env_clear()
+        .env("HOME", home.path())
+        .env("PATH", std::env::var("PATH").unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "a\nb\nc\n");
+}

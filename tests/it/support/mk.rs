@@ -1,0 +1,110 @@
+//! The real binary, with a clean environment and a home of its own.
+
+use std::io::Write;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+/// A call of the binary being put together.
+#[derive(Clone)]
+pub struct Mk {
+    home: Arc<TempDir>,
+    arguments: Vec<String>,
+    variables: Vec<(String, String)>,
+    stdin: Option<Vec<u8>>,
+}
+
+/// What a call left behind.
+#[derive(Debug)]
+pub struct Ran {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    /// The exit code; a death by signal fails.
+    pub fn code(&self) -> i32 {
+        self.status.code().unwrap_or_else(|| panic!("{self:?}"))
+    }
+
+    /// The one JSON document on stdout.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+impl Mk {
+    /// A user who has never run it.
+    pub fn new() -> Self {
+        let home = Arc::new(tempfile::tempdir().unwrap());
+        Self { home, arguments: Vec::new(), variables: Vec::new(), stdin: None }
+    }
+
+    /// Adds arguments.
+    pub fn args<'a>(mut self, arguments: impl IntoIterator<Item = &'a str>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(str::to_owned));
+        self
+    }
+
+    /// Sets a variable.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Gives it something to read; without it, stdin is empty.
+    pub fn stdin(mut self, text: impl Into<Vec<u8>>) -> Self {
+        self.stdin = Some(text.into());
+        self
+    }
+
+    /// Its home directory.
+    pub fn home(&self) -> &std::path::Path {
+        self.home.path()
+    }
+
+    /// The command, for tests that start it themselves.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mk"));
+        command
+            .args(&self.arguments)
+            .env_clear()
+            .env("HOME", self.home.path())
+            .env("LANG", "C.UTF-8")
+            .env("COLUMNS", "100")
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .current_dir(self.home.path());
+        command
+    }
+
+    /// Runs it to its end.
+    pub fn run(&self) -> Ran {
+        let mut child = self
+            .command()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        if let Some(text) = &self.stdin {
+            // A program that does not read its input is free to end before it is written.
+            let _ = stdin.write_all(text);
+        }
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        Ran {
+            status: output.status,
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Runs it beside a server in this runtime.
+    pub async fn run_beside(&self) -> Ran {
+        let call = self.clone();
+        tokio::task::spawn_blocking(move || call.run()).await.unwrap()
+    }
+}
