@@ -7,11 +7,11 @@ use std::fmt;
 use std::time::Duration;
 
 use serde_json::json;
-// Numbers that POSIX fixes; the platforms without signals never see them.
-const SIGINT: i32 = 2;
+/// POSIX's number of a write that nobody reads.
 const SIGPIPE: i32 = 13;
 
 use super::printer::Printer;
+use super::runtime;
 use crate::config::ConfigError;
 
 /// At least one claim was found false.
@@ -196,7 +196,7 @@ pub(crate) fn report(outcome: Outcome, printer: &Printer, wants_json: bool) -> E
     };
     match failure.kind {
         Kind::ClosedPipe => return End::Signal(SIGPIPE),
-        Kind::Interrupted => return End::Signal(SIGINT),
+        Kind::Interrupted => return End::Signal(runtime::SIGINT),
         _ => printer.failure(&failure),
     }
     if wants_json && printer.document(&failure.document()).is_err() {

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::exit::{Failure, Kind};
 use super::sanitize;
 use super::term::{Look, Terminal};
+use super::wrap;
 
 /// Prints.
 #[derive(Clone, Debug)]
@@ -47,12 +48,12 @@ impl Printer {
         } else {
             serde_json::to_string(document)
         };
-        self.result(&text.map_err(not_json)?)
+        self.result(&sanitize::json(&text.map_err(not_json)?))
     }
 
     /// Prints one line of JSON.
     pub(crate) fn json_line(&self, object: &impl Serialize) -> Result<(), Failure> {
-        self.result(&serde_json::to_string(object).map_err(not_json)?)
+        self.result(&sanitize::json(&serde_json::to_string(object).map_err(not_json)?))
     }
 
     /// Prints a notice, unless `-q`.
@@ -71,16 +72,24 @@ impl Printer {
 
     /// Prints a warning, unless `-q`.
     pub(crate) fn warning(&self, text: &str) {
-        let label = self.terminal.err.paint.apply(Look::Open, "warning:");
-        self.notice(&format!("{label} {}", sanitize::line(text)));
+        if !self.quiet {
+            self.labelled("warning:", Look::Open, text);
+        }
+    }
+
+    /// Prints a notice (sanitized) behind `indent` cells of label, wrapped for people.
+    pub(crate) fn fact(&self, label: &str, indent: usize, text: &str) {
+        for (at, line) in self.broken(text, indent).iter().enumerate() {
+            let label = if at == 0 { label } else { "" };
+            self.notice(&format!("{label:<indent$}{line}"));
+        }
     }
 
     /// Prints why a command failed and what to do next.
     pub(crate) fn failure(&self, failure: &Failure) {
-        let paint = self.terminal.err.paint;
-        message(&format!("{} {}", paint.apply(Look::False, "error:"), sanitize::line(&failure.message)));
+        self.labelled("error:", Look::False, &failure.message);
         for hint in &failure.hints {
-            message(&format!("{} {}", paint.apply(Look::Strong, "hint:"), sanitize::line(hint)));
+            self.labelled("hint:", Look::Strong, hint);
         }
         if !self.verbose {
             return;
@@ -94,6 +103,26 @@ impl Printer {
             message(&format!("code: {}", sanitize::line(&said.code)));
             message(&format!("request: {}", sanitize::line(&said.request_id)));
         }
+    }
+}
+
+impl Printer {
+    fn labelled(&self, label: &str, look: Look, text: &str) {
+        let indent = label.len() + 1;
+        let painted = self.terminal.err.paint.apply(look, label);
+        for (at, line) in self.broken(text, indent).iter().enumerate() {
+            let label = if at == 0 { format!("{painted} ") } else { " ".repeat(indent) };
+            message(&format!("{label}{line}"));
+        }
+    }
+
+    /// Lines that fit behind `indent` cells on a terminal; one line for everybody else.
+    fn broken(&self, text: &str, indent: usize) -> Vec<String> {
+        let text = sanitize::line(text);
+        if !self.terminal.err.is_terminal {
+            return vec![text.into_owned()];
+        }
+        wrap::wrap(&text, self.terminal.width.saturating_sub(indent))
     }
 }
 

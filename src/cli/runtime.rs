@@ -10,8 +10,10 @@ use std::sync::atomic::AtomicBool;
 use super::exit::{Failure, Kind};
 use super::printer::Printer;
 
-/// POSIX's number of the signal.
-const SIGINT: i32 = 2;
+/// POSIX's number of Ctrl-C.
+pub(crate) const SIGINT: i32 = 2;
+/// POSIX's number of a supervisor's request to end.
+pub(crate) const SIGTERM: i32 = 15;
 
 /// Runs `work` on a runtime of this thread.
 pub(crate) fn run<T>(
@@ -36,18 +38,21 @@ pub(crate) fn run<T>(
 }
 
 /// Resolves at the first Ctrl-C; never where signals cannot be listened to, so that they act by default.
-pub(crate) async fn interrupted() {
-    end_at_second();
+async fn interrupted() {
+    end_at_second(&[SIGINT]);
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// The order matters: the signal that sets the flag is not yet the one that acts on it.
-fn end_at_second() {
+/// Lets the second of these signals end the process at once. The order matters: the signal that sets the flag is
+/// not yet the one that acts on it.
+pub(crate) fn end_at_second(signals: &[i32]) {
     let seen = Arc::new(AtomicBool::new(false));
-    if signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&seen)).is_ok() {
-        // Without it the first signal still ends the work, and only the second one does nothing more.
-        let _ = signal_hook::flag::register(SIGINT, seen);
+    for signal in signals {
+        if signal_hook::flag::register_conditional_default(*signal, Arc::clone(&seen)).is_ok() {
+            // Without it the first signal still ends the work, and only the second one does nothing more.
+            let _ = signal_hook::flag::register(*signal, Arc::clone(&seen));
+        }
     }
 }

@@ -2,8 +2,7 @@
 //!
 //! Claims, options, model names and messages come from models, servers and files. A terminal obeys control
 //! characters in them (C0, DEL, C1) and reorders lines by bidirectional controls, so that text could forge output.
-//! Every foreign text of human and plain output goes through [`line`]; JSON output does not need it, as its
-//! strings escape what matters.
+//! Every foreign text of human and plain output goes through [`line()`], every JSON text through [`json()`].
 
 use std::borrow::Cow;
 
@@ -24,6 +23,17 @@ pub(crate) fn line(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(safe)
+}
+
+/// A JSON text with the same characters written as escapes, which mean the same to whoever parses it. Encoders
+/// leave DEL, C1 and bidirectional controls as they are; line ends stand between values only.
+pub(crate) fn json(text: &str) -> Cow<'_, str> {
+    let must_escape = |c: char| c != '\n' && is_hazard(c);
+    if !text.chars().any(must_escape) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = |c: char| if must_escape(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    Cow::Owned(text.chars().map(escaped).collect())
 }
 
 /// Control characters (Unicode category Cc), line and paragraph separators, and the bidirectional controls of
@@ -54,6 +64,11 @@ mod tests {
     }
 
     #[test]
+    fn json_escapes_what_encoders_leave() {
+        assert_eq!(json("{\n\"a\": \"\u{9b}2J\u{7f}\u{202e}\"}"), "{\n\"a\": \"\\u009b2J\\u007f\\u202e\"}");
+    }
+
+    #[test]
     fn text_cannot_leave_its_line() {
         assert_eq!(line("one\r\ntwo\nthree\tfour\rfive\u{2028}six"), "one two three four five six");
     }
@@ -64,6 +79,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn json_means_the_same_and_holds_nothing_hazardous(text in any::<String>()) {
+            let encoded = serde_json::to_string(&text).unwrap();
+            let safe = json(&encoded);
+            prop_assert!(!safe.chars().any(is_hazard));
+            prop_assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), text);
+        }
+
         #[test]
         fn nothing_hazardous_is_left(text in any::<String>()) {
             prop_assert!(!line(&text).chars().any(is_hazard));

@@ -18,7 +18,7 @@ use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::local::stored;
 use super::term::Paint;
-use super::{runtime, welcome};
+use super::{runtime, sanitize, welcome};
 use crate::api::Service;
 use crate::api::console::KeyState;
 use crate::app::App;
@@ -98,8 +98,8 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
 }
 
 fn check(session: &Session, config: &ServerConfig) -> Outcome {
-    for line in welcome::facts(config) {
-        session.printer.line(&line)?;
+    for (label, text) in welcome::facts(config) {
+        session.printer.line(&format!("{label:<11}{}", sanitize::line(&text)))?;
     }
     for warning in &config.warnings {
         session.printer.warning(warning);
@@ -231,23 +231,29 @@ enum EndedBy {
     Terminate,
 }
 
-/// Resolves at the first signal that asks the server to end.
+/// Resolves at the first signal that asks the server to end; the second one ends it by itself.
 #[cfg(unix)]
 async fn signalled() -> EndedBy {
     use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-        runtime::interrupted().await;
-        return EndedBy::Interrupt;
+    runtime::end_at_second(&[runtime::SIGINT, runtime::SIGTERM]);
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        // Signals that cannot be listened to act by default, and end the server.
+        return std::future::pending().await;
     };
     tokio::select! {
-        () = runtime::interrupted() => EndedBy::Interrupt,
+        _ = interrupt.recv() => EndedBy::Interrupt,
         _ = terminate.recv() => EndedBy::Terminate,
     }
 }
 
-/// Resolves at the first signal that asks the server to end.
+/// Resolves at the first Ctrl-C; the second one ends the server by itself.
 #[cfg(not(unix))]
 async fn signalled() -> EndedBy {
-    runtime::interrupted().await;
+    runtime::end_at_second(&[runtime::SIGINT]);
+    if tokio::signal::ctrl_c().await.is_err() {
+        return std::future::pending().await;
+    }
     EndedBy::Interrupt
 }

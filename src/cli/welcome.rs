@@ -1,10 +1,14 @@
 //! What `mk serve` tells at its start: to a person in words, to a log in fields.
 
 use super::printer::Printer;
-use super::sanitize;
 use super::term::Look;
 use crate::config::ServerConfig;
 use crate::secret::{ExposeSecret, SecretString};
+
+/// Where facts begin behind their labels.
+const LABELS: usize = 13;
+/// The label of what is simulated.
+const SANDBOX: &str = "SANDBOX: ";
 
 /// Tells who serves what where, and what to do next. A key is only ever shown on a terminal.
 pub(crate) fn say(
@@ -32,19 +36,18 @@ pub(crate) fn say(
     }
     let strong = |text: &str| printer.terminal.err.paint.apply(Look::Strong, text);
     if is_sandbox {
-        let banner =
-            "SANDBOX: answers are simulated; no model is asked, and they say nothing about the world";
-        printer.notice(&printer.terminal.err.paint.apply(Look::Open, banner));
+        printer.fact(
+            SANDBOX,
+            SANDBOX.len(),
+            "answers are simulated; no model is asked, and they say nothing about the world",
+        );
         printer.notice("");
     }
-    printer.notice(&format!(
-        "{} serves on {}",
-        strong(concat!("mk ", env!("CARGO_PKG_VERSION"))),
-        strong(base)
-    ));
+    let version = strong(concat!("mk ", env!("CARGO_PKG_VERSION")));
+    printer.notice(&format!("{version} serves on {}", strong(base)));
     printer.notice("");
-    for line in facts(config) {
-        printer.notice(&format!("  {line}"));
+    for (label, text) in facts(config) {
+        printer.fact(&format!("  {label}"), LABELS, &text);
     }
     for warning in &config.warnings {
         printer.warning(warning);
@@ -57,22 +60,19 @@ pub(crate) fn say(
     printer.notice("");
 }
 
-/// The panel and extractor, why they are these, and where data lies.
-pub(crate) fn facts(config: &ServerConfig) -> Vec<String> {
+/// Who answers, why they do, and where data lies: labels and texts.
+pub(crate) fn facts(config: &ServerConfig) -> Vec<(&'static str, String)> {
     let panel = &config.verify.general;
-    let or_none =
-        |text: &str| if text.is_empty() { "none".to_owned() } else { sanitize::line(text).into_owned() };
-    let mut facts = vec![
-        format!("extractor  {}", or_none(&panel.extractor)),
-        format!("panel      {}", or_none(&panel.panel.join(", "))),
-    ];
+    let or_none = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
+    let mut facts =
+        vec![("extractor", or_none(&panel.extractor)), ("panel", or_none(&panel.panel.join(", ")))];
     if !panel.standby.is_empty() {
-        facts.push(format!("standby    {}", or_none(&panel.standby.join(", "))));
+        facts.push(("standby", panel.standby.join(", ")));
     }
-    facts.extend(config.notes.iter().map(|note| format!("           {}", sanitize::line(note))));
-    facts.push(format!("data       {}", sanitize::line(&config.data_dir.display().to_string())));
+    facts.extend(config.notes.iter().map(|note| ("", note.clone())));
+    facts.push(("data", config.data_dir.display().to_string()));
     if let Some(file) = &config.file {
-        facts.push(format!("settings   {}", sanitize::line(&file.display().to_string())));
+        facts.push(("settings", file.display().to_string()));
     }
     facts
 }
@@ -84,7 +84,9 @@ fn next_steps(base: &str, key: Option<&SecretString>) -> Vec<String> {
             format!("export MK_API_KEY={}", key.expose_secret()),
             format!("mk verify{server} \"Paris is the capital of France. Two plus two is five.\""),
             format!(
-                "curl -N {base}/verify/v1/stream -H \"Authorization: Bearer $MK_API_KEY\" -H \"Content-Type: application/json\" -d '{{\"fact\":\"Paris is the capital of France.\"}}'"
+                "curl -N {base}/verify/v1/stream \\\n    \
+                 -H \"Authorization: Bearer $MK_API_KEY\" -H \"Content-Type: application/json\" \\\n    \
+                 -d '{{\"fact\":\"Paris is the capital of France.\"}}'"
             ),
         ],
         None => vec![

@@ -161,14 +161,7 @@ fn panel_notes(settings: &crate::verify::PanelSettings, origin: &Origin) -> Vec<
         Origin::Chosen => "chosen across providers, different ones first".to_owned(),
         set => format!("set in {set}"),
     };
-    let mut notes = vec![
-        format!("panel: {} ({how})", settings.panel.join(", ")),
-        format!("extractor: {}", settings.extractor),
-    ];
-    if !settings.standby.is_empty() {
-        notes.push(format!("standby: {}", settings.standby.join(", ")));
-    }
-    notes
+    vec![format!("panel of {} models: {how}", settings.panel.len())]
 }
 
 fn panel_doubts(settings: &crate::verify::Settings) -> Vec<String> {

@@ -111,20 +111,18 @@ fn file(path: &Path, printer: &Printer) -> Result<String, Failure> {
 
 /// All of standard input. On a terminal where nothing arrives, says what is waited for.
 fn stdin(printer: &Printer) -> Result<String, Failure> {
-    let (sender, receiver) = sync_mpsc::channel();
-    // A thread, as a read cannot be given up; it ends with the process.
+    let (begun, has_begun) = sync_mpsc::channel();
+    let (done, result) = sync_mpsc::channel();
+    // A thread, as a read cannot be given up; it ends with the process. Whoever listens may have ended before it.
     std::thread::spawn(move || {
-        let _ = sender.send(capped_text(io::stdin().lock(), "standard input"));
+        let mut input = io::stdin().lock();
+        let _ = input.fill_buf().map(|_| begun.send(()));
+        let _ = done.send(capped_text(input, "standard input"));
     });
-    if printer.terminal.input_is_tty {
-        match receiver.recv_timeout(PATIENCE) {
-            Ok(read) => return read,
-            Err(_) => {
-                printer.notice("waiting for text on standard input; end it with Ctrl-D on a line of its own");
-            }
-        }
+    if printer.terminal.input_is_tty && has_begun.recv_timeout(PATIENCE).is_err() {
+        printer.notice("waiting for text on standard input; end it with Ctrl-D on a line of its own");
     }
-    receiver.recv().unwrap_or_else(|_| Err(Failure::usage("cannot read standard input")))
+    result.recv().unwrap_or_else(|_| Err(Failure::usage("cannot read standard input")))
 }
 
 fn capped_text(source: impl Read, name: &str) -> Result<String, Failure> {
