@@ -37,7 +37,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
             [CompletionResult]::new('serve', 'serve', [CompletionResultType]::ParameterValue, 'Run the server')
             [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Verify a text')
-            [CompletionResult]::new('apps', 'apps', [CompletionResultType]::ParameterValue, 'Manage apps, which group keys, usage and budgets')
+            [CompletionResult]::new('apps', 'apps', [CompletionResultType]::ParameterValue, 'Manage apps, which group keys and their usage')
             [CompletionResult]::new('keys', 'keys', [CompletionResultType]::ParameterValue, 'Manage API keys')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show configuration, or begin one')
             [CompletionResult]::new('login', 'login', [CompletionResultType]::ParameterValue, 'Store an API key for a server')
@@ -118,13 +118,12 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Make an app')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List all apps')
             [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one app')
-            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name or budget')
+            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name')
             [CompletionResult]::new('delete', 'delete', [CompletionResultType]::ParameterValue, 'Delete an app and revoke its keys, for ever; its usage stays')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
         }
         'mk;apps;create' {
-            [CompletionResult]::new('--budget-usd', '--budget-usd', [CompletionResultType]::ParameterName, 'What it may spend a month, in US dollars')
             [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
@@ -179,8 +178,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             break
         }
         'mk;apps;update' {
-            [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'A new name')
-            [CompletionResult]::new('--budget-usd', '--budget-usd', [CompletionResultType]::ParameterName, 'What it may spend a month, in US dollars')
+            [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'A new name, which no other app has')
             [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
@@ -189,7 +187,6 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
             [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
             [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
-            [CompletionResult]::new('--no-budget', '--no-budget', [CompletionResultType]::ParameterName, 'No budget any longer')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
             [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
@@ -223,7 +220,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Make an app')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List all apps')
             [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one app')
-            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name or budget')
+            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name')
             [CompletionResult]::new('delete', 'delete', [CompletionResultType]::ParameterValue, 'Delete an app and revoke its keys, for ever; its usage stays')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
@@ -275,9 +272,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--expires', '--expires', [CompletionResultType]::ParameterName, 'When it ends: 90d, 24h, or a date [default: never]')
             [CompletionResult]::new('--per-minute', '--per-minute', [CompletionResultType]::ParameterName, 'Requests in any 60 seconds; 0 is unlimited [default: the server''s limit]')
             [CompletionResult]::new('--per-day', '--per-day', [CompletionResultType]::ParameterName, 'Requests in a UTC day; 0 is unlimited [default: the server''s limit]')
-            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'A model it may use, such as openai/gpt-5.4-mini or openai/*; repeat it for several [default: all]')
             [CompletionResult]::new('--address', '--address', [CompletionResultType]::ParameterName, 'A network it may be used from, such as 10.0.0.0/8; repeat it for several [default: all]')
-            [CompletionResult]::new('--budget-usd', '--budget-usd', [CompletionResultType]::ParameterName, 'What it may spend a month, in US dollars')
             [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
@@ -606,7 +601,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
         'mk;help' {
             [CompletionResult]::new('serve', 'serve', [CompletionResultType]::ParameterValue, 'Run the server')
             [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Verify a text')
-            [CompletionResult]::new('apps', 'apps', [CompletionResultType]::ParameterValue, 'Manage apps, which group keys, usage and budgets')
+            [CompletionResult]::new('apps', 'apps', [CompletionResultType]::ParameterValue, 'Manage apps, which group keys and their usage')
             [CompletionResult]::new('keys', 'keys', [CompletionResultType]::ParameterValue, 'Manage API keys')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show configuration, or begin one')
             [CompletionResult]::new('login', 'login', [CompletionResultType]::ParameterValue, 'Store an API key for a server')
@@ -628,7 +623,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Make an app')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List all apps')
             [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one app')
-            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name or budget')
+            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name')
             [CompletionResult]::new('delete', 'delete', [CompletionResultType]::ParameterValue, 'Delete an app and revoke its keys, for ever; its usage stays')
             break
         }

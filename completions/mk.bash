@@ -315,16 +315,12 @@ _mk() {
             return 0
             ;;
         mk__subcmd__apps__subcmd__create)
-            opts="-q -v -h --budget-usd --json --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            opts="-q -v -h --json --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --budget-usd)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --data-dir)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -601,17 +597,13 @@ _mk() {
             return 0
             ;;
         mk__subcmd__apps__subcmd__update)
-            opts="-q -v -h --name --budget-usd --no-budget --json --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            opts="-q -v -h --name --json --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --name)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --budget-usd)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1385,7 +1377,7 @@ _mk() {
             return 0
             ;;
         mk__subcmd__keys__subcmd__create)
-            opts="-q -v -h --service --app --name --expires --per-minute --per-day --model --address --budget-usd --json --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            opts="-q -v -h --service --app --name --expires --per-minute --per-day --address --json --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1415,15 +1407,7 @@ _mk() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --model)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --address)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --budget-usd)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

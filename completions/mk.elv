@@ -34,7 +34,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --version 'Print version'
             cand serve 'Run the server'
             cand verify 'Verify a text'
-            cand apps 'Manage apps, which group keys, usage and budgets'
+            cand apps 'Manage apps, which group keys and their usage'
             cand keys 'Manage API keys'
             cand config 'Show configuration, or begin one'
             cand login 'Store an API key for a server'
@@ -112,12 +112,11 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand create 'Make an app'
             cand list 'List all apps'
             cand show 'Show one app'
-            cand update 'Change an app''s name or budget'
+            cand update 'Change an app''s name'
             cand delete 'Delete an app and revoke its keys, for ever; its usage stays'
             cand help 'Print this message or the help of the given subcommand(s)'
         }
         &'mk;apps;create'= {
-            cand --budget-usd 'What it may spend a month, in US dollars'
             cand --data-dir 'Directory of the database [default: as the server''s]'
             cand --config 'The server''s configuration file, which names that directory'
             cand --color 'When to colour: auto, always or never'
@@ -169,8 +168,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --help 'Print help'
         }
         &'mk;apps;update'= {
-            cand --name 'A new name'
-            cand --budget-usd 'What it may spend a month, in US dollars'
+            cand --name 'A new name, which no other app has'
             cand --data-dir 'Directory of the database [default: as the server''s]'
             cand --config 'The server''s configuration file, which names that directory'
             cand --color 'When to colour: auto, always or never'
@@ -179,7 +177,6 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --profile 'Profile of config.toml to use'
             cand --api-key-file 'File that holds the API key'
             cand --ca-cert 'PEM file of further certificate authorities to trust'
-            cand --no-budget 'No budget any longer'
             cand --json 'Print JSON'
             cand -q 'Print nothing but errors and what --json asks for'
             cand --quiet 'Print nothing but errors and what --json asks for'
@@ -211,7 +208,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand create 'Make an app'
             cand list 'List all apps'
             cand show 'Show one app'
-            cand update 'Change an app''s name or budget'
+            cand update 'Change an app''s name'
             cand delete 'Delete an app and revoke its keys, for ever; its usage stays'
             cand help 'Print this message or the help of the given subcommand(s)'
         }
@@ -255,9 +252,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --expires 'When it ends: 90d, 24h, or a date [default: never]'
             cand --per-minute 'Requests in any 60 seconds; 0 is unlimited [default: the server''s limit]'
             cand --per-day 'Requests in a UTC day; 0 is unlimited [default: the server''s limit]'
-            cand --model 'A model it may use, such as openai/gpt-5.4-mini or openai/*; repeat it for several [default: all]'
             cand --address 'A network it may be used from, such as 10.0.0.0/8; repeat it for several [default: all]'
-            cand --budget-usd 'What it may spend a month, in US dollars'
             cand --data-dir 'Directory of the database [default: as the server''s]'
             cand --config 'The server''s configuration file, which names that directory'
             cand --color 'When to colour: auto, always or never'
@@ -557,7 +552,7 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;help'= {
             cand serve 'Run the server'
             cand verify 'Verify a text'
-            cand apps 'Manage apps, which group keys, usage and budgets'
+            cand apps 'Manage apps, which group keys and their usage'
             cand keys 'Manage API keys'
             cand config 'Show configuration, or begin one'
             cand login 'Store an API key for a server'
@@ -576,7 +571,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand create 'Make an app'
             cand list 'List all apps'
             cand show 'Show one app'
-            cand update 'Change an app''s name or budget'
+            cand update 'Change an app''s name'
             cand delete 'Delete an app and revoke its keys, for ever; its usage stays'
         }
         &'mk;help;apps;create'= {

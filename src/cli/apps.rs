@@ -1,4 +1,4 @@
-//! `mk apps`: the groups that keys, usage and budgets belong to.
+//! `mk apps`: the groups that keys and their usage belong to.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -10,13 +10,12 @@ use super::local::{Database, Local, refused, stored};
 use super::sheet::{self, column, hidden};
 use crate::api::console::App;
 use crate::keys::apps;
-use crate::money::NanoUsd;
 use crate::storage::{AppChange, AppRow};
 
 /// Examples of `mk apps`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  mk apps create newsroom --budget-usd 20
+  mk apps create newsroom
   mk apps list
   mk apps delete newsroom          its keys are revoked, its usage stays";
 
@@ -33,9 +32,6 @@ enum Command {
     Create {
         /// Its name, which no other app has
         name: String,
-        /// What it may spend a month, in US dollars
-        #[arg(long, value_name = "USD", value_parser = usd)]
-        budget_usd: Option<NanoUsd>,
         #[command(flatten)]
         common: Common,
     },
@@ -51,19 +47,13 @@ enum Command {
         #[command(flatten)]
         common: Common,
     },
-    /// Change an app's name or budget
+    /// Change an app's name
     Update {
         /// Its name or id
         app: String,
-        /// A new name
+        /// A new name, which no other app has
         #[arg(long)]
-        name: Option<String>,
-        /// What it may spend a month, in US dollars
-        #[arg(long, value_name = "USD", value_parser = usd, conflicts_with = "no_budget")]
-        budget_usd: Option<NanoUsd>,
-        /// No budget any longer
-        #[arg(long)]
-        no_budget: bool,
+        name: String,
         #[command(flatten)]
         common: Common,
     },
@@ -111,8 +101,8 @@ pub(crate) fn run(args: &AppsArgs, session: &Session) -> Outcome {
     let is_json = args.wants_json();
     let local = args.common().database.open(session)?;
     match &args.command {
-        Command::Create { name, budget_usd, .. } => {
-            let made = apps::create(&local.store, name, *budget_usd, local.now);
+        Command::Create { name, .. } => {
+            let made = apps::create(&local.store, name, None, local.now);
             let app = made.map_err(|cause| refused(cause, &format!("app `{name}`")))?;
             session
                 .printer
@@ -121,8 +111,8 @@ pub(crate) fn run(args: &AppsArgs, session: &Session) -> Outcome {
         }
         Command::List { .. } => list(session, &local, is_json)?,
         Command::Show { app, .. } => show(session, &local, &find(&local, app)?, is_json)?,
-        Command::Update { app, name, budget_usd, no_budget, .. } => {
-            let change = change(name.clone(), *budget_usd, *no_budget)?;
+        Command::Update { app, name, .. } => {
+            let change = AppChange { name: Some(name.clone()), ..AppChange::default() };
             let changed = apps::update(&local.store, app, &change);
             let row = changed.map_err(|cause| refused(cause, &format!("app `{app}`")))?;
             show(session, &local, &row, is_json)?;
@@ -140,26 +130,16 @@ fn record(local: &Local, app: &AppRow) -> Result<App, Failure> {
     apps::record(&local.store, app, local.now).map_err(|cause| stored(cause, "app"))
 }
 
-fn change(name: Option<String>, budget: Option<NanoUsd>, no_budget: bool) -> Result<AppChange, Failure> {
-    let budget = if no_budget { Some(None) } else { budget.map(Some) };
-    if name.is_none() && budget.is_none() {
-        return Err(
-            Failure::usage("nothing to change was given").hint("use --name, --budget-usd or --no-budget")
-        );
-    }
-    Ok(AppChange { name, budget })
-}
-
 fn list(session: &Session, local: &Local, is_json: bool) -> Result<(), Failure> {
     let records = apps::records(&local.store, local.now).map_err(|cause| stored(cause, "app"))?;
     if is_json {
         return session.printer.document(&json!({ "schema": "mk.apps/1", "apps": records }));
     }
-    let columns = [hidden("id"), column("name"), column("active keys"), column("budget"), column("created")];
+    let columns = [hidden("id"), column("name"), column("active keys"), column("created")];
     let rows: Vec<Vec<String>> = records
         .into_iter()
         .map(|app| {
-            vec![app.id, app.name, app.active_keys.to_string(), budget(app.budget_usd), app.created_at]
+            vec![app.id, app.name, app.active_keys.to_string(), app.created_at]
         })
         .collect();
     sheet::print(&session.printer, &columns, &rows)
@@ -174,7 +154,6 @@ fn show(session: &Session, local: &Local, app: &AppRow, is_json: bool) -> Result
         ("id", app.id),
         ("name", app.name),
         ("active keys", app.active_keys.to_string()),
-        ("budget", budget(app.budget_usd)),
         ("created", app.created_at),
     ];
     sheet::record(&session.printer, &fields)
@@ -198,36 +177,4 @@ fn delete(session: &Session, local: &Local, app: &str, yes: bool, is_json: bool)
     }
     session.printer.notice(&format!("deleted the app `{}`; {revoked} keys were revoked", row.name));
     Ok(())
-}
-
-fn budget(usd: Option<f64>) -> String {
-    usd.map_or_else(|| "-".to_owned(), |usd| format!("${usd:.2} a month"))
-}
-
-/// An amount of US dollars.
-pub(crate) fn usd(text: &str) -> Result<NanoUsd, String> {
-    let amount: f64 =
-        text.trim_start_matches('$').parse().map_err(|_| "write an amount such as 20 or 0.5".to_owned())?;
-    NanoUsd::from_usd(amount).ok_or_else(|| "write an amount such as 20 or 0.5".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn amounts_are_read_as_people_write_them() {
-        assert_eq!(usd("20"), Ok(NanoUsd(20_000_000_000)));
-        assert_eq!(usd("$0.5"), Ok(NanoUsd(500_000_000)));
-        for wrong in ["", "-1", "NaN", "much"] {
-            assert!(usd(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_change_that_changes_nothing_is_a_slip() {
-        assert!(change(None, None, false).is_err());
-        assert_eq!(change(None, None, true).unwrap().budget, Some(None));
-        assert_eq!(change(None, Some(NanoUsd(1)), false).unwrap().budget, Some(Some(NanoUsd(1))));
-    }
 }

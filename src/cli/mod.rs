@@ -82,7 +82,7 @@ enum Command {
     /// Verify a text
     #[command(help_template = HELP, before_help = verify::EXAMPLES, after_help = verify::NOTES)]
     Verify(Box<verify::VerifyArgs>),
-    /// Manage apps, which group keys, usage and budgets
+    /// Manage apps, which group keys and their usage
     #[command(help_template = HELP, before_help = apps::EXAMPLES)]
     Apps(apps::AppsArgs),
     /// Manage API keys

@@ -8,13 +8,11 @@ use serde_json::json;
 use super::{Common, describe, json_failure};
 use crate::api::Service;
 use crate::api::console::{CreatedKey, Key};
-use crate::cli::apps::usd;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
 use crate::cli::local::{not_found, refused};
 use crate::clock::Time;
 use crate::keys::{self, NewKey, expiry};
-use crate::money::NanoUsd;
 use crate::secret::{ExposeSecret, SecretString};
 
 /// The arguments of `mk keys create`.
@@ -44,17 +42,9 @@ pub(super) struct CreateArgs {
     #[arg(long, value_name = "N")]
     per_day: Option<u32>,
 
-    /// A model it may use, such as openai/gpt-5.4-mini or openai/*; repeat it for several [default: all]
-    #[arg(long = "model", value_name = "PATTERN")]
-    models: Vec<String>,
-
     /// A network it may be used from, such as 10.0.0.0/8; repeat it for several [default: all]
     #[arg(long = "address", value_name = "CIDR")]
     addresses: Vec<String>,
-
-    /// What it may spend a month, in US dollars
-    #[arg(long, value_name = "USD", value_parser = usd)]
-    budget_usd: Option<NanoUsd>,
 
     #[command(flatten)]
     pub(super) common: Common,
@@ -77,15 +67,12 @@ pub(super) struct RotateArgs {
 pub(super) fn create(args: &CreateArgs, session: &Session) -> Result<(), Failure> {
     let local = args.common.database.open(session)?;
     let new = NewKey {
-        service: args.service,
-        app: args.app.clone(),
         name: args.name.clone(),
         expires_at: args.expires.as_deref().map(|text| ends(text, local.now)).transpose()?,
         per_minute: args.per_minute,
         per_day: args.per_day,
-        models: args.models.clone(),
         addresses: args.addresses.clone(),
-        budget: args.budget_usd,
+        ..NewKey::of(args.service, &args.app)
     };
     let made = keys::create(&local.store, &new, local.now);
     let (key, row) = made.map_err(|cause| refused(cause, &format!("app `{}`", args.app)))?;

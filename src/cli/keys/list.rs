@@ -122,9 +122,7 @@ pub(super) fn show(args: &ShowArgs, session: &Session) -> Result<(), Failure> {
         ("revoked", or_dash(record.revoked_at)),
         ("per minute", limit(record.limits.per_minute)),
         ("per day", limit(record.limits.per_day)),
-        ("models", all_or(&record.models)),
         ("addresses", all_or(&record.addresses)),
-        ("budget", record.budget_usd.map_or_else(|| "-".to_owned(), |usd| format!("${usd:.2} a month"))),
     ];
     sheet::record(&session.printer, &fields)
 }
