@@ -1,4 +1,4 @@
-//! Frames of Server-Sent Events: writing ours, reading a server's.
+//! Frames of Server-Sent Events, as the server writes them.
 //!
 //! A frame is exactly `event: NAME\ndata: {JSON on one line}\n\n`, one space after each colon, because naive
 //! clients match `"event: "` and `"data: "`.

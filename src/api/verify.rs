@@ -428,3 +428,58 @@ impl Event {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Reads one frame as a naive client does: two lines, two prefixes.
+    fn read_back(frame: &[u8]) -> Option<Event> {
+        let text = std::str::from_utf8(frame).ok()?.strip_suffix("\n\n")?;
+        let (event, data) = text.split_once('\n')?;
+        Event::read(event.strip_prefix("event: ")?, data.strip_prefix("data: ")?).ok()?
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back_whatever_the_text(
+            claim in "(?s).{0,40}|\r\n\r\ndata: x|\u{2028}\u{85}event: completed",
+            index in 0..1000_usize,
+            answers in prop::collection::vec(("[a-z/]{1,9}", "[A-F]"), 0..4),
+        ) {
+            let answers = answers.into_iter().map(|(model, answer)| ModelAnswer {
+                model,
+                answer,
+                reason: Some(claim.clone()),
+            });
+            let events = [
+                Event::VerifyingClaim(VerifyingClaim { claim_index: index, claim: claim.clone() }),
+                Event::ClaimVerified(ClaimVerified {
+                    claim_index: index,
+                    assessment: Assessment::NoConsensus,
+                    consensus_answer: String::new(),
+                    model_answers: answers.collect(),
+                    result: None,
+                }),
+                Event::Error(ErrorEvent {
+                    error: claim.clone(),
+                    message: claim.clone(),
+                    code: "internal".to_owned(),
+                    request_id: "ver_1".to_owned(),
+                }),
+            ];
+            for event in events {
+                let frame = event.frame().unwrap();
+                prop_assert_eq!(frame.iter().filter(|byte| **byte == b'\n').count(), 3);
+                prop_assert_eq!(read_back(&frame), Some(event));
+            }
+        }
+
+        #[test]
+        fn foreign_frames_never_panic(name in "[a-z_]{0,20}", data in "(?s).{0,200}") {
+            let _ = Event::read(&name, &data);
+        }
+    }
+}

@@ -138,9 +138,7 @@ fn list(session: &Session, local: &Local, is_json: bool) -> Result<(), Failure> 
     let columns = [hidden("id"), column("name"), column("active keys"), column("created")];
     let rows: Vec<Vec<String>> = records
         .into_iter()
-        .map(|app| {
-            vec![app.id, app.name, app.active_keys.to_string(), app.created_at]
-        })
+        .map(|app| vec![app.id, app.name, app.active_keys.to_string(), app.created_at])
         .collect();
     sheet::print(&session.printer, &columns, &rows)
 }
