@@ -1,3 +1,5 @@
+//! The prompts as models get them: what is fenced, what is said, what is never said.
+
 use super::*;
 
 fn job(domain: Domain, explain: bool, context: Option<&str>) -> Job {

@@ -78,17 +78,7 @@ impl TestServer {
 
     /// A key with more about it; also its id.
     pub fn key_with(&self, service: Service, change: impl FnOnce(&mut NewKey)) -> (String, String) {
-        let mut new = NewKey {
-            service,
-            app: "default".to_owned(),
-            name: None,
-            expires_at: None,
-            per_minute: None,
-            per_day: None,
-            models: Vec::new(),
-            addresses: Vec::new(),
-            budget: None,
-        };
+        let mut new = NewKey::of(service, "default");
         change(&mut new);
         let (key, row) = keys::create(&self.app.store, &new, self.clock.now()).unwrap();
         (key.expose_secret().to_owned(), row.id)
