@@ -91,9 +91,10 @@ impl App {
         })
     }
 
-    /// Writes what has been queued and counted to the store. Blocking.
+    /// Writes what has been queued and counted to the store, one even if the other cannot be written. Blocking.
     pub fn flush(&self) -> Result<(), storage::Error> {
-        self.ledger.flush()?;
-        self.limiter.flush(self.clock.now())
+        let ledger = self.ledger.flush();
+        self.limiter.flush(self.clock.now())?;
+        ledger
     }
 }

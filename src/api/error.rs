@@ -35,4 +35,7 @@ pub struct ErrorEvent {
     /// The verification's identifier.
     #[serde(rename = "requestId")]
     pub request_id: String,
+    /// As in [`ErrorBody`]; only there, as the frame has four fields.
+    #[serde(skip)]
+    pub provider: Option<String>,
 }

@@ -468,11 +468,12 @@ mod tests {
                     message: claim.clone(),
                     code: "internal".to_owned(),
                     request_id: "ver_1".to_owned(),
+                    provider: None,
                 }),
             ];
             for event in events {
                 let frame = event.frame().unwrap();
-                prop_assert_eq!(frame.iter().filter(|byte| **byte == b'\n').count(), 3);
+                prop_assert_eq!(String::from_utf8_lossy(&frame).matches('\n').count(), 3);
                 prop_assert_eq!(read_back(&frame), Some(event));
             }
         }

@@ -2,6 +2,9 @@
 //!
 //! HTTP/2 is spoken only after ALPN: a server that sniffs the version waits for silent peers before its header timer
 //! starts. The peer's address is put into each request's extensions, as warp does not know it under a loop of our own.
+//!
+//! A peer that has stopped sending has left, whatever it may still read: what is ready reaches it, work under way is
+//! dropped. A connection that we end is listened to for a moment longer, so that the last answer arrives.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,12 +24,16 @@ use warp::reply::Response;
 use super::Context;
 use super::envelope;
 use super::refusal::Refusals;
+use super::socket;
 use super::stall::StallGuard;
+use super::turns::{InTurn, Turns};
 
 /// For the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// The largest head of a request.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// For an HTTP/2 peer that missed its turn to take the goodbye.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Serves one connection until it ends, or until `closing` says to answer what is under way and end.
 pub(crate) async fn serve(
@@ -38,11 +45,36 @@ pub(crate) async fn serve(
 ) {
     // Without it, Nagle's algorithm holds small frames back; a failure costs speed alone.
     let _ = stream.set_nodelay(true);
-    let stream = StallGuard::new(stream, context.options.write_timeout);
+    let (socket, watch) = socket::split(stream);
+    let stream = StallGuard::new(socket, context.options.write_timeout);
+    let mut ending = closing.clone();
+    tokio::select! {
+        () = speak(stream, peer, routes, context, closing) => {}
+        () = watch.left() => return,
+    }
+    tokio::select! {
+        () = watch.linger() => {}
+        _ = ending.changed() => {}
+    }
+}
+
+async fn speak<S>(
+    stream: S,
+    peer: SocketAddr,
+    routes: BoxedFilter<(Response,)>,
+    context: Arc<Context>,
+    mut closing: watch::Receiver<()>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let Some(acceptor) = context.options.tls.clone() else {
         return speak_http1(stream, peer, routes, context, closing).await;
     };
-    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await else {
+    let accepted = tokio::select! {
+        accepted = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)) => accepted,
+        _ = closing.changed() => return,
+    };
+    let Ok(Ok(stream)) = accepted else {
         tracing::debug!(%peer, "TLS handshake failed");
         return;
     };
@@ -70,6 +102,8 @@ async fn speak_http1<S>(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header_timeout)
+        // Otherwise a caller who stops sending at once gets no answer at all; `socket::Watch` sees to those who left.
+        .half_close(true)
         .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
@@ -90,8 +124,12 @@ async fn speak_http2<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let options = context.options.clone();
+    let turns = Turns::new();
+    let followed = turns.clone();
     let service = service_fn(move |request: Request<Body>| {
-        envelope::answer(request, peer, routes.clone(), context.clone())
+        let (turns, ours) = (followed.clone(), followed.ours());
+        let answer = envelope::answer(request, peer, routes.clone(), context.clone());
+        async move { answer.await.map(|response| response.map(|body| InTurn::new(body, turns, ours))) }
     });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -104,6 +142,13 @@ async fn speak_http2<S>(
     tokio::select! {
         ended = connection.as_mut() => return log_end(peer, ended),
         _ = closing.changed() => connection.as_mut().graceful_shutdown(),
+        () = turns.missed(options.header_timeout.max(options.write_timeout)) => {
+            tracing::debug!(%peer, "connection ended: its peer sends and takes nothing");
+            connection.as_mut().graceful_shutdown();
+            // A peer that takes nothing does not take the goodbye either.
+            let _ = tokio::time::timeout(GOODBYE, connection).await;
+            return;
+        }
     }
     log_end(peer, connection.await);
 }

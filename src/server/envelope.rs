@@ -8,16 +8,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::FutureExt;
-use http::{HeaderValue, Request};
+use http::{HeaderValue, Request, StatusCode, Version, header};
 use hyper::body::Incoming as Body;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
+use tracing::Instrument;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::incoming::Incoming;
 use super::reply::{self, ApiError, Rate};
 use super::{Context, gate};
+
+/// How much of a request's path is logged, in characters.
+const LOGGED_PATH: usize = 200;
 
 /// Answers one request.
 pub(crate) async fn answer(
@@ -30,10 +34,12 @@ pub(crate) async fn answer(
     let incoming = Incoming::new(request.headers(), peer, &context.app.trusted_proxies);
     request.extensions_mut().insert(incoming.clone());
     let method = request.method().clone();
-    let path = request.uri().path().to_owned();
+    let path: String = request.uri().path().chars().take(LOGGED_PATH).collect();
+    let version = request.version();
 
     let service = TowerToHyperService::new(warp::service(routes));
-    let outcome = AssertUnwindSafe(service.call(request)).catch_unwind().await;
+    let span = tracing::info_span!("request", id = %incoming.request_id);
+    let outcome = AssertUnwindSafe(service.call(request).instrument(span)).catch_unwind().await;
     let mut response = match outcome {
         Ok(Ok(response)) => response,
         Ok(Err(never)) => match never {},
@@ -49,6 +55,9 @@ pub(crate) async fn answer(
     if let Ok(id) = HeaderValue::from_str(&incoming.request_id) {
         response.headers_mut().insert("x-request-id", id);
     }
+    if leaves_body_unread(response.status()) && version <= Version::HTTP_11 {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     tracing::info!(
         request_id = %incoming.request_id,
         %method,
@@ -59,4 +68,48 @@ pub(crate) async fn answer(
         "request"
     );
     Ok(response)
+}
+
+/// Whether the rest of the request is not waited for, so that no other can follow it on an HTTP/1 connection.
+fn leaves_body_unread(status: StatusCode) -> bool {
+    matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+    use warp::Filter;
+
+    use super::*;
+    use crate::app::App;
+    use crate::clock::{Clock, Time};
+    use crate::config::{Env, ServerArgs, load_server};
+    use crate::server::{Options, connection};
+
+    #[tokio::test]
+    async fn a_handler_that_panics_gives_an_answer_and_keeps_the_connection() {
+        let now = Time::from_unix_ms(1_795_202_760_000);
+        let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
+        let config = load_server(&arguments, &Env::bare([("MK_DATA_DIR", "/nowhere")], now)).unwrap();
+        let app = Arc::new(App::in_memory(&config, Clock::manual(now)).unwrap());
+        let context = Arc::new(Context::new(app, Options::default()));
+        let panics = warp::any().map(|| -> Response { panic!("a secret of the handler") }).boxed();
+
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, peer) = listener.accept().await.unwrap();
+        let (closing, closed) = tokio::sync::watch::channel(());
+        tokio::spawn(connection::serve(stream, peer, panics, context, closed));
+        caller.write_all(b"GET / HTTP/1.1\r\nx-request-id: mine\r\n\r\n".repeat(2).as_slice()).await.unwrap();
+        caller.shutdown().await.unwrap();
+        let mut answers = String::new();
+        caller.read_to_string(&mut answers).await.unwrap();
+        drop(closing);
+
+        assert_eq!(answers.matches("HTTP/1.1 500 Internal Server Error\r\n").count(), 2, "{answers}");
+        assert_eq!(answers.matches("\r\nx-request-id: mine\r\n").count(), 2);
+        assert_eq!(answers.matches("\r\nx-ratelimit-remaining: 600\r\n").count(), 2);
+        assert!(answers.contains(r#""code":"internal","request_id":"mine""#) && !answers.contains("secret"));
+    }
 }

@@ -34,7 +34,7 @@ pub(crate) fn keyed(
     let now = app.clock.now();
     let key = match keys::authenticate(&app.store, bearer(headers), service, incoming.address, now) {
         Ok(key) => key,
-        Err(denied @ (Denied::Unavailable(_) | Denied::AddressNotAllowed)) => {
+        Err(denied @ Denied::Unavailable(_)) => {
             return Err(ApiError::from(denied).with_rate(open_state(app, incoming)));
         }
         Err(denied) => {

@@ -15,10 +15,6 @@ use ipnet::IpNet;
 
 use super::reply::ApiError;
 
-/// Between two pieces of a body; and [`BODY_TOTAL`] for all of it. Slow senders are let go.
-const BODY_IDLE: Duration = Duration::from_secs(15);
-const BODY_TOTAL: Duration = Duration::from_mins(1);
-
 /// What is known of a request before its route.
 #[derive(Clone, Debug)]
 pub(crate) struct Incoming {
@@ -71,9 +67,12 @@ fn client_address(headers: &HeaderMap, peer: IpAddr, trusted: &[IpNet]) -> IpAdd
     client
 }
 
-/// The bearer key of a request, if one is sent at all.
+/// The bearer key of a request, if one is sent at all. Of two, nobody can say which a proxy on the way has looked
+/// at: they are none.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return None };
+    let value = value.to_str().ok()?;
     let (scheme, key) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(key.trim()).filter(|key| !key.is_empty())
 }
@@ -90,21 +89,32 @@ pub(crate) fn wants_json(headers: &HeaderMap) -> bool {
     accepts("application/json") && !accepts("text/event-stream")
 }
 
+/// How much of a body is read, and how long it is waited for. Slow senders are let go.
+#[derive(Clone, Copy)]
+pub(crate) struct BodyLimits {
+    /// The most bytes.
+    pub(crate) bytes: usize,
+    /// Between two pieces.
+    pub(crate) idle: Duration,
+    /// For all of it.
+    pub(crate) total: Duration,
+}
+
 /// Reads a JSON body: declared size, type, then the bytes, counted while they arrive.
 pub(crate) async fn json_body<B: Buf>(
     headers: &HeaderMap,
     body: impl Stream<Item = Result<B, warp::Error>>,
-    limit: usize,
+    limits: BodyLimits,
 ) -> Result<Bytes, ApiError> {
     let declared = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.parse::<u64>().ok());
-    if declared.is_some_and(|length| length > limit as u64) {
-        return Err(ApiError::body_too_large(limit));
+    if declared.is_some_and(|length| length > limits.bytes as u64) {
+        return Err(ApiError::body_too_large(limits.bytes));
     }
     check_type(headers)?;
-    tokio::time::timeout(BODY_TOTAL, collect(body, limit))
+    tokio::time::timeout(limits.total, collect(body, limits))
         .await
         .unwrap_or_else(|_| Err(ApiError::body_timeout()))
 }
@@ -126,18 +136,18 @@ fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
 
 async fn collect<B: Buf>(
     body: impl Stream<Item = Result<B, warp::Error>>,
-    limit: usize,
+    limits: BodyLimits,
 ) -> Result<Bytes, ApiError> {
     let mut body = std::pin::pin!(body);
     let mut bytes = BytesMut::new();
     loop {
         let piece =
-            tokio::time::timeout(BODY_IDLE, body.next()).await.map_err(|_| ApiError::body_timeout())?;
+            tokio::time::timeout(limits.idle, body.next()).await.map_err(|_| ApiError::body_timeout())?;
         let Some(piece) = piece else { return Ok(bytes.freeze()) };
         // A body that breaks off has nobody left to answer to; the answer only ends the request.
         let mut piece = piece.map_err(|_| ApiError::invalid_json("the request body broke off"))?;
-        if bytes.len() + piece.remaining() > limit {
-            return Err(ApiError::body_too_large(limit));
+        if bytes.len() + piece.remaining() > limits.bytes {
+            return Err(ApiError::body_too_large(limits.bytes));
         }
         bytes.extend_from_slice(&piece.copy_to_bytes(piece.remaining()));
     }
@@ -190,5 +200,6 @@ mod tests {
         assert_eq!(bearer(&headers(&[("authorization", "bearer mk_x")])), Some("mk_x"));
         assert_eq!(bearer(&headers(&[("authorization", "Basic mk_x")])), None);
         assert_eq!(bearer(&headers(&[("authorization", "Bearer ")])), None);
+        assert_eq!(bearer(&headers(&[("authorization", "Bearer a"), ("authorization", "Bearer b")])), None);
     }
 }

@@ -19,10 +19,12 @@ mod params;
 mod refusal;
 mod reply;
 mod routes;
+mod socket;
 mod stall;
 mod streams;
 mod tasks;
 mod tls;
+mod turns;
 mod verify;
 
 pub use tls::{TlsError, acceptor as tls_acceptor};
@@ -37,6 +39,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tokio_util::task::TaskTracker;
 use warp::reply::Response;
 
 use crate::app::App;
@@ -52,6 +55,10 @@ pub struct Options {
     pub max_connections: usize,
     /// For a request's head to arrive, also the longest a kept-alive connection may idle.
     pub header_timeout: Duration,
+    /// Between two pieces of a request's body.
+    pub body_idle: Duration,
+    /// For a whole body.
+    pub body_total: Duration,
     /// For the peer to take a piece of an answer.
     pub write_timeout: Duration,
     /// For requests under way to end after shutdown; then they are cut.
@@ -66,6 +73,8 @@ impl Default for Options {
             tls: None,
             max_connections: 10_000,
             header_timeout: Duration::from_secs(30),
+            body_idle: Duration::from_secs(15),
+            body_total: Duration::from_mins(1),
             write_timeout: Duration::from_secs(30),
             drain: Duration::from_secs(20),
             keep_alive: Duration::from_secs(15),
@@ -81,10 +90,22 @@ pub(crate) struct Context {
     pub(crate) app: Arc<App>,
     pub(crate) streams: Streams,
     pub(crate) options: Options,
+    /// The verifications under way; each books what it has used when it ends or is dropped.
+    pub(crate) runs: TaskTracker,
     draining: AtomicBool,
 }
 
 impl Context {
+    fn new(app: Arc<App>, options: Options) -> Self {
+        Self {
+            app,
+            streams: Streams::default(),
+            options,
+            runs: TaskTracker::new(),
+            draining: AtomicBool::new(false),
+        }
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
@@ -100,8 +121,7 @@ pub async fn serve(
     options: Options,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
-    let context =
-        Arc::new(Context { app, streams: Streams::default(), options, draining: AtomicBool::new(false) });
+    let context = Arc::new(Context::new(app, options));
     let background = tasks::start(&context);
     let (closing, _) = watch::channel(());
     let mut connections = JoinSet::new();
@@ -112,7 +132,8 @@ pub async fn serve(
     context.draining.store(true, Ordering::Relaxed);
     closing.send_replace(());
     drain(&context, &mut connections).await;
-    drop(background);
+    await_runs(&context).await;
+    background.end().await;
 
     let app = context.app.clone();
     match tokio::task::spawn_blocking(move || app.flush()).await {
@@ -174,6 +195,14 @@ async fn drain(context: &Context, connections: &mut JoinSet<()>) {
     context.streams.cut_all(Cut::ShuttingDown);
     if tokio::time::timeout(LAST_WORDS, ended(connections)).await.is_err() {
         connections.shutdown().await;
+    }
+}
+
+/// Runs whose answers are gone are dropped by the runtime a little later, and only then have they booked everything.
+async fn await_runs(context: &Context) {
+    context.runs.close();
+    if tokio::time::timeout(LAST_WORDS, context.runs.wait()).await.is_err() {
+        tracing::error!(open = context.runs.len(), "verifications do not end; what they used is not booked");
     }
 }
 

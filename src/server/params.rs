@@ -71,8 +71,12 @@ impl Params {
     /// Refuses what was not read: a misspelt parameter must not be ignored.
     pub(crate) fn finish(self, known: &[&str]) -> Result<(), ApiError> {
         let Some(name) = self.0.keys().next() else { return Ok(()) };
-        // The name is the caller's own text: shortened, so that an answer stays small.
-        let shown: String = name.chars().take(64).collect();
+        // The name is foreign text: shortened, and without what could play tricks on a terminal or in a log.
+        let shown: String = name
+            .chars()
+            .take(64)
+            .map(|c| if c.is_alphanumeric() || c.is_ascii_graphic() { c } else { '\u{fffd}' })
+            .collect();
         let message = format!("unknown parameter `{shown}`; known are {}", known.join(", "));
         Err(ApiError::parameter("unsupported_parameter", shown, message))
     }

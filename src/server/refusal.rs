@@ -2,8 +2,9 @@
 //! a request id or limits. This wrapper around the connection puts our own answer in the place of such a head, so
 //! that every answer has the documented shape.
 //!
-//! Recognised by what it lacks: a head that begins with a 4xx status and has no `x-request-id`, which every answer of
-//! ours carries. hyper writes such a head in one piece and closes afterwards.
+//! It is recognised by its exact form at the end of what hyper writes, after which hyper closes. No answer of ours can
+//! be taken for it, wherever its bytes are cut on their way to a slow reader: its lines end in CR LF, and our bodies
+//! hold no CR that is not the wire's own.
 
 use std::io;
 use std::net::SocketAddr;
@@ -50,21 +51,40 @@ impl<S> Refusals<S> {
     }
 }
 
-/// The status of a head that hyper made by itself.
-fn bare_refusal(head: &[u8]) -> Option<StatusCode> {
-    let digits = head.strip_prefix(b"HTTP/1.1 ").or_else(|| head.strip_prefix(b"HTTP/1.0 "))?.get(..3)?;
-    let status = StatusCode::from_bytes(digits).ok().filter(StatusCode::is_client_error)?;
-    let ours = head.windows(14).any(|window| window.eq_ignore_ascii_case(b"\r\nx-request-id"));
-    (!ours).then_some(status)
+/// More than a head of hyper's own is long.
+const LONGEST_REFUSAL: usize = 160;
+
+/// Where a head begins that hyper made by itself, and its status, if `bytes` end with one.
+fn bare_refusal(bytes: &[u8]) -> Option<(usize, StatusCode)> {
+    if !bytes.ends_with(b"\r\n\r\n") {
+        return None;
+    }
+    let tail = bytes.len().saturating_sub(LONGEST_REFUSAL);
+    let begin = tail + bytes[tail..].windows(10).rposition(|window| window == b"HTTP/1.1 4")?;
+    let mut lines = std::str::from_utf8(&bytes[begin..]).ok()?.split("\r\n");
+    let status = StatusCode::from_bytes(lines.next()?.as_bytes().get(9..12)?).ok()?;
+    let mut has_no_body = false;
+    for line in lines {
+        match line {
+            "content-length: 0" => has_no_body = true,
+            "connection: close" | "" => {}
+            date if date.starts_with("date: ") => {}
+            _ => return None,
+        }
+    }
+    has_no_body.then_some((begin, status))
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Refusals<S> {
     fn poll_write(mut self: Pin<&mut Self>, task: &mut Task<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = &mut *self;
-        if this.replacement.is_none()
-            && let Some(status) = bare_refusal(bytes)
-        {
-            this.replacement = Some((this.answer(status), 0, bytes.len()));
+        if this.replacement.is_none() {
+            match bare_refusal(bytes) {
+                None => {}
+                Some((0, status)) => this.replacement = Some((this.answer(status), 0, bytes.len())),
+                // What stands before it goes out first.
+                Some((begin, _)) => return Pin::new(&mut this.inner).poll_write(task, &bytes[..begin]),
+            }
         }
         let Some((answer, written, stands_for)) = &mut this.replacement else {
             return Pin::new(&mut this.inner).poll_write(task, bytes);
@@ -121,14 +141,36 @@ impl<S: AsyncRead + Unpin> AsyncRead for Refusals<S> {
 mod tests {
     use super::*;
 
+    const BARE: &str =
+        "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\ndate: Fri, 20 Nov 2026 12:00:00 GMT\r\n\r\n";
+
+    fn found(bytes: &str) -> Option<(usize, u16)> {
+        bare_refusal(bytes.as_bytes()).map(|(begin, status)| (begin, status.as_u16()))
+    }
+
     #[test]
     fn only_heads_that_hyper_made_are_taken_for_refusals() {
-        assert_eq!(
-            bare_refusal(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"),
-            Some(StatusCode::BAD_REQUEST)
-        );
-        assert_eq!(bare_refusal(b"HTTP/1.1 404 Not Found\r\nx-request-id: req_1\r\n\r\n"), None);
-        assert_eq!(bare_refusal(b"HTTP/1.1 200 OK\r\n\r\n"), None);
-        assert_eq!(bare_refusal(b"event: error\n"), None);
+        assert_eq!(found(BARE), Some((0, 400)));
+        assert_eq!(found(&BARE.replace("date", "connection: close\r\ndate")), Some((0, 400)));
+        assert_eq!(found("HTTP/1.1 404 Not Found\r\nx-request-id: req_1\r\ncontent-length: 0\r\n\r\n"), None);
+        assert_eq!(found("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"), None);
+        assert_eq!(found("HTTP/1.1 400 Bad Request\r\n\r\n"), None);
+        assert_eq!(found(&BARE[..BARE.len() - 2]), None);
+    }
+
+    #[test]
+    fn a_refusal_is_found_behind_an_answer() {
+        let answer = "HTTP/1.1 404 Not Found\r\nx-request-id: req_1\r\ncontent-length: 2\r\n\r\n{}";
+        assert_eq!(found(&format!("{answer}{BARE}")), Some((answer.len(), 400)));
+    }
+
+    #[test]
+    fn a_body_cut_anywhere_is_never_a_refusal() {
+        let body = format!("event: completed\ndata: {}\n\n", serde_json::json!({"original_fact": BARE}));
+        let chunk = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+        for at in 0..chunk.len() {
+            assert_eq!(found(&chunk[at..]), None, "{at}");
+            assert_eq!(found(&chunk[..at]), None, "{at}");
+        }
     }
 }

@@ -22,6 +22,7 @@ pub(crate) struct ApiError {
     code: String,
     message: String,
     param: Option<String>,
+    provider: Option<String>,
     retry_after: Option<Duration>,
     allow: Option<&'static str>,
     hopeless: bool,
@@ -51,6 +52,7 @@ impl ApiError {
             code: code.into(),
             message: message.into(),
             param: None,
+            provider: None,
             retry_after: None,
             allow: None,
             hopeless: false,
@@ -174,24 +176,19 @@ impl ApiError {
         }
     }
 
-    /// The error that ended a verification, as an answer of its own.
+    /// The error that ended a verification, as an answer of its own. Its title decides the status.
     pub(crate) fn from_event(event: ErrorEvent) -> Self {
-        let status = match event.code.as_str() {
-            "api_key_revoked" => StatusCode::UNAUTHORIZED,
-            "provider_timeout" | "deadline_exceeded" => StatusCode::GATEWAY_TIMEOUT,
-            "provider_rate_limited"
-            | "provider_overloaded"
-            | "no_provider_available"
-            | "shutting_down"
-            | "store_unavailable" => StatusCode::SERVICE_UNAVAILABLE,
-            code if code.starts_with("provider_") => StatusCode::BAD_GATEWAY,
-            "internal" => StatusCode::INTERNAL_SERVER_ERROR,
+        let status = match event.error.as_str() {
+            "Unauthorized" => StatusCode::UNAUTHORIZED,
+            "Internal Server Error" => StatusCode::INTERNAL_SERVER_ERROR,
+            "Service Unavailable" => StatusCode::SERVICE_UNAVAILABLE,
+            "Gateway Timeout" => StatusCode::GATEWAY_TIMEOUT,
             _ => StatusCode::BAD_GATEWAY,
         };
-        let hopeless = matches!(event.code.as_str(), "provider_auth_failed" | "provider_quota_exhausted");
         Self {
-            hopeless,
+            hopeless: matches!(event.code.as_str(), "provider_auth_failed" | "provider_quota_exhausted"),
             retry_after: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(Duration::from_secs(5)),
+            provider: event.provider,
             ..Self::new(status, event.code, event.message)
         }
     }
@@ -203,6 +200,7 @@ impl ApiError {
             message: self.message,
             code: self.code,
             request_id: request_id.to_owned(),
+            provider: self.provider,
         }
     }
 
@@ -235,7 +233,7 @@ impl ApiError {
             code: self.code,
             request_id: request_id.to_owned(),
             param: self.param,
-            provider: None,
+            provider: self.provider,
         };
         // Strings alone always serialize.
         (serde_json::to_vec(&body).unwrap_or_default(), headers)

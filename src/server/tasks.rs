@@ -5,6 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -16,25 +18,40 @@ const FLUSH: Duration = Duration::from_millis(400);
 /// How soon a revocation by another process ends running streams; the contract allows a second.
 const WATCH: Duration = Duration::from_millis(200);
 
-/// The background tasks; they end when this is dropped.
+/// The background tasks.
 pub(crate) struct Background {
-    _flush: AbortOnDropHandle<()>,
+    ending: watch::Sender<()>,
+    flush: JoinHandle<()>,
     _watch: AbortOnDropHandle<()>,
 }
 
 /// Starts them.
 pub(crate) fn start(context: &Arc<Context>) -> Background {
+    let (ending, ended) = watch::channel(());
     Background {
-        _flush: AbortOnDropHandle::new(tokio::spawn(flush(context.clone()))),
-        _watch: AbortOnDropHandle::new(tokio::spawn(watch(context.clone()))),
+        ending,
+        flush: tokio::spawn(flush(context.clone(), ended)),
+        _watch: AbortOnDropHandle::new(tokio::spawn(watch_keys(context.clone()))),
     }
 }
 
-async fn flush(context: Arc<Context>) {
+impl Background {
+    /// Ends them, a write that is under way not before it is done: the rows in it are in no queue any more.
+    pub(crate) async fn end(self) {
+        drop(self.ending);
+        // A flush that panicked has left its rows to nobody.
+        let _ = self.flush.await;
+    }
+}
+
+async fn flush(context: Arc<Context>, mut ended: watch::Receiver<()>) {
     let mut turns = interval(FLUSH);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        turns.tick().await;
+        tokio::select! {
+            _ = turns.tick() => {}
+            _ = ended.changed() => return,
+        }
         let app = context.app.clone();
         let outcome = tokio::task::spawn_blocking(move || app.flush()).await;
         if let Ok(Err(cause)) = outcome {
@@ -43,7 +60,7 @@ async fn flush(context: Arc<Context>) {
     }
 }
 
-async fn watch(context: Arc<Context>) {
+async fn watch_keys(context: Arc<Context>) {
     let mut turns = interval(WATCH);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut seen = None;
@@ -67,12 +84,7 @@ fn cut_revoked(context: &Context, seen: Option<i64>) -> Result<i64, Error> {
         return Ok(version);
     }
     for key_id in context.streams.keys() {
-        let usable = match store.key(&key_id) {
-            Ok(key) => key.revoked_at.is_none(),
-            Err(Error::NotFound) => false,
-            Err(cause) => return Err(cause),
-        };
-        if !usable {
+        if !store.is_key_live(&key_id)? {
             context.streams.cut_key(&key_id);
         }
     }

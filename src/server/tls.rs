@@ -41,7 +41,10 @@ pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
-        .map_err(|cause| refuse(&files.cert, cause))?;
+        .map_err(|cause| match cause {
+            rustls::Error::InconsistentKeys(_) => refuse(&files.key, "it does not belong to the certificate"),
+            cause => refuse(&files.cert, cause),
+        })?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

@@ -13,12 +13,13 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 use warp::{Filter, Reply};
 
 use super::gate::{self, Pass};
-use super::incoming::{self, Incoming};
+use super::incoming::{self, BodyLimits, Incoming};
 use super::params::{Params, invalid};
 use super::reply::{self, ApiError};
 use super::streams::{Cut, Registration};
@@ -27,7 +28,6 @@ use crate::api::error::ErrorEvent;
 use crate::api::verify::{Domain, Event, PROGRESS_HEADER};
 use crate::api::{Service, sse};
 use crate::clock::Time;
-use crate::storage;
 use crate::usage::{Account, Meter};
 use crate::verify::Job;
 
@@ -68,7 +68,12 @@ async fn answer<B: Buf>(
     if context.is_draining() {
         return Err(ApiError::shutting_down());
     }
-    let body = incoming::json_body(headers, body, context.app.max_body_bytes).await?;
+    let limits = BodyLimits {
+        bytes: context.app.max_body_bytes,
+        idle: context.options.body_idle,
+        total: context.options.body_total,
+    };
+    let body = incoming::json_body(headers, body, limits).await?;
     let model_progress = headers.get(PROGRESS_HEADER).is_some_and(|value| value == "models");
     let job = read_job(context, &body, model_progress)?;
 
@@ -150,9 +155,9 @@ struct Running {
 fn start(context: &Arc<Context>, pass: &Pass, job: Job) -> Result<Running, ApiError> {
     let listed = context.streams.register(&pass.key.id);
     // A revocation between the gate and the list would be missed by the watcher.
-    match context.app.store.key(&pass.key.id) {
-        Ok(key) if key.revoked_at.is_none() => {}
-        Ok(_) | Err(storage::Error::NotFound) => return Err(ApiError::key_revoked()),
+    match context.app.store.is_key_live(&pass.key.id) {
+        Ok(true) => {}
+        Ok(false) => return Err(ApiError::key_revoked()),
         Err(cause) => {
             tracing::error!(%cause, "cannot look up a key");
             return Err(ApiError::store_unavailable());
@@ -169,7 +174,8 @@ fn start(context: &Arc<Context>, pass: &Pass, job: Job) -> Result<Running, ApiEr
     };
     let meter = Meter::new(account, app.ledger.clone(), app.clock.clone());
     let (sender, events) = mpsc::channel(QUEUE);
-    let task = tokio::spawn(async move { app.verifier.run(job, &meter, sender).await });
+    let run = async move { app.verifier.run(job, &meter, sender).await };
+    let task = context.runs.spawn(run.in_current_span());
     Ok(Running {
         id,
         events,

@@ -94,6 +94,15 @@ impl Error {
             message: self.message(),
             code: self.code().to_owned(),
             request_id: request_id.to_owned(),
+            provider: self.provider().map(str::to_owned),
+        }
+    }
+
+    /// The provider at fault, where it is a single one.
+    fn provider(&self) -> Option<&str> {
+        match self {
+            Self::Extraction { model, .. } => model.split_once('/').map(|(provider, _)| provider),
+            _ => None,
         }
     }
 }

@@ -10,16 +10,24 @@
     reason = "tests fail by panicking"
 )]
 
+mod accounting;
 mod cli_keys;
 mod cli_terminal;
 mod cli_verify;
 mod disconnect;
 mod errors;
+mod headers;
 mod hostile;
+mod http2;
 mod judging;
 mod keys;
 mod layers;
 mod limits;
+mod logs;
+mod random;
 mod shutdown;
+mod slow;
+mod store;
 mod stream;
 mod support;
+mod tls;

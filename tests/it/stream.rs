@@ -222,6 +222,7 @@ async fn a_failure_in_json_form_has_a_status_of_its_own() {
     assert_eq!(response.headers()["x-should-retry"], "false");
     let error: Value = response.json().await.unwrap();
     assert_eq!(error["code"], "provider_auth_failed");
+    assert_eq!(error["provider"], "fake");
     assert!(!error.to_string().contains("sk-123"));
 
     let events = Events::read(server.verify(&key, &body).send().await.unwrap()).await;

@@ -4,13 +4,14 @@
 //! that may each read once, and a pool closes its connections when the store goes. Taking one and giving it back
 //! is two uncontended locks, about 40 ns beside a read of some microseconds.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
+use super::files::Place;
 use super::migrations::migrate;
 use crate::storage::Error;
 
@@ -40,7 +41,7 @@ pub(super) struct Database {
 }
 
 struct Readers {
-    path: PathBuf,
+    place: Place,
     idle: Mutex<Vec<Connection>>,
     /// Asked for nothing but the data version: its answers are comparable only on one and the same connection.
     watch: Mutex<Option<Connection>>,
@@ -58,7 +59,7 @@ impl Database {
         writer.pragma_update(None, "synchronous", synchronous)?;
         migrate(&mut writer, migrations)?;
         let readers =
-            Readers { path: path.to_owned(), idle: Mutex::new(Vec::new()), watch: Mutex::new(None) };
+            Readers { place: Place::of(path)?, idle: Mutex::new(Vec::new()), watch: Mutex::new(None) };
         Ok(Self { writer: Mutex::new(writer), readers: Some(readers) })
     }
 
@@ -73,6 +74,7 @@ impl Database {
     /// Reads. `query` sees everything that was committed before the call, by whatever process.
     pub(super) fn read<T>(&self, query: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
         let Some(readers) = &self.readers else { return query(&lock(&self.writer)) };
+        readers.place.check()?;
         let reader = readers.take()?;
         let outcome = query(&reader);
         readers.give_back(reader);
@@ -84,6 +86,9 @@ impl Database {
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        if let Some(readers) = &self.readers {
+            readers.place.check()?;
+        }
         let mut writer = lock(&self.writer);
         let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let outcome = change(&transaction)?;
@@ -96,6 +101,7 @@ impl Database {
         let Some(readers) = &self.readers else {
             return Ok(i64::try_from(lock(&self.writer).total_changes()).unwrap_or(i64::MAX));
         };
+        readers.place.check()?;
         readers.data_version()
     }
 }
@@ -117,7 +123,7 @@ impl Readers {
     }
 
     fn open(&self) -> Result<Connection, Error> {
-        let reader = connect(&self.path)?;
+        let reader = connect(self.place.path())?;
         reader.pragma_update(None, "query_only", true)?;
         Ok(reader)
     }

@@ -3,9 +3,9 @@
 //! SQLite gives its `-wal` and `-shm` files the mode of the database, so that one mode decides for all three.
 //! Files that are there already keep theirs: whoever widened it had a reason.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, Metadata, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Held from making files until SQLite has opened them. A new file's descriptor is closed before SQLite opens the
@@ -22,6 +22,51 @@ pub(super) fn prepare(dir: &Path, names: &[&str]) -> io::Result<MutexGuard<'stat
         make_file(&path).map_err(|cause| at(&path, &cause))?;
     }
     Ok(guard)
+}
+
+/// A file by its path, and which file that was when it was opened.
+pub(super) struct Place {
+    path: PathBuf,
+    identity: (u64, u64),
+}
+
+impl Place {
+    /// The file that is at `path` now.
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let found = std::fs::metadata(path).map_err(|cause| at(path, &cause))?;
+        Ok(Self { path: path.to_owned(), identity: identity(&found) })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Fails if the path does not lead to the file any more. SQLite goes on with a file that was deleted or replaced,
+    /// and would never hear of a revocation that is written to the new one. A look costs about a microsecond.
+    pub(super) fn check(&self) -> io::Result<()> {
+        let is_same = std::fs::metadata(&self.path).is_ok_and(|found| identity(&found) == self.identity);
+        if is_same {
+            return Ok(());
+        }
+        let message = format!(
+            "{} was moved, deleted or replaced while in use; restart the server",
+            self.path.display()
+        );
+        Err(io::Error::new(ErrorKind::NotFound, message))
+    }
+}
+
+/// Device and number.
+#[cfg(unix)]
+fn identity(found: &Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (found.dev(), found.ino())
+}
+
+/// Elsewhere an open file cannot be taken away.
+#[cfg(not(unix))]
+fn identity(_: &Metadata) -> (u64, u64) {
+    (0, 0)
 }
 
 /// The same error, with the path that the operator needs to see.

@@ -46,6 +46,15 @@ impl Store {
         Ok(row)
     }
 
+    /// Whether a key may still be used: it is there and not revoked. Reads `mk.db` alone.
+    pub fn is_key_live(&self, id: &str) -> Result<bool, Error> {
+        self.main().read(|db| {
+            let mut query =
+                db.prepare_cached("SELECT EXISTS (SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL)")?;
+            Ok(query.query_row([id], |row| row.get(0))?)
+        })
+    }
+
     /// Keys, oldest first, last use included.
     pub fn keys(&self, filter: &KeyFilter) -> Result<Vec<KeyRow>, Error> {
         let service = filter.service.map(crate::api::Service::as_str);

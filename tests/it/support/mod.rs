@@ -7,6 +7,7 @@ pub mod provider;
 pub mod pty;
 pub mod raw;
 pub mod server;
+pub mod tls;
 
 use std::time::{Duration, Instant};
 

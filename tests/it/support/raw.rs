@@ -26,3 +26,21 @@ pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -
     }
     format!("{head}\r\n{body}").into_bytes()
 }
+
+/// The head of a verification, connection kept; the body is not in it.
+pub fn head(key: &str, headers: &[(&str, &str)]) -> String {
+    let mut head = format!(
+        "POST /verify/v1/stream HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\n"
+    );
+    for (name, value) in headers {
+        head.extend([name, ": ", value, "\r\n"]);
+    }
+    head + "\r\n"
+}
+
+/// A verification, connection kept.
+pub fn post(key: &str, headers: &[(&str, &str)], body: &str) -> String {
+    let length = body.len().to_string();
+    head(key, &[headers, &[("content-length", length.as_str())]].concat()) + body
+}

@@ -1,0 +1,208 @@
+//! Every attempt at a model stands in the ledger exactly once, and the answer's sums are those of the ledger.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use mk::api::Service;
+use mk::storage::{AttemptRow, Store};
+use serde_json::{Value, json};
+
+use crate::support::events::{Events, read_until};
+use crate::support::eventually;
+use crate::support::panel::{config, eiffel};
+use crate::support::provider::{Ask, FakeProvider, Turn, claims};
+use crate::support::server::{NOON, Setup, TestServer};
+
+const LONG: Duration = Duration::from_secs(30);
+
+/// A server with two standby models and one retry.
+async fn server(
+    model_timeout: Duration,
+    script: impl Fn(&Ask, usize) -> Turn + Send + Sync + 'static,
+) -> (TestServer, FakeProvider, String) {
+    let counts = std::sync::Mutex::new(BTreeMap::<String, usize>::new());
+    let provider = FakeProvider::start(move |ask| {
+        let mut counts = counts.lock().unwrap();
+        let count = counts.entry(ask.model.clone()).or_default();
+        *count += 1;
+        script(ask, *count)
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url))
+        .config(|config| {
+            config.providers[0].retries = 1;
+            config.verify.general.standby = vec!["fake/four".into(), "fake/five".into()];
+            config.verify.general.model_timeout = model_timeout;
+        })
+        .options(|options| options.drain = Duration::from_millis(200))
+        .start()
+        .await;
+    let key = server.key(Service::Verify);
+    (server, provider, key)
+}
+
+fn rows_of(server: &TestServer, id: &str) -> Vec<AttemptRow> {
+    server.app.flush().unwrap();
+    server.app.store.attempts_of(id).unwrap()
+}
+
+/// Model and outcome of each row, sorted.
+fn outcomes(rows: &[AttemptRow]) -> Vec<(&str, &str)> {
+    let mut all: Vec<_> =
+        rows.iter().map(|row| (row.model.trim_start_matches("fake/"), row.outcome.as_str())).collect();
+    all.sort_unstable();
+    all
+}
+
+fn assert_sums(usage: &Value, rows: &[AttemptRow]) {
+    let sum = |of: fn(&AttemptRow) -> u64| rows.iter().map(of).sum::<u64>();
+    assert_eq!(usage["promptTokens"], sum(|row| row.prompt_tokens));
+    assert_eq!(usage["completionTokens"], sum(|row| row.completion_tokens));
+    assert_eq!(usage["totalTokens"], sum(|row| row.prompt_tokens + row.completion_tokens));
+    let extraction = usage["extractionTokens"].as_u64().unwrap();
+    assert_eq!(extraction + usage["verificationTokens"].as_u64().unwrap(), usage["totalTokens"]);
+    for model in usage["modelUsage"].as_array().unwrap() {
+        let of_model = rows.iter().filter(|row| model["model"] == row.model.as_str());
+        let tokens: u64 = of_model.map(|row| row.prompt_tokens + row.completion_tokens).sum();
+        assert_eq!(model["totalTokens"], tokens, "{model}");
+    }
+    let listed: u64 = usage["modelUsage"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|model| model["totalTokens"].as_u64().unwrap())
+        .sum();
+    assert_eq!(usage["totalTokens"], listed);
+}
+
+#[tokio::test]
+async fn success_repair_retry_standby_failure_and_timeout_are_booked_once_each() {
+    let (server, provider, key) =
+        server(Duration::from_millis(400), |ask, count| match (ask.model.as_str(), count) {
+            ("extractor", 1) => Turn::status(503, &json!({})),
+            ("extractor", _) => claims(&[eiffel()]),
+            ("one", 1) => Turn::Text("no json".into()),
+            ("two", _) => Turn::status(400, &json!({"error": {"message": "no"}})),
+            ("three", _) => Turn::Hang,
+            ("four", _) => Turn::Text("never json".into()),
+            _ => ask.choose("Paris"),
+        })
+        .await;
+    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let result = events.end("completed");
+    let rows = rows_of(&server, result["requestId"].as_str().unwrap());
+    assert_eq!(
+        outcomes(&rows),
+        [
+            ("extractor", "ok"),
+            ("extractor", "overloaded"),
+            ("five", "ok"),
+            ("four", "ok"),
+            ("four", "ok"),
+            ("one", "ok"),
+            ("one", "ok"),
+            ("three", "timeout"),
+            ("two", "rejected"),
+        ]
+    );
+    assert_eq!(rows.len(), provider.asks().len(), "a row for each call");
+    assert_sums(&result["tokenUsage"], &rows);
+    assert!(rows.iter().all(|row| !row.key_id.is_empty() && !row.app_id.is_empty() && row.at == NOON));
+}
+
+#[tokio::test]
+async fn what_the_deadline_cuts_is_in_the_sum() {
+    let provider = FakeProvider::start(|ask| match ask.model.as_str() {
+        "extractor" => claims(&[eiffel()]),
+        "three" => Turn::Hang,
+        _ => ask.choose("Paris"),
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url))
+        .config(|config| config.verify.general.deadline = Duration::from_millis(500))
+        .start()
+        .await;
+    let key = server.key(Service::Verify);
+    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let result = events.end("completed");
+    let rows = rows_of(&server, result["requestId"].as_str().unwrap());
+    let outcomes = outcomes(&rows);
+    assert_eq!(outcomes[..2], [("extractor", "ok"), ("one", "ok")]);
+    assert!(matches!(outcomes[2], ("three", "cancelled" | "timeout")), "{outcomes:?}");
+    assert_eq!(rows.len(), 4);
+    assert_sums(&result["tokenUsage"], &rows);
+}
+
+/// Opens a stream whose panel hangs, and returns it with the verification's id.
+async fn hanging(
+    server: &TestServer,
+    key: &str,
+) -> (String, impl StreamExt<Item = reqwest::Result<bytes::Bytes>> + Unpin + use<>) {
+    let response = server.verify(key, &json!({"fact": "x"})).send().await.unwrap();
+    let mut stream = Box::pin(response.bytes_stream());
+    let mut seen = String::new();
+    while !seen.contains("event: verifying_claim\n") {
+        seen.push_str(std::str::from_utf8(&stream.next().await.unwrap().unwrap()).unwrap());
+    }
+    let starting = Events::parse(seen.split_inclusive("\n\n").next().unwrap().to_owned());
+    (starting.one("starting")["requestId"].as_str().unwrap().to_owned(), stream)
+}
+
+fn hanging_script(ask: &Ask, _: usize) -> Turn {
+    if ask.task == "claims" { claims(&[eiffel()]) } else { Turn::Hang }
+}
+
+const CUT: [(&str, &str); 4] =
+    [("extractor", "ok"), ("one", "cancelled"), ("three", "cancelled"), ("two", "cancelled")];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shutdown_loses_nothing() {
+    for _ in 0..6 {
+        let (mut server, provider, key) = server(LONG, hanging_script).await;
+        let (id, mut stream) = hanging(&server, &key).await;
+        eventually("the panel is asked", || provider.in_flight() == 3).await;
+        server.begin_shutdown();
+        while stream.next().await.is_some() {}
+        let dir = server.dir.clone();
+        server.shutdown().await;
+        // As the next process finds it.
+        let rows = Store::open(&dir.path().join("data"), NOON).unwrap().attempts_of(&id).unwrap();
+        assert_eq!(outcomes(&rows), CUT);
+        assert!(rows.iter().all(|row| row.prompt_tokens > 0), "the prompts were sent: {rows:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_revocation_and_a_caller_who_leaves_cost_what_was_used() {
+    let (server, provider, key) = server(LONG, hanging_script).await;
+    let (left, stream) = hanging(&server, &key).await;
+    eventually("the panel is asked", || provider.in_flight() == 3).await;
+    drop(stream);
+    eventually("no call goes on", || provider.in_flight() == 0).await;
+    let (revoked, id) = server.key_with(Service::Verify, |_| {});
+    let (cut, mut stream) = hanging(&server, &revoked).await;
+    eventually("the panel is asked", || provider.in_flight() == 3).await;
+    server.app.store.revoke_key(&id, server.clock.now()).unwrap();
+    read_until(&mut stream, "error").await;
+    eventually("no call goes on", || provider.in_flight() == 0).await;
+    for id in [left, cut] {
+        eventually("the attempts are booked", || rows_of(&server, &id).len() == 4).await;
+        assert_eq!(outcomes(&rows_of(&server, &id)), CUT);
+    }
+}
+
+#[tokio::test]
+async fn a_failed_verification_is_paid_for_as_well() {
+    let (server, provider, key) = server(LONG, |ask, _| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => Turn::Text("no json".into()),
+    })
+    .await;
+    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let id = events.end("error")["requestId"].as_str().unwrap();
+    let rows = rows_of(&server, id);
+    assert_eq!(rows.len(), 11, "one extraction; five models, each with a repair");
+    assert_eq!(rows.len(), provider.asks().len());
+    assert!(rows.iter().all(|row| (row.prompt_tokens, row.completion_tokens) == (100, 10)));
+}

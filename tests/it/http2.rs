@@ -1,0 +1,150 @@
+//! HTTP/2: callers who leave one stream, leave altogether, or never take their turn.
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
+use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use mk::api::Service;
+use tokio::task::JoinHandle;
+
+use crate::support::eventually;
+use crate::support::panel::{config, eiffel};
+use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::server::{Setup, TestServer};
+use crate::support::tls::Identity;
+
+const SHORT: Duration = Duration::from_millis(300);
+
+/// A server with a hanging panel, and short limits on the peer's turn.
+async fn server() -> (TestServer, FakeProvider, Identity) {
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => Turn::Hang,
+    })
+    .await;
+    let identity = Identity::new();
+    let server = Setup::new(config(&provider.base_url))
+        .options(|options| {
+            options.tls = Some(identity.acceptor());
+            options.header_timeout = SHORT;
+            options.write_timeout = SHORT;
+        })
+        .start()
+        .await;
+    (server, provider, identity)
+}
+
+type Sender = SendRequest<Full<Bytes>>;
+
+/// A connection; the task ends with it.
+async fn connect(authority: &str, identity: &Identity, window: u32) -> (Sender, JoinHandle<()>) {
+    let stream = identity.connect(authority, &["h2"]).await.unwrap();
+    let (sender, connection) = Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(window)
+        .handshake(TokioIo::new(stream))
+        .await
+        .unwrap();
+    let task = tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    (sender, task)
+}
+
+fn health() -> Request<Full<Bytes>> {
+    Request::get("https://localhost/verify/v1/health").body(Full::default()).unwrap()
+}
+
+fn verification(key: &str, accept: &str) -> Request<Full<Bytes>> {
+    Request::post("https://localhost/verify/v1/stream")
+        .header("authorization", format!("Bearer {key}"))
+        .header("content-type", "application/json")
+        .header("accept", accept)
+        .body(Full::from(r#"{"fact":"x"}"#))
+        .unwrap()
+}
+
+async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(10), work).await.unwrap_or_else(|_| panic!("never: {what}"))
+}
+
+#[tokio::test]
+async fn leaving_one_stream_stops_its_calls_and_no_other() {
+    let (server, provider, identity) = server().await;
+    let key = server.key(Service::Verify);
+    let (mut sender, _task) = connect(server.authority(), &identity, 65_535).await;
+    let stays = sender.send_request(verification(&key, "text/event-stream")).await.unwrap();
+    eventually("a panel is asked", || provider.in_flight() == 3).await;
+
+    let leaves = sender.send_request(verification(&key, "text/event-stream")).await.unwrap();
+    eventually("two panels are asked", || provider.in_flight() == 6).await;
+    drop(leaves);
+    let left = Instant::now();
+    eventually("the calls of one stop", || provider.in_flight() == 3).await;
+    assert!(left.elapsed() < Duration::from_secs(1), "{:?}", left.elapsed());
+
+    let document = sender.send_request(verification(&key, "application/json"));
+    let waiting = tokio::spawn(document);
+    eventually("two panels are asked", || provider.in_flight() == 6).await;
+    waiting.abort();
+    eventually("the calls of one stop", || provider.in_flight() == 3).await;
+    let mut body = stays.into_body();
+    let first = soon("a frame", body.frame()).await.unwrap().unwrap();
+    assert!(first.into_data().unwrap().starts_with(b"event: starting\n"));
+}
+
+#[tokio::test]
+async fn leaving_altogether_stops_all_calls() {
+    let (server, provider, identity) = server().await;
+    let key = server.key(Service::Verify);
+    // A runtime of its own, because hyper's client gives parts of a connection to the runtime.
+    let elsewhere =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let authority = server.authority().to_owned();
+    elsewhere.spawn(async move {
+        let (mut sender, _task) = connect(&authority, &identity, 65_535).await;
+        let first = sender.send_request(verification(&key, "text/event-stream")).await.unwrap();
+        let second = sender.send_request(verification(&key, "text/event-stream")).await.unwrap();
+        std::future::pending::<()>().await;
+        drop((first, second));
+    });
+    eventually("two panels are asked", || provider.in_flight() == 6).await;
+    elsewhere.shutdown_background();
+    let left = Instant::now();
+    eventually("all calls stop", || provider.in_flight() == 0).await;
+    assert!(left.elapsed() < Duration::from_secs(1), "{:?}", left.elapsed());
+}
+
+#[tokio::test]
+async fn a_connection_on_which_nothing_is_asked_is_closed() {
+    let (server, _provider, identity) = server().await;
+    let (mut sender, task) = connect(server.authority(), &identity, 65_535).await;
+    assert_eq!(sender.send_request(health()).await.unwrap().status(), 200);
+    soon("the idle connection is closed", task).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_whose_streams_are_never_taken_is_closed() {
+    let (server, _provider, identity) = server().await;
+    let (mut sender, task) = connect(server.authority(), &identity, 1).await;
+    let untaken = sender.send_request(health()).await.unwrap();
+    soon("the stalled connection is closed", task).await.unwrap();
+    assert!(untaken.into_body().collect().await.is_err(), "a truncated answer is no answer");
+}
+
+#[tokio::test]
+async fn a_stream_that_waits_for_models_keeps_its_connection() {
+    let (server, _provider, identity) = server().await;
+    let key = server.key(Service::Verify);
+    let (mut sender, task) = connect(server.authority(), &identity, 65_535).await;
+    let response = sender.send_request(verification(&key, "text/event-stream")).await.unwrap();
+    tokio::time::sleep(SHORT * 4).await;
+    assert!(!task.is_finished(), "it is the server's turn");
+    assert!(sender.send_request(health()).await.is_ok());
+    drop(response);
+    soon("the idle connection is closed", task).await.unwrap();
+}

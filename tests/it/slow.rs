@@ -1,0 +1,224 @@
+//! Callers who are slow, silent, gone half way, or many: each costs a bounded amount of time.
+
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use mk::api::Service;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::support::events::read_until;
+use crate::support::eventually;
+use crate::support::panel::{config, eiffel, with_panel};
+use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::raw::{head, post};
+use crate::support::server::{Setup, TestServer, client};
+
+async fn hanging_panel() -> (TestServer, FakeProvider) {
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => Turn::Hang,
+    })
+    .await;
+    (Setup::new(config(&provider.base_url)).start().await, provider)
+}
+
+/// Waits until the server has closed, and returns what it had sent.
+async fn rest_of(stream: &mut TcpStream) -> String {
+    let mut rest = Vec::new();
+    let read = stream.read_to_end(&mut rest);
+    let ended = tokio::time::timeout(Duration::from_secs(10), read).await;
+    // A reset is an end as well.
+    let _ = ended.expect("the server did not close");
+    String::from_utf8_lossy(&rest).into_owned()
+}
+
+#[tokio::test]
+async fn a_caller_who_leaves_with_bytes_unread_is_noticed() {
+    let (server, provider) = hanging_panel().await;
+    let key = server.key(Service::Verify);
+    let next = "GET /verify/v1/health HTTP/1.1\r\nhost: x\r\n\r\n";
+    for (accept, pipelined) in [
+        ("application/json", String::new()),
+        ("application/json", next.to_owned()),
+        ("text/event-stream", next.to_owned()),
+        ("text/event-stream", next.repeat(2_000)),
+    ] {
+        let mut stream = TcpStream::connect(server.authority()).await.unwrap();
+        let request = post(&key, &[("accept", accept)], r#"{"fact":"x"}"#);
+        stream.write_all(&[request.as_bytes(), pipelined.as_bytes()].concat()).await.unwrap();
+        eventually("the panel is asked", || provider.in_flight() == 3).await;
+        drop(stream);
+        let left = Instant::now();
+        eventually("the calls stop", || provider.in_flight() == 0).await;
+        assert!(left.elapsed() < Duration::from_millis(1500), "{accept}: {:?}", left.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn who_stops_sending_gets_a_quick_answer_and_has_left_a_long_one() {
+    let (server, provider) = hanging_panel().await;
+    let key = server.key(Service::Verify);
+    let send = async |request: String| {
+        let mut stream = TcpStream::connect(server.authority()).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.shutdown().await.unwrap();
+        rest_of(&mut stream).await
+    };
+    let health = send("GET /verify/v1/health HTTP/1.1\r\nhost: x\r\n\r\n".to_owned()).await;
+    assert!(health.ends_with("{\"status\":\"ok\"}"), "{health}");
+    let refused = send(post(&key, &[], "{}")).await;
+    assert!(refused.starts_with("HTTP/1.1 400 "), "{refused}");
+    let half_sent = send(post(&key, &[], "{}").replace("content-length: 2", "content-length: 9")).await;
+    assert!(half_sent.starts_with("HTTP/1.1 400 "), "{half_sent}");
+    send(post(&key, &[], r#"{"fact":"x"}"#)).await;
+    eventually("no call goes on", || provider.in_flight() == 0).await;
+}
+
+#[tokio::test]
+async fn a_refusal_reaches_a_caller_who_is_still_sending() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(0));
+    let large = "x".repeat(16 << 20);
+    let spread = format!("GET /verify/v1/health HTTP/1.1\r\nhost: x\r\nx-fill: {large}\r\n\r\n");
+    for _ in 0..3 {
+        for (request, status) in [
+            (post("wrong", &[], &large), 401),
+            (post(&key, &[], &large), 413),
+            (post(&key, &[("x", "y")], &large).replace("application/json", "text/plain"), 413),
+            (spread.clone(), 431),
+        ] {
+            let mut stream = TcpStream::connect(server.authority()).await.unwrap();
+            stream.write_all(request.as_bytes()).await.unwrap_or_else(|cause| panic!("{status}: {cause}"));
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer).await.unwrap_or_else(|cause| panic!("{status}: {cause}"));
+            assert_eq!(&answer, format!("HTTP/1.1 {status}").as_bytes());
+        }
+    }
+}
+
+#[tokio::test]
+async fn bodies_that_do_not_arrive_are_given_up() {
+    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let server = Setup::new(config(&provider.base_url))
+        .options(|options| {
+            options.body_idle = Duration::from_millis(200);
+            options.body_total = Duration::from_millis(800);
+        })
+        .start()
+        .await;
+    let key = server.key(Service::Verify);
+    let request = head(&key, &[("content-length", "1000")]);
+
+    let mut silent = TcpStream::connect(server.authority()).await.unwrap();
+    silent.write_all(request.as_bytes()).await.unwrap();
+    let answer = rest_of(&mut silent).await;
+    assert!(answer.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{answer}");
+    assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+    assert!(answer.contains("\r\nx-ratelimit-remaining: 59\r\n"), "a request is a request: {answer}");
+    assert!(answer.contains(r#""code":"request_timeout""#), "{answer}");
+
+    let mut dribbling = TcpStream::connect(server.authority()).await.unwrap();
+    dribbling.write_all(request.as_bytes()).await.unwrap();
+    let (mut reader, mut writer) = dribbling.into_split();
+    let dribble = async {
+        while writer.write_all(b" ").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let mut answer = [0; 12];
+    tokio::select! {
+        () = dribble => panic!("cut off without an answer"),
+        read = reader.read_exact(&mut answer) => { read.unwrap(); }
+        () = tokio::time::sleep(Duration::from_secs(10)) => panic!("never given up"),
+    }
+    assert_eq!(&answer, b"HTTP/1.1 408");
+}
+
+#[tokio::test]
+async fn a_caller_who_does_not_read_is_cut_off() {
+    let fact = "x".repeat(12 << 20);
+    let provider = FakeProvider::start(|_| Turn::json(&json!({"claims": [], "skipped": []}))).await;
+    let server = Setup::new(config(&provider.base_url))
+        .config(|config| {
+            config.max_body_bytes = 32 << 20;
+            config.verify.general.max_fact_chars = 32 << 20;
+        })
+        .options(|options| options.write_timeout = Duration::from_millis(300))
+        .start()
+        .await;
+    let key = server.key(Service::Verify);
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(server.authority().parse().unwrap()).await.unwrap();
+    let request = post(&key, &[], &json!({"fact": fact}).to_string());
+    stream.write_all(request.as_bytes()).await.unwrap();
+    // The whole answer holds the statement again, which no buffer on the way can hold.
+    eventually("the connection is over", || stream.try_write(b" ").is_err()).await;
+    assert_eq!(provider.asks().len(), 1);
+    let answer = rest_of(&mut stream).await;
+    assert!(answer.contains("event: starting\n") && answer.len() < fact.len(), "{} bytes", answer.len());
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_idles_is_closed() {
+    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let setup = Setup::new(config(&provider.base_url));
+    let server = setup.options(|options| options.header_timeout = Duration::from_millis(300)).start().await;
+    let mut stream = TcpStream::connect(server.authority()).await.unwrap();
+    stream.write_all(b"GET /verify/v1/health HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    let answer = rest_of(&mut stream).await;
+    assert!(answer.ends_with("{\"status\":\"ok\"}"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_full_server_serves_again_when_connections_end() {
+    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let setup = Setup::new(config(&provider.base_url));
+    let server = setup.options(|options| options.max_connections = 2).start().await;
+    let mut first = TcpStream::connect(server.authority()).await.unwrap();
+    let second = TcpStream::connect(server.authority()).await.unwrap();
+    // Both are accepted once the first is answered and the third is not.
+    first.write_all(b"GET /verify/v1/health HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    first.read_exact(&mut [0; 12]).await.unwrap();
+    let health = client().get(format!("{}/verify/v1/health", server.base)).send();
+    let waiting = tokio::spawn(health);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!waiting.is_finished(), "a third connection was served");
+    drop(second);
+    let answered = tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("still full");
+    assert_eq!(answered.unwrap().unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_storm_of_silent_connections_passes() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let mut silent = Vec::new();
+    for n in 0..300 {
+        let mut stream = TcpStream::connect(server.authority()).await.unwrap();
+        if n % 3 == 0 {
+            stream.write_all(b"POST /verify").await.unwrap();
+        }
+        silent.push(stream);
+    }
+    let health = async || {
+        let response = client().get(format!("{}/verify/v1/health", server.base)).send().await.unwrap();
+        assert_eq!(response.json::<Value>().await.unwrap(), json!({"status": "ok"}));
+    };
+    health().await;
+    drop(silent);
+    health().await;
+}
+
+#[tokio::test]
+async fn revocation_cuts_a_stream_within_a_second() {
+    let (server, _provider) = hanging_panel().await;
+    let (key, id) = server.key_with(Service::Verify, |_| {});
+    let mut stream = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap().bytes_stream();
+    read_until(&mut stream, "verifying_claim").await;
+    server.app.store.revoke_key(&id, server.clock.now()).unwrap();
+    let revoked = Instant::now();
+    while stream.next().await.is_some() {}
+    assert!(revoked.elapsed() < Duration::from_secs(1), "{:?}", revoked.elapsed());
+}

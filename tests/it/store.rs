@@ -1,0 +1,90 @@
+//! The store as the server meets it: gone, broken, shared.
+
+use std::path::PathBuf;
+
+use mk::api::Service;
+use serde_json::{Value, json};
+
+use crate::support::events::Events;
+use crate::support::panel::{config, eiffel};
+use crate::support::provider::{FakeProvider, claims};
+use crate::support::server::{Setup, TestServer, client};
+
+async fn provider() -> FakeProvider {
+    FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => ask.choose("Paris"),
+    })
+    .await
+}
+
+fn data(server: &TestServer) -> PathBuf {
+    server.dir.path().join("data")
+}
+
+async fn assert_unavailable(server: &TestServer, key: &str) {
+    let response = server.verify(key, &json!({"fact": "x"})).send().await.unwrap();
+    assert_eq!(response.status(), 503);
+    assert!(response.headers().contains_key("retry-after"));
+    assert!(response.headers().contains_key("x-ratelimit-remaining"));
+    let error: Value = response.json().await.unwrap();
+    assert_eq!(
+        (&error["error"], &error["code"]),
+        (&json!("Service Unavailable"), &json!("store_unavailable"))
+    );
+    let text = error.to_string();
+    assert!(!["/tmp", "mk.db", "SELECT", "no such table"].iter().any(|word| text.contains(word)), "{text}");
+
+    let health = client().get(format!("{}/verify/v1/health", server.base)).send().await.unwrap();
+    assert_eq!(health.status(), 503);
+    assert_eq!(health.json::<Value>().await.unwrap(), json!({"status": "store_unavailable"}));
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_read_lets_nobody_pass_until_it_can() {
+    let provider = provider().await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let key = server.key(Service::Verify);
+    let breaker = rusqlite::Connection::open(data(&server).join("mk.db")).unwrap();
+    breaker.execute_batch("ALTER TABLE keys RENAME TO hidden").unwrap();
+    assert_unavailable(&server, &key).await;
+    breaker.execute_batch("ALTER TABLE hidden RENAME TO keys").unwrap();
+    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    events.end("completed");
+}
+
+#[tokio::test]
+async fn a_store_that_was_deleted_lets_nobody_pass() {
+    let provider = provider().await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let key = server.key(Service::Verify);
+    assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 400);
+    std::fs::remove_dir_all(data(&server)).unwrap();
+    assert_unavailable(&server, &key).await;
+}
+
+#[tokio::test]
+async fn a_store_that_was_replaced_lets_nobody_pass() {
+    let provider = provider().await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let key = server.key(Service::Verify);
+    std::fs::rename(data(&server), server.dir.path().join("old")).unwrap();
+    mk::storage::Store::open(&data(&server), server.clock.now()).unwrap();
+    assert_unavailable(&server, &key).await;
+}
+
+#[tokio::test]
+async fn two_servers_on_one_store_share_keys_and_not_limits() {
+    let provider = provider().await;
+    let setup = Setup::new(config(&provider.base_url));
+    let (shared, dir) = (setup.config.clone(), setup.dir.clone());
+    let one = setup.start().await;
+    let two = Setup { config: shared, dir, ..Setup::new(config(&provider.base_url)) }.start().await;
+    let (key, id) = one.key_with(Service::Verify, |new| new.per_minute = Some(1));
+    let status =
+        async |server: &TestServer| server.verify(&key, &json!({})).send().await.unwrap().status().as_u16();
+    assert_eq!((status(&one).await, status(&one).await), (400, 429));
+    assert_eq!((status(&two).await, status(&two).await), (400, 429), "each node counts by itself");
+    one.app.store.revoke_key(&id, one.clock.now()).unwrap();
+    assert_eq!((status(&one).await, status(&two).await), (401, 401));
+}
