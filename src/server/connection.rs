@@ -26,13 +26,13 @@ use super::envelope;
 use super::refusal::Refusals;
 use super::socket;
 use super::stall::StallGuard;
-use super::turns::{InTurn, Turns};
+use super::turns::{InTurn, Turns, Underway};
 
 /// For the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// The largest head of a request.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// For an HTTP/2 peer that missed its turn to take the goodbye.
+/// At the end: for a head that has begun to become a request, or for an HTTP/2 peer to take the goodbye.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Serves one connection until it ends, or until `closing` says to answer what is under way and end.
@@ -96,8 +96,12 @@ async fn speak_http1<S>(
 {
     let header_timeout = context.options.header_timeout;
     let stream = Refusals::new(stream, peer, context.clone());
+    let turns = Turns::new();
+    let followed = turns.clone();
     let service = service_fn(move |request: Request<Body>| {
-        envelope::answer(request, peer, routes.clone(), context.clone())
+        let ours = followed.ours();
+        let answer = envelope::answer(request, peer, routes.clone(), context.clone());
+        async move { answer.await.map(|response| response.map(|body| Underway::new(body, ours))) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -111,7 +115,10 @@ async fn speak_http1<S>(
         ended = connection.as_mut() => return log_end(peer, ended),
         _ = closing.changed() => connection.as_mut().graceful_shutdown(),
     }
-    log_end(peer, connection.await);
+    tokio::select! {
+        ended = connection => log_end(peer, ended),
+        () = turns.missed(GOODBYE) => tracing::debug!(%peer, "connection ended: no request is under way"),
+    }
 }
 
 async fn speak_http2<S>(

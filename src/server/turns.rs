@@ -1,10 +1,10 @@
-//! Whose turn it is on an HTTP/2 connection, so that a peer that never takes its turn can be let go.
+//! Whose turn it is on a connection, so that a peer that never takes its turn can be let go.
 //!
 //! An HTTP/1 connection that idles or stalls is ended by hyper's header timer and by the guard of its writes.
 //! HTTP/2 has neither: a peer may answer pings for ever and send nothing, or take nothing by keeping its windows
 //! closed. So every request is followed here: it is our turn while a request is worked on or its answer has
 //! nothing to send, the peer's while a piece waits to be taken. With no turn of ours for too long, the
-//! connection is over.
+//! connection is over. At shutdown the same question is asked of HTTP/1: hyper waits for a head that has begun.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -82,6 +82,40 @@ impl<B: Body + Unpin> Body for InTurn<B> {
         let piece = ready!(Pin::new(&mut self.body).poll_frame(context));
         self.ours = None;
         Poll::Ready(piece)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// An answer's body that keeps its turn to its end, however slowly it is taken: on HTTP/1, where stalled writes
+/// have a guard of their own, turns tell only whether a request is under way.
+pub(crate) struct Underway<B> {
+    body: B,
+    _ours: Turn,
+}
+
+impl<B> Underway<B> {
+    /// A body that goes on with the turn in which its answer was made.
+    pub(crate) fn new(body: B, ours: Turn) -> Self {
+        Self { body, _ours: ours }
+    }
+}
+
+impl<B: Body + Unpin> Body for Underway<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {

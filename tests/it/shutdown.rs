@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use mk::api::Service;
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::support::events::{Events, read_until};
@@ -53,6 +54,8 @@ async fn a_stream_that_does_not_finish_is_ended_with_a_frame() {
 async fn idle_connections_do_not_hold_a_server_up() {
     let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
     let _silent = TcpStream::connect(server.authority()).await.unwrap();
+    let mut begun = TcpStream::connect(server.authority()).await.unwrap();
+    begun.write_all(b"GET /verify/v1/health HTTP/1.1\r\nx-half:").await.unwrap();
     let kept = reqwest::Client::builder().no_proxy().build().unwrap();
     kept.get(format!("{}/verify/v1/health", server.base)).send().await.unwrap().text().await.unwrap();
     tokio::time::timeout(Duration::from_secs(5), server.shutdown())
