@@ -101,7 +101,7 @@ complete -c mk -n "__fish_mk_using_subcommand verify" -l api-key-file -d 'File t
 complete -c mk -n "__fish_mk_using_subcommand verify" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
 complete -c mk -n "__fish_mk_using_subcommand verify" -l sandbox -d 'Simulated models in this process: no server, key or network. They know few facts'
 complete -c mk -n "__fish_mk_using_subcommand verify" -l local -d 'The configured providers, called from this process: no server needed'
-complete -c mk -n "__fish_mk_using_subcommand verify" -l explain -d 'Ask the models for their reasons'
+complete -c mk -n "__fish_mk_using_subcommand verify" -l explain -d 'Ask the models for their reasons, which the list and JSON show'
 complete -c mk -n "__fish_mk_using_subcommand verify" -l json -d 'One JSON document, at the end'
 complete -c mk -n "__fish_mk_using_subcommand verify" -l jsonl -d 'A line of JSON per claim as it arrives, then a summary'
 complete -c mk -n "__fish_mk_using_subcommand verify" -s q -l quiet -d 'Print nothing but errors and what --json asks for'

@@ -23,12 +23,12 @@ pub fn read(source: impl Read) -> io::Result<SecretString> {
     if text.len() as u64 > MAX_BYTES {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            "larger than 16 KiB; is this the right file?",
+            "it is larger than 16 KiB; is this the right file?",
         ));
     }
     let trimmed = text.trim();
     if trimmed.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "empty"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is empty"));
     }
     Ok(SecretString::from(trimmed))
 }

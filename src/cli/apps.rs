@@ -104,9 +104,10 @@ pub(crate) fn run(args: &AppsArgs, session: &Session) -> Outcome {
         Command::Create { name, .. } => {
             let made = apps::create(&local.store, name, None, local.now);
             let app = made.map_err(|cause| refused(cause, &format!("app `{name}`")))?;
-            session
-                .printer
-                .notice(&format!("made the app; `mk keys create --app {}` makes a key in it", app.name));
+            session.printer.notice(&format!(
+                "made the app; `mk keys create --service verify --app {}` makes a key in it",
+                as_argument(&app)
+            ));
             show(session, &local, &app, is_json)?;
         }
         Command::List { .. } => list(session, &local, is_json)?,
@@ -120,6 +121,12 @@ pub(crate) fn run(args: &AppsArgs, session: &Session) -> Outcome {
         Command::Delete { app, yes, .. } => delete(session, &local, app, *yes, is_json)?,
     }
     Ok(0)
+}
+
+/// The app in a command that is to be copied: by its id where its name would need quotes.
+fn as_argument(app: &AppRow) -> &str {
+    let is_plain = app.name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+    if is_plain && !app.name.starts_with('-') { &app.name } else { &app.id }
 }
 
 fn find(local: &Local, app: &str) -> Result<AppRow, Failure> {
@@ -161,7 +168,7 @@ fn delete(session: &Session, local: &Local, app: &str, yes: bool, is_json: bool)
     let found = record(local, &find(local, app)?)?;
     if !yes {
         let question = format!(
-            "Delete the app `{}`? Its {} active keys stop working at once and for ever; its usage stays.",
+            "Delete the app `{}`? Its active keys ({}) stop working at once and for ever; its usage stays.",
             found.name, found.active_keys
         );
         confirm(&session.printer, &question, "--yes")?;
@@ -173,6 +180,6 @@ fn delete(session: &Session, local: &Local, app: &str, yes: bool, is_json: bool)
             json!({ "schema": "mk.app/1", "deleted": row.id, "name": row.name, "revoked_keys": revoked });
         return session.printer.document(&document);
     }
-    session.printer.notice(&format!("deleted the app `{}`; {revoked} keys were revoked", row.name));
+    session.printer.notice(&format!("deleted the app `{}`; keys revoked: {revoked}", row.name));
     Ok(())
 }

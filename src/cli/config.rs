@@ -157,7 +157,7 @@ fn server_values(
             Ok(server_listing(&server))
         }
         Err(cause) if side.is_none() => {
-            session.printer.warning(&format!("no values of the server: {cause}"));
+            session.printer.warning(&format!("the server's values are left out: {cause}"));
             Ok(Vec::new())
         }
         Err(cause) => Err(cause.into()),
@@ -172,7 +172,8 @@ fn print(session: &Session, side: &str, entries: &[Entry], with_origin: bool) ->
     let rows: Vec<Vec<String>> = entries
         .iter()
         .map(|entry| {
-            let mut row = vec![side.to_owned(), entry.key.clone(), entry.value.clone()];
+            let value = if entry.value.is_empty() { "-" } else { &entry.value };
+            let mut row = vec![side.to_owned(), entry.key.clone(), value.to_owned()];
             if with_origin {
                 row.push(entry.origin.to_string());
             }
@@ -183,5 +184,14 @@ fn print(session: &Session, side: &str, entries: &[Entry], with_origin: bool) ->
 }
 
 fn entry_json(entry: &Entry) -> Value {
-    json!({ "key": entry.key, "value": entry.value, "origin": entry.origin.to_string() })
+    json!({ "key": entry.key, "value": value_json(&entry.value), "origin": entry.origin.to_string() })
+}
+
+/// A value as JSON: `null` where nothing is set. Texts, numbers and lists are written alike in both notations but
+/// for rare escapes; what is no JSON, such as `not set`, is told as it stands.
+fn value_json(value: &str) -> Value {
+    if value.is_empty() {
+        return Value::Null;
+    }
+    serde_json::from_str(value).unwrap_or_else(|_| json!(value))
 }

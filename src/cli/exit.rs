@@ -7,12 +7,13 @@ use std::fmt;
 use std::time::Duration;
 
 use serde_json::json;
-/// POSIX's number of a write that nobody reads.
-const SIGPIPE: i32 = 13;
 
 use super::printer::Printer;
 use super::runtime;
 use crate::config::ConfigError;
+
+/// POSIX's number of a write that nobody reads.
+const SIGPIPE: i32 = 13;
 
 /// At least one claim was found false.
 pub(crate) const CLAIM_FALSE: u8 = 10;
@@ -199,7 +200,10 @@ pub(crate) fn report(outcome: Outcome, printer: &Printer, wants_json: bool) -> E
         Kind::Interrupted => return End::Signal(runtime::SIGINT),
         _ => printer.failure(&failure),
     }
-    if wants_json && printer.document(&failure.document()).is_err() {
+    if wants_json
+        && let Err(unwritten) = printer.document(&failure.document())
+        && unwritten.kind == Kind::ClosedPipe
+    {
         return End::Signal(SIGPIPE);
     }
     End::Code(failure.kind.code())

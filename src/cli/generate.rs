@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
-use clap_mangen::{Man, roff::Roff};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, roman};
 use serde_json::json;
 
 use super::Cli;
@@ -95,31 +96,48 @@ fn pages() -> io::Result<Vec<(String, String)>> {
 }
 
 fn add_pages(command: &Command, pages: &mut Vec<(String, String)>) -> io::Result<()> {
-    let man = Man::new(command.clone());
+    let man = Man::new(command.clone()).source(concat!("mk ", env!("CARGO_PKG_VERSION"))).manual("mk");
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
-    man.render_synopsis_section(&mut page)?;
+    synopsis(command).to_writer(&mut page)?;
     man.render_description_section(&mut page)?;
     examples(command).to_writer(&mut page)?;
     man.render_options_section(&mut page)?;
     if command.has_subcommands() {
         man.render_subcommands_section(&mut page)?;
     }
-    if command.get_after_help().is_some() || command.get_after_long_help().is_some() {
-        man.render_extra_section(&mut page)?;
-    }
+    notes(command).to_writer(&mut page)?;
     pages.push((man.get_filename(), String::from_utf8_lossy(&page).into_owned()));
     command.get_subcommands().filter(|sub| !sub.is_hide_set()).try_for_each(|sub| add_pages(sub, pages))
 }
 
-fn examples(command: &Command) -> Roff {
+/// The usage line of `--help`; naming every option twice tells nobody more.
+fn synopsis(command: &Command) -> Roff {
+    let usage = command.clone().render_usage().to_string();
     let mut roff = Roff::new();
-    let Some(text) = command.get_before_help() else { return roff };
-    roff.control("SH", ["EXAMPLES"]);
+    roff.control("SH", ["SYNOPSIS"]);
+    roff.text([roman(usage.trim_start_matches("Usage: "))]);
+    roff
+}
+
+fn examples(command: &Command) -> Roff {
+    let Some(text) = command.get_before_help() else { return Roff::new() };
+    as_it_stands("EXAMPLES", text.to_string().lines().skip(1).map(str::trim_start))
+}
+
+fn notes(command: &Command) -> Roff {
+    let Some(text) = command.get_after_help() else { return Roff::new() };
+    as_it_stands("NOTES", text.to_string().lines())
+}
+
+/// A section whose lines are kept: tables and commands are no running text.
+fn as_it_stands<'a>(heading: &str, lines: impl Iterator<Item = &'a str>) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", [heading]);
     roff.control("nf", []);
-    for line in text.to_string().lines().skip(1) {
-        roff.text([clap_mangen::roff::roman(line.trim_start())]);
+    for line in lines {
+        roff.text([roman(line)]);
     }
     roff.control("fi", []);
     roff

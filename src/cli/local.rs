@@ -70,10 +70,23 @@ pub(crate) fn stored(cause: Error, what: &str) -> Failure {
 /// Why an app or key was not made or changed; `what` as in [`stored`].
 pub(crate) fn refused(cause: ManageError, what: &str) -> Failure {
     match cause {
-        ManageError::Invalid(field, why) => Failure::usage(format!("{field}: {why}")),
+        ManageError::Invalid(field, why) => Failure::usage(invalid(field, &why)),
         ManageError::Storage(cause) => stored(cause, what),
         ManageError::Randomness(_) => Failure::new(Kind::Other, cause.to_string()).caused_by(cause),
     }
+}
+
+/// What is wrong with a field, by the name that the command line has for it.
+fn invalid(field: &str, why: &str) -> String {
+    let name = match field {
+        // The whole key is meant, which the sentence says by itself.
+        "key" => return why.to_owned(),
+        "addresses" => "--address",
+        "expires_at" => "--expires",
+        other => other,
+    };
+    let goes_on = why.starts_with("must ") || why.starts_with("may ");
+    if goes_on { format!("{name} {why}") } else { format!("{name}: {why}") }
 }
 
 /// Why no single key was found.

@@ -51,8 +51,11 @@ pub(crate) fn login(_args: &LoginArgs, session: &mut Session) -> Outcome {
 
 /// From a file that is named, a terminal without showing it, or standard input.
 fn read(session: &Session, server: &str) -> Result<SecretString, Failure> {
-    let unreadable =
-        |cause: std::io::Error| Failure::usage(format!("cannot read a key: {cause}")).caused_by(cause);
+    let unreadable = |cause: std::io::Error| {
+        Failure::usage(format!("cannot read a key: {cause}"))
+            .hint("mk login < FILE, or without a redirection on a terminal")
+            .caused_by(cause)
+    };
     if let Some(path) = &session.globals.api_key_file {
         return secret::from_file(path).map_err(unreadable);
     }
@@ -74,9 +77,10 @@ pub(crate) fn logout(args: &LogoutArgs, session: &mut Session) -> Outcome {
         return Ok(0);
     }
     let names: Vec<&str> = removed.iter().map(|service| service.as_str()).collect();
-    session.printer.notice(&format!(
-        "forgot the key for {} of {server}; it still works until it is revoked",
-        names.join(", ")
-    ));
+    let (keys, they_work) = match names.as_slice() {
+        [name] => (format!("{name} key"), "it still works until it is"),
+        _ => (format!("{} keys", names.join(" and ")), "they still work until they are"),
+    };
+    session.printer.notice(&format!("forgot the {keys} for {server}; {they_work} revoked"));
     Ok(0)
 }

@@ -16,6 +16,7 @@ mod globals;
 mod keys;
 mod local;
 mod login;
+mod number;
 mod printer;
 mod progress;
 mod remote;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::exit::{Failure, Kind, Said};
 use crate::api::error::ErrorEvent;
-use crate::client::{Client, Error, Refusal, Settings};
+use crate::client::{Client, Error, Refusal, Settings, UNRESOLVED};
 use crate::config::ClientConfig;
 use crate::secret::SecretString;
 
@@ -13,6 +13,17 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// For the next byte of a stream: servers send a comment every 15 s.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
+
+/// How servers name the fields of a request in their messages, and how they are named here.
+const FIELDS: [(&str, &str); 7] = [
+    ("`fact`", "the text"),
+    ("`domain`", "--domain"),
+    ("`minRequired`", "--min-required"),
+    ("`totalModels`", "--total-models"),
+    ("`asOf`", "--as-of"),
+    ("`explain`", "--explain"),
+    ("`context`", "--context"),
+];
 
 /// A client of the configured server.
 pub(crate) fn client(config: &ClientConfig, key: Option<SecretString>) -> Result<Client, Failure> {
@@ -44,7 +55,7 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
         Error::Setup(what) => Failure::usage(what.clone()),
         Error::Unreachable(reason) => {
             Failure::new(Kind::Unreachable, format!("cannot reach {server} ({reason})"))
-                .hint("is the server running? `mk whoami` checks; `mk serve --sandbox` starts one here")
+                .hint(unreachable_hint(reason))
         }
         Error::Silent => Failure::new(Kind::Unreachable, format!("{server} does not answer (timeout)"))
             .hint("is the server well? `mk whoami` checks"),
@@ -62,12 +73,19 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
     failure.caused_by(cause)
 }
 
+fn unreachable_hint(reason: &str) -> &'static str {
+    if reason == UNRESOLVED {
+        return "is the server's address right? `mk whoami` tells where it comes from";
+    }
+    "is the server running? `mk whoami` checks; `mk serve --sandbox` starts one here"
+}
+
 fn refused(server: &str, refusal: &Refusal) -> Failure {
     let body = &refusal.body;
     let kind = kind_of_status(refusal.status);
-    let mut message = lower_first(&body.message);
+    let mut message = lower_first(&in_flags(&body.message));
     if let Some(param) = &body.param
-        && !message.contains(param.as_str())
+        && !body.message.contains(param.as_str())
     {
         message = format!("{param}: {message}");
     }
@@ -82,6 +100,11 @@ fn refused(server: &str, refusal: &Refusal) -> Failure {
         failure = failure.hint(hint);
     }
     said(failure, &body.code, &body.request_id, retry_after)
+}
+
+/// A server's message about the fields of a request, in the words of the command line.
+fn in_flags(message: &str) -> String {
+    FIELDS.iter().fold(message.to_owned(), |text, (field, flag)| text.replace(field, flag))
 }
 
 const fn kind_of_status(status: u16) -> Kind {
@@ -108,6 +131,7 @@ fn hint(server: &str, refusal: &Refusal) -> Option<String> {
         }
         (404 | 405, _) => format!("is {server} the base address of an mk server?"),
         (300..=399, _) => "give the address that it names, by --server or MK_SERVER".to_owned(),
+        (429, "rate_limited_minute") => "`mk verify --max-wait 2m` waits until then".to_owned(),
         (429, "rate_limited_day") => {
             "limits are set by the server's operator; days end at midnight UTC".to_owned()
         }

@@ -1,10 +1,15 @@
-//! Lists of records: a table on a terminal, tab-separated lines without a heading elsewhere.
+//! Lists of records: a table on a terminal, tab-separated lines without a heading elsewhere. A terminal too narrow
+//! for a table's words gets a block of lines a record.
 
 use comfy_table::{ContentArrangement, Table};
 
 use super::exit::Failure;
 use super::printer::Printer;
 use super::sanitize;
+use super::wrap::{cells, wrap};
+
+/// A space on each side of a cell's text, and one between cells.
+const BESIDE_TEXT: usize = 3;
 
 /// A column: its heading, and whether a terminal shows it. Identifiers are long, and people name things otherwise.
 #[derive(Clone, Copy, Debug)]
@@ -59,24 +64,56 @@ fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<Str
         pairs.map(|(_, text)| sanitize::line(text).into_owned()).collect()
     };
     let headings: Vec<String> = columns.iter().map(|column| column.heading.to_owned()).collect();
+    let headings = shown(&headings);
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| shown(row)).collect();
+    if least_width(&headings, &rows) > printer.terminal.width {
+        return blocks(printer, &headings, &rows);
+    }
     let mut table = Table::new();
     table
         .load_style(printer.terminal.symbols.table)
         .force_no_tty()
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(u16::try_from(printer.terminal.width).unwrap_or(80))
-        .set_header(shown(&headings));
+        .set_header(headings);
     for row in rows {
-        table.add_row(shown(row));
+        table.add_row(row);
     }
     table.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// The columns that a table needs to break no word.
+fn least_width(headings: &[String], rows: &[Vec<String>]) -> usize {
+    let longest_word = |text: &String| text.split_whitespace().map(cells).max().unwrap_or(0);
+    let column = |at: usize, heading: &String| {
+        let texts = rows.iter().filter_map(|row| row.get(at)).chain([heading]);
+        texts.map(longest_word).max().unwrap_or(0) + BESIDE_TEXT
+    };
+    headings.iter().enumerate().map(|(at, heading)| column(at, heading)).sum()
+}
+
+/// A line a field, wrapped behind the headings, and an empty line between records.
+fn blocks(printer: &Printer, headings: &[String], rows: &[Vec<String>]) -> Vec<String> {
+    let indent = headings.iter().map(|heading| cells(heading)).max().unwrap_or(0) + 2;
+    let mut lines = Vec::new();
+    for row in rows {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        for (heading, text) in headings.iter().zip(row) {
+            for (at, part) in wrap(text, printer.terminal.width.saturating_sub(indent)).iter().enumerate() {
+                let label = if at == 0 { heading.as_str() } else { "" };
+                lines.push(format!("{label:<indent$}{part}").trim_end().to_owned());
+            }
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::term::{Paint, Terminal};
-    use crate::cli::wrap::cells;
 
     #[test]
     fn tables_fit_and_leave_out_what_is_for_programs() {
@@ -86,6 +123,23 @@ mod tests {
         let lines = table(&printer, &[hidden("id"), column("name")], &[row]);
         assert!(lines.iter().all(|line| cells(line) <= 44 && !line.contains("key_")), "{lines:#?}");
         assert!(lines.iter().all(|line| !line.contains('\u{1b}')), "{lines:#?}");
+    }
+
+    #[test]
+    fn where_words_would_break_each_record_is_a_block() {
+        let printer = Printer { terminal: Terminal::test(20, Paint::Plain), quiet: false, verbose: false };
+        let row = |name: &str| vec!["key_1".to_owned(), name.to_owned(), "2026-11-20".to_owned()];
+        let columns = [hidden("id"), column("name"), column("created")];
+        let lines = table(&printer, &columns, &[row("a nightly build"), row("ci")]);
+        let expected = [
+            "name     a nightly",
+            "         build",
+            "created  2026-11-20",
+            "",
+            "name     ci",
+            "created  2026-11-20",
+        ];
+        assert_eq!(lines, expected);
     }
 
     #[test]

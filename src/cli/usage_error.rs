@@ -2,8 +2,10 @@
 
 use std::ffi::OsString;
 
+use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use super::Cli;
 use super::exit::{self, End, Failure, Kind};
 use super::globals::{Globals, Session};
 use super::term::Paint;
@@ -42,12 +44,34 @@ fn failure(error: &clap::Error) -> Failure {
             failure = failure.hint(hint);
         }
     }
-    match error.get(ContextKind::Usage) {
-        Some(ContextValue::StyledStr(usage)) => {
-            failure.hint(format!("{}; --help tells more", one_line(&usage.to_string())))
-        }
-        _ => failure.hint("--help tells more"),
+    let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) else {
+        return failure.hint("--help tells more");
+    };
+    let path = path(&usage.to_string());
+    if is_unquoted_text(error, &path) {
+        failure = failure.hint("put the whole text in quotes: mk verify \"…\"");
     }
+    failure.hint(format!("{}; --help tells more", usage_of(&path)))
+}
+
+/// The names of the command that a usage line is about, without the program's.
+fn path(usage: &str) -> Vec<String> {
+    let is_name = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
+    usage.split_whitespace().skip(2).take_while(is_name).map(str::to_owned).collect()
+}
+
+/// A command's whole usage. The parser's own line keeps the very arguments that do not go together.
+fn usage_of(path: &[String]) -> String {
+    let mut root = Cli::command();
+    root.build();
+    let command = path.iter().fold(&root, |command, name| command.find_subcommand(name).unwrap_or(command));
+    one_line(&command.clone().render_usage().to_string())
+}
+
+/// Whether words after the first one of a text were taken for further arguments.
+fn is_unquoted_text(error: &clap::Error, path: &[String]) -> bool {
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return false };
+    error.kind() == ErrorKind::UnknownArgument && path == ["verify"] && !argument.starts_with('-')
 }
 
 fn suggestion(kind: ContextKind, value: &ContextValue) -> Option<String> {
@@ -75,7 +99,6 @@ fn one_line(text: &str) -> String {
 mod tests {
     use clap::Parser;
 
-    use super::super::Cli;
     use super::*;
 
     fn of(args: &[&str]) -> Failure {

@@ -1,12 +1,15 @@
 //! `mk whoami`: which server, which keys, and whether anybody is there.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::exit::Outcome;
+use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::{remote, runtime, sheet};
 use crate::api::Service;
+use crate::config::ClientConfig;
+use crate::keys;
+use crate::secret::ExposeSecret;
 
 /// Examples of `mk whoami`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -22,6 +25,14 @@ pub(crate) struct WhoamiArgs {
     pub(crate) json: bool,
 }
 
+/// A service, and where the key for it comes from, if there is one.
+struct Held {
+    service: Service,
+    origin: Option<String>,
+    /// Whether its check digits tell that no server has made it.
+    is_mistyped: bool,
+}
+
 /// Says what client commands would use. Fails as they would if the server is not there.
 pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     let config = session.client_config(None, None)?;
@@ -30,37 +41,83 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     let health = runtime::run(&printer, async {
         client.health().await.map_err(|cause| remote::failure(&config.server, cause))
     });
-    let keys = Service::ALL.map(|service| {
-        let origin = config.key_for(service).map(|_| config.key_origin(service).to_string());
-        (service, origin)
-    });
+    let unreachable = match health {
+        Ok(()) => None,
+        Err(failure) if failure.kind == Kind::Interrupted => return Err(failure),
+        Err(failure) => Some(without_itself(failure)),
+    };
+    let held = Service::ALL.map(|service| held(&config, service));
     if args.json {
-        health?;
-        let set: serde_json::Map<String, serde_json::Value> =
-            keys.into_iter().map(|(service, origin)| (service.to_string(), json!(origin))).collect();
-        printer.document(&json!({
-            "schema": "mk.whoami/1",
-            "server": config.server,
-            "server_from": config.server_origin.to_string(),
-            "profile": config.profile,
-            "keys": set,
-            "reachable": true,
-        }))?;
-        return Ok(0);
+        printer.document(&document(&config, &held, unreachable.as_ref()))?;
+    } else {
+        sheet::record(&printer, &fields(&config, &held, unreachable.as_ref()))?;
     }
+    let Some(failure) = unreachable else { return Ok(0) };
+    // Reported here: with --json the one document is printed already.
+    printer.failure(&failure);
+    Ok(failure.kind.code())
+}
+
+/// Whoever is not reached is pointed here by other commands; here that would lead nowhere.
+fn without_itself(mut failure: Failure) -> Failure {
+    if failure.kind == Kind::Unreachable {
+        failure.hints = vec![
+            "start it, or name another by --server or MK_SERVER; `mk serve --sandbox` starts one here"
+                .to_owned(),
+        ];
+    }
+    failure
+}
+
+fn held(config: &ClientConfig, service: Service) -> Held {
+    let key = config.key_for(service);
+    let is_mistyped = key.as_ref().is_some_and(|key| keys::service_of(key.expose_secret()).is_none());
+    let origin = key.map(|_| config.key_origin(service).to_string());
+    Held { service, origin, is_mistyped }
+}
+
+fn document(config: &ClientConfig, held: &[Held], unreachable: Option<&Failure>) -> Value {
+    let origins: serde_json::Map<String, Value> =
+        held.iter().map(|key| (key.service.to_string(), json!(key.origin))).collect();
+    let mistyped: Vec<&str> =
+        held.iter().filter(|key| key.is_mistyped).map(|key| key.service.as_str()).collect();
+    let mut document = json!({
+        "schema": "mk.whoami/1",
+        "server": config.server,
+        "server_from": config.server_origin.to_string(),
+        "profile": config.profile,
+        "keys": origins,
+        "mistyped": mistyped,
+        "reachable": unreachable.is_none(),
+        "exit": unreachable.map_or(0, |failure| failure.kind.code()),
+    });
+    if let Some(failure) = unreachable {
+        document["error"] = failure.document()["error"].take();
+    }
+    document
+}
+
+fn fields(
+    config: &ClientConfig,
+    held: &[Held],
+    unreachable: Option<&Failure>,
+) -> Vec<(&'static str, String)> {
     let mut fields = vec![
         ("server", format!("{} ({})", config.server, config.server_origin)),
         ("profile", config.profile.clone().unwrap_or_else(|| "-".to_owned())),
     ];
-    for (service, origin) in &keys {
-        let shown = origin.as_ref().map_or_else(|| "not set".to_owned(), |origin| format!("set ({origin})"));
-        fields.push((key_field(*service), shown));
+    for key in held {
+        let shown = match &key.origin {
+            None => "not set".to_owned(),
+            Some(origin) if key.is_mistyped => {
+                format!("set ({origin}; mistyped: its form or check digits do not fit)")
+            }
+            Some(origin) => format!("set ({origin})"),
+        };
+        fields.push((key_field(key.service), shown));
     }
-    let reachable =
-        health.as_ref().map_or_else(|failure| format!("no: {}", failure.message), |()| "yes".to_owned());
-    fields.push(("reachable", reachable));
-    sheet::record(&printer, &fields)?;
-    health.map(|()| 0)
+    fields.push(("reachable", if unreachable.is_some() { "no" } else { "yes" }.to_owned()));
+    fields
 }
 
 const fn key_field(service: Service) -> &'static str {

@@ -13,6 +13,9 @@ use crate::api::error::ErrorBody;
 /// The most that is read of an error's body; ours are far smaller.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
+/// The reason of [`Error::Unreachable`] where the server's name has no address.
+pub const UNRESOLVED: &str = "the name cannot be resolved";
+
 /// Why there is no proper answer.
 #[derive(Debug)]
 pub enum Error {
@@ -125,7 +128,7 @@ fn connect_reason(cause: &reqwest::Error) -> String {
     let mut below = cause.source();
     while let Some(source) = below {
         if source.to_string().contains("dns error") {
-            return "the name cannot be resolved".to_owned();
+            return UNRESOLVED.to_owned();
         }
         if let Some(io) = source.downcast_ref::<io::Error>()
             && let Some(words) = io_reason(io.kind())

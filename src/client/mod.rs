@@ -7,7 +7,7 @@
 mod error;
 mod events;
 
-pub use error::{Error, Refusal};
+pub use error::{Error, Refusal, UNRESOLVED};
 pub use events::Events;
 
 use std::path::PathBuf;

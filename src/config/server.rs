@@ -158,10 +158,20 @@ fn panel_notes(settings: &crate::verify::PanelSettings, origin: &Origin) -> Vec<
         Origin::Chosen if settings.panel.iter().all(|id| id.starts_with("sandbox/")) => {
             "simulated".to_owned()
         }
+        Origin::Chosen if is_of_one_provider(&settings.panel) => {
+            "chosen from one provider, different makers first".to_owned()
+        }
         Origin::Chosen => "chosen across providers, different ones first".to_owned(),
         set => format!("set in {set}"),
     };
     vec![format!("panel of {} models: {how}", settings.panel.len())]
+}
+
+fn is_of_one_provider(panel: &[String]) -> bool {
+    let mut providers =
+        panel.iter().filter_map(|id| super::values::split_model(id)).map(|(provider, _)| provider);
+    let first = providers.next();
+    providers.all(|provider| Some(provider) == first)
 }
 
 fn panel_doubts(settings: &crate::verify::Settings) -> Vec<String> {

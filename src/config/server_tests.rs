@@ -61,6 +61,8 @@ fn variables_alone_make_a_server() {
     assert_eq!(config.notes[1], "panel of 3 models: chosen across providers, different ones first");
     assert!(config.warnings.is_empty(), "{:?}", config.warnings);
     assert!(!format!("{config:?}").contains("secret"));
+    let alone = world(None, &[OPENAI]).load().unwrap();
+    assert_eq!(alone.notes[1], "panel of 3 models: chosen from one provider, different makers first");
 }
 
 #[test]

@@ -32,8 +32,7 @@ pub(super) fn duration_text(span: Duration) -> String {
 }
 
 /// What [`base_url`] takes.
-pub(super) const BASE_URL: &str =
-    "an http:// or https:// address without user name, password, query and fragment";
+pub(super) const BASE_URL: &str = "an http:// or https:// address without user name, password, query or fragment, such as \"http://127.0.0.1:8080\"";
 
 /// A base address that paths can be appended to: no slash at the end.
 pub(super) fn base_url(text: &str) -> Option<Url> {

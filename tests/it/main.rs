@@ -12,6 +12,7 @@
 
 mod accounting;
 mod cli_keys;
+mod cli_messages;
 mod cli_terminal;
 mod cli_verify;
 mod disconnect;

@@ -8,9 +8,10 @@ use serde_json::json;
 use super::{Common, describe, json_failure};
 use crate::api::Service;
 use crate::api::console::{CreatedKey, Key};
-use crate::cli::exit::Failure;
+use crate::cli::exit::{Failure, Kind};
 use crate::cli::globals::Session;
 use crate::cli::local::{not_found, refused};
+use crate::cli::number::within;
 use crate::clock::Time;
 use crate::keys::{self, NewKey, expiry};
 use crate::secret::{ExposeSecret, SecretString};
@@ -35,11 +36,11 @@ pub(super) struct CreateArgs {
     expires: Option<String>,
 
     /// Requests in any 60 seconds; 0 is unlimited [default: the server's limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = within(0..=u32::MAX), allow_negative_numbers = true)]
     per_minute: Option<u32>,
 
     /// Requests in a UTC day; 0 is unlimited [default: the server's limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = within(0..=u32::MAX), allow_negative_numbers = true)]
     per_day: Option<u32>,
 
     /// A network it may be used from, such as 10.0.0.0/8; repeat it for several [default: all]
@@ -75,7 +76,7 @@ pub(super) fn create(args: &CreateArgs, session: &Session) -> Result<(), Failure
         ..NewKey::of(args.service, &args.app)
     };
     let made = keys::create(&local.store, &new, local.now);
-    let (key, row) = made.map_err(|cause| refused(cause, &format!("app `{}`", args.app)))?;
+    let (key, row) = made.map_err(|cause| no_app_or(refused(cause, &format!("app `{}`", args.app))))?;
     let record = keys::record(&row, local.now);
     session.printer.notice(&format!(
         "made the {} in the app `{}`; it is shown this once:",
@@ -98,6 +99,14 @@ pub(super) fn rotate(args: &RotateArgs, session: &Session) -> Result<(), Failure
     };
     session.printer.notice(&format!("the {was} {end}; the new one is shown this once:"));
     print(session, &key, keys::record(&row, local.now), args.common.json)
+}
+
+/// Where the app is what was not found, says how to come by one.
+fn no_app_or(failure: Failure) -> Failure {
+    if failure.kind != Kind::NotFound {
+        return failure;
+    }
+    failure.hint("`mk apps list` shows those there are, `mk apps create NAME` makes one; --app chooses")
 }
 
 fn ends(text: &str, now: Time) -> Result<Time, Failure> {

@@ -59,7 +59,10 @@ pub(super) fn list(args: &ListArgs, session: &Session) -> Result<(), Failure> {
         return session.printer.document(&json!({ "schema": "mk.keys/1", "keys": records }));
     }
     if rows.is_empty() {
-        session.printer.notice("there are no keys; `mk keys create --service verify` makes one");
+        let others = if args.all { "" } else { " (--all shows revoked ones too)" };
+        session
+            .printer
+            .notice(&format!("no keys to list{others}; `mk keys create --service verify` makes one"));
         return Ok(());
     }
     let columns = [

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::api::verify::Domain;
+use crate::cli::number::within;
 use crate::config::{FailOn, View};
 use crate::keys::expiry;
 
@@ -24,12 +25,13 @@ Each claim of the text is put to several models as a neutral question. None of
 them sees the claim, or what the others answer. TRUE and FALSE mean that enough
 of them agree. Agreement is evidence, not proof.
 
-Votes, in panel order: T the claimed answer, F another answer, U cannot be
-determined, - no answer.
+Votes: T the claimed answer, F another answer, U cannot be determined, in panel
+order; behind them a - for each model that gave no answer.
 
 In a pipe each claim is a line of tab-separated fields: number, verdict, votes,
-text. With several statements (--lines, several -f) the line's number or the
-file's name comes first. Skipped parts have - for a number.
+text. Skipped parts have - for a number. With several statements (--lines,
+several -f) the line's number or the file's name comes first, and a statement
+without a claim is a NOTHING line, one that failed an ERROR line.
 
 Exit codes: 0 every claim TRUE; 10 a claim is FALSE; 11 none FALSE, but one
 without consensus; 12 nothing to verify; 2 usage; 4 no key, or refused;
@@ -53,7 +55,7 @@ pub(crate) struct VerifyArgs {
     pub(crate) lines: Option<PathBuf>,
 
     /// How many lines or files are verified at a time [default: 4]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", value_parser = within(1..=64_u16), allow_negative_numbers = true)]
     pub(crate) jobs: Option<u16>,
 
     /// How long to wait out the server's rate limit, per statement [default: 5m with several statements, else 0]
@@ -92,11 +94,11 @@ pub(crate) struct How {
     pub(crate) domain: Option<DomainArg>,
 
     /// How many models must agree: 2 or 3 [default: 2]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=3))]
+    #[arg(long, value_name = "N", value_parser = within(2..=3_u32), allow_negative_numbers = true)]
     pub(crate) min_required: Option<u32>,
 
     /// How many models are asked [default: 3]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=9))]
+    #[arg(long, value_name = "N", value_parser = within(2..=9_u32), allow_negative_numbers = true)]
     pub(crate) total_models: Option<u32>,
 
     /// Judge the facts as of this date [default: today]
@@ -107,7 +109,7 @@ pub(crate) struct How {
     #[arg(long, value_name = "FILE")]
     pub(crate) context: Option<PathBuf>,
 
-    /// Ask the models for their reasons
+    /// Ask the models for their reasons, which the list and JSON show
     #[arg(long)]
     pub(crate) explain: bool,
 

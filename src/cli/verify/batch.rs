@@ -41,7 +41,8 @@ pub(crate) async fn run(
         display: RefCell::new(BatchDisplay::begin(&plan.printer, plan.progress, is_sandbox)),
         begun: Instant::now(),
     };
-    let mut report = Report { batch: &batch, entries: Vec::new(), worst: 0, verified: 0, failed: 0 };
+    let mut report =
+        Report { batch: &batch, entries: Vec::new(), worst: 0, verified: 0, empty: 0, failed: 0 };
     let running = statements.map(|(source, text)| batch.one(source, text)).buffered(plan.jobs);
     let mut running = std::pin::pin!(running);
     while let Some(done) = running.next().await {
@@ -115,6 +116,8 @@ struct Report<'a, 'p> {
     entries: Vec<Value>,
     worst: u8,
     verified: usize,
+    /// Those of the verified in which there was no claim.
+    empty: usize,
     failed: usize,
 }
 
@@ -123,6 +126,7 @@ impl Report<'_, '_> {
         let code = match &done.outcome {
             Ok(finished) => {
                 self.verified += 1;
+                self.empty += usize::from(finished.result.results.is_empty());
                 finished.exit
             }
             // Nobody reads on: there is no point in the other statements.
@@ -217,11 +221,15 @@ impl Report<'_, '_> {
         Ok(self.worst)
     }
 
-    /// `12 statements: 10 verified, 2 failed · 8.2 s`
+    /// `12 statements: 9 verified, 1 with nothing to verify, 2 failed · 8.2 s`
     fn total(&self, elapsed: Duration) -> String {
         let statements = figures::counted(self.verified + self.failed, "statement");
-        let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
+        let some = |count: usize, what: &str| {
+            if count > 0 { format!(", {count} {what}") } else { String::new() }
+        };
+        let (empty, failed) = (some(self.empty, "with nothing to verify"), some(self.failed, "failed"));
         let between = self.batch.plan.printer.terminal.symbols.between;
-        format!("{statements}: {} verified{failed}{between}{}", self.verified, figures::seconds(elapsed))
+        let verified = self.verified - self.empty;
+        format!("{statements}: {verified} verified{empty}{failed}{between}{}", figures::seconds(elapsed))
     }
 }

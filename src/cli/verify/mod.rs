@@ -175,11 +175,20 @@ fn request(args: &VerifyArgs, config: &ClientConfig) -> Result<VerifyRequest, Fa
     {
         return Err(Failure::usage(format!("--as-of: `{date}` is no date")).hint("write it as 2026-11-20"));
     }
+    let min_required = how.min_required.or(config.verify.min_required);
+    let total_models = how.total_models.or(config.verify.total_models);
+    if let (Some(needed), Some(asked)) = (min_required, total_models)
+        && asked < needed
+    {
+        return Err(Failure::usage(format!(
+            "--total-models {asked} asks fewer models than --min-required {needed} needs"
+        )));
+    }
     Ok(VerifyRequest {
         fact: String::new(),
         domain: how.domain.map(Into::into).or(config.verify.domain),
-        min_required: how.min_required.or(config.verify.min_required),
-        total_models: how.total_models.or(config.verify.total_models),
+        min_required,
+        total_models,
         as_of: how.as_of.clone(),
         explain: how.explain.then_some(true),
         context: how.context.as_deref().map(context).transpose()?,

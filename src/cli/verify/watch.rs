@@ -72,6 +72,8 @@ async fn follow(
 }
 
 fn too_slow(limit: Duration) -> Failure {
-    Failure::new(Kind::Unreachable, format!("no result within {}", remote::span(limit)))
+    let told =
+        if limit.subsec_millis() > 0 { format!("{} ms", limit.as_millis()) } else { remote::span(limit) };
+    Failure::new(Kind::Unreachable, format!("no result within {told}"))
         .hint("allow more with --timeout, or give shorter texts")
 }

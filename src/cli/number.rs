@@ -1,0 +1,30 @@
+//! Whole numbers as flags take them, refused in words.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+/// A value parser for whole numbers in `range`. The argument parser's own speaks of `2..=3` and of digits.
+pub(crate) fn within<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    T: FromStr + PartialOrd + Display + Clone,
+{
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("it must be a whole number from {} to {}", range.start(), range.end()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_outside_and_what_is_none_are_refused_alike() {
+        let read = within(2..=9_u32);
+        assert_eq!((read("2"), read("9")), (Ok(2), Ok(9)));
+        for wrong in ["1", "10", "", "two", "-3", "2.5", "99999999999999999999"] {
+            assert_eq!(read(wrong), Err("it must be a whole number from 2 to 9".to_owned()), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What the program says when something is off: true, in the user's own words, with a next step that works.
+
+use mk::api::Service;
+use serde_json::{Value, json};
+
+use crate::support::mk::{Mk, Ran};
+use crate::support::panel::with_panel;
+use crate::support::pty;
+
+/// Port 9 of this machine: nobody listens there.
+const NOBODY: &str = "http://127.0.0.1:9";
+
+fn mk(arguments: &[&str]) -> Ran {
+    Mk::new().args(arguments.iter().copied()).run()
+}
+
+#[test]
+fn the_command_suggested_after_making_an_app_works() {
+    for name in ["website", "press-office", "press office", "-x"] {
+        let user = Mk::new();
+        let made = user.clone().args(["apps", "create", "--", name]).run();
+        let suggested = made.stderr.split('`').nth(1).unwrap_or_else(|| panic!("{made:?}"));
+        let words: Vec<&str> = suggested.split(' ').skip(1).collect();
+        let key = user.args(words).run();
+        assert_eq!(key.code(), 0, "{suggested}: {key:?}");
+    }
+}
+
+#[test]
+fn usage_hints_show_the_usage_and_not_what_was_wrong_with_it() {
+    for arguments in [
+        &["verify", "-f", "x", "2+2=4"][..],
+        &["verify", "--json", "--jsonl", "x"],
+        &["verify", "--local", "--sandbox", "x"],
+    ] {
+        let ran = mk(arguments);
+        assert!(ran.stderr.contains("Usage: mk verify [OPTIONS] [TEXT];"), "{ran:?}");
+    }
+    let ran = mk(&["--verson"]);
+    assert!(ran.stderr.contains("Usage: mk [OPTIONS] <COMMAND>;"), "{ran:?}");
+}
+
+#[test]
+fn a_text_without_quotes_gets_the_advice_to_quote_it() {
+    let ran = mk(&["verify", "Paris", "is", "in", "France."]);
+    assert_eq!(ran.code(), 2, "{ran:?}");
+    assert!(ran.stderr.contains("quotes"), "{ran:?}");
+    assert!(!mk(&["verify", "x", "--bogus"]).stderr.contains("quotes"));
+}
+
+#[test]
+fn wrong_numbers_are_told_in_words() {
+    for (arguments, range) in [
+        (&["verify", "--min-required", "4", "x"][..], "from 2 to 3"),
+        (&["verify", "--total-models", "two", "x"], "from 2 to 9"),
+        (&["verify", "--jobs", "0", "x"], "from 1 to 64"),
+        (&["keys", "create", "--service", "verify", "--per-minute", "-1"], "from 0 to 4294967295"),
+    ] {
+        let ran = mk(arguments);
+        assert_eq!(ran.code(), 2, "{ran:?}");
+        assert!(ran.stderr.contains(&format!("a whole number {range}")), "{ran:?}");
+    }
+}
+
+#[test]
+fn complaints_name_flags_and_not_the_fields_of_the_api() {
+    let fewer = mk(&["verify", "--sandbox", "--min-required", "3", "--total-models", "2", "x"]);
+    assert_eq!(fewer.code(), 2, "{fewer:?}");
+    assert!(fewer.stderr.contains("--total-models") && fewer.stderr.contains("--min-required"), "{fewer:?}");
+    assert!(!fewer.stderr.contains("SANDBOX"), "nothing was begun: {fewer:?}");
+    let more = mk(&["verify", "--sandbox", "--total-models", "9", "x"]);
+    assert!(more.stderr.contains("error: --total-models "), "{more:?}");
+    let long = mk(&["verify", "--sandbox", &"long ".repeat(5000)]);
+    assert_eq!(long.code(), 2, "{long:?}");
+    assert!(long.stderr.contains("error: the text is longer than"), "{long:?}");
+    let address = mk(&["keys", "create", "--service", "verify", "--address", "300.1.1.1"]);
+    assert!(address.stderr.starts_with("error: --address: "), "{address:?}");
+    let name = mk(&["apps", "create", ""]);
+    assert!(name.stderr.starts_with("error: name must be "), "{name:?}");
+}
+
+#[test]
+fn a_time_limit_is_told_as_it_was_given() {
+    let ran = mk(&["verify", "--sandbox", "--timeout", "40ms", "2+2=4 [sandbox:stall]."]);
+    assert_eq!(ran.code(), 6, "{ran:?}");
+    assert!(ran.stderr.contains("no result within 40 ms"), "{ran:?}");
+}
+
+#[test]
+fn whoami_answers_even_without_a_server() {
+    let user = Mk::new().env("MK_SERVER", NOBODY).env("MK_API_KEY", "mk_verify_x");
+    let ran = user.clone().args(["whoami", "--json"]).run();
+    assert_eq!(ran.code(), 6, "{ran:?}");
+    let document = ran.json();
+    assert_eq!(document["schema"], "mk.whoami/1");
+    assert_eq!((&document["reachable"], &document["exit"]), (&json!(false), &json!(6)));
+    assert_eq!(document["keys"]["verify"], "MK_API_KEY");
+    assert_eq!(document["mistyped"], json!(["verify"]));
+    let ran = user.args(["whoami"]).run();
+    assert_eq!(ran.code(), 6, "{ran:?}");
+    assert!(ran.stdout.contains("MK_API_KEY; mistyped"), "{ran:?}");
+    assert!(!ran.stderr.contains("mk whoami"), "it does not send people to itself: {ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_says_how_to_wait_it_out() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(1));
+    let call = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", &key);
+    assert_eq!(call.run_beside().await.code(), 0);
+    let ran = call.run_beside().await;
+    assert!(ran.stderr.contains("hint: ") && ran.stderr.contains("--max-wait"), "{ran:?}");
+}
+
+#[test]
+fn stored_keys_are_counted_in_good_english() {
+    let user = Mk::new().env("MK_SERVER", NOBODY);
+    for service in ["verify", "console"] {
+        let key = user.clone().args(["keys", "create", "--service", service]).run().stdout;
+        assert_eq!(user.clone().args(["login"]).stdin(key).run().code(), 0);
+    }
+    let both = user.clone().args(["logout"]).run();
+    assert!(both.stderr.contains("forgot the verify and console keys for http://127.0.0.1:9"), "{both:?}");
+    let empty = user.args(["login"]).run();
+    assert_eq!(empty.code(), 2);
+    assert!(empty.stderr.contains("hint: ") && empty.stderr.contains("mk login <"), "{empty:?}");
+}
+
+#[test]
+fn a_key_for_an_app_that_is_gone_says_how_to_make_one() {
+    let ran = mk(&["keys", "create", "--service", "verify", "--app", "gone"]);
+    assert_eq!(ran.code(), 9, "{ran:?}");
+    assert!(ran.stderr.contains("mk apps create"), "{ran:?}");
+}
+
+#[test]
+fn settings_are_listed_as_json_values() {
+    let listed = Mk::new().args(["config", "list", "--json"]).env("MK_LISTEN", "127.0.0.1:9").run().json();
+    let value = |key: &str| {
+        let entries = listed["client"].as_array().unwrap();
+        entries.iter().find(|entry| entry["key"] == key).unwrap_or_else(|| panic!("{key}"))["value"].clone()
+    };
+    assert_eq!(value("server"), "http://127.0.0.1:8080");
+    assert_eq!(value("verify.domain"), Value::Null);
+    assert_eq!(value("keys.verify"), "not set");
+    let text = mk(&["config", "list", "client"]);
+    assert!(text.stdout.contains("client\tverify.domain\t-\n"), "{text:?}");
+}
+
+#[test]
+fn a_directory_holds_no_lines() {
+    let ran = mk(&["verify", "--sandbox", "--lines", "."]);
+    assert_eq!((ran.code(), ran.stdout.as_str()), (2, ""), "{ran:?}");
+    assert!(ran.stderr.contains("error: cannot read .: "), "{ran:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_no_closed_pipe() {
+    for arguments in [&["verify", "--sandbox", "2+2=4."][..], &["verify", "--sandbox", "--json", "2+2=4."]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = Mk::new().args(arguments.iter().copied()).command().stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
+    }
+}
+
+#[test]
+fn records_stay_readable_where_a_table_does_not_fit() {
+    let user = Mk::new();
+    let made = user.clone().args(["keys", "create", "--service", "verify", "--name", "nightly build"]).run();
+    assert_eq!(made.code(), 0, "{made:?}");
+    let listed = user.args(["keys", "list"]);
+    let narrow = pty::run(&listed, 44, 24).last;
+    for words in ["nightly build", "active", "last used", "default"] {
+        assert!(narrow.contains(words), "{words:?} is not in\n{narrow}");
+    }
+    assert!(pty::run(&listed, 80, 24).last.contains("last used\n"), "a table where there is room");
+}
+
+#[test]
+fn statements_with_nothing_to_verify_are_not_called_verified() {
+    let user = Mk::new().args(["verify", "--sandbox", "--lines", "facts.txt", "--view", "list"]);
+    std::fs::write(user.home().join("facts.txt"), "2+2=4.\nWhat a lovely day!\n").unwrap();
+    let ran = user.run();
+    assert!(ran.stdout.contains("2 statements: 1 verified, 1 with nothing to verify"), "{ran:?}");
+}
