@@ -104,7 +104,7 @@ pub(crate) fn run(args: &AppsArgs, session: &Session) -> Outcome {
         Command::Create { name, .. } => {
             let made = apps::create(&local.store, name, None, local.now);
             let app = made.map_err(|cause| refused(cause, &format!("app `{name}`")))?;
-            session.printer.notice(&format!(
+            session.printer.sentence(&format!(
                 "made the app; `mk keys create --service verify --app {}` makes a key in it",
                 as_argument(&app)
             ));
@@ -180,6 +180,6 @@ fn delete(session: &Session, local: &Local, app: &str, yes: bool, is_json: bool)
             json!({ "schema": "mk.app/1", "deleted": row.id, "name": row.name, "revoked_keys": revoked });
         return session.printer.document(&document);
     }
-    session.printer.notice(&format!("deleted the app `{}`; keys revoked: {revoked}", row.name));
+    session.printer.sentence(&format!("deleted the app `{}`; keys revoked: {revoked}", row.name));
     Ok(())
 }

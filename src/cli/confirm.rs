@@ -1,6 +1,6 @@
 //! Asks before something that cannot be undone.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
 
 use super::exit::{Failure, Kind};
 use super::printer::Printer;
@@ -12,9 +12,7 @@ pub(crate) fn confirm(printer: &Printer, question: &str, flag: &str) -> Result<(
         return Err(Failure::usage("this cannot be undone, and there is no terminal to ask on")
             .hint(format!("add {flag} if it is what you want")));
     }
-    let mut err = io::stderr().lock();
-    let asked = write!(err, "{question} [y/N] ").and_then(|()| err.flush());
-    drop(err);
+    let asked = printer.question(&format!("{question} [y/N]"));
     let mut answer = String::new();
     let read = asked.and_then(|()| io::stdin().lock().read_line(&mut answer));
     if read.is_ok() && is_yes(&answer) {

@@ -45,7 +45,7 @@ pub(crate) fn login(_args: &LoginArgs, session: &mut Session) -> Outcome {
             .hint("a key is mk_<service>_ and 32 characters; copy it again, whole"));
     };
     let path = credentials::store(&session.env, &server, service, &key)?;
-    session.printer.notice(&format!("stored the {service} key for {server} in {}", path.display()));
+    session.printer.sentence(&format!("stored the {service} key for {server} in {}", path.display()));
     Ok(0)
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn logout(args: &LogoutArgs, session: &mut Session) -> Outcome {
     let server = session.client_config(None, None)?.server;
     let removed = credentials::remove(&session.env, &server, args.service)?;
     if removed.is_empty() {
-        session.printer.notice(&format!("no key was stored for {server}"));
+        session.printer.sentence(&format!("no key was stored for {server}"));
         return Ok(0);
     }
     let names: Vec<&str> = removed.iter().map(|service| service.as_str()).collect();
@@ -81,6 +81,6 @@ pub(crate) fn logout(args: &LogoutArgs, session: &mut Session) -> Outcome {
         [name] => (format!("{name} key"), "it still works until it is"),
         _ => (format!("{} keys", names.join(" and ")), "they still work until they are"),
     };
-    session.printer.notice(&format!("forgot the {keys} for {server}; {they_work} revoked"));
+    session.printer.sentence(&format!("forgot the {keys} for {server}; {they_work} revoked"));
     Ok(0)
 }

@@ -85,6 +85,18 @@ impl Printer {
         }
     }
 
+    /// Prints a notice that is a sentence (sanitized), wrapped for people.
+    pub(crate) fn sentence(&self, text: &str) {
+        self.fact("", 0, text);
+    }
+
+    /// Asks a question (sanitized), wrapped for people; the answer goes behind it.
+    pub(crate) fn question(&self, text: &str) -> io::Result<()> {
+        let mut err = io::stderr().lock();
+        write!(err, "{} ", self.broken(text, 0).join("\n"))?;
+        err.flush()
+    }
+
     /// Prints why a command failed and what to do next.
     pub(crate) fn failure(&self, failure: &Failure) {
         self.labelled("error:", Look::False, &failure.message);

@@ -178,6 +178,17 @@ fn records_stay_readable_where_a_table_does_not_fit() {
 }
 
 #[test]
+fn sentences_break_between_words() {
+    let user = Mk::new();
+    let name = "a key for the nightly build of the website";
+    let made = user.clone().args(["keys", "create", "--service", "verify", "--name", name]);
+    let shown = pty::run(&made, 44, 24).last;
+    let told: Vec<&str> = shown.lines().take_while(|line| !line.starts_with("mk_verify_")).collect();
+    assert!(told.len() > 1 && told.join(" ").contains(name), "{shown}");
+    assert!(told.join(" ").contains("it is shown this once:"), "{shown}");
+}
+
+#[test]
 fn statements_with_nothing_to_verify_are_not_called_verified() {
     let user = Mk::new().args(["verify", "--sandbox", "--lines", "facts.txt", "--view", "list"]);
     std::fs::write(user.home().join("facts.txt"), "2+2=4.\nWhat a lovely day!\n").unwrap();

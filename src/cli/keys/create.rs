@@ -78,7 +78,7 @@ pub(super) fn create(args: &CreateArgs, session: &Session) -> Result<(), Failure
     let made = keys::create(&local.store, &new, local.now);
     let (key, row) = made.map_err(|cause| no_app_or(refused(cause, &format!("app `{}`", args.app))))?;
     let record = keys::record(&row, local.now);
-    session.printer.notice(&format!(
+    session.printer.sentence(&format!(
         "made the {} in the app `{}`; it is shown this once:",
         describe(&record),
         record.app
@@ -97,7 +97,7 @@ pub(super) fn rotate(args: &RotateArgs, session: &Session) -> Result<(), Failure
     } else {
         format!("ends at {}", local.now.plus(args.grace).rfc3339())
     };
-    session.printer.notice(&format!("the {was} {end}; the new one is shown this once:"));
+    session.printer.sentence(&format!("the {was} {end}; the new one is shown this once:"));
     print(session, &key, keys::record(&row, local.now), args.common.json)
 }
 

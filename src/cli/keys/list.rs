@@ -62,7 +62,7 @@ pub(super) fn list(args: &ListArgs, session: &Session) -> Result<(), Failure> {
         let others = if args.all { "" } else { " (--all shows revoked ones too)" };
         session
             .printer
-            .notice(&format!("no keys to list{others}; `mk keys create --service verify` makes one"));
+            .sentence(&format!("no keys to list{others}; `mk keys create --service verify` makes one"));
         return Ok(());
     }
     let columns = [

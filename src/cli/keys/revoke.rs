@@ -49,7 +49,7 @@ pub(super) fn run(args: &RevokeArgs, session: &Session) -> Result<(), Failure> {
         let at = local.store.revoke_key(&row.id, local.now).map_err(|cause| stored(cause, "key"))?;
         let what = describe(&keys::record(row, local.now));
         let when = if row.revoked_at.is_some() { "had been revoked already" } else { "is revoked" };
-        session.printer.notice(&format!("the {what} {when}"));
+        session.printer.sentence(&format!("the {what} {when}"));
         revoked.push(json!({ "id": row.id, "revoked_at": at.rfc3339() }));
     }
     if args.common.json {
