@@ -176,8 +176,7 @@ fn delete(session: &Session, local: &Local, app: &str, yes: bool, is_json: bool)
     let deleted = apps::delete(&local.store, &found.id, local.now);
     let (row, revoked) = deleted.map_err(|cause| refused(cause, &format!("app `{app}`")))?;
     if is_json {
-        let document =
-            json!({ "schema": "mk.app/1", "deleted": row.id, "name": row.name, "revoked_keys": revoked });
+        let document = json!({ "schema": "mk.app.deleted/1", "deleted": row.id, "name": row.name, "revoked_keys": revoked });
         return session.printer.document(&document);
     }
     session.printer.sentence(&format!("deleted the app `{}`; keys revoked: {revoked}", row.name));

@@ -82,6 +82,9 @@ fn unreachable_hint(reason: &str) -> &'static str {
 
 fn refused(server: &str, refusal: &Refusal) -> Failure {
     let body = &refusal.body;
+    if body.code.is_empty() {
+        return stranger(server, refusal);
+    }
     let kind = kind_of_status(refusal.status);
     let mut message = lower_first(&in_flags(&body.message));
     if let Some(param) = &body.param
@@ -100,6 +103,21 @@ fn refused(server: &str, refusal: &Refusal) -> Failure {
         failure = failure.hint(hint);
     }
     said(failure, &body.code, &body.request_id, retry_after)
+}
+
+/// An error status without our error body: a proxy's, or another program's. Its kind is the status's all the same,
+/// as a proxy in front of an mk server may be what refuses.
+fn stranger(server: &str, refusal: &Refusal) -> Failure {
+    let (status, title) = (refusal.status, &refusal.body.message);
+    let message = format!("{server} answered {status} {title}, and not as mk does");
+    let hint = if (300..=399).contains(&status) {
+        "give the address that it names, by --server or MK_SERVER"
+    } else {
+        "is this the address of an mk server?"
+    };
+    let failure = Failure::new(kind_of_status(status), message).hint(hint);
+    let retry_after = refusal.retry_after.filter(|_| status == 429 && !refusal.hopeless);
+    said(failure, "", "", retry_after)
 }
 
 /// A server's message about the fields of a request, in the words of the command line.
@@ -130,7 +148,6 @@ fn hint(server: &str, refusal: &Refusal) -> Option<String> {
             format!("`mk keys check` tells whether a key is mistyped; `mk login` stores one for {server}")
         }
         (404 | 405, _) => format!("is {server} the base address of an mk server?"),
-        (300..=399, _) => "give the address that it names, by --server or MK_SERVER".to_owned(),
         (429, "rate_limited_minute") => "`mk verify --max-wait 2m` waits until then".to_owned(),
         (429, "rate_limited_day") => {
             "limits are set by the server's operator; days end at midnight UTC".to_owned()

@@ -178,6 +178,37 @@ fn records_stay_readable_where_a_table_does_not_fit() {
 }
 
 #[test]
+fn a_server_that_is_none_of_ours_is_told_as_such() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let stranger = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = std::io::Read::read(&mut stream, &mut [0; 4096]).unwrap();
+        let answer = "HTTP/1.1 501 Not Implemented\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno";
+        std::io::Write::write_all(&mut stream, answer.as_bytes()).unwrap();
+    });
+    let ran = Mk::new().args(["verify", "x"]).env("MK_SERVER", &base).env("MK_API_KEY", "mk_verify_x").run();
+    stranger.join().unwrap();
+    assert_eq!(ran.code(), 5, "{ran:?}");
+    let complaint = format!("error: {base} answered 501 Not Implemented, and not as mk does");
+    assert!(ran.stderr.contains(&complaint), "{ran:?}");
+    assert!(ran.stderr.contains("hint: is this the address of an mk server?"), "{ran:?}");
+}
+
+#[test]
+fn a_schema_is_one_shape() {
+    let user = Mk::new();
+    let json =
+        |arguments: &[&str]| user.clone().args(arguments.iter().copied()).args(["--json"]).run().json();
+    let mut made = json(&["keys", "create", "--service", "verify", "--name", "ci"]);
+    made.as_object_mut().unwrap().remove("key").unwrap();
+    assert_eq!(json(&["keys", "show", "ci"]), made);
+    assert_eq!(json(&["keys", "revoke", "ci", "--yes"])["schema"], "mk.keys.revoked/1");
+    json(&["apps", "create", "website"]);
+    assert_eq!(json(&["apps", "delete", "website", "--yes"])["schema"], "mk.app.deleted/1");
+}
+
+#[test]
 fn sentences_break_between_words() {
     let user = Mk::new();
     let name = "a key for the nightly build of the website";

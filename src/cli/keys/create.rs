@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::json;
 
-use super::{Common, describe, json_failure};
+use super::{Common, describe, key_document};
 use crate::api::Service;
 use crate::api::console::{CreatedKey, Key};
 use crate::cli::exit::{Failure, Kind};
@@ -118,10 +117,5 @@ fn print(session: &Session, key: &SecretString, record: Key, is_json: bool) -> R
         return session.printer.result(key.expose_secret());
     }
     let created = CreatedKey { key: key.expose_secret().to_owned(), record };
-    let mut document = json!({ "schema": "mk.key/1" });
-    let fields = serde_json::to_value(created).map_err(|cause| json_failure().caused_by(cause))?;
-    if let (Some(document), serde_json::Value::Object(fields)) = (document.as_object_mut(), fields) {
-        document.extend(fields);
-    }
-    session.printer.document(&document)
+    session.printer.document(&key_document(created)?)
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::Common;
+use super::{Common, key_document};
 use crate::api::Service;
 use crate::api::console::Key;
 use crate::cli::exit::Failure;
@@ -104,7 +104,7 @@ pub(super) fn show(args: &ShowArgs, session: &Session) -> Result<(), Failure> {
     let row = keys::find(&local.store, &args.key).map_err(not_found)?;
     let record = keys::record(&row, local.now);
     if args.common.json {
-        return session.printer.document(&json!({ "schema": "mk.key/1", "record": record }));
+        return session.printer.document(&key_document(record)?);
     }
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let limit = |own: Option<u32>| match own {

@@ -10,8 +10,10 @@ mod list;
 mod revoke;
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::exit::{Failure, Outcome};
+use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::local::Database;
 use crate::api::console::Key;
@@ -91,6 +93,11 @@ fn describe(key: &Key) -> String {
     format!("{} key …{}{name}", key.service, key.last4)
 }
 
-fn json_failure() -> Failure {
-    Failure::new(super::exit::Kind::Other, "the record cannot be written as JSON")
+/// A key's record as a document, with the key itself where that is to be shown.
+fn key_document(fields: impl Serialize) -> Result<Value, Failure> {
+    let mut document = serde_json::to_value(fields).map_err(|cause| {
+        Failure::new(Kind::Other, "the record cannot be written as JSON").caused_by(cause)
+    })?;
+    document["schema"] = json!("mk.key/1");
+    Ok(document)
 }

@@ -53,7 +53,7 @@ pub(super) fn run(args: &RevokeArgs, session: &Session) -> Result<(), Failure> {
         revoked.push(json!({ "id": row.id, "revoked_at": at.rfc3339() }));
     }
     if args.common.json {
-        session.printer.document(&json!({ "schema": "mk.keys/1", "revoked": revoked }))?;
+        session.printer.document(&json!({ "schema": "mk.keys.revoked/1", "revoked": revoked }))?;
     }
     Ok(())
 }
