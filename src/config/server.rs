@@ -200,7 +200,7 @@ fn listen(
         return Ok(origins.take("listen", found, SocketAddr::from(([127, 0, 0, 1], 8080))));
     };
     let wrong = || ConfigError::new(format!("{origin} must be {}", server_file::LISTEN));
-    let address = text.parse().map_err(|_| wrong())?;
+    let address = server_file::listen_address(text).ok_or_else(wrong)?;
     origins.set("listen", origin);
     Ok(address)
 }

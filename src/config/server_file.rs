@@ -1,6 +1,6 @@
 //! `server.toml` as it stands: every key typed and checked by itself, nothing resolved yet.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -65,8 +65,17 @@ pub(super) struct InferenceFile {
     pub(super) fallbacks: Vec<(Found<String>, Vec<String>)>,
 }
 
+/// An address and port; `localhost` stands for 127.0.0.1.
+pub(super) fn listen_address(text: &str) -> Option<SocketAddr> {
+    match text.strip_prefix("localhost:") {
+        Some(port) => Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port.parse().ok()?))),
+        None => text.parse().ok(),
+    }
+}
+
 /// What `listen` takes.
-pub(super) const LISTEN: &str = "an address and port such as \"127.0.0.1:8080\" or \"[::1]:8080\"";
+pub(super) const LISTEN: &str =
+    "an address and port such as \"127.0.0.1:8080\", \"localhost:8080\" or \"[::1]:8080\"";
 
 /// Reads `server.toml`; `None` if there is none.
 pub(super) fn read(path: &Path) -> Result<Option<ServerFile>, ConfigError> {
@@ -77,7 +86,7 @@ pub(super) fn read(path: &Path) -> Result<Option<ServerFile>, ConfigError> {
 
 fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
     let file = ServerFile {
-        listen: root.parsed("listen", LISTEN, |text| text.parse().ok())?,
+        listen: root.parsed("listen", LISTEN, listen_address)?,
         data_dir: root.text("data_dir")?,
         database_url: root.text("database_url")?,
         limits_url: root.text("limits_url")?,

@@ -44,6 +44,12 @@ fn complaint(file: &str) -> ConfigError {
 }
 
 #[test]
+fn localhost_is_an_address_to_listen_on() {
+    let config = load("listen = \"localhost:1004\"\n", &[OPENAI, ANTHROPIC]).unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:1004");
+}
+
+#[test]
 fn variables_alone_make_a_server() {
     let config = world(None, &[OPENAI, ANTHROPIC]).load().unwrap();
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");

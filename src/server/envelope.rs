@@ -64,7 +64,7 @@ pub(crate) async fn answer(
         path,
         status = response.status().as_u16(),
         client = %incoming.address,
-        ms = started.elapsed().as_millis(),
+        ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         "request"
     );
     Ok(response)

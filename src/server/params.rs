@@ -59,7 +59,9 @@ impl Params {
         range: std::ops::RangeInclusive<u32>,
     ) -> Result<Option<u32>, ApiError> {
         let Some(value) = self.take(name) else { return Ok(None) };
-        let allowed = format!("a whole number from {} to {}", range.start(), range.end());
+        let (least, most) = (range.start(), range.end());
+        let allowed =
+            if least == most { format!("{least}") } else { format!("a whole number from {least} to {most}") };
         let Value::Number(number) = &value else { return Err(wrong_type(name, &allowed, &value)) };
         let whole = number.as_u64().or_else(|| whole(number.as_f64()?));
         match whole.and_then(|whole| u32::try_from(whole).ok()).filter(|whole| range.contains(whole)) {

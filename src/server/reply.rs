@@ -312,7 +312,9 @@ pub(crate) fn write_rate_headers(headers: &mut HeaderMap, rate: &Rate) {
     for (name, seconds, window) in windows {
         let Some(window) = window else { continue };
         policy.push(format!("\"{name}\";q={};w={seconds}", window.limit));
-        current.push(format!("\"{name}\";r={};t={}", window.remaining, window.reset_in));
+        // `reset_in` is rounded up to whole seconds of the clock, and may thereby be one more than the window.
+        let seconds_left = window.reset_in.min(seconds);
+        current.push(format!("\"{name}\";r={};t={seconds_left}", window.remaining));
     }
     if policy.is_empty() {
         return;

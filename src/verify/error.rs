@@ -78,7 +78,7 @@ impl Error {
             }
             Self::NoAnswers { failure } => {
                 let (what, next) = (what(failure), next(failure));
-                format!("No panel model answered; most often: {what}. {next}")
+                format!("No panel model answered any question (most often: {what}). {next}")
             }
             Self::Deadline => "The time for this verification passed before its claims were extracted. \
                                Try again, or send a shorter statement"
