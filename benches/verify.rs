@@ -17,6 +17,8 @@
     reason = "a bench fails by panicking, prints its table, and shares the tests' fake provider"
 )]
 
+#[path = "../tests/it/support/formats.rs"]
+mod formats;
 #[path = "../tests/it/support/provider.rs"]
 mod provider;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::origin::Origin;
 use super::{ClientConfig, ServerConfig, models, modes, values};
 use crate::api::Service;
-use crate::providers::Settings;
+use crate::providers::{Kind, Settings};
 use crate::verify::PanelSettings;
 
 /// One value.
@@ -84,12 +84,12 @@ pub fn server_listing(config: &ServerConfig) -> Vec<Entry> {
 }
 
 fn provider(settings: &Settings) -> Vec<(String, String)> {
-    let kind = match settings.kind {
-        crate::providers::Kind::OpenAi => "openai",
-        crate::providers::Kind::Sandbox => return vec![(key_of(settings, "kind"), quoted("sandbox"))],
-    };
+    let kind = quoted(settings.kind.name());
+    if settings.kind == Kind::Sandbox {
+        return vec![(key_of(settings, "kind"), kind)];
+    }
     [
-        ("kind", quoted(kind)),
+        ("kind", kind),
         ("base_url", quoted(&settings.base_url)),
         ("api_key", set_or_not(settings.api_key.is_some())),
         ("max_concurrent", settings.max_concurrent.to_string()),

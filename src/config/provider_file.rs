@@ -143,29 +143,27 @@ impl ProviderFile {
     fn kind(&self) -> Result<Kind, ConfigError> {
         let reserved = self.name.value == SANDBOX;
         let Some(kind) = &self.kind else {
-            return Ok(if reserved { Kind::Sandbox } else { Kind::OpenAi });
+            return Ok(if reserved { Kind::Sandbox } else { self.usual_kind() });
         };
         match kind.value.as_str() {
             SANDBOX if reserved => Ok(Kind::Sandbox),
             SANDBOX => Err(kind.place.error("makes simulated models; name the table [providers.sandbox]")),
             _ if reserved => Err(kind.place.error("must be \"sandbox\" under this name")),
             "openai" => Ok(Kind::OpenAi),
-            other @ ("anthropic" | "google") => self.compatible(kind, other),
+            "anthropic" => Ok(Kind::Anthropic),
+            "google" => Ok(Kind::Google),
             _ => Err(kind.place.error("must be \"openai\", \"anthropic\", \"google\" or \"sandbox\"")),
         }
     }
 
-    /// Formats that this version does not speak itself: their makers' chat-completion address serves, and only it.
-    fn compatible(&self, kind: &Found<String>, maker: &str) -> Result<Kind, ConfigError> {
-        let address = catalog::known(maker).map_or("", |known| known.base_url);
-        if self.base_url.as_ref().is_none_or(|found| found.value == address) {
-            return Ok(Kind::OpenAi);
-        }
-        let complaint =
-            format!("is {maker:?}, a format that this version does not speak at an address of your own");
-        Err(kind.place.error(&complaint).hint(format!(
-            "set kind = \"openai\" if it takes chat completions, or leave base_url out to use {address}"
-        )))
+    /// The format where none is named: that of the provider known by this address, or by this name where no address
+    /// is given either. An address that nobody is known by takes chat completions, as most do.
+    fn usual_kind(&self) -> Kind {
+        let known = match &self.base_url {
+            Some(found) => known_by_address(&found.value),
+            None => catalog::known(&self.name.value),
+        };
+        known.map_or(Kind::OpenAi, |known| known.kind)
     }
 
     fn address(&self, kind: Kind) -> Result<String, ConfigError> {
@@ -180,12 +178,19 @@ impl ProviderFile {
         if let Some(found) = &self.base_url {
             return Ok(found.value.clone());
         }
-        let by_kind = self.kind.as_ref().filter(|found| found.value != "openai");
-        let name = by_kind.map_or(self.name.value.as_str(), |found| found.value.as_str());
-        let address = catalog::known(name).map(|known| known.base_url.to_owned());
-        address.ok_or_else(|| {
-            self.name.place.error("needs a `base_url`, such as base_url = \"http://127.0.0.1:8000/v1\"")
-        })
+        let known = catalog::known(kind.home().unwrap_or(&self.name.value));
+        match known {
+            Some(known) if known.kind == kind => Ok(known.base_url.to_owned()),
+            Some(known) => {
+                let complaint = format!("needs a `base_url` for kind = {:?}", kind.name());
+                let remedy = format!("leave `kind` out to speak its own format at {}", known.base_url);
+                Err(self.name.place.error(&complaint).hint(remedy))
+            }
+            None => Err(self
+                .name
+                .place
+                .error("needs a `base_url`, such as base_url = \"http://127.0.0.1:8000/v1\"")),
+        }
     }
 
     fn api_key(&self, env: &Env) -> Result<Option<SecretString>, ConfigError> {

@@ -236,7 +236,12 @@ fn the_whole_contract_file_is_accepted() {
     assert_eq!(model.price.unwrap().output_per_mtok.0, 2_000_000_000);
     assert_eq!(model.fallbacks, ["anthropic/claude-haiku-4-5"]);
     assert_eq!(config.providers[1].base_url, "https://api.anthropic.com/v1");
-    assert_eq!(config.providers[1].kind, Kind::OpenAi);
+    assert_eq!(config.providers[1].kind, Kind::Anthropic);
+    let google = &config.providers[2];
+    assert_eq!(
+        (google.kind, google.base_url.as_str()),
+        (Kind::Google, "https://generativelanguage.googleapis.com/v1beta")
+    );
     let (general, legal) = (&config.verify.general, &config.verify.legal);
     assert_eq!(general.standby, ["mistral/mistral-small-latest"], "a panel model does not stand by");
     assert_eq!((general.model_timeout, general.deadline), (Duration::from_secs(31), Duration::from_mins(2)));
@@ -260,6 +265,42 @@ fn a_panel_is_chosen_from_configured_providers() {
     let panel = &config.verify.general.panel;
     assert_eq!(*panel, ["anthropic/claude-haiku-4-5", "local/llama", "work/gpt-5.4-mini"]);
     assert_eq!(config.providers.len(), 3, "variables of others are not looked at");
+}
+
+#[test]
+fn formats_are_those_named_or_those_usual_at_the_address() {
+    const COMPATIBLE: &str = "https://generativelanguage.googleapis.com/v1beta/openai";
+    for (file, kind, base_url) in [
+        ("[providers.anthropic]", Kind::Anthropic, "https://api.anthropic.com/v1"),
+        ("[providers.google]", Kind::Google, "https://generativelanguage.googleapis.com/v1beta"),
+        ("[providers.groq]", Kind::OpenAi, "https://api.groq.com/openai/v1"),
+        ("[providers.claude]\nkind = \"anthropic\"", Kind::Anthropic, "https://api.anthropic.com/v1"),
+        (
+            "[providers.claude]\nkind = \"anthropic\"\nbase_url = \"https://proxy/a/\"",
+            Kind::Anthropic,
+            "https://proxy/a",
+        ),
+        (
+            "[providers.work]\nbase_url = \"https://api.anthropic.com/v1\"",
+            Kind::Anthropic,
+            "https://api.anthropic.com/v1",
+        ),
+        ("[providers.google]\nbase_url = \"https://proxy/v1\"", Kind::OpenAi, "https://proxy/v1"),
+        (&format!("[providers.google]\nbase_url = {COMPATIBLE:?}"), Kind::OpenAi, COMPATIBLE),
+        (
+            &format!("[providers.google]\nkind = \"openai\"\nbase_url = {COMPATIBLE:?}"),
+            Kind::OpenAi,
+            COMPATIBLE,
+        ),
+    ] {
+        let config = load(file, &[]).unwrap();
+        let settings = &config.providers[0];
+        assert_eq!((settings.kind, settings.base_url.as_str()), (kind, base_url), "{file}");
+        let kind = format!("{:?}", kind.name());
+        let name = format!("providers.{}.kind", settings.name);
+        let listed = server_listing(&config).into_iter().find(|entry| entry.key == name).unwrap();
+        assert_eq!(listed.value, kind);
+    }
 }
 
 #[test]
@@ -323,10 +364,7 @@ fn what_is_wrong_is_named_with_line_and_remedy() {
             "must be \"sandbox\" under this name",
         ),
         ("[providers.toys]\nkind = \"sandbox\"", "name the table [providers.sandbox]"),
-        (
-            "[providers.anthropic]\nkind = \"anthropic\"\nbase_url = \"https://proxy\"",
-            "does not speak at an address of your own",
-        ),
+        ("[providers.google]\nkind = \"openai\"", "needs a `base_url` for kind = \"openai\""),
         ("[providers.openai]\nconnect_timeout = 5", "must be a span of time such as"),
         ("[providers.openai]\nretries = 11", "must be a whole number from 0 to 10"),
         ("[providers.openai.models.x]\ninput_usd_per_mtok = 1", "needs both"),

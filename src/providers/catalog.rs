@@ -1,7 +1,7 @@
 //! Providers and models as data: who is known by which variable and address, which models to start with, and
 //! what single models cost and can do.
 //!
-//! A provider that speaks the chat-completion format is one entry of [`KNOWN`]. The facts about models come from
+//! A provider that speaks a format we have is one entry of [`KNOWN`]. The facts about models come from
 //! the embedded `catalogue.json` (list prices and capabilities as published by the providers, November 2026), one
 //! model a line. It is parsed on first use, so that commands which need no model facts do not pay for it. What
 //! the catalogue does not say stays unknown: an absent model has no price, never a price of zero.
@@ -60,8 +60,7 @@ pub const OLLAMA: Known = Known {
 };
 
 /// The providers known by name, in the order in which panels are filled from them. Anthropic and Google are
-/// reached at the chat-completion addresses that they document. `openrouter` stands last, as it serves the models
-/// of the others.
+/// spoken to in their own formats. `openrouter` stands last, as it serves the models of the others.
 pub const KNOWN: [Known; 8] = [
     Known {
         name: "openai",
@@ -78,7 +77,7 @@ pub const KNOWN: [Known; 8] = [
         name: "anthropic",
         key_env: Some("ANTHROPIC_API_KEY"),
         base_url: "https://api.anthropic.com/v1",
-        kind: Kind::OpenAi,
+        kind: Kind::Anthropic,
         choices: &[
             choice("claude-haiku-4-5", "anthropic"),
             choice("claude-sonnet-5", "anthropic"),
@@ -88,8 +87,8 @@ pub const KNOWN: [Known; 8] = [
     Known {
         name: "google",
         key_env: Some("GEMINI_API_KEY"),
-        base_url: "https://generativelanguage.googleapis.com/v1beta/openai",
-        kind: Kind::OpenAi,
+        base_url: "https://generativelanguage.googleapis.com/v1beta",
+        kind: Kind::Google,
         choices: &[
             choice("gemini-3.5-flash", "google"),
             choice("gemini-3.8-flash", "google"),
@@ -308,6 +307,9 @@ mod tests {
                 && other.key_env != provider.key_env
                 && other.base_url != provider.base_url));
             assert_eq!(known(provider.name).map(|found| found.name), Some(provider.name));
+            if let Some(home) = provider.kind.home() {
+                assert_eq!(home, provider.name, "a format of one maker is spoken by that maker");
+            }
         }
         assert_eq!(known("ollama").map(|found| found.base_url), Some("http://127.0.0.1:11434/v1"));
         assert!(known("nobody").is_none());

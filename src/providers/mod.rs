@@ -6,18 +6,25 @@
 //! Nothing here knows what a caller's HTTP status is, and nothing that a provider sends is trusted: bodies are
 //! capped, texts are data.
 
+mod anthropic;
 pub mod catalog;
 pub mod estimate;
 mod failure;
+mod google;
 mod model;
 mod openai;
 mod provider;
 mod retry_after;
 pub mod sandbox;
 #[cfg(test)]
+mod scenarios;
+#[cfg(test)]
 pub(crate) mod scripted;
 mod settings;
+mod status;
+mod tokens;
 mod transport;
+mod turns;
 
 pub use failure::{Failed, Failure};
 pub use model::{Model, Structure};
@@ -114,6 +121,15 @@ pub struct Outgoing {
     pub body: Bytes,
 }
 
+/// The header that carries a provider's key.
+#[derive(Clone, Debug)]
+pub struct KeyHeader {
+    /// Its name.
+    pub name: HeaderName,
+    /// What stands before the key, such as `Bearer `.
+    pub prefix: &'static str,
+}
+
 /// What came back, complete.
 #[derive(Clone, Debug)]
 pub struct Incoming {
@@ -129,6 +145,9 @@ pub struct Incoming {
 
 /// One provider format.
 pub trait Dialect: Send + Sync {
+    /// Where the key goes. The transport puts it there: no dialect ever sees one.
+    fn key_header(&self) -> KeyHeader;
+
     /// The request that asks `model` to complete `chat`.
     fn request(&self, chat: &Chat, model: &Model) -> Outgoing;
 

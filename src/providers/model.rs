@@ -1,6 +1,23 @@
 //! What a dialect needs to know of the model that is asked, and where that knowledge comes from.
 
-use super::catalog;
+use super::{Kind, catalog};
+
+/// What providers call the fields that hold a model to a JSON shape, in lowercase. Anthropic has `output_config`,
+/// Gemini `responseJsonSchema` and `responseMimeType`, and says "JSON mode is not enabled" where it has neither.
+const STRUCTURE_FIELDS: [&str; 12] = [
+    "response_format",
+    "response format",
+    "json_schema",
+    "json_object",
+    "output_config",
+    "output_format",
+    "structured output",
+    "responsejsonschema",
+    "response_schema",
+    "responsemimetype",
+    "response_mime_type",
+    "json mode",
+];
 
 /// The model that is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +30,8 @@ pub struct Model {
     pub temperature: bool,
     /// Whether its token limit is called `max_completion_tokens` rather than `max_tokens`.
     pub max_completion_tokens: bool,
+    /// The most tokens it can answer with, where that is known.
+    pub max_output_tokens: Option<u64>,
 }
 
 /// How a model can be held to a JSON shape, strictest first.
@@ -38,20 +57,22 @@ impl Structure {
 }
 
 impl Model {
-    /// What is known of the model `name` of the provider configured as `provider`.
+    /// What is known of the model `name` of the provider configured as `provider`. A format with a single maker
+    /// tells whose model it is under any configured name.
     ///
     /// Models the catalogue does not hold start with a schema: local servers (Ollama, vLLM, llama.cpp, LM Studio)
     /// and routers take one for any model, and some of them refuse JSON mode. One that does refuse a schema says
     /// so at once and for nothing; see [`Model::without`].
-    pub fn known(provider: &str, name: &str) -> Self {
-        let facts = catalog::model(&format!("{provider}/{name}"));
+    pub fn known(provider: &str, kind: Kind, name: &str) -> Self {
+        let facts = catalog::model(&format!("{}/{name}", kind.home().unwrap_or(provider)));
         let takes_schema = facts.as_ref().is_none_or(|facts| facts.json_schema);
         let is_reasoner = is_openai_reasoner(name);
         Self {
             name: name.to_owned(),
             structure: if takes_schema { Structure::Schema } else { Structure::JsonMode },
-            temperature: !is_reasoner,
+            temperature: !is_reasoner && !is_claude_without_temperature(name),
             max_completion_tokens: is_reasoner,
+            max_output_tokens: facts.and_then(|facts| facts.max_output_tokens),
         }
     }
 
@@ -65,7 +86,7 @@ impl Model {
             model.max_completion_tokens = true;
         } else if self.temperature && names(&["temperature"]) {
             model.temperature = false;
-        } else if names(&["response_format", "response format", "json_schema", "json_object"]) {
+        } else if names(&STRUCTURE_FIELDS) {
             model.structure = self.structure.weaker()?;
         } else {
             return None;
@@ -88,6 +109,25 @@ fn is_openai_reasoner(name: &str) -> bool {
     base.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
+/// Whether a name is of a Claude model that refuses a temperature, as all do that came after 4.6 (Anthropic's
+/// migration guide to Opus 4.7). By name, because the catalogue does not say it. The version stands before or behind
+/// the family: `claude-3-5-haiku`, `claude-opus-4-8`.
+fn is_claude_without_temperature(name: &str) -> bool {
+    const LAST_WITH: (u32, u32) = (4, 6);
+    let Some(rest) = name.rsplit('/').next().and_then(|base| base.strip_prefix("claude-")) else {
+        return false;
+    };
+    // A number of more digits is a date.
+    let is_version = |part: &&str| part.len() < 3 && part.chars().all(|c| c.is_ascii_digit());
+    let mut numbers = rest
+        .split(['-', '.'])
+        .skip_while(|part| !is_version(part))
+        .take_while(is_version)
+        .filter_map(|part| part.parse().ok());
+    let major: Option<u32> = numbers.next();
+    major.is_some_and(|major| (major, numbers.next().unwrap_or(0)) > LAST_WITH)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,12 +146,39 @@ mod tests {
 
     #[test]
     fn unknown_models_are_tried_with_a_schema() {
-        assert_eq!(Model::known("local", "llama3.2").structure, Structure::Schema);
+        assert_eq!(Model::known("local", Kind::OpenAi, "llama3.2").structure, Structure::Schema);
+    }
+
+    #[test]
+    fn newer_claudes_are_told_by_name() {
+        for name in
+            ["claude-opus-4-7", "claude-opus-4-8-20260601", "claude-sonnet-5", "anthropic/claude-haiku-5.5"]
+        {
+            assert!(is_claude_without_temperature(name), "{name}");
+        }
+        for name in [
+            "claude-haiku-4-5-20251001",
+            "claude-opus-4-20250514",
+            "claude-sonnet-4-6",
+            "claude-3-5-haiku-20241022",
+            "claude-mythos-preview",
+            "claude-",
+            "gpt-5",
+        ] {
+            assert!(!is_claude_without_temperature(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_format_of_one_maker_tells_its_models_under_any_name() {
+        let facts = |kind| Model::known("work", kind, "claude-haiku-4-5").max_output_tokens;
+        assert_eq!(facts(Kind::Anthropic), Some(64_000));
+        assert_eq!(facts(Kind::OpenAi), None);
     }
 
     #[test]
     fn what_is_refused_is_left_out_until_nothing_is_left() {
-        let mut model = Model::known("azure", "our-deployment");
+        let mut model = Model::known("azure", Kind::OpenAi, "our-deployment");
         for refusal in [
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
             "Unsupported value: 'temperature' does not support 0 with this model.",

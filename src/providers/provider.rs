@@ -6,6 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
+use super::anthropic::Anthropic;
+use super::google::Google;
 use super::openai::OpenAi;
 use super::transport::{Reply, Transport};
 use super::{
@@ -66,12 +68,12 @@ impl Provider {
                 "max_concurrent is 0, so it could never be called; give at least 1".to_owned(),
             ));
         }
-        let wire = match settings.kind {
-            Kind::Sandbox => Wire::Sandbox,
-            Kind::OpenAi => Wire::Http {
-                dialect: Box::new(OpenAi),
-                transport: Box::new(Transport::new(&settings).map_err(wrong)?),
-            },
+        let wire = match dialect(settings.kind) {
+            None => Wire::Sandbox,
+            Some(dialect) => {
+                let transport = Transport::new(&settings, dialect.key_header()).map_err(wrong)?;
+                Wire::Http { dialect, transport: Box::new(transport) }
+            }
         };
         Ok(Self {
             permits: Semaphore::new(settings.max_concurrent.min(Semaphore::MAX_PERMITS)),
@@ -145,7 +147,9 @@ impl Provider {
                     .unwrap_or(Err(Failure::Timeout.into()));
             }
         };
-        let mut target = self.lesson(model).unwrap_or_else(|| Model::known(&self.settings.name, model));
+        let mut target = self
+            .lesson(model)
+            .unwrap_or_else(|| Model::known(&self.settings.name, self.settings.kind, model));
         let mut outgoing = dialect.request(chat, &target);
         loop {
             let Reply { status, headers, body } = transport.send(&outgoing, deadline).await?;
@@ -180,6 +184,16 @@ impl Provider {
         if lessons.len() < MAX_LESSONS || lessons.contains_key(model) {
             lessons.insert(model.to_owned(), lesson);
         }
+    }
+}
+
+/// How a format is spoken; `None` for the simulated models, which are asked in-process.
+fn dialect(kind: Kind) -> Option<Box<dyn Dialect>> {
+    match kind {
+        Kind::OpenAi => Some(Box::new(OpenAi)),
+        Kind::Anthropic => Some(Box::new(Anthropic)),
+        Kind::Google => Some(Box::new(Google)),
+        Kind::Sandbox => None,
     }
 }
 

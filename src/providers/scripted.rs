@@ -52,6 +52,26 @@ pub(crate) fn completion(text: &str) -> Vec<Step> {
     response(200, "", &body.to_string())
 }
 
+/// The same in Anthropic's format.
+pub(crate) fn message(text: &str) -> Vec<Step> {
+    let body = serde_json::json!({
+        "type": "message",
+        "content": [{"type": "text", "text": text}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 20, "output_tokens": 5},
+    });
+    response(200, "", &body.to_string())
+}
+
+/// The same in Gemini's format.
+pub(crate) fn content(text: &str) -> Vec<Step> {
+    let body = serde_json::json!({
+        "candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 20, "candidatesTokenCount": 5, "totalTokenCount": 25},
+    });
+    response(200, "", &body.to_string())
+}
+
 impl Scripted {
     /// A server that plays `turns` in order; connections beyond them are closed without an answer.
     pub(crate) async fn start(turns: Vec<Vec<Step>>) -> Self {

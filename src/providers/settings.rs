@@ -11,8 +11,33 @@ use crate::secret::SecretString;
 pub enum Kind {
     /// Chat completions, as many providers and local servers speak it.
     OpenAi,
+    /// Anthropic's Messages API.
+    Anthropic,
+    /// The Gemini API's `generateContent`.
+    Google,
     /// Simulated, in-process.
     Sandbox,
+}
+
+impl Kind {
+    /// The name in configuration files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Google => "google",
+            Self::Sandbox => "sandbox",
+        }
+    }
+
+    /// The provider, by its name in the catalogue, whose own format this is and nobody else's: it tells address
+    /// and models where configuration does not. Chat completions are spoken by too many for that.
+    pub const fn home(self) -> Option<&'static str> {
+        match self {
+            Self::Anthropic | Self::Google => Some(self.name()),
+            Self::OpenAi | Self::Sandbox => None,
+        }
+    }
 }
 
 /// One provider.
@@ -24,7 +49,7 @@ pub struct Settings {
     pub kind: Kind,
     /// Such as `https://api.openai.com/v1`, without a slash at the end. Unused by the sandbox.
     pub base_url: String,
-    /// Sent as bearer key; `None` sends none.
+    /// Sent in the header that the format has for it; `None` sends none.
     pub api_key: Option<SecretString>,
     /// The most calls at once.
     pub max_concurrent: usize,

@@ -8,13 +8,13 @@ use std::future::Future;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Failure, Outgoing, Settings};
+use super::{Failure, KeyHeader, Outgoing, Settings};
 use crate::secret::ExposeSecret;
 
 /// The largest answer; a completion of 100,000 tokens is about half a megabyte.
@@ -24,7 +24,8 @@ const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Transport {
     base: Url,
-    authorization: Option<HeaderValue>,
+    /// The key, in the header of the provider's format.
+    key: Option<(HeaderName, HeaderValue)>,
     connect_timeout: Duration,
     first_byte_timeout: Duration,
     idle_timeout: Duration,
@@ -45,14 +46,14 @@ pub(super) struct Reply {
 impl Transport {
     /// # Errors
     /// With a sentence for a person, if address or key cannot be used.
-    pub(super) fn new(settings: &Settings) -> Result<Self, String> {
-        let authorization = match &settings.api_key {
-            Some(key) => Some(bearer(key.expose_secret())?),
+    pub(super) fn new(settings: &Settings, header: KeyHeader) -> Result<Self, String> {
+        let key = match &settings.api_key {
+            Some(key) => Some((header.name, sensitive(header.prefix, key.expose_secret())?)),
             None => None,
         };
         Ok(Self {
             base: base_url(&settings.base_url)?,
-            authorization,
+            key,
             connect_timeout: settings.connect_timeout,
             first_byte_timeout: settings.first_byte_timeout,
             idle_timeout: settings.idle_timeout,
@@ -73,8 +74,8 @@ impl Transport {
         let mut request = client
             .post(self.address(&outgoing.path))
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(authorization) = &self.authorization {
-            request = request.header(AUTHORIZATION, authorization.clone());
+        if let Some((name, value)) = &self.key {
+            request = request.header(name, value.clone());
         }
         for (name, value) in &outgoing.headers {
             request = request.header(name, value);
@@ -146,8 +147,8 @@ async fn within<T>(limit: Instant, work: impl Future<Output = T>) -> Result<T, F
     timeout_at(limit, work).await.map_err(|_| Failure::Timeout)
 }
 
-fn bearer(key: &str) -> Result<HeaderValue, String> {
-    let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
+fn sensitive(prefix: &str, key: &str) -> Result<HeaderValue, String> {
+    let mut value = HeaderValue::from_str(&format!("{prefix}{key}"))
         .map_err(|_| "its API key holds characters that cannot be sent in a header".to_owned())?;
     value.set_sensitive(true);
     Ok(value)
@@ -202,20 +203,24 @@ mod tests {
         settings
     }
 
+    fn transport(settings: &Settings) -> Result<Transport, String> {
+        Transport::new(settings, KeyHeader { name: HeaderName::from_static("x-api-key"), prefix: "" })
+    }
+
     #[test]
     fn the_key_is_in_no_debug_output() {
-        let transport = Transport::new(&settings("https://api.example.com/v1")).unwrap();
-        assert!(transport.authorization.is_some());
-        assert!(!format!("{transport:?}").contains("secret"));
+        let transport_with_key = transport(&settings("https://api.example.com/v1")).unwrap();
+        assert!(transport_with_key.key.is_some());
+        assert!(!format!("{transport_with_key:?}").contains("secret"));
         let mut broken = settings("https://api.example.com/v1");
         broken.api_key = Some(SecretString::from("sk-secret\nx"));
-        assert!(!Transport::new(&broken).unwrap_err().contains("secret"));
+        assert!(!transport(&broken).unwrap_err().contains("secret"));
     }
 
     #[test]
     fn the_path_goes_behind_the_base_and_before_its_query() {
         let address =
-            |base: &str| Transport::new(&settings(base)).unwrap().address("/chat/completions").to_string();
+            |base: &str| transport(&settings(base)).unwrap().address("/chat/completions").to_string();
         assert_eq!(address("https://a.example/v1"), "https://a.example/v1/chat/completions");
         assert_eq!(address("https://a.example/v1/?v=2"), "https://a.example/v1/chat/completions?v=2");
         assert_eq!(address("http://[::1]:8000"), "http://[::1]:8000/chat/completions");
@@ -226,7 +231,7 @@ mod tests {
         for wrong in
             ["", "api.example.com", "ftp://a.example", "https://u:p@a.example/", "https://a.example/#x"]
         {
-            let message = Transport::new(&settings(wrong)).unwrap_err();
+            let message = transport(&settings(wrong)).unwrap_err();
             assert!(message.starts_with("base_url"), "{wrong}: {message}");
         }
     }

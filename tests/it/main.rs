@@ -15,6 +15,7 @@ mod cli_keys;
 mod cli_messages;
 mod cli_terminal;
 mod cli_verify;
+mod dialects;
 mod disconnect;
 mod errors;
 mod headers;

@@ -11,7 +11,7 @@
 
 use serde_json::Value;
 
-use crate::providers::{Failure, Incoming, retry_after};
+use crate::providers::{Failure, Incoming, retry_after, status};
 
 const KEY_NAMES: [&str; 3] = ["invalid_api_key", "api_key_invalid", "invalid_authentication"];
 const QUOTA_NAMES: [&str; 3] = ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
@@ -83,26 +83,11 @@ impl Complaint {
     }
 
     fn failure(&self, status: u16, incoming: &Incoming) -> Failure {
-        let wait = || retry_after::read(&incoming.headers, incoming.at);
-        match status {
-            402 => return Failure::QuotaExhausted,
-            // Larger than the model, or the account's allowance, can ever take at once; some name it a rate limit.
-            413 => return Failure::ContextOverflow,
-            503 | 529 => return Failure::Overloaded { retry_after: wait() },
-            500.. => return Failure::Broken { status },
-            _ => {}
-        }
-        if let Some(failure) = self.named(incoming) {
-            return failure;
-        }
-        match status {
-            401 | 403 => Failure::Unauthorized,
-            404 => Failure::UnknownModel,
-            429 => Failure::RateLimited { retry_after: wait() },
-            // The provider gave up waiting, or two calls met: both pass.
-            408 | 409 => Failure::Broken { status },
-            _ => self.phrased(status),
-        }
+        let by_status = status::failure(status, incoming);
+        // These mean one thing only; some name an overlong prompt (413) a rate limit.
+        let is_final = matches!(status, 402 | 413 | 500..);
+        let named = if is_final { None } else { self.named(incoming) };
+        named.or(by_status).unwrap_or_else(|| self.phrased(status))
     }
 
     /// What names alone tell.

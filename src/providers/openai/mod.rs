@@ -6,19 +6,22 @@
 
 mod complaint;
 mod reply;
-#[cfg(test)]
-mod scenarios;
 
 use bytes::Bytes;
+use http::header::AUTHORIZATION;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Chat, Dialect, Failed, Incoming, Model, Outgoing, Role, Schema, Structure};
+use super::{Answer, Chat, Dialect, Failed, Incoming, KeyHeader, Model, Outgoing, Role, Schema, Structure};
 
 /// The dialect; it has no state.
 #[derive(Debug)]
 pub(super) struct OpenAi;
 
 impl Dialect for OpenAi {
+    fn key_header(&self) -> KeyHeader {
+        KeyHeader { name: AUTHORIZATION, prefix: "Bearer " }
+    }
+
     fn request(&self, chat: &Chat, model: &Model) -> Outgoing {
         let mut body = Map::new();
         body.insert("model".to_owned(), json!(model.name));
@@ -71,5 +74,16 @@ fn response_format(schema: &Schema, structure: Structure) -> Option<Value> {
         })),
         Structure::JsonMode => Some(json!({"type": "json_object"})),
         Structure::Plain => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::providers::{Kind, scenarios};
+
+    #[test]
+    fn every_scenario_goes_as_written() {
+        assert!(scenarios::play(&OpenAi, Kind::OpenAi) >= 50);
     }
 }

@@ -3,10 +3,7 @@
 use serde_json::Value;
 
 use super::complaint;
-use crate::providers::{Answer, Failed, Failure, Finish, Incoming, Usage};
-
-/// No call takes more tokens than this; a larger figure is a fault, and would spoil every sum it enters.
-const MOST_TOKENS: u64 = 1_000_000_000;
+use crate::providers::{Answer, Failed, Failure, Finish, Incoming, Usage, tokens};
 
 /// What a body of success holds: an answer, a refusal, or a failure in disguise.
 pub(super) fn read(incoming: &Incoming) -> Result<Answer, Failed> {
@@ -66,10 +63,9 @@ fn without_thoughts(text: &str) -> &str {
 }
 
 fn usage(usage: &Value) -> Option<Usage> {
-    let tokens = |name: &str| usage[name].as_u64().filter(|count| *count <= MOST_TOKENS);
-    let prompt_tokens = tokens("prompt_tokens")?;
-    let completion_tokens = tokens("completion_tokens")?;
+    let prompt_tokens = tokens::count(&usage["prompt_tokens"])?;
+    let completion_tokens = tokens::count(&usage["completion_tokens"])?;
     // Some count reasoning in the total alone; it is charged as completion.
-    let beyond_prompt = tokens("total_tokens").unwrap_or(0).saturating_sub(prompt_tokens);
+    let beyond_prompt = tokens::count(&usage["total_tokens"]).unwrap_or(0).saturating_sub(prompt_tokens);
     Some(Usage { prompt_tokens, completion_tokens: completion_tokens.max(beyond_prompt) })
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
 use super::*;
-use crate::providers::scripted::{Scripted, Step, completion, response};
+use crate::providers::scripted::{Scripted, Step, completion, content, message, response};
 use crate::providers::{Message, Role, Schema};
 use crate::secret::SecretString;
 
@@ -45,6 +45,25 @@ async fn a_call_carries_key_agent_and_body() {
     }
     assert!(!request.contains("accept-encoding"), "{request}");
     assert!(request.ends_with(r#""schema":{"type":"object"}}}}"#), "{request}");
+}
+
+#[tokio::test]
+async fn each_format_has_its_address_and_its_header_for_the_key() {
+    let server = Scripted::start(vec![message("4"), content("4")]).await;
+    for kind in [Kind::Anthropic, Kind::Google] {
+        let provider = provider(&server.base_url, |settings| settings.kind = kind);
+        assert_eq!(ask(&provider).await, Ok("4".to_owned()));
+    }
+    let requests = server.requests();
+    let expected = [
+        ("POST /v1/messages HTTP/1.1\r\n", "x-api-key: sk-secret\r\n"),
+        ("POST /v1/models/m%2F1:generateContent HTTP/1.1\r\n", "x-goog-api-key: sk-secret\r\n"),
+    ];
+    for (request, (line, key)) in requests.iter().zip(expected) {
+        assert!(request.starts_with(line), "{request}");
+        assert!(request.contains(key) && !request.contains("authorization"), "{request}");
+    }
+    assert!(requests[0].contains("anthropic-version: 2023-06-01\r\n"), "{}", requests[0]);
 }
 
 #[tokio::test]
@@ -140,6 +159,47 @@ async fn a_refused_structure_is_weakened_once_and_for_all() {
     let weak: Vec<bool> =
         server.requests().iter().map(|request| request.contains(r#"{"type":"json_object"}"#)).collect();
     assert_eq!(weak, [false, true, true]);
+}
+
+#[tokio::test]
+async fn a_refused_parameter_is_left_out_in_other_formats_too() {
+    let error = |message: &str| {
+        let body = json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
+        response(400, "", &body.to_string())
+    };
+    let server = Scripted::start(vec![
+        error("`temperature` is deprecated for this model."),
+        error("output_config: Extra inputs are not permitted"),
+        message("4"),
+        message("5"),
+    ])
+    .await;
+    let provider = provider(&server.base_url, |settings| settings.kind = Kind::Anthropic);
+    assert_eq!(ask(&provider).await, Ok("4".to_owned()));
+    assert_eq!(ask(&provider).await, Ok("5".to_owned()));
+    let requests = server.requests();
+    let with = |field: &str| requests.iter().map(|request| request.contains(field)).collect::<Vec<_>>();
+    assert_eq!(with("temperature"), [true, false, false, false]);
+    assert_eq!(with("output_config"), [true, true, false, false]);
+
+    let refusal = r#"{"error":{"code":400,"message":"JSON mode is not enabled for models/m","status":"X"}}"#;
+    let refusal = || response(400, "", refusal);
+    let server = Scripted::start(vec![refusal(), refusal(), content("4")]).await;
+    let provider = self::provider(&server.base_url, |settings| settings.kind = Kind::Google);
+    assert_eq!(ask(&provider).await, Ok("4".to_owned()));
+    let requests = server.requests();
+    let with = |field: &str| requests.iter().map(|request| request.contains(field)).collect::<Vec<_>>();
+    assert_eq!(with("responseJsonSchema"), [true, false, false]);
+    assert_eq!(with("responseMimeType"), [true, true, false]);
+}
+
+#[tokio::test]
+async fn a_refusal_that_nothing_can_be_left_out_for_is_final() {
+    let body = r#"{"error":{"type":"invalid_request_error","message":"say max_completion_tokens"}}"#;
+    let server = Scripted::start(vec![response(400, "", body), message("4")]).await;
+    let provider = provider(&server.base_url, |settings| settings.kind = Kind::Anthropic);
+    let rejected = Failure::rejected(Some("invalid_request_error"), "say max_completion_tokens");
+    assert_eq!(ask(&provider).await, Err(rejected));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! What tests share: servers, fake providers, the binary, streams read to their end.
 
 pub mod events;
+pub mod formats;
 pub mod mk;
 pub mod panel;
 pub mod provider;

@@ -1,5 +1,5 @@
-//! A fake model provider on a real socket: speaks the chat-completion format, plays what a test tells it to, and
-//! keeps what it was asked.
+//! A fake model provider on a real socket: speaks the formats of model APIs, plays what a test tells it to, and keeps
+//! what it was asked.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -18,24 +18,27 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use super::formats::Format;
+
 /// What a model was asked, as it arrived.
 #[derive(Clone, Debug)]
 pub struct Ask {
+    /// The format it came in.
+    pub format: Format,
     /// The provider's own model name.
     pub model: String,
     /// `claims` or `answer`, from the JSON schema's name; empty without one.
     pub task: String,
     /// The whole body.
     pub body: Value,
-    /// The key that came as bearer.
+    /// The key, from the header that the format has for it.
     pub key: Option<String>,
 }
 
 impl Ask {
     /// All messages' texts, joined.
     pub fn text(&self) -> String {
-        let messages = self.body["messages"].as_array().cloned().unwrap_or_default();
-        messages.iter().filter_map(|message| message["content"].as_str()).collect::<Vec<_>>().join("\n")
+        self.format.texts(&self.body).join("\n")
     }
 
     /// The text of a fenced block.
@@ -207,17 +210,13 @@ async fn play(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Respons
     let now = shared.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
     shared.most_in_flight.fetch_max(now, Ordering::SeqCst);
     let mut call = Call { shared: shared.clone(), answered: false };
-    let key = request
-        .headers()
-        .get("authorization")
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.strip_prefix("Bearer "))
-        .map(str::to_owned);
+    let path = request.uri().path().to_owned();
+    let format = Format::at(&path);
+    let key = format.key(request.headers());
     let bytes =
         request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    let ask =
-        Ask { model: body["model"].as_str().unwrap_or_default().to_owned(), task: task_of(&body), body, key };
+    let ask = Ask { format, model: format.model(&path, &body), task: task_of(&body), body, key };
     shared.asks.lock().unwrap().push(ask.clone());
     let mut turn = (shared.script)(&ask);
     while let Turn::After(wait, next) = turn {
@@ -227,7 +226,7 @@ async fn play(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Respons
     let response = match turn {
         Turn::Hang => std::future::pending().await,
         Turn::Cut => cut(),
-        Turn::Text(text) => whole(200, &[], completion(&ask.model, &text)),
+        Turn::Text(text) => whole(200, &[], format.answer(&ask.model, &text)),
         Turn::Raw(status, headers, body) => whole(status, &headers, body),
         Turn::After(..) => unreachable!("unwrapped above"),
     };
@@ -241,18 +240,6 @@ fn task_of(body: &Value) -> String {
         return name.to_owned();
     }
     if body.to_string().contains("BEGIN OPTIONS ") { "answer".to_owned() } else { "claims".to_owned() }
-}
-
-fn completion(model: &str, text: &str) -> String {
-    json!({
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1_795_000_000,
-        "model": model,
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
-    })
-    .to_string()
 }
 
 fn whole(status: u16, headers: &[(&'static str, String)], body: String) -> Response<Body> {

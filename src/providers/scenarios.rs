@@ -1,42 +1,40 @@
-//! The dialect against recorded and written-down traffic: each folder of `tests/data/providers/openai` is one
-//! scenario. Those with a `chat.json` are requests and hold the body expected of it; the others are answers,
-//! byte for byte in `answer.json`, and hold what is expected to be read from them.
+//! Dialects against recorded and written-down traffic: each folder of `tests/data/providers/<kind>` is one scenario.
+//! Those with a `chat.json` are requests and hold the body expected of it; the others are answers, byte for byte in
+//! `answer.json`, and hold what is expected to be read from them.
 
 use std::fs;
 use std::path::Path;
 
 use http::{HeaderMap, HeaderName};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::OpenAi;
+use super::{Chat, Dialect, Failed, Incoming, Kind, Message, Model, Role, Schema, Structure, Usage};
 use crate::clock::Time;
-use crate::providers::{Chat, Dialect, Failed, Incoming, Message, Model, Role, Schema, Structure, model};
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/providers/openai");
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/providers");
 
-#[test]
-fn every_scenario_goes_as_written() {
+/// Plays every scenario of a dialect; how many there were.
+pub(super) fn play(dialect: &dyn Dialect, kind: Kind) -> usize {
     let mut played = 0;
-    for entry in fs::read_dir(FOLDER).unwrap() {
+    for entry in fs::read_dir(Path::new(FOLDER).join(kind.name())).unwrap() {
         let scenario = entry.unwrap().path();
-        let outcome =
-            if scenario.join("chat.json").exists() { request(&scenario) } else { answer(&scenario) };
-        let expected = if scenario.join("chat.json").exists() {
-            json(&scenario, "request.json")
+        let (outcome, expected) = if scenario.join("chat.json").exists() {
+            (request(dialect, kind, &scenario), json(&scenario, "request.json"))
         } else {
             let mut expected = json(&scenario, "expected.json");
             for given in ["status", "headers"] {
                 expected.as_object_mut().unwrap().shift_remove(given);
             }
-            expected
+            (answer(dialect, &scenario), expected)
         };
         assert_eq!(outcome, expected, "{}", scenario.display());
         played += 1;
     }
-    assert!(played >= 50, "only {played} scenarios were found");
+    played
 }
 
-fn request(scenario: &Path) -> Value {
+/// The body of the request; path and headers are held against those in `chat.json` at once.
+fn request(dialect: &dyn Dialect, kind: Kind, scenario: &Path) -> Value {
     let given = json(scenario, "chat.json");
     let messages = given["messages"].as_array().unwrap().iter().map(|message| Message {
         role: match message["role"].as_str().unwrap() {
@@ -52,18 +50,25 @@ fn request(scenario: &Path) -> Value {
         max_tokens: given["max_tokens"].as_u64().map(|limit| u32::try_from(limit).unwrap()),
         schema: given.get("schema").map(|schema| Schema { name: "answer", schema: schema.clone() }),
     };
-    let structure = match given["structure"].as_str().unwrap() {
-        "schema" => Structure::Schema,
-        "json_mode" => Structure::JsonMode,
-        _ => Structure::Plain,
+    let known = Model::known("nobody", kind, given["model"].as_str().unwrap());
+    let structure = match given["structure"].as_str() {
+        Some("schema") => Structure::Schema,
+        Some("json_mode") => Structure::JsonMode,
+        Some(_) => Structure::Plain,
+        None => known.structure,
     };
-    let target = Model { structure, ..model::Model::known("nobody", given["model"].as_str().unwrap()) };
-    let outgoing = OpenAi.request(&chat, &target);
-    assert_eq!(outgoing.path, "/chat/completions");
+    let outgoing = dialect.request(&chat, &Model { structure, ..known });
+    assert_eq!(outgoing.path, given["path"].as_str().unwrap(), "{}", scenario.display());
+    let header = |(name, value): &(HeaderName, _)| {
+        (name.to_string(), json!(http::HeaderValue::to_str(value).unwrap()))
+    };
+    let headers: Map<String, Value> = outgoing.headers.iter().map(header).collect();
+    let expected = given.get("headers").cloned().unwrap_or_else(|| json!({}));
+    assert_eq!(Value::Object(headers), expected, "{}", scenario.display());
     serde_json::from_slice(&outgoing.body).unwrap()
 }
 
-fn answer(scenario: &Path) -> Value {
+fn answer(dialect: &dyn Dialect, scenario: &Path) -> Value {
     let given = json(scenario, "expected.json");
     let mut headers = HeaderMap::new();
     for (name, value) in given["headers"].as_object().unwrap() {
@@ -76,8 +81,8 @@ fn answer(scenario: &Path) -> Value {
         // 2026-11-20T19:26:00Z
         at: Time::from_unix_ms(1_795_202_760_000),
     };
-    let tokens = |usage: crate::providers::Usage| json!([usage.prompt_tokens, usage.completion_tokens]);
-    match OpenAi.answer(&incoming) {
+    let tokens = |usage: Usage| json!([usage.prompt_tokens, usage.completion_tokens]);
+    match dialect.answer(&incoming) {
         Ok(answer) => json!({
             "answer": answer.text,
             "finish": format!("{:?}", answer.finish),

@@ -1,0 +1,98 @@
+//! The Gemini API, `v1beta`: `POST /models/MODEL:generateContent`, one answer at once.
+//!
+//! The model stands in the path, so its name is encoded: it comes from configuration or a caller, and must not lead to
+//! another method. The system text stands apart, the model speaks as `model`, and everything about the answer goes
+//! into `generationConfig`. A JSON schema goes in as it is (`responseJsonSchema`, which models since 2.5 take; the
+//! older `responseSchema` wants another dialect of schemas), beside the MIME type that it requires.
+//!
+//! What must hold: an answer that is incomplete or withheld never looks like a finished one, and thoughts are no part
+//! of it.
+
+mod complaint;
+mod reply;
+
+use bytes::Bytes;
+use http::HeaderName;
+use serde_json::{Map, Value, json};
+
+use super::turns::Turns;
+use super::{Answer, Chat, Dialect, Failed, Failure, Incoming, KeyHeader, Model, Outgoing, Role, Structure};
+
+/// The dialect; it has no state.
+#[derive(Debug)]
+pub(super) struct Google;
+
+impl Dialect for Google {
+    fn key_header(&self) -> KeyHeader {
+        KeyHeader { name: HeaderName::from_static("x-goog-api-key"), prefix: "" }
+    }
+
+    fn request(&self, chat: &Chat, model: &Model) -> Outgoing {
+        let Turns { system, turns } = Turns::of(chat);
+        let mut body = Map::new();
+        if let Some(system) = system {
+            body.insert("systemInstruction".to_owned(), json!({"parts": [{"text": system}]}));
+        }
+        body.insert("contents".to_owned(), turns.iter().map(content).collect());
+        let generation = generation_config(chat, model);
+        if !generation.is_empty() {
+            body.insert("generationConfig".to_owned(), Value::Object(generation));
+        }
+        Outgoing {
+            path: format!("/models/{}:generateContent", encoded(&model.name)),
+            headers: Vec::new(),
+            body: Bytes::from(Value::Object(body).to_string()),
+        }
+    }
+
+    fn answer(&self, incoming: &Incoming) -> Result<Answer, Failed> {
+        match incoming.status {
+            200..=299 => reply::read(incoming),
+            // The transport follows no redirect: the key would go to an address nobody configured.
+            100..=399 => Err(Failure::Malformed.into()),
+            _ => Err(complaint::read(incoming).into()),
+        }
+    }
+}
+
+fn generation_config(chat: &Chat, model: &Model) -> Map<String, Value> {
+    let mut config = Map::new();
+    if let Some(temperature) = chat.temperature.filter(|_| model.temperature) {
+        config.insert("temperature".to_owned(), json!(temperature));
+    }
+    if let Some(limit) = chat.max_tokens {
+        config.insert("maxOutputTokens".to_owned(), json!(limit));
+    }
+    let Some(schema) = chat.schema.as_ref().filter(|_| model.structure != Structure::Plain) else {
+        return config;
+    };
+    config.insert("responseMimeType".to_owned(), json!("application/json"));
+    if model.structure == Structure::Schema {
+        config.insert("responseJsonSchema".to_owned(), schema.schema.clone());
+    }
+    config
+}
+
+fn content((role, text): &(Role, String)) -> Value {
+    let role = if *role == Role::Assistant { "model" } else { "user" };
+    json!({"role": role, "parts": [{"text": text}]})
+}
+
+/// A model's name as one segment of a path: everything but the unreserved characters of RFC 3986 is encoded.
+fn encoded(name: &str) -> String {
+    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    name.bytes()
+        .map(|byte| if is_unreserved(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::providers::{Kind, scenarios};
+
+    #[test]
+    fn every_scenario_goes_as_written() {
+        assert!(scenarios::play(&Google, Kind::Google) >= 30);
+    }
+}
