@@ -31,6 +31,8 @@ pub use model::{Model, Structure};
 pub use provider::{Permit, Provider, SetupError};
 pub use settings::{Kind, ModelSettings, Settings};
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
@@ -76,7 +78,8 @@ pub struct Schema {
     /// A name for it, `[a-z_]+`; tells the sandbox which task it is given.
     pub name: &'static str,
     /// The schema itself: objects closed, all properties required, so that strict modes take it.
-    pub schema: Value,
+    /// Shared, as every call of a kind has the same one.
+    pub schema: Arc<Value>,
 }
 
 /// A model's complete answer.

@@ -47,7 +47,7 @@ impl Dialect for Anthropic {
             body.insert("temperature".to_owned(), json!(temperature.min(MAX_TEMPERATURE)));
         }
         if let Some(schema) = chat.schema.as_ref().filter(|_| model.structure == Structure::Schema) {
-            let format = json!({"type": "json_schema", "schema": schema.schema});
+            let format = json!({"type": "json_schema", "schema": *schema.schema});
             body.insert("output_config".to_owned(), json!({"format": format}));
         }
         Outgoing {

@@ -128,7 +128,12 @@ mod tests {
             Message { role: Role::System, content: "Be exact.".to_owned() },
             Message { role: Role::User, content },
         ];
-        Chat { messages, temperature: Some(0.0), max_tokens: None, schema: Some(Schema { name, schema }) }
+        Chat {
+            messages,
+            temperature: Some(0.0),
+            max_tokens: None,
+            schema: Some(Schema { name, schema: schema.into() }),
+        }
     }
 
     fn question(trigger: &str) -> Chat {

@@ -1,13 +1,35 @@
 //! The JSON shapes that answers must have, strict: closed objects, every property required, no keyword that a
 //! provider's strict mode refuses (lengths and counts are checked when the answer is read).
 
+use std::sync::{Arc, LazyLock};
+
 use serde_json::{Value, json};
 
 use crate::inference::Schema;
 use crate::verify::claims::letter;
 
+/// A claim has at most six options of its own, and two stand behind them.
+const MOST_OPTIONS: usize = 8;
+
 /// Of an extraction.
 pub(super) fn claims() -> Schema {
+    static SCHEMA: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(claims_schema()));
+    Schema { name: "claims", schema: SCHEMA.clone() }
+}
+
+/// Of a panel model's answer to a question with so many options.
+pub(super) fn answer(options: usize, explain: bool) -> Schema {
+    /// By number of options, for the numbers that questions have; with and without a reason.
+    static SCHEMAS: LazyLock<Vec<[Arc<Value>; 2]>> = LazyLock::new(|| {
+        (0..=MOST_OPTIONS)
+            .map(|options| [false, true].map(|explain| answer_schema(options, explain).into()))
+            .collect()
+    });
+    let known = SCHEMAS.get(options).map(|schemas| schemas[usize::from(explain)].clone());
+    Schema { name: "answer", schema: known.unwrap_or_else(|| answer_schema(options, explain).into()) }
+}
+
+fn claims_schema() -> Value {
     let text = json!({"type": "string"});
     let reasons = ["opinion", "prediction", "question", "instruction", "ambiguous", "duplicate"];
     let claim = closed(&json!({
@@ -17,16 +39,14 @@ pub(super) fn claims() -> Schema {
         "rivals": {"type": "array", "items": text},
     }));
     let skipped = closed(&json!({"text": text, "reason": {"type": "string", "enum": reasons}}));
-    let schema = closed(&json!({
+    closed(&json!({
         "claims": {"type": "array", "items": claim},
         "skipped": {"type": "array", "items": skipped},
-    }));
-    Schema { name: "claims", schema }
+    }))
 }
 
-/// Of a panel model's answer to a question with so many options. The reason stands before the answer, so that
-/// the model thinks before it chooses.
-pub(super) fn answer(options: usize, explain: bool) -> Schema {
+/// The reason stands before the answer, so that the model thinks before it chooses.
+fn answer_schema(options: usize, explain: bool) -> Value {
     let letters: Vec<String> = (0..options).map(|position| letter(position).to_string()).collect();
     let answer = json!({"type": "string", "enum": letters});
     let properties = if explain {
@@ -34,7 +54,7 @@ pub(super) fn answer(options: usize, explain: bool) -> Schema {
     } else {
         json!({"answer": answer})
     };
-    Schema { name: "answer", schema: closed(&properties) }
+    closed(&properties)
 }
 
 fn closed(properties: &Value) -> Value {
