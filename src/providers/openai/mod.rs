@@ -36,12 +36,11 @@ impl Dialect for OpenAi {
             max_completion_tokens,
             response_format: chat.schema.as_ref().and_then(|schema| response_format(schema, model.structure)),
         };
-        Outgoing {
-            path: "/chat/completions".to_owned(),
-            headers: Vec::new(),
-            // Strings, numbers and a schema that came from JSON always serialize.
-            body: Bytes::from(serde_json::to_vec(&body).unwrap_or_default()),
-        }
+        let length: usize = chat.messages.iter().map(|message| message.content.len()).sum();
+        let mut bytes = Vec::with_capacity(length + length / 8 + 512);
+        // Strings, numbers and a schema that came from JSON always serialize, and memory takes every write.
+        let _ = serde_json::to_writer(&mut bytes, &body);
+        Outgoing { path: "/chat/completions".to_owned(), headers: Vec::new(), body: Bytes::from(bytes) }
     }
 
     fn answer(&self, incoming: &Incoming) -> Result<Answer, Failed> {
