@@ -9,6 +9,7 @@ use super::globals::Session;
 use super::local::{Database, Local, refused, stored};
 use super::sheet::{self, column, hidden};
 use crate::api::console::App;
+use crate::clock::Clock;
 use crate::keys::apps;
 use crate::storage::{AppChange, AppRow};
 
@@ -173,7 +174,8 @@ fn delete(session: &Session, local: &Local, app: &str, yes: bool, is_json: bool)
         );
         confirm(&session.printer, &question, "--yes")?;
     }
-    let deleted = apps::delete(&local.store, &found.id, local.now);
+    // A person may have taken a while to answer.
+    let deleted = apps::delete(&local.store, &found.id, Clock::system().now());
     let (row, revoked) = deleted.map_err(|cause| refused(cause, &format!("app `{app}`")))?;
     if is_json {
         let document = json!({ "schema": "mk.app.deleted/1", "deleted": row.id, "name": row.name, "revoked_keys": revoked });

@@ -3,12 +3,14 @@
 //! The command calls it over HTTP like any other server, so that what is tried here is what runs there.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::exit::{Failure, Kind};
+use super::local::unusable;
 use crate::api::Service;
 use crate::app::{App, StartError};
 use crate::clock::Clock;
@@ -33,7 +35,8 @@ impl Embedded {
         config.limits.keys.per_minute = 0;
         config.limits.keys.per_day = 0;
         let clock = Clock::system();
-        let app = App::in_memory(&config, clock.clone()).map_err(cannot_start)?;
+        let app =
+            App::in_memory(&config, clock.clone()).map_err(|cause| cannot_start(&config.data_dir, cause))?;
         let made = keys::create(&app.store, &NewKey::of(Service::Verify, "default"), clock.now());
         let (key, _) = made.map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
 
@@ -55,18 +58,14 @@ impl Drop for Embedded {
     }
 }
 
-/// Why a server cannot start, with what to do.
-pub(crate) fn cannot_start(cause: StartError) -> Failure {
-    let failure = Failure::usage(cause.to_string());
-    let failure = match &cause {
-        StartError::Storage(_) => {
-            failure.hint("the data directory is set by --data-dir, MK_DATA_DIR or server.toml")
-        }
-        StartError::Provider { .. } => {
-            failure.hint("`mk config list server --origin` shows where the setting comes from")
-        }
-    };
-    failure.caused_by(cause)
+/// Why a server cannot start on the data directory `dir`, with what to do.
+pub(crate) fn cannot_start(dir: &Path, cause: StartError) -> Failure {
+    match cause {
+        StartError::Storage(cause) => unusable(dir, cause),
+        StartError::Provider { .. } => Failure::usage(cause.to_string())
+            .hint("`mk config list server --origin` shows where the setting comes from")
+            .caused_by(cause),
+    }
 }
 
 fn no_listener(cause: std::io::Error) -> Failure {

@@ -1,6 +1,6 @@
 //! The local database, for the commands that work on it beside a server.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -48,13 +48,16 @@ impl Database {
         let dir = self.dir(session)?;
         session.printer.detail(&format!("database: {}", dir.display()));
         let now = Clock::system().now();
-        let store = Store::open(&dir, now).map_err(|cause| {
-            Failure::usage(format!("cannot use the data directory {}: {cause}", dir.display()))
-                .hint("name another with --data-dir or MK_DATA_DIR, or run mk as its owner")
-                .caused_by(cause)
-        })?;
+        let store = Store::open(&dir, now).map_err(|cause| unusable(&dir, cause))?;
         Ok(Local { store, now })
     }
+}
+
+/// Why a data directory cannot be used, and what to do.
+pub(crate) fn unusable(dir: &Path, cause: Error) -> Failure {
+    Failure::usage(format!("cannot use the data directory {}: {cause}", dir.display()))
+        .hint("name another with --data-dir or MK_DATA_DIR, or run mk as its owner")
+        .caused_by(cause)
 }
 
 /// What a refusal of the store means; `what` names the thing that was asked for.

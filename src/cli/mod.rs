@@ -9,6 +9,7 @@
 mod apps;
 mod config;
 mod confirm;
+mod defect;
 mod embedded;
 mod exit;
 mod generate;
@@ -128,6 +129,7 @@ impl Command {
 
 /// Runs the program with these arguments, the first of which is its name.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> End {
+    defect::tell_briefly();
     let args: Vec<OsString> = args.into_iter().collect();
     let env = Env::system();
     let cli = match Cli::try_parse_from(&args) {
@@ -135,7 +137,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> End {
         Err(error) => return usage_error::report(&error, &args, env),
     };
     let mut session = Session::begin(cli.globals, env);
-    let outcome = dispatch(&cli.command, &mut session);
+    let outcome = defect::contain(|| dispatch(&cli.command, &mut session));
     exit::report(outcome, &session.printer, cli.command.wants_json())
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::exit::{Failure, Kind, Said};
+use super::wrap::cut;
 use crate::api::error::ErrorEvent;
 use crate::client::{Client, Error, Refusal, Settings, UNRESOLVED};
 use crate::config::ClientConfig;
@@ -24,6 +25,9 @@ const FIELDS: [(&str, &str); 7] = [
     ("`explain`", "--explain"),
     ("`context`", "--context"),
 ];
+
+/// The most that is shown of a server's message: ours are a sentence.
+const MAX_MESSAGE_CELLS: usize = 400;
 
 /// A client of the configured server.
 pub(crate) fn client(config: &ClientConfig, key: Option<SecretString>) -> Result<Client, Failure> {
@@ -92,6 +96,7 @@ fn refused(server: &str, refusal: &Refusal) -> Failure {
     {
         message = format!("{param}: {message}");
     }
+    message = brief(&message);
     if kind == Kind::Busy
         && let Some(wait) = refusal.retry_after
     {
@@ -108,7 +113,7 @@ fn refused(server: &str, refusal: &Refusal) -> Failure {
 /// An error status without our error body: a proxy's, or another program's. Its kind is the status's all the same,
 /// as a proxy in front of an mk server may be what refuses.
 fn stranger(server: &str, refusal: &Refusal) -> Failure {
-    let (status, title) = (refusal.status, &refusal.body.message);
+    let (status, title) = (refusal.status, brief(&refusal.body.message));
     let message = format!("{server} answered {status} {title}, and not as mk does");
     let hint = if (300..=399).contains(&status) {
         "give the address that it names, by --server or MK_SERVER"
@@ -160,7 +165,7 @@ fn hint(server: &str, refusal: &Refusal) -> Option<String> {
 /// The failure that the `error` frame of a verification is.
 pub(crate) fn failed_event(event: &ErrorEvent) -> Failure {
     let kind = if event.code == "api_key_revoked" { Kind::Unauthorized } else { Kind::Server };
-    let mut failure = Failure::new(kind, lower_first(&event.message));
+    let mut failure = Failure::new(kind, brief(&lower_first(&event.message)));
     if event.code == "provider_auth_failed" {
         failure =
             failure.hint("the server's key for that provider was refused; its operator must set another");
@@ -169,9 +174,14 @@ pub(crate) fn failed_event(event: &ErrorEvent) -> Failure {
 }
 
 fn said(mut failure: Failure, code: &str, request_id: &str, retry_after: Option<Duration>) -> Failure {
-    let (code, request_id) = (code.to_owned(), request_id.to_owned());
+    let (code, request_id) = (brief(code), brief(request_id));
     failure.said = Some(Box::new(Said { code, request_id, retry_after }));
     failure
+}
+
+/// As much of a foreign text as a person would read.
+fn brief(text: &str) -> String {
+    cut(text, MAX_MESSAGE_CELLS, "...")
 }
 
 /// Messages stand behind `error:` here; acronyms and names keep their capitals.

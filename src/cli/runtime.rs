@@ -25,11 +25,13 @@ pub(crate) fn run<T>(
         .map_err(|cause| Failure::new(Kind::Other, format!("cannot start: {cause}")).caused_by(cause))?;
     let outcome = runtime.block_on(async {
         tokio::select! {
-            outcome = work => outcome,
+            // Listening begins before the work does: Ctrl-C finds somebody to clean up from the first moment on.
+            biased;
             () = interrupted() => {
                 printer.notice("interrupted");
                 Err(Failure::new(Kind::Interrupted, "interrupted"))
             }
+            outcome = work => outcome,
         }
     });
     // Threads that still read standard input would be waited for otherwise.

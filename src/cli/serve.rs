@@ -86,7 +86,7 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
         return check(session, &config);
     }
     begin_log(session)?;
-    let app = App::open(&config, Clock::system()).map_err(cannot_start)?;
+    let app = App::open(&config, Clock::system()).map_err(|cause| cannot_start(&config.data_dir, cause))?;
     refuse_open_door(&app, config.listen)?;
 
     let built = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -120,12 +120,14 @@ async fn serve(
     let address = listener.local_addr().map_err(|cause| no_listener(config.listen, cause))?;
     let base = format!("{}://{address}", if options.tls.is_some() { "https" } else { "http" });
     let app = Arc::new(app);
+    // Before anybody is told that it serves: whoever is told may signal at once.
+    let signalled = signalled();
     let trial = Trial::begin(args.sandbox && session.printer.terminal.err.is_terminal, &app)?;
     welcome::say(&session.printer, config, &base, args.sandbox, trial.key.as_ref());
 
     let (told, why) = tokio::sync::oneshot::channel();
     let shutdown = async {
-        let ended_by = signalled().await;
+        let ended_by = signalled.await;
         tracing::info!("shutting down; requests under way may end");
         // Received below, unless the server has failed already.
         let _ = told.send(ended_by);
@@ -213,7 +215,10 @@ fn begin_log(session: &Session) -> Result<(), Failure> {
             .caused_by(cause)
     })?;
     let err = session.printer.terminal.err;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    // By default a log that cannot be written is complained about where nobody listens, and that is a panic: every
+    // request would fail because nobody reads about it.
+    let log =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).log_internal_errors(false);
     let begun = if err.is_terminal {
         log.with_ansi(err.paint == Paint::Full).with_target(false).try_init()
     } else {
@@ -231,20 +236,21 @@ enum EndedBy {
     Terminate,
 }
 
-/// Resolves at the first signal that asks the server to end; the second one ends it by itself.
+/// Resolves at the first signal, from this call on, that asks the server to end; the second one ends it by itself.
 #[cfg(unix)]
-async fn signalled() -> EndedBy {
+fn signalled() -> impl Future<Output = EndedBy> {
     use tokio::signal::unix::{SignalKind, signal};
+    let heard = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
     runtime::end_at_second(&[runtime::SIGINT, runtime::SIGTERM]);
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        // Signals that cannot be listened to act by default, and end the server.
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => EndedBy::Interrupt,
-        _ = terminate.recv() => EndedBy::Terminate,
+    async {
+        let (Ok(mut interrupt), Ok(mut terminate)) = heard else {
+            // Signals that cannot be listened to act by default, and end the server.
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = interrupt.recv() => EndedBy::Interrupt,
+            _ = terminate.recv() => EndedBy::Terminate,
+        }
     }
 }
 

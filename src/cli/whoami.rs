@@ -1,15 +1,22 @@
 //! `mk whoami`: which server, which keys, and whether anybody is there.
 
+use std::time::Duration;
+
 use clap::Args;
 use serde_json::{Value, json};
+use tokio::time;
 
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::{remote, runtime, sheet};
 use crate::api::Service;
+use crate::client;
 use crate::config::ClientConfig;
 use crate::keys;
 use crate::secret::ExposeSecret;
+
+/// How long a healthy server may take, unless somebody says otherwise.
+const LIMIT: Duration = Duration::from_secs(15);
 
 /// Examples of `mk whoami`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -38,8 +45,10 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     let config = session.client_config(None, None)?;
     let client = remote::client(&config, None)?;
     let printer = session.printer.clone();
+    let limit = config.timeout.unwrap_or(LIMIT);
     let health = runtime::run(&printer, async {
-        client.health().await.map_err(|cause| remote::failure(&config.server, cause))
+        let asked = time::timeout(limit, client.health()).await.unwrap_or(Err(client::Error::Silent));
+        asked.map_err(|cause| remote::failure(&config.server, cause))
     });
     let unreachable = match health {
         Ok(()) => None,

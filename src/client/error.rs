@@ -52,6 +52,9 @@ impl Error {
         if cause.is_timeout() && !cause.is_connect() {
             return Self::Silent;
         }
+        if is_no_http(cause) {
+            return Self::Broken("its answer is not HTTP".to_owned());
+        }
         if cause.is_connect() || cause.is_request() {
             return Self::Unreachable(connect_reason(cause));
         }
@@ -118,6 +121,18 @@ async fn capped_body(mut response: Response) -> Vec<u8> {
         body.extend_from_slice(&chunk);
     }
     body
+}
+
+/// Whether somebody answered who speaks another protocol, such as TLS where none was expected.
+fn is_no_http(cause: &reqwest::Error) -> bool {
+    let mut below = cause.source();
+    while let Some(source) = below {
+        if source.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) {
+            return true;
+        }
+        below = source.source();
+    }
+    false
 }
 
 /// Why no connection came about, in a person's words where they are known.

@@ -4,12 +4,17 @@
 //! properly: retries are off here, so that a verification is never posted twice. What must hold: success is only
 //! what ended with a terminal event; an end without one is [`Error::Incomplete`].
 //!
-//! Its decoder has no size cap, so frames are measured once they are complete, and it panics on a byte order mark
-//! at the start of a stream: such a server is [`Error::Broken`] instead of the end of this program.
+//! Its decoder has no size cap, so frames are measured once they are complete; one that never ends grows for as long
+//! as the caller lets it. It also panics on a byte order mark at the start of a stream: such a server is
+//! [`Error::Broken`] instead of the end of this program, and [`is_decoding`] tells whoever reports panics that this
+//! one is none.
 
-use std::panic::AssertUnwindSafe;
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Poll;
 
-use futures_util::{FutureExt, StreamExt};
+use futures_util::StreamExt;
 use reqwest::RequestBuilder;
 use reqwest_eventsource::{Error as SourceError, Event as SourceEvent, EventSource, retry};
 
@@ -17,17 +22,29 @@ use super::error::{Error, refused};
 use crate::api::verify::Event;
 
 /// The largest frame that makes sense: a result of 30 claims and 9 models with their reasons is far below.
-const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
+const MAX_FRAME_BYTES: usize = 4 * 1024 * 1024;
 
-/// The most frames that make sense, whatever they hold.
-const MAX_FRAMES: usize = 100_000;
+/// The largest stream that makes sense: whoever reads may keep all of it.
+const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
+
+/// The most that is told of what is wrong with a frame: the reason may repeat what the server has sent.
+const MAX_REASON_CHARS: usize = 200;
+
+thread_local! {
+    static IS_DECODING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread decodes foreign bytes at this moment: a panic is then caught, and is the sender's fault.
+pub fn is_decoding() -> bool {
+    IS_DECODING.get()
+}
 
 /// A verification under way. Dropping it closes the connection, and the server then stops its work.
 pub struct Events {
     source: EventSource,
     is_open: bool,
     is_done: bool,
-    frames: usize,
+    bytes: usize,
 }
 
 impl Events {
@@ -37,19 +54,17 @@ impl Events {
         let mut source =
             EventSource::new(post).map_err(|_| Error::Setup("the request cannot be sent".to_owned()))?;
         source.set_retry_policy(Box::new(retry::Never));
-        Ok(Self { source, is_open: false, is_done: false, frames: 0 })
+        Ok(Self { source, is_open: false, is_done: false, bytes: 0 })
     }
 
-    /// The next event; `None` after the terminal one. Events that this version does not know are passed over.
+    /// The next event; `None` after the terminal one. Events that this version does not know are passed over. Not to
+    /// be dropped unfinished if another is to follow: a refusal's body would be lost.
     pub async fn next(&mut self) -> Result<Option<Event>, Error> {
         loop {
             if self.is_done {
                 return Ok(None);
             }
-            let item = AssertUnwindSafe(self.source.next()).catch_unwind().await;
-            let item =
-                item.map_err(|_| Error::Broken("the answer is not a proper event stream".to_owned()))?;
-            let message = match item {
+            let message = match self.decode().await? {
                 None => return Err(Error::Incomplete),
                 Some(Ok(SourceEvent::Open)) => {
                     self.is_open = true;
@@ -58,18 +73,33 @@ impl Events {
                 Some(Ok(SourceEvent::Message(message))) => message,
                 Some(Err(cause)) => return Err(self.failure(cause).await),
             };
-            self.frames += 1;
-            if message.data.len() > MAX_FRAME_BYTES || self.frames > MAX_FRAMES {
+            let size = message.data.len();
+            self.bytes = self.bytes.saturating_add(size);
+            if size > MAX_FRAME_BYTES || self.bytes > MAX_STREAM_BYTES {
                 self.source.close();
                 return Err(Error::Broken("the answer is larger than any verification".to_owned()));
             }
             let read = Event::read(&message.event, &message.data);
-            let event = read.map_err(|cause| Error::Broken(format!("event `{}`: {cause}", message.event)))?;
+            let event = read.map_err(|cause| unreadable(&message.event, &cause))?;
             if let Some(event) = event {
                 self.is_done = event.is_terminal();
                 return Ok(Some(event));
             }
         }
+    }
+
+    /// The decoder's next item; its panics are errors.
+    async fn decode(&mut self) -> Result<Option<Result<SourceEvent, SourceError>>, Error> {
+        let item = poll_fn(|context| {
+            IS_DECODING.set(true);
+            let polled = catch_unwind(AssertUnwindSafe(|| self.source.poll_next_unpin(context)));
+            IS_DECODING.set(false);
+            match polled {
+                Ok(poll) => poll.map(Ok),
+                Err(_panic) => Poll::Ready(Err(improper())),
+            }
+        });
+        item.await
     }
 
     async fn failure(&self, cause: SourceError) -> Error {
@@ -79,11 +109,18 @@ impl Events {
             SourceError::InvalidStatusCode(_, response) => refused(response).await,
             SourceError::InvalidContentType(..) => Error::Broken("the answer is no event stream".to_owned()),
             SourceError::StreamEnded => Error::Incomplete,
-            SourceError::Utf8(_) | SourceError::Parser(_) | SourceError::InvalidLastEventId(_) => {
-                Error::Broken("the answer is not a proper event stream".to_owned())
-            }
+            SourceError::Utf8(_) | SourceError::Parser(_) | SourceError::InvalidLastEventId(_) => improper(),
         }
     }
+}
+
+fn improper() -> Error {
+    Error::Broken("the answer is not a proper event stream".to_owned())
+}
+
+fn unreadable(event: &str, cause: &serde_json::Error) -> Error {
+    let reason: String = cause.to_string().chars().take(MAX_REASON_CHARS).collect();
+    Error::Broken(format!("event `{event}`: {reason}"))
 }
 
 #[cfg(test)]

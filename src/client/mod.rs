@@ -8,7 +8,7 @@ mod error;
 mod events;
 
 pub use error::{Error, Refusal, UNRESOLVED};
-pub use events::Events;
+pub use events::{Events, is_decoding};
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -107,7 +107,8 @@ fn base_url(text: &str) -> Result<Url, Error> {
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    let is_named = bare == "localhost" || bare.ends_with(".localhost");
+    is_named || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn certificates(path: &std::path::Path) -> Result<Vec<Certificate>, Error> {
@@ -159,6 +160,7 @@ mod tests {
             ("http://localhost:1", true),
             ("http://127.0.0.9", true),
             ("http://[::1]:80", true),
+            ("http://mk.localhost", true),
             ("http://192.0.2.1", false),
             ("http://localhost.example.org", false),
         ] {

@@ -136,7 +136,7 @@ pub enum Error {
     Conflict(&'static str),
     /// The database cannot be used now.
     Unavailable(rusqlite::Error),
-    /// The files cannot be made or opened.
+    /// The files cannot be made or opened; with the file's name where it is not the directory itself.
     Io(std::io::Error),
     /// Written by a later version of this program.
     TooNew {
@@ -153,7 +153,7 @@ impl fmt::Display for Error {
             Self::NotFound => f.write_str("not found"),
             Self::Conflict(what) => f.write_str(what),
             Self::Unavailable(cause) => write!(f, "the database cannot be used: {cause}"),
-            Self::Io(cause) => write!(f, "the database cannot be opened: {cause}"),
+            Self::Io(cause) => cause.fmt(f),
             Self::TooNew { found, known } => write!(
                 f,
                 "the database was written by a later version (schema {found}; this version knows {known}); update mk"

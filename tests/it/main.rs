@@ -11,10 +11,15 @@
 )]
 
 mod accounting;
+mod cli_hostile;
 mod cli_keys;
 mod cli_messages;
+mod cli_network;
+mod cli_person;
+mod cli_secrets;
 mod cli_terminal;
 mod cli_verify;
+mod crash;
 mod dialects;
 mod disconnect;
 mod errors;

@@ -8,6 +8,7 @@ use crate::cli::confirm::confirm;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
 use crate::cli::local::{not_found, stored};
+use crate::clock::Clock;
 use crate::keys;
 
 /// The arguments of `mk keys revoke`.
@@ -44,9 +45,11 @@ pub(super) fn run(args: &RevokeArgs, session: &Session) -> Result<(), Failure> {
         );
         confirm(&session.printer, &question, "--yes")?;
     }
+    // A person may have taken a while to answer.
+    let now = Clock::system().now();
     let mut revoked = Vec::new();
     for row in &rows {
-        let at = local.store.revoke_key(&row.id, local.now).map_err(|cause| stored(cause, "key"))?;
+        let at = local.store.revoke_key(&row.id, now).map_err(|cause| stored(cause, "key"))?;
         let what = describe(&keys::record(row, local.now));
         let when = if row.revoked_at.is_some() { "had been revoked already" } else { "is revoked" };
         session.printer.sentence(&format!("the {what} {when}"));

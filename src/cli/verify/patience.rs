@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::{self, Instant};
 
 use crate::cli::exit::Failure;
-use crate::cli::remote;
+use crate::cli::{remote, sanitize};
 
 /// How the verifications of one command wait.
 #[derive(Debug)]
@@ -39,16 +39,17 @@ impl Patience {
     pub(crate) fn allows(&self, failure: &Failure, waited: &mut Waited, tell: impl FnOnce(&str)) -> bool {
         let Some(wait) = failure.said.as_ref().and_then(|said| said.retry_after) else { return false };
         let wait = wait.max(Duration::from_secs(1));
-        if waited.0 + wait > self.longest {
+        let in_all = waited.0.saturating_add(wait);
+        if in_all > self.longest {
             return false;
         }
-        waited.0 += wait;
+        waited.0 = in_all;
         let at = Instant::now() + wait;
         let is_later = self.resume_at.get().is_none_or(|known| at > known + Duration::from_secs(1));
         if is_later {
             self.resume_at.set(Some(at));
             let why = failure.message.split(';').next().unwrap_or_default();
-            tell(&format!("waiting {}: {why}", remote::span(wait)));
+            tell(&format!("waiting {}: {}", remote::span(wait), sanitize::line(why)));
         }
         true
     }
@@ -73,6 +74,7 @@ mod tests {
         assert!(patience.allows(&limited(60), &mut waited, |_| {}));
         assert!(!patience.allows(&limited(60), &mut waited, |_| {}));
         assert!(patience.allows(&limited(40), &mut waited, |_| {}));
+        assert!(!patience.allows(&limited(u64::MAX), &mut waited, |_| {}));
         assert!(patience.allows(&limited(100), &mut Waited::default(), |_| {}));
     }
 

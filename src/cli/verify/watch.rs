@@ -1,5 +1,6 @@
 //! One verification from request to result, observed while it runs.
 
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use tokio::time::{self, MissedTickBehavior};
@@ -52,14 +53,17 @@ async fn follow(
     let mut ticks = time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
-        let event = tokio::select! {
-            event = events.next() => event.map_err(failed)?,
-            _ = ticks.tick() => {
-                observe(Moment::Tick)?;
-                continue;
+        let next = async {
+            // Ticks go on while one and the same read goes on: part of what it has read would be lost with it.
+            let mut next = pin!(events.next());
+            loop {
+                tokio::select! {
+                    event = &mut next => return event.map_err(failed),
+                    _ = ticks.tick() => observe(Moment::Tick)?,
+                }
             }
         };
-        let Some(event) = event else {
+        let Some(event) = next.await? else {
             return Err(failed(crate::client::Error::Incomplete));
         };
         observe(Moment::Event(&event))?;

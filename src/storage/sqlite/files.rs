@@ -16,10 +16,9 @@ static OPENING: Mutex<()> = Mutex::new(());
 /// the files have been opened.
 pub(super) fn prepare(dir: &Path, names: &[&str]) -> io::Result<MutexGuard<'static, ()>> {
     let guard = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
-    make_directory(dir).map_err(|cause| at(dir, &cause))?;
+    make_directory(dir).map_err(|cause| plain(&cause, ""))?;
     for name in names {
-        let path = dir.join(name);
-        make_file(&path).map_err(|cause| at(&path, &cause))?;
+        make_file(&dir.join(name)).map_err(|cause| plain(&cause, &format!("{name}: ")))?;
     }
     Ok(guard)
 }
@@ -33,7 +32,8 @@ pub(super) struct Place {
 impl Place {
     /// The file that is at `path` now.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
-        let found = std::fs::metadata(path).map_err(|cause| at(path, &cause))?;
+        let found =
+            std::fs::metadata(path).map_err(|cause| plain(&cause, &format!("{}: ", path.display())))?;
         Ok(Self { path: path.to_owned(), identity: identity(&found) })
     }
 
@@ -69,9 +69,15 @@ fn identity(_: &Metadata) -> (u64, u64) {
     (0, 0)
 }
 
-/// The same error, with the path that the operator needs to see.
-fn at(path: &Path, cause: &io::Error) -> io::Error {
-    io::Error::new(cause.kind(), format!("{}: {cause}", path.display()))
+/// The same error in words for an operator, without the operating system's number for it.
+fn plain(cause: &io::Error, place: &str) -> io::Error {
+    let text = match cause.kind() {
+        // All that can be in a directory's way and is none.
+        ErrorKind::AlreadyExists => "it is not a directory".to_owned(),
+        _ => cause.to_string().to_lowercase(),
+    };
+    let end = text.find(" (os error").unwrap_or(text.len());
+    io::Error::new(cause.kind(), format!("{place}{}", &text[..end]))
 }
 
 fn make_directory(dir: &Path) -> io::Result<()> {

@@ -19,6 +19,7 @@ mod migrations;
 mod tests;
 mod values;
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -48,8 +49,11 @@ impl Store {
     /// there. Any number of processes may do so at once.
     pub fn open(dir: &Path, now: Time) -> Result<Self, Error> {
         let prepared = files::prepare(dir, &[MAIN_FILE, LEDGER_FILE])?;
-        let main = Database::open(&dir.join(MAIN_FILE), Durability::EveryCommit, migrations::MAIN)?;
-        let ledger = Database::open(&dir.join(LEDGER_FILE), Durability::Batches, migrations::LEDGER)?;
+        let open = |name, durability, steps| {
+            Database::open(&dir.join(name), durability, steps).map_err(|cause| named(name, cause))
+        };
+        let main = open(MAIN_FILE, Durability::EveryCommit, migrations::MAIN)?;
+        let ledger = open(LEDGER_FILE, Durability::Batches, migrations::LEDGER)?;
         drop(prepared);
         Self::with_default_app(main, ledger, now)
     }
@@ -79,5 +83,13 @@ impl Store {
 
     fn ledger(&self) -> &Database {
         &self.databases.ledger
+    }
+}
+
+/// Of two files an operator needs to know which one cannot be used.
+fn named(file: &str, cause: Error) -> Error {
+    match cause {
+        Error::Unavailable(cause) => Error::Io(io::Error::other(format!("{file}: {cause}"))),
+        other => other,
     }
 }

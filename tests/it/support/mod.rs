@@ -7,6 +7,8 @@ pub mod panel;
 pub mod provider;
 pub mod pty;
 pub mod raw;
+pub mod scripted;
+pub mod serve;
 pub mod server;
 pub mod tls;
 

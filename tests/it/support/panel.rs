@@ -1,5 +1,7 @@
 //! A panel of fake models behind one fake provider: `fake/extractor`, `fake/one` … `fake/five`.
 
+use std::path::Path;
+
 use mk::config::{Env, ServerArgs, ServerConfig};
 
 use super::provider::{Ask, FakeProvider, Turn, claim, claims};
@@ -15,15 +17,14 @@ pub fn eiffel() -> serde_json::Value {
     )
 }
 
-/// A configuration whose panel is `one`, `two`, `three` of the provider at `base_url`, with no standby; read from a
-/// file, as an operator would give it.
-pub fn config(base_url: &str) -> ServerConfig {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("server.toml");
-    let text = format!(
+/// The configuration file of a server on a free port whose panel is `one`, `two`, `three` of the provider at
+/// `base_url`, with no standby.
+pub fn server_file(base_url: &str, data_dir: &Path) -> String {
+    let data_dir = data_dir.display();
+    format!(
         r#"
 listen = "127.0.0.1:0"
-data_dir = "/nowhere"
+data_dir = "{data_dir}"
 [providers.fake]
 kind = "openai"
 base_url = "{base_url}"
@@ -34,8 +35,14 @@ extractor_fallbacks = []
 panel = ["fake/one", "fake/two", "fake/three"]
 standby = []
 "#
-    );
-    std::fs::write(&file, text).unwrap();
+    )
+}
+
+/// That configuration, read from a file as an operator would give it.
+pub fn config(base_url: &str) -> ServerConfig {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("server.toml");
+    std::fs::write(&file, server_file(base_url, Path::new("/nowhere"))).unwrap();
     let arguments = ServerArgs { config: Some(file), ..ServerArgs::default() };
     mk::config::load_server(&arguments, &Env::bare([], NOON)).unwrap()
 }

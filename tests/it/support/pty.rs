@@ -1,7 +1,8 @@
 //! The binary on a pseudo-terminal: what a person sees, frame by frame.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use expectrl::session::Session;
 
@@ -45,4 +46,69 @@ fn held(call: &Command) -> Command {
         command.current_dir(directory);
     }
     command
+}
+
+/// A person before a terminal of 80 columns: reads, types, and sees how it ends.
+pub struct Person {
+    session: expectrl::session::OsSession,
+    seen: Vec<u8>,
+    is_open: bool,
+}
+
+impl Person {
+    /// Starts a command there.
+    pub fn at(mut command: Command) -> Self {
+        command.env_remove("COLUMNS").env("TERM", "xterm-256color");
+        let mut session = Session::spawn(command).unwrap();
+        session.get_process_mut().set_window_size(80, 24).unwrap();
+        Self { session, seen: Vec::new(), is_open: true }
+    }
+
+    /// Reads until these words have come.
+    pub fn until(&mut self, words: &str) {
+        self.read_until(words, |person| person.shown().contains(words));
+    }
+
+    /// Reads until what is typed is not shown any more; what was typed before that is thrown away.
+    pub fn until_unseen(&mut self) {
+        self.read_until("a terminal without echo", |person| {
+            !person.session.get_process().get_echo().unwrap()
+        });
+    }
+
+    /// Types; `\x03` is Ctrl-C, `\x04` Ctrl-D.
+    pub fn types(&mut self, text: &str) {
+        self.session.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Reads to the end: how it ended (as `Exited(…, 3)` or `Signaled(…, SIGINT, …)`), and all that was shown.
+    pub fn end(mut self) -> (String, String) {
+        self.read_until("the end", |person| !person.is_open);
+        let status = format!("{:?}", self.session.get_process().wait().unwrap());
+        (status, self.shown())
+    }
+
+    fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.seen).into_owned()
+    }
+
+    /// Reads until something holds, or fails after twenty seconds.
+    fn read_until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
+        let limit = Instant::now() + Duration::from_secs(20);
+        let mut buffer = [0; 4096];
+        while !holds(self) {
+            assert!(Instant::now() < limit, "{what:?} never came: {:?}", self.shown());
+            match self.session.try_read(&mut buffer) {
+                Ok(count @ 1..) => self.seen.extend_from_slice(&buffer[..count]),
+                Err(cause) if cause.kind() == ErrorKind::WouldBlock => {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                // The end of a pseudo-terminal is an error on some systems and an empty read on others.
+                _ => {
+                    self.is_open = false;
+                    assert!(holds(self), "{what:?} never came before the end: {:?}", self.shown());
+                }
+            }
+        }
+    }
 }

@@ -1,0 +1,57 @@
+//! Defects of this program: told in one line, without the text of the panic, which may hold what nobody is to see.
+//!
+//! The default would print that text, which may quote a key or obey a terminal, and end with a code that no script
+//! knows. A server reports defects in its log, where everything else about it stands.
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook};
+
+use super::exit::{Failure, Kind, Outcome};
+use crate::client;
+
+/// From here on panics are told as defects; those that foreign bytes provoke and that are caught are not told.
+pub(crate) fn tell_briefly() {
+    set_hook(Box::new(|panic| {
+        if !client::is_decoding() {
+            tell(panic);
+        }
+    }));
+}
+
+/// Runs a command; a defect in it is a failure like any other.
+pub(crate) fn contain(command: impl FnOnce() -> Outcome) -> Outcome {
+    catch_unwind(AssertUnwindSafe(command)).unwrap_or_else(|_panic| {
+        Err(Failure::new(Kind::Other, "this is a defect of mk; the command did not end properly")
+            .hint("please report it: with the line above, and what you have done"))
+    })
+}
+
+fn tell(panic: &PanicHookInfo<'_>) {
+    let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+    // Only a fixed text is known to hold nothing else.
+    let text = panic.payload().downcast_ref::<&str>().copied().unwrap_or("text not shown");
+    if tracing::dispatcher::has_been_set() {
+        tracing::error!(place, text, "a defect of mk");
+        return;
+    }
+    let trace = Backtrace::capture();
+    let mut err = io::stderr().lock();
+    // Where nobody reads it, nobody misses it.
+    let _ = writeln!(err, "defect: {place}: {text}");
+    if trace.status() == BacktraceStatus::Captured {
+        let _ = writeln!(err, "{trace}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_defect_is_a_failure_like_any_other() {
+        let failure = contain(|| panic!("as a test wants it")).unwrap_err();
+        assert_eq!(failure.kind.code(), 1);
+        assert_eq!(contain(|| Ok(7)).unwrap(), 7);
+    }
+}

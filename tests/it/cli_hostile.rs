@@ -1,0 +1,222 @@
+//! `mk verify` against servers that are broken or mean: clear words, the right code, in time, and never a panic.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::mk::{Mk, Ran};
+use crate::support::scripted::{COMPLETED, Scripted, Step, answer, stream};
+
+fn call(server: &str, arguments: &[&str]) -> Mk {
+    Mk::new()
+        .args(["verify", "x"])
+        .args(arguments.iter().copied())
+        .env("MK_SERVER", server)
+        .env("MK_API_KEY", "mk_verify_x")
+}
+
+/// What a person sees of a failure: a sentence that fits a screen, and nothing of our insides.
+fn must_be_clear(ran: &Ran) {
+    assert!(ran.stderr.starts_with("error: "), "{ran:?}");
+    assert!(ran.stderr.len() < 2000, "{} bytes: {:.300}", ran.stderr.len(), ran.stderr);
+    for word in ["panicked", ".rs:", "RUST_BACKTRACE"] {
+        assert!(!ran.stderr.contains(word), "{ran:?}");
+    }
+}
+
+async fn meets(answer: Vec<u8>, code: i32) -> Ran {
+    let server = Scripted::answering(answer).await;
+    let ran = call(&server.base, &["--timeout", "20s"]).run_beside().await;
+    assert_eq!(ran.code(), code, "{:.1000}", format!("{ran:?}"));
+    must_be_clear(&ran);
+    assert_eq!(server.requests().len(), 1, "posted again");
+    ran
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_event_stream_is_5() {
+    let html = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<html>Welcome</html>";
+    meets(html.as_bytes().to_vec(), 5).await;
+    meets(answer("200 OK", "", "{}"), 5).await;
+    meets(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_vec(), 5).await;
+    meets(b"220 mail.example.org ESMTP\r\n".to_vec(), 5).await;
+    meets(stream(&format!("\u{feff}event: starting\ndata: {{}}\n\n{COMPLETED}")), 5).await;
+    let gzip = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\nconnection: close\r\n\r\n\x1f\x8b\x08\0\0\0\0\0\0\x03";
+    meets(gzip.to_vec(), 5).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn broken_events_are_5_in_few_words() {
+    for data in ["{", "[]", "\"x\"", "{\"status\":7}", &"[".repeat(50_000)] {
+        meets(stream(&format!("event: starting\ndata: {data}\n\n")), 5).await;
+    }
+    let long = "x".repeat(100_000);
+    meets(
+        stream(&format!("event: claim_verified\ndata: {{\"claim_index\":0,\"assessment\":\"{long}\"}}\n\n")),
+        5,
+    )
+    .await;
+    let error = json!({"error": long, "message": long, "code": "x", "requestId": "r"});
+    meets(stream(&format!("event: error\ndata: {error}\n\n")), 5).await;
+    meets(
+        answer(
+            "500 Internal Server Error",
+            "",
+            &json!({"error": "x", "message": "x".repeat(50_000)}).to_string(),
+        ),
+        5,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_huge_frame_is_5() {
+    let line = format!("data: {}\n", "x".repeat(8000));
+    for frames in [line.repeat(600) + "\n", (line + "\n").repeat(2200)] {
+        let ran = meets(stream(&frames), 5).await;
+        assert!(ran.stderr.contains("larger than any verification"), "{ran:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_length_may_lie() {
+    let lie = |length: usize, body: &str| {
+        format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n{body}"
+        )
+        .into_bytes()
+    };
+    meets(lie(1_000_000, "event: starting\ndata: {\"status\":\"starting\"}\n\n"), 8).await;
+    meets(lie(20, COMPLETED), 8).await;
+    let server = Scripted::answering(lie(1_000_000, COMPLETED)).await;
+    let ran = call(&server.base, &[]).run_beside().await;
+    assert_eq!(ran.code(), 12, "the terminal event was there: {ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_key_does_not_follow_a_redirect() {
+    let other = Scripted::answering(stream(COMPLETED)).await;
+    for status in ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
+        let location = format!("location: {}/verify/v1/stream\r\n", other.base);
+        let ran = meets(answer(status, &location, ""), 5).await;
+        assert!(ran.stderr.contains(&other.base), "it says where to: {ran:?}");
+    }
+    assert_eq!(other.requests(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_body_of_a_refusal_may_come_late() {
+    let body = json!({"error": "Rate Limit Exceeded", "message": "Too many requests per minute",
+        "code": "rate_limited_minute", "request_id": "r"});
+    let whole =
+        String::from_utf8(answer("429 Too Many Requests", "retry-after: 9\r\n", &body.to_string())).unwrap();
+    let (head, rest) = whole.split_once("\r\n\r\n").unwrap();
+    let (head, rest) = (format!("{head}\r\n\r\n").into_bytes(), rest.as_bytes().to_vec());
+    let server = Scripted::start(move |_| {
+        vec![Step::Send(head.clone()), Step::Wait(Duration::from_millis(350)), Step::Send(rest.clone())]
+    })
+    .await;
+    let ran = call(&server.base, &[]).run_beside().await;
+    assert_eq!(ran.code(), 7, "{ran:?}");
+    assert!(ran.stderr.contains("too many requests per minute; free again in 9 s"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_wait_outlasts_the_limit() {
+    let head = || Step::Send(stream("event: starting\ndata: {\"status\":\"starting\"}\n\n"));
+    for end in [
+        vec![Step::Hang],
+        vec![head(), Step::Hang],
+        vec![head(), Step::Flood(vec![b'x'; 65_536])],
+        vec![head(), Step::Flood(b": keep-alive\n\n".repeat(1000))],
+        vec![head(), Step::Flood(b"data: x\n".repeat(1000))],
+        vec![Step::Send(b"HTTP/1.1 500 Oh\r\n\r\n".to_vec()), Step::Hang],
+    ] {
+        let shown = format!("{:.100}", format!("{end:?}"));
+        let server = Scripted::start(move |_| end.clone()).await;
+        let begun = Instant::now();
+        let ran = call(&server.base, &["--timeout", "700ms"]).run_beside().await;
+        assert_eq!(ran.code(), 6, "{shown}: {ran:?}");
+        must_be_clear(&ran);
+        assert!(begun.elapsed() < Duration::from_secs(6), "{shown}: {:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_says_cannot_command_a_terminal() {
+    let message = "Too\u{1b}[2J many\u{9b}31m\u{202e}\nerror: forged";
+    let refusal = json!({"error": message, "message": message, "code": message, "request_id": message, "param": message});
+    let server = Scripted::start(move |n| {
+        let headers = if n % 2 == 0 { "retry-after: 1\r\n" } else { "" };
+        vec![Step::Send(answer("429 Too Many Requests", headers, &refusal.to_string()))]
+    })
+    .await;
+    let event = json!({"error": message, "message": message, "code": message, "requestId": message});
+    let failing = Scripted::answering(stream(&format!("event: error\ndata: {event}\n\n"))).await;
+    for (server, code) in [(&server.base, 7), (&failing.base, 5)] {
+        for form in [&["-v"][..], &["-v", "--json"], &["--progress", "lines"]] {
+            let ran = call(server, &["--max-wait", "1s"]).args(form.iter().copied()).run_beside().await;
+            assert_eq!(ran.code(), code, "{ran:?}");
+            for output in [&ran.stdout, &ran.stderr] {
+                assert!(!output.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{form:?}: {ran:?}");
+                assert!(!output.lines().any(|line| line.starts_with("error: forged")), "{form:?}: {ran:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waits_that_nobody_can_wait_end_it() {
+    let server = Scripted::start(|n| {
+        let wait = if n == 0 { 1 } else { u64::MAX };
+        vec![Step::Send(answer("429 Too Many Requests", &format!("retry-after: {wait}\r\n"), "{}"))]
+    })
+    .await;
+    let ran = call(&server.base, &["--max-wait", "1h"]).run_beside().await;
+    assert_eq!(ran.code(), 7, "{ran:?}");
+    assert_eq!(server.requests().len(), 2);
+    assert!(!ran.stderr.contains("panicked"), "{ran:?}");
+}
+
+/// A result whose parts contradict each other and whose numbers are as large as they can be.
+fn absurd() -> Value {
+    let claim = |options: Value, claimed: &str, answers: Value| {
+        json!({"id": "", "claim": "", "assessment": "FALSE", "original_question": "", "original_options": options,
+            "claimed_answer": claimed, "model_answers": answers, "consensus_answer": "Z",
+            "reason_code": "consensus", "model_errors": [{"model": "", "code": "\u{1b}[2J"}]})
+    };
+    let max = u64::MAX;
+    let usage = json!({"model": "m", "promptTokens": max, "completionTokens": max, "totalTokens": max, "costUsd": 1e308});
+    json!({"requestId": "", "original_fact": "", "timestamp": "", "minRequired": u32::MAX, "skipped": [],
+        "results": [
+            claim(json!({}), "", json!([])),
+            claim(json!({"Z": 7, "": null, "A": {"x": []}}), "Q", json!([{"model": "m", "answer": "nowhere"}])),
+            claim(json!({"A": "\u{202e}x", "B": "y".repeat(5000)}), "A", json!(vec![json!({"model": "m".repeat(500), "answer": "B"}); 40])),
+        ],
+        "tokenUsage": {"promptTokens": max, "completionTokens": max, "totalTokens": max, "extractionTokens": max,
+            "verificationTokens": max, "modelUsage": [usage, usage]}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn absurd_results_are_shown_in_every_form() {
+    let body = format!(
+        "event: claims_extracted\ndata: {{\"claims\":[],\"count\":{max}}}\n\nevent: verifying_claim\ndata: \
+         {{\"claim\":\"\",\"claimIndex\":{max}}}\n\nevent: completed\ndata: {}\n\n",
+        absurd(),
+        max = u64::MAX,
+    );
+    let server = Scripted::answering(stream(&body)).await;
+    for form in [
+        &["--json"][..],
+        &["--jsonl"],
+        &["--view", "list", "--explain"],
+        &["--view", "table"],
+        &["-v"],
+        &["--progress", "lines"],
+    ] {
+        let ran = call(&server.base, form).run_beside().await;
+        assert_eq!(ran.code(), 10, "{form:?}: {:.2000}", format!("{ran:?}"));
+        assert!(!ran.stderr.contains("panicked"), "{form:?}: {ran:?}");
+        assert!(!ran.stdout.contains(['\u{1b}', '\u{202e}']), "{form:?}: {ran:?}");
+    }
+}

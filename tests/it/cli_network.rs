@@ -1,0 +1,232 @@
+//! `mk verify` on the way to a server: proxies, certificates, limits that are waited out, many lines at a time; and
+//! that every failure on that way is one JSON document for programs.
+
+use std::time::{Duration, Instant};
+
+use mk::api::Service;
+use serde_json::{Value, json};
+
+use crate::support::mk::Mk;
+use crate::support::panel::{config, eiffel, with_panel};
+use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::scripted::{COMPLETED, Scripted, Step, answer, stream};
+use crate::support::serve::{self, Serve};
+use crate::support::server::Setup;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_is_for_others_and_not_for_this_machine() {
+    let proxy = Scripted::answering(stream(COMPLETED)).await;
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let mk = Mk::new().args(["verify", "x"]).env("MK_API_KEY", &server.key(Service::Verify));
+    let mk = mk.env("HTTP_PROXY", &proxy.base).env("http_proxy", &proxy.base).env("ALL_PROXY", &proxy.base);
+    let port = server.authority().rsplit(':').next().unwrap().to_owned();
+    for here in [server.base.clone(), format!("http://localhost:{port}")] {
+        let ran = mk.clone().env("MK_SERVER", &here).run_beside().await;
+        assert_eq!(ran.code(), 0, "{here}: {ran:?}");
+    }
+    assert_eq!(proxy.requests(), Vec::<String>::new());
+
+    let away = mk.env("MK_SERVER", "http://mk.invalid");
+    let ran = away.run_beside().await;
+    assert_eq!(ran.code(), 12, "{ran:?}");
+    assert!(ran.stderr.contains("plain http"), "{ran:?}");
+    assert!(
+        proxy.requests()[0].starts_with("POST http://mk.invalid/verify/v1/stream "),
+        "{:?}",
+        proxy.requests()
+    );
+    let ran = away.env("NO_PROXY", "mk.invalid").args(["--timeout", "20s"]).run_beside().await;
+    assert_eq!(ran.code(), 6, "{ran:?}");
+    assert_eq!(proxy.requests().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_are_checked_and_further_authorities_are_taken() {
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => ask.choose("Paris"),
+    })
+    .await;
+    let certified = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let call = serve::call(&provider.base_url, "tls_cert = \"cert.pem\"\ntls_key = \"key.pem\"");
+    let authority = call.home().join("cert.pem");
+    std::fs::write(&authority, certified.cert.pem()).unwrap();
+    std::fs::write(call.home().join("key.pem"), certified.signing_key.serialize_pem()).unwrap();
+    let server = Serve::start(&call);
+    assert!(server.base.starts_with("https://"), "{}", server.base);
+    let data = serve::data_dir(call.home());
+    let key = Mk::new()
+        .args(["keys", "create", "--service", "verify"])
+        .env("MK_DATA_DIR", data.to_str().unwrap())
+        .run();
+
+    let verify =
+        Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", key.stdout.trim());
+    let distrusted = verify.run_beside().await;
+    assert_eq!(distrusted.code(), 6, "{distrusted:?}");
+    assert!(distrusted.stderr.contains("certificate"), "{distrusted:?}");
+    let trusted = verify.clone().env("MK_CACERT", authority.to_str().unwrap()).run_beside().await;
+    assert_eq!(trusted.code(), 0, "{trusted:?}");
+    let missing = verify.args(["--ca-cert", "nowhere.pem"]).run_beside().await;
+    assert_eq!(missing.code(), 2, "{missing:?}");
+    assert!(missing.stderr.contains("nowhere.pem"), "{missing:?}");
+}
+
+fn lines(server: &str, text: &str, arguments: &[&str]) -> Mk {
+    let mk = Mk::new().args(["verify", "--lines", "-"]).args(arguments.iter().copied());
+    mk.stdin(text).env("MK_SERVER", server).env("MK_API_KEY", "mk_verify_x")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_minute_is_waited_out_by_all_lines_together() {
+    let busy = json!({"error": "Rate Limit Exceeded", "message": "Too many requests per minute",
+        "code": "rate_limited_minute", "request_id": "r"});
+    let server = Scripted::start(move |number| {
+        let limited = answer("429 Too Many Requests", "retry-after: 1\r\n", &busy.to_string());
+        vec![Step::Send(if number == 1 { limited } else { stream(COMPLETED) })]
+    })
+    .await;
+    let begun = Instant::now();
+    let ran = lines(&server.base, "one\ntwo\nthree\n", &["--jobs", "1"]).run_beside().await;
+    assert_eq!(ran.code(), 12, "{ran:?}");
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+    assert_eq!(ran.stderr.matches("waiting 1 s: too many requests per minute").count(), 1, "{ran:?}");
+    let facts: Vec<Value> = server
+        .requests()
+        .iter()
+        .map(|request| serde_json::from_str(request.split("\r\n\r\n").nth(1).unwrap()).unwrap())
+        .map(|body: Value| body["fact"].clone())
+        .collect();
+    assert_eq!(facts, ["one", "two", "two", "three"], "what was refused is posted again, and nothing else");
+    assert_eq!(ran.stdout, "1\t-\tNOTHING\t-\t\n2\t-\tNOTHING\t-\t\n3\t-\tNOTHING\t-\t\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_day_that_is_used_up_is_not_waited_for() {
+    let busy = json!({"error": "Rate Limit Exceeded", "message": "Too many requests per day",
+        "code": "rate_limited_day", "request_id": "r"});
+    let headers = "retry-after: 2\r\nx-should-retry: false\r\n";
+    let server = Scripted::answering(answer("429 Too Many Requests", headers, &busy.to_string())).await;
+    let ran = lines(&server.base, "one\ntwo\n", &[]).run_beside().await;
+    assert_eq!(ran.code(), 7, "{ran:?}");
+    assert_eq!(server.requests().len(), 2);
+    assert!(
+        ran.stdout.starts_with("1\t-\tERROR\tbusy\t") && ran.stdout.contains("\n2\t-\tERROR\tbusy\t"),
+        "{ran:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_order_is_that_of_the_lines_and_no_failure_stops_the_next() {
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => match ask.block("STATEMENT").as_str() {
+            "slow" => claims(&[eiffel()]).after(Duration::from_millis(400)),
+            "broken" => Turn::status(500, &json!({})),
+            _ => claims(&[eiffel()]).after(Duration::from_millis(40)),
+        },
+        _ => ask.choose("Paris"),
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let text = b"slow\nbroken\n\xff\n\n  \nfour\r\nfive\nsix".to_vec();
+    for jobs in ["1", "3"] {
+        let call = lines(&server.base, "", &["--jobs", jobs]).stdin(text.clone());
+        let ran = call.env("MK_API_KEY", &server.key(Service::Verify)).run_beside().await;
+        assert_eq!(ran.code(), 2, "the worst of all: {ran:?}");
+        let shown: Vec<Vec<&str>> =
+            ran.stdout.lines().map(|line| line.split('\t').take(3).collect()).collect();
+        let expected = [
+            ["1", "1", "TRUE"],
+            ["2", "-", "ERROR"],
+            ["3", "-", "ERROR"],
+            ["6", "1", "TRUE"],
+            ["7", "1", "TRUE"],
+            ["8", "1", "TRUE"],
+        ];
+        assert_eq!(shown, expected, "{ran:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn as_many_lines_run_at_a_time_as_was_said() {
+    for (jobs, most) in [("1", 1), ("3", 3)] {
+        let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+            "claims" => claims(&[]).after(Duration::from_millis(100)),
+            _ => ask.choose("Paris"),
+        })
+        .await;
+        let server = Setup::new(config(&provider.base_url)).start().await;
+        let call = lines(&server.base, "a\nb\nc\nd\ne\nf\n", &["--jobs", jobs]);
+        let ran = call.env("MK_API_KEY", &server.key(Service::Verify)).run_beside().await;
+        assert_eq!(ran.code(), 12, "{ran:?}");
+        assert_eq!(provider.most_in_flight(), most);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_failure_is_one_json_document() {
+    let (server, _provider) = with_panel(|_, _| Turn::status(500, &json!({}))).await;
+    let key = server.key(Service::Verify);
+    let user = || Mk::new().env("MK_SERVER", &server.base).env("MK_API_KEY", &key);
+    for (code, mk) in [
+        (5, user().args(["verify", "x", "--json"])),
+        (4, user().args(["verify", "x", "--json"]).env("MK_API_KEY", "mk_verify_wrong")),
+        (6, user().args(["verify", "x", "--json"]).env("MK_SERVER", "http://127.0.0.1:1")),
+        (2, user().args(["verify", "x", "--json", "--wrong"])),
+        (2, user().args(["verify", "--json"])),
+        (2, user().args(["verify", "--json", "-f", "nowhere"])),
+        (2, user().args(["verify", "x", "--json"]).env("MK_SERVER", "nonsense")),
+        (2, user().args(["verify", "x", "--json"]).env("MK_COLOR", "purple")),
+        (2, user().args(["keys", "list", "--json"]).env("MK_DATA_DIR", "/dev/null")),
+        (9, user().args(["keys", "show", "nobody", "--json"])),
+        (9, user().args(["apps", "show", "nobody", "--json"])),
+        (2, user().args(["apps", "delete", "default", "--json"])),
+        (9, user().args(["apps", "delete", "default", "--yes", "--json"])),
+    ] {
+        let ran = mk.run_beside().await;
+        assert_eq!(ran.code(), code, "{ran:?}");
+        let document = ran.json();
+        assert_eq!((&document["schema"], &document["exit"]), (&json!("mk.error/1"), &json!(code)), "{ran:?}");
+        assert!(ran.stderr.starts_with("error: "), "{ran:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verbose_adds_the_request_id() {
+    let (server, _provider) = with_panel(|_, _| Turn::status(500, &json!({}))).await;
+    let user = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base);
+    let ran = user.clone().env("MK_API_KEY", &server.key(Service::Verify)).args(["-v"]).run_beside().await;
+    assert!(ran.stderr.contains("\nrequest: ver_") && ran.stderr.contains("\ncode: provider_"), "{ran:?}");
+    let refused = user.env("MK_API_KEY", "mk_verify_wrong").args(["-v"]).run_beside().await;
+    assert!(refused.stderr.contains("\nrequest: "), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_whose_log_nobody_reads_goes_on() {
+    let call = serve::call("http://127.0.0.1:1/v1", "");
+    let mut child = call.command().stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let base = serve::first_address(child.stderr.take().unwrap());
+    for _ in 0..5 {
+        let health = crate::support::server::client().get(format!("{base}/verify/v1/health")).send().await;
+        assert_eq!(health.unwrap().status(), 200);
+    }
+    serve::signal(&child, "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoami_has_an_end_too() {
+    let server = Scripted::start(|_| {
+        let mut steps = vec![Step::Send(b"HTTP/1.1 500 Oh\r\ncontent-length: 60000\r\n\r\n".to_vec())];
+        steps.extend(
+            (0..600).flat_map(|_| [Step::Send(b" ".to_vec()), Step::Wait(Duration::from_millis(100))]),
+        );
+        steps
+    })
+    .await;
+    let mk = Mk::new().args(["whoami"]).env("MK_SERVER", &server.base).env("MK_TIMEOUT", "500ms");
+    let begun = Instant::now();
+    let ran = mk.run_beside().await;
+    assert_eq!(ran.code(), 6, "{ran:?}");
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}

@@ -1,0 +1,191 @@
+//! A person before a terminal: what is asked, what Ctrl-C does, and which stream shows what.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::support::mk::Mk;
+use crate::support::pty::Person;
+use crate::support::scripted::{Scripted, Step, stream};
+
+const TRUE: &str = "The Eiffel Tower is in Paris.";
+
+/// A shell script of a user with this home, in which `mk` is the binary.
+fn script(home: &Path, text: &str) -> Command {
+    let mut command = Command::new("bash");
+    let text = format!("mk() {{ '{}' \"$@\"; }}\n{text}", env!("CARGO_BIN_EXE_mk"));
+    command
+        .args(["-c", &text])
+        .env_clear()
+        .env("HOME", home)
+        .env("LANG", "C.UTF-8")
+        .env("PATH", std::env::var("PATH").unwrap())
+        .current_dir(home);
+    command
+}
+
+fn id_of_a_new_key(user: &Mk) -> String {
+    let made = user.clone().args(["keys", "create", "--service", "verify", "--name", "ci", "--json"]).run();
+    made.json()["id"].as_str().unwrap().to_owned()
+}
+
+fn is_revoked(user: &Mk, id: &str) -> bool {
+    user.clone().args(["keys", "show", id, "--json"]).run().json()["state"] == "revoked"
+}
+
+#[test]
+fn only_a_yes_revokes() {
+    let user = Mk::new();
+    let id = id_of_a_new_key(&user);
+    for (answer, code, revoked) in [("n\n", 3, false), ("\n", 3, false), ("\x04", 3, false), ("y\n", 0, true)]
+    {
+        let mut person = Person::at(user.clone().args(["keys", "revoke", "ci"]).command());
+        person.until("[y/N] ");
+        person.types(answer);
+        let (status, shown) = person.end();
+        assert!(status.ends_with(&format!(", {code})")), "{answer:?}: {status} {shown}");
+        assert!(shown.contains("(ci)") && shown.contains("last used: never"), "{shown}");
+        assert_eq!(is_revoked(&user, &id), revoked, "{answer:?}");
+    }
+}
+
+#[test]
+fn the_time_of_a_revocation_is_that_of_the_answer() {
+    let user = Mk::new();
+    let id = id_of_a_new_key(&user);
+    let mut person = Person::at(user.clone().args(["keys", "revoke", "ci"]).command());
+    person.until("[y/N] ");
+    // The clock tells milliseconds; the answer is to come later than in the same one.
+    std::thread::sleep(Duration::from_millis(20));
+    let answered = mk::clock::Clock::system().now();
+    person.types("y\n");
+    assert!(person.end().0.ends_with(", 0)"));
+    let record = user.args(["keys", "show", &id, "--json"]).run().json();
+    let revoked = mk::clock::Time::parse(record["revoked_at"].as_str().unwrap()).unwrap();
+    assert!(revoked >= answered, "{revoked} is before {answered}");
+}
+
+#[test]
+fn ctrl_c_at_a_question_changes_nothing() {
+    let user = Mk::new();
+    let id = id_of_a_new_key(&user);
+    let mut person = Person::at(user.clone().args(["keys", "revoke", "ci"]).command());
+    person.until("[y/N] ");
+    person.types("\x03");
+    let (status, _) = person.end();
+    assert!(status.contains("SIGINT"), "{status}");
+    assert!(!is_revoked(&user, &id));
+}
+
+#[test]
+fn nobody_is_asked_who_cannot_see_the_question() {
+    let user = Mk::new();
+    let id = id_of_a_new_key(&user);
+    for redirect in ["2>err.txt", "</dev/null 2>err.txt", "</dev/null"] {
+        let (status, shown) = Person::at(script(user.home(), &format!("mk keys revoke ci {redirect}"))).end();
+        assert!(status.ends_with(", 2)"), "{redirect}: {status} {shown}");
+        let errors = std::fs::read_to_string(user.home().join("err.txt")).unwrap();
+        assert!(errors.contains("--yes") || shown.contains("--yes"), "{redirect}: {shown} {errors}");
+    }
+    assert!(!is_revoked(&user, &id));
+    let mut person = Person::at(script(user.home(), "mk keys revoke ci >out.txt"));
+    person.until("[y/N] ");
+    person.types("y\n");
+    assert!(person.end().0.ends_with(", 0)"), "the answer is read from the terminal, wherever results go");
+}
+
+#[test]
+fn each_stream_is_a_terminal_or_not_by_itself() {
+    let home = tempfile::tempdir().unwrap();
+    let read = |name: &str| std::fs::read_to_string(home.path().join(name)).unwrap();
+    let slow = "The Eiffel Tower is in Paris [sandbox:slow].";
+    let (_, shown) = Person::at(script(home.path(), &format!("mk verify --sandbox '{slow}' >out.txt"))).end();
+    assert!(shown.contains("asking models") && shown.contains('\u{1b}'), "progress stays: {shown:?}");
+    assert!(!shown.contains("TRUE\t"), "{shown:?}");
+    assert!(read("out.txt").starts_with("1\tTRUE\tTTT\t") && !read("out.txt").contains('\u{1b}'));
+
+    let (_, shown) =
+        Person::at(script(home.path(), &format!("mk verify --sandbox '{TRUE}' 2>err.txt"))).end();
+    assert!(shown.contains("\u{1b}[36m✓"), "colour stays: {shown:?}");
+    assert!(!shown.contains("SANDBOX"), "{shown:?}");
+    assert!(
+        read("err.txt").contains("SANDBOX") && !read("err.txt").contains('\u{1b}'),
+        "{}",
+        read("err.txt")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn something_is_shown_before_the_server_says_anything() {
+    let server = Scripted::start(|_| vec![Step::Hang]).await;
+    let mk = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", "mk_verify_x");
+    let ended = tokio::task::spawn_blocking(move || {
+        let mut person = Person::at(mk.command());
+        person.until("Connecting");
+        person.types("\x03");
+        person.until("interrupted");
+        person.end()
+    });
+    let (status, _) = ended.await.unwrap();
+    assert!(status.contains("SIGINT"), "{status}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_ends_a_loop_of_the_shell() {
+    let server = Scripted::start(|_| {
+        vec![Step::Send(stream("event: starting\ndata: {\"status\":\"starting\"}\n\n")), Step::Hang]
+    })
+    .await;
+    let home = tempfile::tempdir().unwrap();
+    let mut command =
+        script(home.path(), "for n in 1 2 3; do mk verify \"$n\"; echo \"went on after $n\"; done");
+    command.env("MK_SERVER", &server.base).env("MK_API_KEY", "mk_verify_x");
+    let ended = tokio::task::spawn_blocking(move || {
+        let mut person = Person::at(command);
+        person.until("Connecting");
+        person.types("\x03");
+        person.end()
+    });
+    let (_, shown) = ended.await.unwrap();
+    assert!(!shown.contains("went on"), "{shown}");
+    assert!(server.requests().len() <= 1);
+}
+
+#[test]
+fn a_silent_terminal_is_told_what_is_waited_for() {
+    let mut person = Person::at(Mk::new().args(["verify", "--sandbox", "-"]).command());
+    let begun = Instant::now();
+    person.until("waiting for text on standard input");
+    assert!(begun.elapsed() >= Duration::from_millis(2900), "{:?}", begun.elapsed());
+    person.types(&format!("{TRUE}\n\x04"));
+    let (status, shown) = person.end();
+    assert!(status.ends_with(", 0)") && shown.contains("TRUE"), "{status} {shown}");
+}
+
+#[test]
+fn a_key_is_typed_unseen() {
+    let user = Mk::new();
+    let key = user.clone().args(["keys", "create", "--service", "verify"]).run().stdout.trim().to_owned();
+    let mut person = Person::at(user.clone().args(["login"]).command());
+    person.until("(not shown): ");
+    person.until_unseen();
+    person.types(&format!("{key}\n"));
+    let (status, shown) = person.end();
+    assert!(status.ends_with(", 0)") && !shown.contains(&key), "{status} {shown}");
+    let whoami = user.args(["whoami"]).run();
+    assert!(whoami.stdout.contains("verify key\tset"), "{whoami:?}");
+}
+
+#[test]
+fn help_fits_and_begins_with_examples() {
+    for arguments in [&["--help"][..], &["verify", "--help"], &["serve", "-h"], &["help", "keys", "create"]] {
+        for columns in ["60", "80", "200"] {
+            let ran = Mk::new().args(arguments.iter().copied()).env("COLUMNS", columns).run();
+            assert_eq!((ran.code(), ran.stderr.as_str()), (0, ""), "{ran:?}");
+            assert!(!ran.stdout.contains('\u{1b}'), "{ran:?}");
+            assert!(ran.stdout.lines().all(|line| line.chars().count() <= 100), "{columns}: {}", ran.stdout);
+        }
+    }
+    let help = Mk::new().args(["verify", "--help"]).run().stdout;
+    assert!(help.find("Examples:").unwrap() < help.find("Usage:").unwrap(), "{help}");
+}

@@ -1,0 +1,210 @@
+//! Where keys may stand, and where they must never show up: arguments, logs, messages, files.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use mk::api::Service;
+use serde_json::json;
+
+use crate::support::eventually;
+use crate::support::mk::{Mk, Ran};
+use crate::support::panel::{config, eiffel, with_panel};
+use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::serve::{self, Serve};
+use crate::support::server::{Setup, client};
+
+const PROVIDER_KEY: &str = "sk-provider-8f3a1c5e7d9b";
+
+/// The part of a key that nobody else may know; no part of it may be shown but its last four characters.
+fn random_part(key: &str) -> &str {
+    let random = key.trim_end().rsplit('_').next().unwrap();
+    &random[..random.len() - 4]
+}
+
+fn created(home: &Mk) -> String {
+    let ran = home.clone().args(["keys", "create", "--service", "verify"]).run();
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    ran.stdout.trim().to_owned()
+}
+
+/// A user whose database is that of a [`serve::call`].
+fn operator(server: &Mk) -> Mk {
+    let data = serve::data_dir(server.home());
+    Mk::new().env("MK_DATA_DIR", data.to_str().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_tells_no_key_however_much_it_tells() {
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ if ask.model == "three" => {
+            Turn::status(401, &json!({"error": {"message": format!("bad key {PROVIDER_KEY}")}}))
+        }
+        _ => ask.choose("Paris"),
+    })
+    .await;
+    let call = serve::call(&provider.base_url, "");
+    let (key_file, config) = (call.home().join("provider.key"), call.home().join("server.toml"));
+    std::fs::write(&key_file, PROVIDER_KEY).unwrap();
+    let with_key = format!("kind = \"openai\"\napi_key_file = \"{}\"", key_file.display());
+    let text = std::fs::read_to_string(&config).unwrap().replace("kind = \"openai\"", &with_key);
+    std::fs::write(&config, text).unwrap();
+
+    let server = Serve::start(&call.clone().env("MK_LOG", "trace"));
+    let key = created(&operator(&call));
+    let url = format!("{}/verify/v1/stream", server.base);
+    let mut answers = String::new();
+    let mistyped = format!("{}x", &key[..key.len() - 1]);
+    for (bearer, body) in [(&key, json!({"fact": "x"})), (&key, json!({})), (&mistyped, json!({"fact": "x"}))]
+    {
+        let answer = client().post(&url).bearer_auth(bearer).json(&body).send().await.unwrap();
+        answers.push_str(&answer.text().await.unwrap());
+    }
+    assert_eq!(provider.asks()[0].key.as_deref(), Some(PROVIDER_KEY), "{answers}");
+    server.signal("TERM");
+    let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
+    assert!(status.success());
+    assert!(
+        log.contains("\"level\":\"TRACE\"") && log.contains("\"message\":\"request\""),
+        "it is a full log"
+    );
+    for secret in [random_part(&key), PROVIDER_KEY] {
+        assert!(!log.contains(secret), "{secret} in the log");
+        assert!(!answers.contains(secret), "{secret} in {answers}");
+        assert_eq!(holders(call.home(), secret), Vec::<String>::new());
+    }
+    let is_private = |name: &str| {
+        let mode = std::fs::metadata(serve::data_dir(call.home()).join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    };
+    ["mk.db", "ledger.db"].into_iter().for_each(is_private);
+}
+
+/// The files below a directory that hold a text, but for the one that was given it.
+fn holders(dir: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(holders(&path, text));
+        } else if !path.ends_with("provider.key")
+            && String::from_utf8_lossy(&std::fs::read(&path).unwrap()).contains(text)
+        {
+            found.push(path.display().to_string());
+        }
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_client_command_repeats_its_key() {
+    let (server, _provider) = with_panel(|_, _| Turn::status(500, &json!({}))).await;
+    let (revoked, id) = server.key_with(Service::Verify, |_| {});
+    mk::keys::find(&server.app.store, &id).unwrap();
+    server.app.store.revoke_key(&id, server.clock.now()).unwrap();
+    let good = server.key(Service::Verify);
+    for key in [&good, &revoked, "mk_verify_0123456789abcdef0123456789abcdef"] {
+        for arguments in [
+            &["verify", "x", "-v"][..],
+            &["verify", "x", "-v", "--json"],
+            &["whoami", "-v"],
+            &["config", "list", "--origin"],
+        ] {
+            let mk = Mk::new().args(arguments.iter().copied());
+            let ran = mk
+                .env("MK_SERVER", &server.base)
+                .env("MK_API_KEY", key)
+                .env("RUST_LOG", "trace")
+                .env("MK_LOG", "trace")
+                .run_beside()
+                .await;
+            must_not_show(&ran, random_part(key));
+        }
+    }
+}
+
+fn must_not_show(ran: &Ran, secret: &str) {
+    assert!(!ran.stdout.contains(secret) && !ran.stderr.contains(secret), "{secret} in {ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn login_takes_a_key_from_stdin_into_a_private_file_and_nowhere_else() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let key = server.key(Service::Verify);
+    let user = Mk::new().env("MK_SERVER", &server.base);
+    let login = user.clone().args(["login", "-v"]).stdin(format!("{key}\r\n")).run_beside().await;
+    assert_eq!(login.code(), 0, "{login:?}");
+    must_not_show(&login, random_part(&key));
+    let held = holders(user.home(), random_part(&key));
+    let [file] = &held[..] else { panic!("{held:?}") };
+    assert!(file.ends_with("/credentials.toml"), "{file}");
+    assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(user.clone().args(["verify", "x"]).run_beside().await.code(), 0);
+
+    let elsewhere = user.clone().args(["verify", "x", "--server", "http://127.0.0.1:9"]).run_beside().await;
+    assert_eq!(elsewhere.code(), 4, "a stored key is for its server only: {elsewhere:?}");
+
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let loose = user.clone().args(["verify", "x"]).run_beside().await;
+    assert_eq!(loose.code(), 2, "{loose:?}");
+    assert!(
+        loose.stderr.contains("can be read by others") && loose.stderr.contains("hint: chmod 600 "),
+        "{loose:?}"
+    );
+    must_not_show(&loose, random_part(&key));
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
+
+    assert_eq!(user.clone().args(["logout"]).run_beside().await.code(), 0);
+    assert_eq!(holders(user.home(), random_part(&key)), Vec::<String>::new());
+    assert_eq!(user.args(["verify", "x"]).run_beside().await.code(), 4);
+}
+
+#[test]
+fn what_is_no_key_is_not_stored_and_not_repeated() {
+    let user = Mk::new().args(["login", "-v"]);
+    for wrong in ["sk-somebody-elses-secret", "mk_verify_0123456789abcdef0123456789abcdef", ""] {
+        let ran = user.clone().stdin(wrong).run();
+        assert_eq!(ran.code(), 2, "{ran:?}");
+        assert!(wrong.is_empty() || !ran.stderr.contains(wrong), "{ran:?}");
+    }
+    assert_eq!(holders(user.home(), "somebody"), Vec::<String>::new());
+}
+
+#[test]
+fn a_project_does_not_decide_where_keys_go() {
+    for (text, word) in [
+        ("server = \"http://evil.example\"", "server"),
+        ("profile = \"x\"", "profile"),
+        ("[network]\nca_cert = \"x.pem\"", "network"),
+        ("api_key = \"x\"", "api_key"),
+    ] {
+        let mk = Mk::new().args(["verify", "x"]).env("MK_API_KEY", "mk_verify_x");
+        std::fs::write(mk.home().join(".mk.toml"), text).unwrap();
+        let ran = mk.run();
+        assert_eq!(ran.code(), 2, "{ran:?}");
+        assert!(ran.stderr.contains(word) && ran.stderr.contains("project"), "{ran:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_process_list_shows_no_key() {
+    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let key = server.key(Service::Verify);
+    let mk = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", &key);
+    let mut child = mk.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    eventually("the extractor is asked", || provider.in_flight() == 1).await;
+    let listed = std::process::Command::new("ps")
+        .args(["-o", "args=", "-p", &child.id().to_string()])
+        .output()
+        .unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(listed.contains("verify") && !listed.contains(random_part(&key)), "{listed}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    let key_as_argument = Mk::new().args(["keys", "check", &key]).run_beside().await;
+    assert_eq!(key_as_argument.code(), 2, "{key_as_argument:?}");
+    must_not_show(&key_as_argument, random_part(&key));
+}
