@@ -25,9 +25,7 @@ pub enum FindError {
 impl fmt::Display for FindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotFound => {
-                f.write_str("no such key; give its id, its name, its last four characters or the key itself")
-            }
+            Self::NotFound => f.write_str("no such key; give its id, its name or its last four characters"),
             Self::Ambiguous(candidates) => {
                 f.write_str("several keys fit; give the id of one of them:")?;
                 candidates.iter().take(MAX_LISTED).try_for_each(|key| write_candidate(f, key))?;

@@ -111,3 +111,30 @@ fn help_and_version_go_to_stdout() {
         assert!(!ran.stdout.is_empty());
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_itself_is_named_on_stdin_and_never_as_an_argument() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let key = server.key(Service::Verify);
+    let refused = run(&server, &["keys", "revoke", &key, "--yes"]).await;
+    assert_eq!(refused.code(), 2, "{refused:?}");
+    assert!(refused.stderr.contains("`-`") && !refused.stderr.contains(&key), "{refused:?}");
+    assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 400);
+    let piped = on(&server, &["keys", "revoke", "-", "--yes"]).stdin(key.clone()).run_beside().await;
+    assert_eq!(piped.code(), 0, "{piped:?}");
+    assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 401);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_key_that_nobody_could_see_is_revoked() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let call = on(&server, &["keys", "create", "--service", "verify", "--name", "unseen"]);
+    let mut command = call.command();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = command.stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is revoked"), "{output:?}");
+    let listed = run(&server, &["keys", "show", "unseen", "--json"]).await;
+    assert_eq!(listed.json()["state"], "revoked", "{listed:?}");
+}

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{Common, describe, key_document};
+use super::{Common, describe, key_document, named};
 use crate::api::Service;
 use crate::api::console::{CreatedKey, Key};
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::globals::Session;
-use crate::cli::local::{not_found, refused};
+use crate::cli::local::{Local, refused};
 use crate::cli::number::within;
 use crate::clock::Time;
 use crate::keys::{self, NewKey, expiry};
@@ -82,12 +82,12 @@ pub(super) fn create(args: &CreateArgs, session: &Session) -> Result<(), Failure
         describe(&record),
         record.app
     ));
-    print(session, &key, record, args.common.json)
+    hand_over(session, &local, &key, record, args.common.json)
 }
 
 pub(super) fn rotate(args: &RotateArgs, session: &Session) -> Result<(), Failure> {
     let local = args.common.database.open(session)?;
-    let old = keys::find(&local.store, &args.key).map_err(not_found)?;
+    let old = named(&local, &args.key)?;
     let made = keys::rotate(&local.store, &old.id, args.grace, local.now);
     let (key, row) = made.map_err(|cause| refused(cause, "key"))?;
     let was = describe(&keys::record(&old, local.now));
@@ -97,7 +97,25 @@ pub(super) fn rotate(args: &RotateArgs, session: &Session) -> Result<(), Failure
         format!("ends at {}", local.now.plus(args.grace).rfc3339())
     };
     session.printer.sentence(&format!("the {was} {end}; the new one is shown this once:"));
-    print(session, &key, keys::record(&row, local.now), args.common.json)
+    hand_over(session, &local, &key, keys::record(&row, local.now), args.common.json)
+}
+
+/// Prints a new key. One that nobody could see must not live on.
+fn hand_over(
+    session: &Session,
+    local: &Local,
+    key: &SecretString,
+    record: Key,
+    is_json: bool,
+) -> Result<(), Failure> {
+    let id = record.id.clone();
+    print(session, key, record, is_json).inspect_err(|_| {
+        let outcome = match local.store.revoke_key(&id, local.now) {
+            Ok(_) => "is revoked",
+            Err(_) => "could not be revoked; revoke it yourself",
+        };
+        session.printer.sentence(&format!("the new key {id} could not be shown and {outcome}"));
+    })
 }
 
 /// Where the app is what was not found, says how to come by one.

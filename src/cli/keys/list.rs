@@ -3,12 +3,12 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{Common, key_document};
+use super::{Common, key_document, named};
 use crate::api::Service;
 use crate::api::console::Key;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
-use crate::cli::local::{not_found, stored};
+use crate::cli::local::stored;
 use crate::cli::sheet::{self, column, hidden};
 use crate::clock::Time;
 use crate::keys;
@@ -101,7 +101,7 @@ fn cells(row: &KeyRow, now: Time, is_for_people: bool) -> Vec<String> {
 
 pub(super) fn show(args: &ShowArgs, session: &Session) -> Result<(), Failure> {
     let local = args.common.database.open(session)?;
-    let row = keys::find(&local.store, &args.key).map_err(not_found)?;
+    let row = named(&local, &args.key)?;
     let record = keys::record(&row, local.now);
     if args.common.json {
         return session.printer.document(&key_document(record)?);

@@ -15,15 +15,18 @@ use serde_json::{Value, json};
 
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
-use super::local::Database;
+use super::local::{Database, Local, not_found};
 use crate::api::console::Key;
+use crate::keys;
+use crate::secret::{self, ExposeSecret};
+use crate::storage::KeyRow;
 
 /// Examples of `mk keys`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   KEY=$(mk keys create --service verify --name ci --expires 90d)
   mk keys list
-  mk keys revoke ci                by name, last four characters or id
+  mk keys revoke ci                by name, last four characters or id; `-` reads the key
   mk keys rotate ci --grace 24h    a new key now; the old one ends in a day
   mk keys check - < key.txt        is it mistyped, and what is it for?";
 
@@ -85,6 +88,22 @@ pub(crate) fn run(args: &KeysArgs, session: &Session) -> Outcome {
         Command::Check(args) => check::run(args, session)?,
     }
     Ok(0)
+}
+
+/// The key that an argument means. `-` reads the key itself from standard input: as an argument, every process on the
+/// machine could read it.
+fn named(local: &Local, text: &str) -> Result<KeyRow, Failure> {
+    if text == "-" {
+        let key = secret::read(std::io::stdin().lock()).map_err(|cause| {
+            Failure::usage(format!("standard input holds no key: {cause}")).caused_by(cause)
+        })?;
+        return keys::find(&local.store, key.expose_secret()).map_err(not_found);
+    }
+    if keys::service_of(text.trim()).is_some() {
+        return Err(Failure::usage("a key on the command line can be read by every process on this machine")
+            .hint("name it by its id, its name or its last four characters, or pipe it in and give `-`"));
+    }
+    keys::find(&local.store, text).map_err(not_found)
 }
 
 /// A key as a person tells it from others: `verify key …wXyZ (ci)`.

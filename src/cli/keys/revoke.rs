@@ -3,18 +3,18 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{Common, describe};
+use super::{Common, describe, named};
 use crate::cli::confirm::confirm;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
-use crate::cli::local::{not_found, stored};
+use crate::cli::local::stored;
 use crate::clock::Clock;
 use crate::keys;
 
 /// The arguments of `mk keys revoke`.
 #[derive(Args, Debug)]
 pub(super) struct RevokeArgs {
-    /// The keys: their ids, names, or last four characters
+    /// The keys: their ids, names, or last four characters; `-` reads a key from standard input
     #[arg(required = true, value_name = "KEY")]
     keys: Vec<String>,
 
@@ -28,8 +28,7 @@ pub(super) struct RevokeArgs {
 
 pub(super) fn run(args: &RevokeArgs, session: &Session) -> Result<(), Failure> {
     let local = args.common.database.open(session)?;
-    let find = |text: &String| keys::find(&local.store, text).map_err(not_found);
-    let rows = args.keys.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    let rows = args.keys.iter().map(|text| named(&local, text)).collect::<Result<Vec<_>, _>>()?;
     let alive = rows.iter().filter(|row| row.revoked_at.is_none());
     let named: Vec<String> = alive
         .map(|row| {
