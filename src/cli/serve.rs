@@ -222,7 +222,7 @@ fn begin_log(session: &Session) -> Result<(), Failure> {
     let begun = if err.is_terminal {
         log.with_ansi(err.paint == Paint::Full).with_target(false).try_init()
     } else {
-        log.json().flatten_event(true).with_ansi(false).try_init()
+        log.json().flatten_event(true).with_span_list(false).with_span_list(false).with_ansi(false).try_init()
     };
     begun.map_err(|cause| Failure::new(Kind::Other, format!("cannot begin the log: {cause}")))
 }
