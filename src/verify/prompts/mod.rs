@@ -33,6 +33,10 @@ pub(super) const REPAIR: &str = texts::REPAIR;
 /// on top, while many models refuse a bound beyond their own maximum, some from 4,096 on.
 const ANSWER_TOKENS: u32 = 4_096;
 
+/// Room for the longest instructions: a verification puts dozens together.
+const EXTRACTION_BYTES: usize = 5 * 1024;
+const PANEL_BYTES: usize = 5 * 512;
+
 /// The first 12 hexadecimal digits of the SHA-256 over all prompts, as they are sent.
 pub fn hash() -> &'static str {
     static HASH: LazyLock<String> = LazyLock::new(|| {
@@ -81,7 +85,8 @@ pub(super) fn extraction(job: &Job, fences: &Fences) -> Chat {
     let context = job.context.as_deref().map(text::block);
     let marker = fences.marker(&["extraction"], &[&statement, context.as_deref().unwrap_or_default()]);
 
-    let mut system = texts::EXTRACTION.to_owned();
+    let mut system = String::with_capacity(EXTRACTION_BYTES);
+    system.push_str(texts::EXTRACTION);
     if job.domain == Domain::Legal {
         system.push_str(texts::EXTRACTION_LEGAL);
     }
@@ -110,7 +115,8 @@ pub(super) fn panel(job: &Job, fences: &Fences, claim: &Claim, model: &str, orde
     let untrusted = [claim.question.as_str(), &options, context.as_deref().unwrap_or_default()];
     let marker = fences.marker(&[&claim.id, model], &untrusted);
 
-    let mut system = String::from(if context.is_some() { texts::PANEL_CONTEXT } else { texts::PANEL });
+    let mut system = String::with_capacity(PANEL_BYTES);
+    system.push_str(if context.is_some() { texts::PANEL_CONTEXT } else { texts::PANEL });
     system.push_str(texts::PANEL_CHOICE);
     if job.domain == Domain::Legal {
         system.push_str(texts::PANEL_LEGAL);
