@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::config::ServerConfig;
-use crate::inference::Gateway;
+use crate::inference::{self, Gateway};
 use crate::limits::{self, Limiter};
 use crate::storage::{self, Store};
 use crate::usage::Ledger;
@@ -21,6 +21,8 @@ pub struct App {
     pub limits: limits::Settings,
     /// Where attempts are booked.
     pub ledger: Ledger,
+    /// Asks models.
+    pub gateway: Arc<Gateway>,
     /// Runs verifications.
     pub verifier: Arc<Verifier>,
     /// The time of day.
@@ -79,11 +81,13 @@ impl App {
     fn assemble(config: &ServerConfig, store: Store, clock: Clock) -> Result<Self, StartError> {
         let gateway = Gateway::new(config.providers.clone(), clock.clone())
             .map_err(|error| StartError::Provider { name: error.provider, message: error.message })?;
+        let gateway = Arc::new(gateway.with_settings(chat_settings(config)));
         Ok(Self {
             limiter: Limiter::new(store.clone()),
             limits: config.limits,
             ledger: Ledger::new(store.clone()),
-            verifier: Arc::new(Verifier::new(Arc::new(gateway), config.verify.clone(), clock.clone())),
+            verifier: Arc::new(Verifier::new(gateway.clone(), config.verify.clone(), clock.clone())),
+            gateway,
             clock,
             max_body_bytes: config.max_body_bytes,
             trusted_proxies: config.trusted_proxies.clone(),
@@ -96,5 +100,17 @@ impl App {
         let ledger = self.ledger.flush();
         self.limiter.flush(self.clock.now())?;
         ledger
+    }
+}
+
+fn chat_settings(config: &ServerConfig) -> inference::Settings {
+    let panels = [&config.verify.general, &config.verify.legal].into_iter().flat_map(|domain| {
+        let extractors = std::iter::once(&domain.extractor).chain(&domain.extractor_fallbacks);
+        extractors.chain(&domain.panel).chain(&domain.standby)
+    });
+    inference::Settings {
+        first_token_timeout_with_fallback: config.inference.first_token_timeout_with_fallback,
+        fallbacks: config.inference.fallbacks.clone(),
+        named: panels.cloned().collect(),
     }
 }

@@ -13,10 +13,10 @@
 //! | `cli` | the terminal side; the only room that prints | app client config keys server storage |
 //! | `config` | flags, environment and files, resolved and checked once | limits providers verify |
 //! | `app` | opens storage, builds the rooms below the server | every room below the server, config |
-//! | `server` | HTTP: connections, gate, routes, answers | app config keys limits storage usage verify |
+//! | `server` | HTTP: connections, gate, routes, answers | app config inference keys limits storage usage verify |
 //! | `client` | a running server over HTTP | nobody |
 //! | `verify` | from a statement to an assessment of each claim; knows no HTTP | inference usage |
-//! | `inference` | from a model's identifier to an answer: choice, retries, accounts | providers usage |
+//! | `inference` | from a model's identifier to an answer: choice, retries, fallbacks, accounts | providers usage |
 //! | `providers` | formats of model APIs, and the only sender | nobody |
 //! | `keys` | making, recognising and admitting keys; apps | storage |
 //! | `limits` | an exact sliding minute and a UTC day | storage |

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tokio::time::{Instant, sleep};
 
-use super::retry;
+use super::{Settings, retry};
 use crate::clock::Clock;
 use crate::money::{NanoUsd, Price};
 use crate::providers::{
@@ -32,6 +32,7 @@ pub struct Target {
 pub struct Gateway {
     /// By configured name.
     providers: BTreeMap<String, Provider>,
+    settings: Settings,
 }
 
 /// One call to be made, however many attempts it takes.
@@ -63,7 +64,21 @@ impl Gateway {
                 return Err(SetupError { provider: name, message });
             }
         }
-        Ok(Self { providers: by_name })
+        Ok(Self { providers: by_name, settings: Settings::default() })
+    }
+
+    /// The gateway with these settings for chat completions.
+    #[must_use]
+    pub fn with_settings(self, settings: Settings) -> Self {
+        Self { settings, ..self }
+    }
+
+    pub(super) const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(super) fn providers(&self) -> impl Iterator<Item = &Provider> {
+        self.providers.values()
     }
 
     /// The model with this identifier, if its provider is configured. Any model name of a configured provider is
@@ -116,7 +131,7 @@ impl Gateway {
         }
     }
 
-    fn find<'a>(&self, id: &'a str) -> Option<(&Provider, &'a str)> {
+    pub(super) fn find<'a>(&self, id: &'a str) -> Option<(&Provider, &'a str)> {
         let (provider, model) = id.split_once('/')?;
         let provider = self.providers.get(provider)?;
         provider.may_know(model).then_some((provider, model))
@@ -124,10 +139,10 @@ impl Gateway {
 }
 
 impl Call<'_> {
-    async fn attempt(&self, permit: Permit<'_>) -> Result<Answer, Failure> {
+    async fn attempt(&self, permit: Permit) -> Result<Answer, Failure> {
         let mut attempt = self.meter.attempt(self.id, self.purpose);
         let prompt_tokens = estimate::prompt_tokens(self.chat);
-        attempt.expect_prompt(prompt_tokens, self.price.map(|price| price.of(prompt_tokens, 0)));
+        attempt.expect(prompt_tokens, 0, self.price.map(|price| price.of(prompt_tokens, 0)));
         let result = self.provider.complete(permit, self.chat, self.model, self.deadline).await;
         let (outcome, usage) = match &result {
             Ok(answer) => {
@@ -147,7 +162,7 @@ impl Call<'_> {
 }
 
 /// What an operator has set, else what the catalogue says.
-fn price(id: &str, provider: &Provider, model: &str) -> Option<Price> {
+pub(super) fn price(id: &str, provider: &Provider, model: &str) -> Option<Price> {
     if provider.is_sandbox() {
         return Some(FREE);
     }

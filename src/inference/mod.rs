@@ -1,11 +1,43 @@
 //! The gateway: from a model's identifier to an answer, whatever it takes.
 //!
 //! [`Gateway::ask`] finds the provider, keeps to its concurrency limit, retries what may pass, and books every
-//! attempt on the caller's meter. Callers name models `<provider>/<model_name>`; the model name may contain `/`.
+//! attempt on the caller's meter; [`Gateway::chat`] does the same for callers' own chat completions, fallbacks and
+//! streams included. Callers name models `<provider>/<model_name>`; the model name may contain `/`.
 
+mod chat;
 mod gateway;
+mod models;
+mod relay;
 mod retry;
 
-pub use gateway::{Gateway, Target};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
-pub use crate::providers::{Answer, Chat, Failure, Finish, Message, Role, Schema, SetupError};
+pub use chat::{Answered, Given, Unanswered};
+pub use gateway::{Gateway, Target};
+pub use relay::Relay;
+
+pub use crate::providers::{
+    Answer, Chat, Completion, Failure, Fields, Finish, Message, Role, Schema, SetupError, estimate,
+};
+
+/// What is set about chat completions.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long a model that has a fallback may take to its first token.
+    pub first_token_timeout_with_fallback: Duration,
+    /// Models to ask, in order, when one fails. All by their identifiers.
+    pub fallbacks: BTreeMap<String, Vec<String>>,
+    /// Models that the configuration names elsewhere, to be listed.
+    pub named: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            first_token_timeout_with_fallback: Duration::from_secs(10),
+            fallbacks: BTreeMap::new(),
+            named: Vec::new(),
+        }
+    }
+}

@@ -12,12 +12,14 @@ pub mod expiry;
 mod find;
 mod manage;
 mod mint;
+mod models;
 mod validate;
 
 pub use authenticate::{Denied, authenticate};
 pub use find::{FindError, find};
 pub use manage::{ManageError, NewKey, create, record, rotate};
 pub use mint::{Minted, mint, service_of};
+pub use models::may_use;
 
 use crate::api::console::KeyState;
 use crate::clock::Time;

@@ -183,6 +183,12 @@ pub fn model(id: &str) -> Option<ModelFacts> {
     MODELS.get(id).copied()
 }
 
+/// The identifiers of all models that the catalogue holds of a provider.
+pub fn of_provider(name: &str) -> impl Iterator<Item = &'static str> {
+    let is_of = move |id: &str| id.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
+    MODELS.keys().copied().filter(move |id| is_of(id))
+}
+
 static CATALOGUE: &str = include_str!("catalogue.json");
 
 static MODELS: LazyLock<HashMap<&'static str, ModelFacts>> = LazyLock::new(|| {

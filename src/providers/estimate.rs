@@ -5,13 +5,18 @@
 
 use super::Chat;
 
-const CHARS_PER_TOKEN: usize = 4;
+const CHARS_PER_TOKEN: u64 = 4;
 /// What chat formats add around each message.
-const TOKENS_PER_MESSAGE: u64 = 4;
+pub const TOKENS_PER_MESSAGE: u64 = 4;
 
 /// Tokens of one text.
 pub fn text_tokens(text: &str) -> u64 {
-    text.chars().count().div_ceil(CHARS_PER_TOKEN) as u64
+    length_tokens(text.chars().count() as u64)
+}
+
+/// Tokens of a text of this many characters.
+pub const fn length_tokens(characters: u64) -> u64 {
+    characters.div_ceil(CHARS_PER_TOKEN)
 }
 
 /// Tokens of a whole prompt.

@@ -52,6 +52,14 @@ pub enum Failure {
         /// Its own words, shortened; foreign text.
         message: String,
     },
+    /// The request asks for something that this provider's format, or this model, cannot express. Found before
+    /// anything is sent.
+    Unsupported {
+        /// The JSON path of the parameter in the caller's request.
+        param: String,
+        /// What is wrong and what to do instead.
+        message: String,
+    },
     /// The model or its provider declines to answer this. Never retried, never routed around.
     Refused,
     /// The provider failed inside.
@@ -87,6 +95,7 @@ impl Failure {
             Self::UnknownModel => "unknown_model",
             Self::ContextOverflow => "context_overflow",
             Self::Rejected { .. } => "rejected",
+            Self::Unsupported { .. } => "unsupported",
             Self::Refused => "refused",
             Self::Broken { .. } => "provider_error",
             Self::Malformed => "malformed",

@@ -3,16 +3,26 @@
 //! A [`Dialect`] turns a [`Chat`] into the bytes of one provider format and an HTTP answer back into an
 //! [`Answer`] or a [`Failed`]. Dialects do no I/O, so each is tested from recorded traffic; `transport` is the
 //! only sender, and [`Provider`] puts the two together. The sandbox answers in-process, from the same prompts.
+//!
+//! Callers' own chat completions go another way, as they are in a format already: a [`Completion`] is their request,
+//! checked but not decoded, and a dialect that takes part in them ([`Dialect::completions`]) passes on or translates.
+//! A streamed answer is a [`Flow`], which is pulled.
+//!
 //! Nothing here knows what a caller's HTTP status is, and nothing that a provider sends is trusted: bodies are
 //! capped, texts are data.
 
 mod anthropic;
 pub mod catalog;
+mod chunks;
+mod completion;
 pub mod estimate;
 mod failure;
+mod fields;
+mod flow;
 mod google;
 mod model;
 mod openai;
+mod opened;
 mod provider;
 mod retry_after;
 pub mod sandbox;
@@ -21,15 +31,21 @@ mod scenarios;
 #[cfg(test)]
 pub(crate) mod scripted;
 mod settings;
+mod sse;
 mod status;
 mod tokens;
 mod transport;
 mod turns;
 
+pub use chunks::{Chunks, Place};
+pub use completion::{Completed, Completion, Completions, Decoder, Labels, Step};
 pub use failure::{Failed, Failure};
+pub use fields::Fields;
+pub use flow::Flow;
 pub use model::{Model, Structure};
 pub use provider::{Permit, Provider, SetupError};
 pub use settings::{Kind, ModelSettings, Settings};
+pub use sse::Event;
 
 use std::sync::Arc;
 
@@ -159,4 +175,10 @@ pub trait Dialect: Send + Sync {
     /// # Errors
     /// With the [`Failure`] that status, headers and body describe; [`Failure::Malformed`] if they make no sense.
     fn answer(&self, incoming: &Incoming) -> Result<Answer, Failed>;
+
+    /// How this format takes part in callers' chat completions. A format that does not yet says nothing, and a
+    /// request for one of its models is refused by name.
+    fn completions(&self) -> Option<&dyn Completions> {
+        None
+    }
 }

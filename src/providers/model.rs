@@ -32,6 +32,8 @@ pub struct Model {
     pub max_completion_tokens: bool,
     /// The most tokens it can answer with, where that is known.
     pub max_output_tokens: Option<u64>,
+    /// Whether a stream can be asked to say what it took.
+    pub stream_usage: bool,
 }
 
 /// How a model can be held to a JSON shape, strictest first.
@@ -73,6 +75,7 @@ impl Model {
             temperature: !is_reasoner && !is_claude_without_temperature(name),
             max_completion_tokens: is_reasoner,
             max_output_tokens: facts.and_then(|facts| facts.max_output_tokens),
+            stream_usage: true,
         }
     }
 
@@ -84,6 +87,8 @@ impl Model {
         let mut model = self.clone();
         if !self.max_completion_tokens && names(&["max_completion_tokens"]) {
             model.max_completion_tokens = true;
+        } else if self.stream_usage && names(&["stream_options", "include_usage"]) {
+            model.stream_usage = false;
         } else if self.temperature && names(&["temperature"]) {
             model.temperature = false;
         } else if names(&STRUCTURE_FIELDS) {

@@ -1,15 +1,17 @@
 //! One configured provider: its limit on calls at once, its dialect, its connections.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::anthropic::Anthropic;
 use super::google::Google;
 use super::openai::OpenAi;
-use super::transport::{Reply, Transport};
+use super::opened::Reply;
+use super::transport::Transport;
 use super::{
     Answer, Chat, Dialect, Failed, Failure, Incoming, Kind, Model, ModelSettings, Settings, sandbox,
 };
@@ -21,7 +23,7 @@ const MAX_LESSONS: usize = 1000;
 /// A provider that can be called.
 pub struct Provider {
     settings: Settings,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
     wire: Wire,
     clock: Clock,
     /// Models that refused something, by name: what they take without it.
@@ -35,8 +37,8 @@ enum Wire {
 
 /// Leave to make one call. Given back when the call is over.
 #[derive(Debug)]
-pub struct Permit<'a> {
-    _held: SemaphorePermit<'a>,
+pub struct Permit {
+    _held: OwnedSemaphorePermit,
 }
 
 /// Why a provider cannot be set up.
@@ -76,7 +78,7 @@ impl Provider {
             }
         };
         Ok(Self {
-            permits: Semaphore::new(settings.max_concurrent.min(Semaphore::MAX_PERMITS)),
+            permits: Arc::new(Semaphore::new(settings.max_concurrent.min(Semaphore::MAX_PERMITS))),
             settings,
             wire,
             clock,
@@ -109,15 +111,25 @@ impl Provider {
         self.settings.models.get(model)
     }
 
+    /// For a whole call, retries apart.
+    pub const fn total_timeout(&self) -> Duration {
+        self.settings.total_timeout
+    }
+
+    /// What the operator has set about models, by the provider's own names.
+    pub fn models(&self) -> impl Iterator<Item = (&str, &ModelSettings)> {
+        self.settings.models.iter().map(|(name, settings)| (name.as_str(), settings))
+    }
+
     /// Waits until one more call may be made, in the order of asking.
     ///
     /// # Errors
     /// [`Failure::Timeout`] at `deadline`.
-    pub async fn admit(&self, deadline: Instant) -> Result<Permit<'_>, Failure> {
+    pub async fn admit(&self, deadline: Instant) -> Result<Permit, Failure> {
         if Instant::now() >= deadline {
             return Err(Failure::Timeout);
         }
-        match timeout_at(deadline, self.permits.acquire()).await {
+        match timeout_at(deadline, self.permits.clone().acquire_owned()).await {
             Ok(Ok(held)) => Ok(Permit { _held: held }),
             // The semaphore is never closed.
             Ok(Err(_)) | Err(_) => Err(Failure::Timeout),
@@ -133,7 +145,7 @@ impl Provider {
     /// With what kept the model from answering, by `deadline` at the latest.
     pub async fn complete(
         &self,
-        _permit: Permit<'_>,
+        _permit: Permit,
         chat: &Chat,
         model: &str,
         deadline: Instant,
@@ -197,5 +209,6 @@ fn dialect(kind: Kind) -> Option<Box<dyn Dialect>> {
     }
 }
 
+mod chat;
 #[cfg(test)]
 mod tests;

@@ -4,21 +4,17 @@
 //! would take the key to an address nobody configured; the key stands in a header marked sensitive and in no error
 //! or debug output. Dropping the future of a call closes its connection, which ends the work at the provider.
 
-use std::future::Future;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, Url, redirect};
+use http::{HeaderName, HeaderValue};
+use reqwest::{Client, Url, redirect};
 use tokio::sync::OnceCell;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
+use super::opened::{Opened, Reply, classify, within};
 use super::{Failure, KeyHeader, Outgoing, Settings};
 use crate::secret::ExposeSecret;
-
-/// The largest answer; a completion of 100,000 tokens is about half a megabyte.
-const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
 
 /// One provider's connections.
 #[derive(Debug)]
@@ -33,14 +29,6 @@ pub(super) struct Transport {
     /// Made at the first call: reading the system's root certificates takes some 20 ms, which a command that
     /// never calls this provider must not pay.
     client: OnceCell<Client>,
-}
-
-/// An answer as it came, not yet understood.
-#[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) status: u16,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
 }
 
 impl Transport {
@@ -67,6 +55,14 @@ impl Transport {
     /// # Errors
     /// If no complete answer came; any status is an answer.
     pub(super) async fn send(&self, outgoing: &Outgoing, deadline: Instant) -> Result<Reply, Failure> {
+        self.open(outgoing, deadline).await?.whole().await
+    }
+
+    /// Sends a request and waits for the head of its answer; the body has to come by `deadline` as well.
+    ///
+    /// # Errors
+    /// If no answer began; any status is an answer.
+    pub(super) async fn open(&self, outgoing: &Outgoing, deadline: Instant) -> Result<Opened, Failure> {
         let client = within(deadline, self.client.get_or_try_init(|| self.connect())).await??;
         let began = Instant::now();
         let end = deadline.min(began + self.total_timeout);
@@ -81,35 +77,8 @@ impl Transport {
             request = request.header(name, value);
         }
         let sending = request.body(outgoing.body.clone()).send();
-        let mut response = within(first_byte, sending).await?.map_err(|error| classify(&error))?;
-        let body = self.body(&mut response, first_byte, end).await?;
-        Ok(Reply {
-            status: response.status().as_u16(),
-            headers: std::mem::take(response.headers_mut()),
-            body,
-        })
-    }
-
-    async fn body(
-        &self,
-        response: &mut Response,
-        first_byte: Instant,
-        end: Instant,
-    ) -> Result<Bytes, Failure> {
-        let announced = response.content_length().unwrap_or(0);
-        if announced > MAX_BODY_BYTES as u64 {
-            return Err(Failure::Malformed);
-        }
-        let mut body = BytesMut::new();
-        let mut limit = first_byte;
-        while let Some(piece) = within(limit, response.chunk()).await?.map_err(|error| classify(&error))? {
-            if body.len() + piece.len() > MAX_BODY_BYTES {
-                return Err(Failure::Malformed);
-            }
-            body.extend_from_slice(&piece);
-            limit = end.min(Instant::now() + self.idle_timeout);
-        }
-        Ok(body.freeze())
+        let response = within(first_byte, sending).await?.map_err(|error| classify(&error))?;
+        Ok(Opened { response, idle: self.idle_timeout, end, limit: Some(first_byte) })
     }
 
     /// The base address and `path` behind it; a query of the base (such as an API version) stays.
@@ -143,10 +112,6 @@ impl Transport {
     }
 }
 
-async fn within<T>(limit: Instant, work: impl Future<Output = T>) -> Result<T, Failure> {
-    timeout_at(limit, work).await.map_err(|_| Failure::Timeout)
-}
-
 fn sensitive(prefix: &str, key: &str) -> Result<HeaderValue, String> {
     let mut value = HeaderValue::from_str(&format!("{prefix}{key}"))
         .map_err(|_| "its API key holds characters that cannot be sent in a header".to_owned())?;
@@ -178,17 +143,6 @@ fn base_url(text: &str) -> Result<Url, String> {
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-/// What a failure of the HTTP client means. A connection that took too long to stand was none.
-fn classify(error: &reqwest::Error) -> Failure {
-    if error.is_connect() {
-        return Failure::Unreachable;
-    }
-    if error.is_timeout() {
-        return Failure::Timeout;
-    }
-    Failure::Cut
 }
 
 #[cfg(test)]

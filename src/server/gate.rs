@@ -7,8 +7,10 @@
 
 use http::HeaderMap;
 
+use super::Context;
 use super::incoming::{Incoming, bearer};
 use super::reply::ApiError;
+use super::streams::Registration;
 use crate::api::Service;
 use crate::app::App;
 use crate::keys::{self, Denied};
@@ -52,6 +54,20 @@ pub(crate) fn keyed(
     match app.limiter.take(&Subject::Key(key.id.clone()), quota, now) {
         Decision::Admitted(rate) => Ok(Pass { key, rate }),
         Decision::Refused(state, window) => Err(ApiError::rate_limited(state, window)),
+    }
+}
+
+/// Lists a request that may take long, so that it ends when its key is revoked.
+pub(crate) fn enlist(context: &Context, pass: &Pass) -> Result<Registration, ApiError> {
+    let listed = context.streams.register(&pass.key.id);
+    // A revocation between the gate and the list would be missed by the watcher.
+    match context.app.store.is_key_live(&pass.key.id) {
+        Ok(true) => Ok(listed),
+        Ok(false) => Err(ApiError::key_revoked()),
+        Err(cause) => {
+            tracing::error!(%cause, "cannot look up a key");
+            Err(ApiError::store_unavailable())
+        }
     }
 }
 

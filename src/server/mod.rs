@@ -10,11 +10,13 @@
 //! request id and limits; after `shutdown`, requests under way get a grace period, then a proper end, and nothing
 //! that was counted is lost.
 
+mod chat;
 mod connection;
 mod envelope;
 mod gate;
 mod health;
 mod incoming;
+mod models;
 mod params;
 mod refusal;
 mod reply;
@@ -90,7 +92,7 @@ pub(crate) struct Context {
     pub(crate) app: Arc<App>,
     pub(crate) streams: Streams,
     pub(crate) options: Options,
-    /// The verifications under way; each books what it has used when it ends or is dropped.
+    /// The verifications and completions under way; each books what it has used when it ends or is dropped.
     pub(crate) runs: TaskTracker,
     draining: AtomicBool,
 }

@@ -3,6 +3,8 @@
 //! Below this file nobody knows status codes. Nothing internal gets into a body: what a caller cannot use is
 //! logged with the request's id, and the answer is bland.
 
+mod provider;
+
 use std::time::Duration;
 
 use http::header::{self, HeaderValue};
@@ -10,6 +12,7 @@ use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use warp::reply::Response;
 
+use super::streams::Cut;
 use crate::api::error::{ErrorBody, ErrorEvent};
 use crate::keys::Denied;
 use crate::limits::{State, Window};
@@ -26,6 +29,8 @@ pub(crate) struct ApiError {
     retry_after: Option<Duration>,
     allow: Option<&'static str>,
     hopeless: bool,
+    /// How many calls to providers failed before it came to this.
+    attempts: Option<u32>,
     rate: Option<Rate>,
 }
 
@@ -56,6 +61,7 @@ impl ApiError {
             retry_after: None,
             allow: None,
             hopeless: false,
+            attempts: None,
             rate: None,
         }
     }
@@ -204,6 +210,27 @@ impl ApiError {
         }
     }
 
+    /// The error as the `error` of a chat stream's last chunk.
+    pub(crate) fn into_chunk_error(self) -> serde_json::Value {
+        serde_json::json!({"message": self.message, "type": self.error, "code": self.code})
+    }
+
+    /// 404 for a model that cannot be asked for.
+    pub(crate) fn model_not_found(message: impl Into<String>) -> Self {
+        Self {
+            param: Some("model".to_owned()),
+            ..Self::new(StatusCode::NOT_FOUND, "model_not_found", message)
+        }
+    }
+
+    /// 403 for a model that the key is not for.
+    pub(crate) fn model_not_allowed(message: impl Into<String>) -> Self {
+        Self {
+            param: Some("model".to_owned()),
+            ..Self::new(StatusCode::FORBIDDEN, "model_not_allowed", message)
+        }
+    }
+
     /// The error with the limits that its headers describe; a 429 keeps its own.
     #[must_use]
     pub(crate) fn with_rate(mut self, rate: State) -> Self {
@@ -226,6 +253,9 @@ impl ApiError {
         }
         if self.hopeless {
             headers.insert("x-should-retry", HeaderValue::from_static("false"));
+        }
+        if let Some(attempts) = self.attempts {
+            headers.insert("x-mk-attempts", HeaderValue::from(attempts));
         }
         let body = ErrorBody {
             error: self.error.to_owned(),
@@ -275,13 +305,21 @@ impl From<Denied> for ApiError {
     }
 }
 
+impl From<Cut> for ApiError {
+    fn from(why: Cut) -> Self {
+        match why {
+            Cut::KeyRevoked => Self::key_revoked(),
+            Cut::ShuttingDown => Self::shutting_down(),
+        }
+    }
+}
+
 /// An answer in JSON.
 pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
     match serde_json::to_vec(body) {
         Ok(bytes) => {
-            let mut response = Response::new(bytes.into());
+            let mut response = written(bytes);
             *response.status_mut() = status;
-            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
             response
         }
         Err(cause) => {
@@ -291,6 +329,21 @@ pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
             response
         }
     }
+}
+
+/// An answer of 200 in JSON that is written already.
+pub(crate) fn written(body: impl Into<bytes::Bytes>) -> Response {
+    let mut response = Response::new(body.into().into());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// The headers of a stream of events.
+pub(crate) fn mark_stream(headers: &mut HeaderMap) {
+    let kind = "text/event-stream; charset=utf-8";
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
 }
 
 /// Writes the limits into an answer's headers: `X-RateLimit-*` of the window with the fewest requests left, and

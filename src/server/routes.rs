@@ -12,7 +12,7 @@ use warp::{Filter, path};
 
 use super::incoming::Incoming;
 use super::reply::ApiError;
-use super::{Context, gate, health, verify};
+use super::{Context, chat, gate, health, models, verify};
 
 /// All routes, hot ones first.
 pub(crate) fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
@@ -20,11 +20,17 @@ pub(crate) fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     let stream = path!("verify" / "v1" / "stream").boxed();
     let verify_health = path!("verify" / "v1" / "health").boxed();
     let inference_health = path!("inference" / "v1" / "health").boxed();
+    let completions = path!("inference" / "v1" / "chat" / "completions").boxed();
+    let model_list = path!("inference" / "v1" / "models").boxed();
 
     any_of([
+        chat::route(completions.clone().and(warp::post()).boxed(), context),
         verify::route(stream.clone().and(warp::post()).boxed(), context),
         open_page(verify_health.clone().and(read.clone()).boxed(), context, health::verify),
-        open_page(inference_health.clone().and(read).boxed(), context, health::inference),
+        open_page(inference_health.clone().and(read.clone()).boxed(), context, health::inference),
+        models::route(model_list.clone().and(read).boxed(), context),
+        refuse(completions, context, || ApiError::method_not_allowed("POST")),
+        refuse(model_list, context, || ApiError::method_not_allowed("GET, HEAD")),
         refuse(stream, context, || ApiError::method_not_allowed("POST")),
         refuse(verify_health, context, || ApiError::method_not_allowed("GET, HEAD")),
         refuse(inference_health, context, || ApiError::method_not_allowed("GET, HEAD")),

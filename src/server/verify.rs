@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
@@ -22,9 +22,8 @@ use super::gate::{self, Pass};
 use super::incoming::{self, BodyLimits, Incoming};
 use super::params::{Params, invalid};
 use super::reply::{self, ApiError};
-use super::streams::{Cut, Registration};
+use super::streams::Registration;
 use super::{Context, rated, routes};
-use crate::api::error::ErrorEvent;
 use crate::api::verify::{Domain, Event, PROGRESS_HEADER};
 use crate::api::{Service, sse};
 use crate::clock::Time;
@@ -153,17 +152,7 @@ struct Running {
 }
 
 fn start(context: &Arc<Context>, pass: &Pass, job: Job) -> Result<Running, ApiError> {
-    let listed = context.streams.register(&pass.key.id);
-    // A revocation between the gate and the list would be missed by the watcher.
-    match context.app.store.is_key_live(&pass.key.id) {
-        Ok(true) => {}
-        Ok(false) => return Err(ApiError::key_revoked()),
-        Err(cause) => {
-            tracing::error!(%cause, "cannot look up a key");
-            return Err(ApiError::store_unavailable());
-        }
-    }
-
+    let listed = gate::enlist(context, pass)?;
     let app = context.app.clone();
     let id = job.id.clone();
     let account = Account {
@@ -199,18 +188,14 @@ impl Running {
                 tracing::error!(id = self.id, "a verification ended without a result");
                 Event::Error(ApiError::internal().into_event(&self.id))
             }
-            Err(why) => Event::Error(cut_error(why, &self.id)),
+            Err(why) => Event::Error(ApiError::from(why).into_event(&self.id)),
         }
     }
 
     /// The answer as a stream of frames.
     fn stream(self) -> Response {
         let mut response = warp::reply::stream(frames(self)).into_response();
-        let headers = response.headers_mut();
-        let kind = "text/event-stream; charset=utf-8";
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        reply::mark_stream(response.headers_mut());
         response
     }
 
@@ -239,11 +224,4 @@ fn frames(running: Running) -> impl Stream<Item = serde_json::Result<Bytes>> {
             () = sleep_until(quiet_until) => Some((Ok(sse::KEEP_ALIVE), Some(running))),
         }
     })
-}
-
-fn cut_error(why: Cut, id: &str) -> ErrorEvent {
-    match why {
-        Cut::KeyRevoked => ApiError::key_revoked().into_event(id),
-        Cut::ShuttingDown => ApiError::shutting_down().into_event(id),
-    }
 }

@@ -1,18 +1,22 @@
 //! What one request takes: summed for its answer, and booked attempt by attempt.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::{Account, Ledger, Purpose};
-use crate::clock::Clock;
+use crate::clock::{Clock, Time};
 use crate::money::NanoUsd;
 use crate::storage::AttemptRow;
 
 /// The outcome of an attempt that was dropped: the caller left, or a deadline came.
 const CANCELLED: &str = "cancelled";
 
-/// Sums what one request takes. Shared by reference between the concurrent parts of a request.
-pub struct Meter {
+/// Sums what one request takes. Clones count together, so that the concurrent parts of a request, and an answer
+/// that outlives its handler, share one.
+#[derive(Clone)]
+pub struct Meter(Arc<Shared>);
+
+struct Shared {
     account: Account,
     ledger: Ledger,
     clock: Clock,
@@ -22,13 +26,13 @@ pub struct Meter {
 impl Meter {
     /// A meter whose attempts go to `ledger`.
     pub fn new(account: Account, ledger: Ledger, clock: Clock) -> Self {
-        Self { account, ledger, clock, totals: Mutex::new(Vec::new()) }
+        Self(Arc::new(Shared { account, ledger, clock, totals: Mutex::new(Vec::new()) }))
     }
 
     /// Begins an attempt at `model` (its full identifier).
-    pub fn attempt(&self, model: &str, purpose: Purpose) -> Attempt<'_> {
+    pub fn attempt(&self, model: &str, purpose: Purpose) -> Attempt {
         Attempt {
-            meter: self,
+            meter: self.clone(),
             model: model.to_owned(),
             purpose,
             begun: Instant::now(),
@@ -37,19 +41,25 @@ impl Meter {
         }
     }
 
+    /// The time that attempts are booked at.
+    pub fn now(&self) -> Time {
+        self.0.clock.now()
+    }
+
     /// What has been booked so far, by model (in order of first use) and purpose.
     pub fn totals(&self) -> Vec<Total> {
         self.lock_totals().clone()
     }
 
-    fn book(&self, attempt: &Attempt<'_>, outcome: &str, usage: Usage) {
+    fn book(&self, attempt: &Attempt, outcome: &str, usage: Usage) {
         self.add(&attempt.model, attempt.purpose, usage);
-        self.ledger.book(AttemptRow {
-            at: self.clock.now(),
-            request_id: self.account.request_id.clone(),
-            app_id: self.account.app_id.clone(),
-            key_id: self.account.key_id.clone(),
-            service: self.account.service,
+        let account = &self.0.account;
+        self.0.ledger.book(AttemptRow {
+            at: self.0.clock.now(),
+            request_id: account.request_id.clone(),
+            app_id: account.app_id.clone(),
+            key_id: account.key_id.clone(),
+            service: account.service,
             model: attempt.model.clone(),
             outcome: outcome.to_owned(),
             prompt_tokens: usage.prompt_tokens,
@@ -79,7 +89,7 @@ impl Meter {
 
     /// Also after a panic elsewhere: sums are whole after every step.
     fn lock_totals(&self) -> MutexGuard<'_, Vec<Total>> {
-        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -93,8 +103,8 @@ struct Usage {
 
 /// An attempt under way; booked as `cancelled` if dropped.
 #[must_use = "an attempt that is dropped is booked as cancelled"]
-pub struct Attempt<'a> {
-    meter: &'a Meter,
+pub struct Attempt {
+    meter: Meter,
     model: String,
     purpose: Purpose,
     begun: Instant,
@@ -103,11 +113,12 @@ pub struct Attempt<'a> {
     is_booked: bool,
 }
 
-impl Attempt<'_> {
-    /// Sets what a cancelled attempt is booked with: the prompt's tokens, estimated, and what they cost if that is
-    /// known. Without a cost the whole total of this model and purpose has none.
-    pub fn expect_prompt(&mut self, tokens: u64, cost: Option<NanoUsd>) {
-        self.expected = Usage { prompt_tokens: tokens, completion_tokens: 0, cost };
+impl Attempt {
+    /// Sets what the attempt is booked with if it is cancelled: the tokens of the prompt and of what has come of
+    /// the answer so far, and what they cost if that is known. Without a cost the whole total of this model and
+    /// purpose has none.
+    pub fn expect(&mut self, prompt_tokens: u64, completion_tokens: u64, cost: Option<NanoUsd>) {
+        self.expected = Usage { prompt_tokens, completion_tokens, cost };
     }
 
     /// Books the attempt. `outcome` is `ok` or a failure's code.
@@ -123,7 +134,7 @@ impl Attempt<'_> {
     }
 }
 
-impl Drop for Attempt<'_> {
+impl Drop for Attempt {
     fn drop(&mut self) {
         if !self.is_booked {
             self.meter.book(self, CANCELLED, self.expected);
@@ -160,7 +171,6 @@ impl Total {
 mod tests {
     use super::*;
     use crate::api::Service;
-    use crate::clock::Time;
     use crate::storage::Store;
 
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
@@ -222,7 +232,7 @@ mod tests {
     fn a_dropped_attempt_is_booked_as_cancelled() {
         let desk = desk();
         let mut attempt = desk.meter.attempt("a/x", Purpose::Verification);
-        attempt.expect_prompt(120, Some(NanoUsd(9)));
+        attempt.expect(120, 0, Some(NanoUsd(9)));
         drop(attempt);
         let rows = booked(&desk);
         assert_eq!(rows.len(), 1);
@@ -238,7 +248,7 @@ mod tests {
         let desk = desk();
         desk.meter.attempt("a/x", Purpose::Verification).finish("ok", 1, 1, Some(NanoUsd(1)));
         let mut attempt = desk.meter.attempt("a/x", Purpose::Verification);
-        attempt.expect_prompt(7, None);
+        attempt.expect(7, 0, None);
         drop(attempt);
         desk.meter.attempt("a/x", Purpose::Verification).finish("ok", 1, 1, Some(NanoUsd(1)));
         let totals = desk.meter.totals();

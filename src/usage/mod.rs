@@ -27,11 +27,13 @@ pub struct Account {
     pub service: Service,
 }
 
-/// What an attempt was made for, so that a verification can say what each stage took.
+/// What an attempt was made for, so that a request can say what each stage took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
     /// Extraction of claims.
     Extraction,
     /// An answer of the panel.
     Verification,
+    /// A chat completion.
+    Chat,
 }

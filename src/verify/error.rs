@@ -128,6 +128,7 @@ const fn of_failure(failure: &Failure) -> (&'static str, &'static str) {
         Failure::UnknownModel
         | Failure::ContextOverflow
         | Failure::Rejected { .. }
+        | Failure::Unsupported { .. }
         | Failure::Broken { .. } => ("Bad Gateway", "provider_error"),
     }
 }
@@ -142,6 +143,7 @@ const fn what(failure: &Failure) -> &'static str {
         Failure::UnknownModel => "the provider does not know the model",
         Failure::ContextOverflow => "too long for the model",
         Failure::Rejected { .. } => "the provider rejected the request",
+        Failure::Unsupported { .. } => "the model cannot be asked for this",
         Failure::Refused => "the model declined",
         Failure::Broken { .. } => "the provider failed",
         Failure::Malformed => "an answer not in the form asked for",
@@ -157,9 +159,10 @@ const fn next(failure: &Failure) -> &'static str {
         Failure::Unauthorized | Failure::QuotaExhausted => {
             "The server's operator has to check the provider's key and account"
         }
-        Failure::UnknownModel | Failure::Rejected { .. } | Failure::ContextOverflow => {
-            "The server's operator has to check the configured models"
-        }
+        Failure::UnknownModel
+        | Failure::Rejected { .. }
+        | Failure::Unsupported { .. }
+        | Failure::ContextOverflow => "The server's operator has to check the configured models",
         Failure::Refused => "Rephrase the statement",
         Failure::RateLimited { .. }
         | Failure::Overloaded { .. }

@@ -11,7 +11,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
     BTreeMap::from([
         ("cli", vec!["app", "client", "config", "keys", "server", "storage"]),
         ("app", vec!["config", "inference", "keys", "limits", "providers", "storage", "usage", "verify"]),
-        ("server", vec!["app", "config", "keys", "limits", "storage", "usage", "verify"]),
+        ("server", vec!["app", "config", "inference", "keys", "limits", "storage", "usage", "verify"]),
         ("config", vec!["limits", "providers", "verify"]),
         ("verify", vec!["inference", "usage"]),
         ("inference", vec!["providers", "usage"]),

@@ -11,6 +11,11 @@
 )]
 
 mod accounting;
+mod chat;
+mod chat_accounts;
+mod chat_errors;
+mod chat_sandbox;
+mod chat_stream;
 mod cli_hostile;
 mod cli_keys;
 mod cli_messages;

@@ -5,13 +5,19 @@
 //! an answer that is incomplete or withheld never looks like a finished one.
 
 mod complaint;
+mod completion;
+mod finish;
 mod reply;
+mod stream;
+#[cfg(test)]
+mod stream_scenarios;
 
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::completion::Completions;
 use super::{
     Answer, Chat, Dialect, Failed, Incoming, KeyHeader, Message, Model, Outgoing, Role, Schema, Structure,
 };
@@ -50,6 +56,10 @@ impl Dialect for OpenAi {
             100..=399 => Err(super::Failure::Malformed.into()),
             _ => Err(complaint::read(incoming).into()),
         }
+    }
+
+    fn completions(&self) -> Option<&dyn Completions> {
+        Some(self)
     }
 }
 

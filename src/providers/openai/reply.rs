@@ -62,7 +62,8 @@ fn without_thoughts(text: &str) -> &str {
     thoughts.split_once("</think>").map_or(text, |(_, answer)| answer.trim_start())
 }
 
-fn usage(usage: &Value) -> Option<Usage> {
+/// The tokens that a usage object tells; `None` if it does not, or tells what cannot be.
+pub(super) fn usage(usage: &Value) -> Option<Usage> {
     let prompt_tokens = tokens::count(&usage["prompt_tokens"])?;
     let completion_tokens = tokens::count(&usage["completion_tokens"])?;
     // Some count reasoning in the total alone; it is charged as completion.

@@ -99,7 +99,7 @@ fn choice(options: &[(&str, &str)], is_it: impl Fn(&str) -> bool, belief: &str) 
 
 /// What a model holds for true, `None` where it abstains. The differences are deliberate: with them, every outcome
 /// of a vote can be seen.
-fn belief<'a>(model: &str, fact: &'a Fact) -> Option<&'a str> {
+pub(super) fn belief<'a>(model: &str, fact: &'a Fact) -> Option<&'a str> {
     match (model, fact.topic) {
         ("beta", _) => Some(fact.misconception.as_ref().unwrap_or(&fact.answer)),
         ("gamma", Topic::Chemistry | Topic::Disputed) | ("delta", Topic::History | Topic::Law) => None,

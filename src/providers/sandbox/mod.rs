@@ -27,12 +27,14 @@
 
 mod answer;
 mod arithmetic;
+pub(super) mod chat;
 mod extract;
 mod facts;
 mod fences;
 mod knowledge;
 mod numbers;
 mod recognise;
+mod script;
 mod sentences;
 mod triggers;
 

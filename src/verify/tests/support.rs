@@ -99,7 +99,7 @@ impl Ask for Scripted {
             (self.script)(&Call { model, purpose, chat, time: deadline.duration_since(Instant::now()) });
         Box::pin(async move {
             let mut attempt = meter.attempt(model, purpose);
-            attempt.expect_prompt(7, None);
+            attempt.expect(7, 0, None);
             let (text, finish) = match turn {
                 Turn::Says(text) => (text, Finish::Stop),
                 Turn::Ends(text, finish) => (text, finish),

@@ -1,7 +1,7 @@
 //! A fake model provider on a real socket: speaks the formats of model APIs, plays what a test tells it to, and keeps
 //! what it was asked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -31,6 +31,8 @@ pub struct Ask {
     pub task: String,
     /// The whole body.
     pub body: Value,
+    /// The same, byte for byte.
+    pub raw: String,
     /// The key, from the header that the format has for it.
     pub key: Option<String>,
 }
@@ -83,6 +85,69 @@ pub enum Turn {
     Hang,
     /// The connection breaks after half an answer.
     Cut,
+    /// An answer in pieces, as they come to the wire.
+    Stream(Vec<Beat>),
+}
+
+/// One thing that happens in a stream.
+#[derive(Clone, Debug)]
+pub enum Beat {
+    /// Bytes go out.
+    Send(String),
+    /// The same bytes go out so many times.
+    Repeat(String, usize),
+    /// Nothing happens for a while.
+    Pause(Duration),
+    /// Nothing happens any more, and the connection stays.
+    Stall,
+    /// The connection breaks.
+    Cut,
+}
+
+/// A chunk's line: `choices` with one delta of text.
+pub fn text_chunk(text: &str) -> Beat {
+    chunk(&json!([{"index": 0, "delta": {"content": text}, "finish_reason": null}]))
+}
+
+/// A chunk's line with these choices, as a provider writes it.
+pub fn chunk(choices: &Value) -> Beat {
+    let chunk = json!({
+        "id": "chatcmpl-up",
+        "object": "chat.completion.chunk",
+        "created": 1_795_000_000,
+        "model": "m-2026",
+        "choices": choices,
+    });
+    Beat::Send(format!("data: {chunk}\n\n"))
+}
+
+/// The chunk that opens a stream.
+pub fn role_chunk() -> Beat {
+    chunk(&json!([{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": null}]))
+}
+
+/// The chunk that ends a choice.
+pub fn finish_chunk(reason: &str) -> Beat {
+    chunk(&json!([{"index": 0, "delta": {}, "finish_reason": reason}]))
+}
+
+/// The chunk that says what it took: 7 and 3 tokens.
+pub fn usage_chunk() -> Beat {
+    let usage = json!({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10});
+    Beat::Send(format!("data: {}\n\n", json!({"choices": [], "usage": usage})))
+}
+
+/// The end mark.
+pub fn done() -> Beat {
+    Beat::Send("data: [DONE]\n\n".to_owned())
+}
+
+/// A whole, well-formed stream of these words.
+pub fn stream(words: &[&str]) -> Turn {
+    let mut beats = vec![role_chunk()];
+    beats.extend(words.iter().map(|word| text_chunk(word)));
+    beats.extend([finish_chunk("stop"), usage_chunk(), done()]);
+    Turn::Stream(beats)
 }
 
 impl Turn {
@@ -117,6 +182,8 @@ struct Shared {
     in_flight: AtomicUsize,
     most_in_flight: AtomicUsize,
     abandoned: AtomicUsize,
+    streamed: AtomicUsize,
+    connections: AtomicUsize,
 }
 
 /// The provider; its port closes when it is dropped.
@@ -138,6 +205,8 @@ impl FakeProvider {
             in_flight: AtomicUsize::new(0),
             most_in_flight: AtomicUsize::new(0),
             abandoned: AtomicUsize::new(0),
+            streamed: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
         });
         let task = tokio::spawn(accept(listener, shared.clone()));
         Self { base_url, shared, task }
@@ -163,6 +232,16 @@ impl FakeProvider {
         self.shared.most_in_flight.load(Ordering::SeqCst)
     }
 
+    /// Connections that were opened.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::SeqCst)
+    }
+
+    /// Bytes of streams that the wire has taken.
+    pub fn streamed(&self) -> usize {
+        self.shared.streamed.load(Ordering::SeqCst)
+    }
+
     /// Calls whose caller left before the answer.
     pub fn abandoned(&self) -> usize {
         self.shared.abandoned.load(Ordering::SeqCst)
@@ -179,6 +258,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
         let _ = stream.set_nodelay(true);
+        shared.connections.fetch_add(1, Ordering::SeqCst);
         let shared = shared.clone();
         tokio::spawn(async move {
             let service = service_fn(move |request| play(request, shared.clone()));
@@ -216,7 +296,8 @@ async fn play(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Respons
     let bytes =
         request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    let ask = Ask { format, model: format.model(&path, &body), task: task_of(&body), body, key };
+    let raw = String::from_utf8_lossy(&bytes).into_owned();
+    let ask = Ask { format, model: format.model(&path, &body), task: task_of(&body), body, raw, key };
     shared.asks.lock().unwrap().push(ask.clone());
     let mut turn = (shared.script)(&ask);
     while let Turn::After(wait, next) = turn {
@@ -226,6 +307,7 @@ async fn play(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Respons
     let response = match turn {
         Turn::Hang => std::future::pending().await,
         Turn::Cut => cut(),
+        Turn::Stream(beats) => return Ok(streamed(beats, call)),
         Turn::Text(text) => whole(200, &[], format.answer(&ask.model, &text)),
         Turn::Raw(status, headers, body) => whole(status, &headers, body),
         Turn::After(..) => unreachable!("unwrapped above"),
@@ -248,6 +330,40 @@ fn whole(status: u16, headers: &[(&'static str, String)], body: String) -> Respo
         response = response.header(*name, value);
     }
     response.body(Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed()).unwrap()
+}
+
+/// A stream that is written as the wire takes it; the call is under way until its end.
+fn streamed(beats: Vec<Beat>, call: Call) -> Response<Body> {
+    let queue: VecDeque<Beat> = beats.into();
+    let pieces = futures_util::stream::unfold(Some((queue, call)), |state| async move {
+        let (mut queue, mut call) = state?;
+        loop {
+            match queue.pop_front() {
+                None => {
+                    call.answered = true;
+                    return None;
+                }
+                Some(Beat::Pause(wait)) => tokio::time::sleep(wait).await,
+                Some(Beat::Stall) => std::future::pending().await,
+                Some(Beat::Cut) => {
+                    call.answered = true;
+                    return Some((Err(std::io::Error::other("cut")), None));
+                }
+                Some(Beat::Repeat(text, count)) => {
+                    if count > 1 {
+                        queue.push_front(Beat::Repeat(text.clone(), count - 1));
+                    }
+                    queue.push_front(Beat::Send(text));
+                }
+                Some(Beat::Send(text)) => {
+                    call.shared.streamed.fetch_add(text.len(), Ordering::SeqCst);
+                    return Some((Ok(Frame::data(Bytes::from(text))), Some((queue, call))));
+                }
+            }
+        }
+    });
+    let response = Response::builder().header("content-type", "text/event-stream");
+    response.body(BodyExt::boxed(StreamBody::new(pieces))).unwrap()
 }
 
 fn cut() -> Response<Body> {

@@ -1,0 +1,217 @@
+//! A caller's chat completion: tries, fallbacks, accounts, until a model answers or a stream has begun.
+//!
+//! A model is tried again for what may pass, then its fallbacks are asked in their order; nothing of that happens
+//! once the caller has a byte. A content refusal is an answer that nobody routes around, and a request that a provider
+//! calls wrong is the caller's to mend: both end it at once. The failure that is told is that of the model that was
+//! asked for. Every attempt is booked exactly once, also when the caller leaves.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::gateway::{Gateway, price};
+use super::relay::Relay;
+use super::retry;
+use crate::money::Price;
+use crate::providers::{Completion, Failed, Failure, Labels, Permit, Provider, Usage};
+use crate::usage::{Attempt, Meter, Purpose};
+
+/// An answer, and whose it is.
+pub struct Answered {
+    /// The full identifier of the model that answers.
+    pub model: String,
+    /// How many calls were made to providers, this one included.
+    pub attempts: u32,
+    /// The answer.
+    pub given: Given,
+}
+
+/// An answer for the caller, in the chat-completion format.
+pub enum Given {
+    /// All of it.
+    Whole(Bytes),
+    /// Its beginning, with more to be pulled.
+    Stream(Box<Relay>),
+}
+
+/// Why nobody answered.
+#[derive(Debug)]
+pub struct Unanswered {
+    /// The full identifier of the model that was asked for.
+    pub model: String,
+    /// Why it did not answer.
+    pub failure: Failure,
+    /// How many calls were made to providers.
+    pub attempts: u32,
+}
+
+/// One model to be asked, and what all attempts at it share.
+struct Candidate<'a> {
+    id: &'a str,
+    provider: &'a Provider,
+    model: &'a str,
+    price: Option<Price>,
+    asked: &'a Completion<'a>,
+    meter: &'a Meter,
+    deadline: Instant,
+    has_fallback: bool,
+}
+
+impl Gateway {
+    /// The models to ask when `id` is asked for, in order, itself first: what is set for the model, then what is set
+    /// for chat completions. Fallbacks of fallbacks are not followed.
+    pub fn chain(&self, id: &str) -> Vec<String> {
+        let mut chain = vec![id.to_owned()];
+        let own = self.find(id).and_then(|(provider, model)| provider.model_settings(model));
+        let own = own.map(|settings| settings.fallbacks.as_slice()).unwrap_or_default();
+        let general = self.settings().fallbacks.get(id).map(Vec::as_slice).unwrap_or_default();
+        for fallback in own.iter().chain(general) {
+            if !chain.contains(fallback) {
+                chain.push(fallback.clone());
+            }
+        }
+        chain
+    }
+
+    /// Asks the models of `chain` in order until one answers; of a stream, until its first event is there.
+    ///
+    /// # Errors
+    /// With the first model's failure if none answers, or with the one that ends the search.
+    pub async fn chat(
+        &self,
+        asked: &Completion<'_>,
+        chain: &[String],
+        meter: &Meter,
+    ) -> Result<Answered, Unanswered> {
+        let mut attempts = 0;
+        let mut first = None;
+        for (place, id) in chain.iter().enumerate() {
+            let failure = match self.find(id) {
+                None => Failure::UnknownModel,
+                Some((provider, model)) => {
+                    let candidate = Candidate {
+                        id,
+                        provider,
+                        model,
+                        price: price(id, provider, model),
+                        asked,
+                        meter,
+                        deadline: Instant::now() + provider.total_timeout(),
+                        has_fallback: place + 1 < chain.len(),
+                    };
+                    match self.ask_candidate(&candidate, &mut attempts).await {
+                        Ok(given) => return Ok(Answered { model: id.clone(), attempts, given }),
+                        Err(failure) => failure,
+                    }
+                }
+            };
+            if is_final(&failure) {
+                return Err(Unanswered { model: id.clone(), failure, attempts });
+            }
+            first.get_or_insert(failure);
+        }
+        let model = chain.first().cloned().unwrap_or_default();
+        Err(Unanswered { model, failure: first.unwrap_or(Failure::UnknownModel), attempts })
+    }
+
+    /// Asks one model, again for what may pass.
+    async fn ask_candidate(&self, candidate: &Candidate<'_>, attempts: &mut u32) -> Result<Given, Failure> {
+        let mut retries = 0;
+        loop {
+            let limit = candidate.patience(self.settings().first_token_timeout_with_fallback);
+            let admitted_by = limit.map_or(candidate.deadline, |limit| Instant::now() + limit);
+            let permit = candidate.provider.admit(admitted_by.min(candidate.deadline)).await?;
+            *attempts += 1;
+            let first_token = limit.filter(|_| candidate.asked.stream).map(|limit| Instant::now() + limit);
+            let failure = match candidate.attempt(permit, first_token).await {
+                Ok(given) => return Ok(given),
+                Err(failure) => failure,
+            };
+            let pause = retry::pause(&failure, retries, retry::chance()).filter(|pause| {
+                retries < candidate.provider.retries()
+                    && Instant::now() + *pause < candidate.deadline
+                    && limit.is_none_or(|limit| *pause <= limit)
+            });
+            tracing::warn!(
+                model = candidate.id,
+                outcome = failure.code(),
+                ?failure,
+                retry_in = ?pause,
+                "a chat completion failed"
+            );
+            let Some(pause) = pause else { return Err(failure) };
+            sleep(pause).await;
+            retries += 1;
+        }
+    }
+}
+
+impl Candidate<'_> {
+    /// How long to wait for this model at a time while another one could be asked: for a place in its queue, for the
+    /// end of a pause, for the first token. Without another one, only the call's own limits hold.
+    fn patience(&self, with_fallback: Duration) -> Option<Duration> {
+        self.has_fallback.then_some(with_fallback)
+    }
+
+    async fn attempt(&self, permit: Permit, first_token: Option<Instant>) -> Result<Given, Failure> {
+        let mut attempt = self.meter.attempt(self.id, Purpose::Chat);
+        let prompt_tokens = self.asked.prompt_tokens;
+        attempt.expect(prompt_tokens, 0, self.cost(Usage { prompt_tokens, completion_tokens: 0 }));
+        let created = self.meter.now().unix_ms().div_euclid(1000);
+        let labels = Labels { model: self.id.to_owned(), created };
+        if !self.asked.stream {
+            let answer = self.provider.chat(permit, self.asked, self.model, &labels, self.deadline).await;
+            return match answer {
+                Ok(completed) => {
+                    self.book(attempt, "ok", completed.usage);
+                    Ok(Given::Whole(completed.body))
+                }
+                Err(failed) => Err(self.give_up(attempt, failed)),
+            };
+        }
+        let opening = self.open(permit, &labels);
+        let opened = match first_token {
+            Some(limit) => timeout_at(limit, opening).await.unwrap_or(Err(Failure::Timeout.into())),
+            None => opening.await,
+        };
+        match opened {
+            Ok((flow, first)) => Ok(Given::Stream(Box::new(Relay::new(flow, first, attempt, self.price)))),
+            Err(failed) => Err(self.give_up(attempt, failed)),
+        }
+    }
+
+    /// Opens a stream and waits for its first event. What fails until then, or right behind it, has reached nobody.
+    async fn open(&self, permit: Permit, labels: &Labels) -> Result<(crate::providers::Flow, Bytes), Failed> {
+        let mut flow = self.provider.open(permit, self.asked, self.model, labels, self.deadline).await?;
+        match flow.next().await {
+            Some(Ok(first)) => match flow.failed() {
+                Some(failure) => Err(Failed { failure: failure.clone(), usage: Some(flow.used()) }),
+                None => Ok((flow, first)),
+            },
+            Some(Err(failure)) => Err(failure.into()),
+            None => Err(Failure::Cut.into()),
+        }
+    }
+
+    fn give_up(&self, attempt: Attempt, failed: Failed) -> Failure {
+        let Failed { failure, usage } = failed;
+        let prompt_tokens = if failure.may_have_cost() { self.asked.prompt_tokens } else { 0 };
+        let usage = usage.unwrap_or(Usage { prompt_tokens, completion_tokens: 0 });
+        self.book(attempt, failure.code(), usage);
+        failure
+    }
+
+    fn book(&self, attempt: Attempt, outcome: &str, usage: Usage) {
+        attempt.finish(outcome, usage.prompt_tokens, usage.completion_tokens, self.cost(usage));
+    }
+
+    fn cost(&self, usage: Usage) -> Option<crate::money::NanoUsd> {
+        self.price.map(|price| price.of(usage.prompt_tokens, usage.completion_tokens))
+    }
+}
+
+/// Whether no other model may or need be asked.
+const fn is_final(failure: &Failure) -> bool {
+    matches!(failure, Failure::Refused | Failure::Rejected { .. } | Failure::Unsupported { .. })
+}

@@ -1,0 +1,27 @@
+//! Which models a key may use: the patterns `*`, `provider/*` and `provider/model`; none at all allow every model.
+
+use crate::storage::KeyRow;
+
+/// Whether `key` may be used for the model with this identifier.
+pub fn may_use(key: &KeyRow, model: &str) -> bool {
+    key.models.is_empty() || key.models.iter().any(|pattern| matches(pattern, model))
+}
+
+fn matches(pattern: &str, model: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(before) => model.starts_with(before),
+        None => pattern == model,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_is_everything_a_provider_or_a_model() {
+        assert!(matches("*", "a/b"));
+        assert!(matches("a/*", "a/b/c") && !matches("a/*", "ab/c"));
+        assert!(matches("a/b", "a/b") && !matches("a/b", "a/bc") && !matches("a/b", "A/b"));
+    }
+}

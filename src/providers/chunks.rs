@@ -1,0 +1,226 @@
+//! The chunks of one streamed answer on their way to a caller: `data: {chat.completion.chunk}` lines.
+//!
+//! Decoders say what came; this keeps the form, whatever the provider's habits: one `id`, `created` and `model`
+//! throughout; for each choice the role first, then content, then an empty delta with the finish reason, then nothing
+//! more; at the end the usage, if the caller asked for it, and `[DONE]`. An answer is whole when every choice has its
+//! finish reason; nothing else makes it so.
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::completion::{Completion, Labels};
+use super::{Usage, estimate, fields};
+
+/// The most choices that are kept apart; no provider gives more.
+const MOST_CHOICES: usize = 128;
+/// The longest identifier that is taken over from a provider.
+const MOST_ID_BYTES: usize = 256;
+
+/// The state of one streamed answer.
+#[derive(Debug)]
+pub struct Chunks {
+    /// What the caller is to get and has not got.
+    out: Vec<u8>,
+    labels: Labels,
+    /// `{"id":…,"object":…,"created":…,"model":…`, the same for all chunks; made for the first one.
+    head: Vec<u8>,
+    include_usage: bool,
+    expected: usize,
+    choices: Vec<Choice>,
+    prompt_tokens: u64,
+    /// Characters of the answer so far.
+    length: u64,
+    usage: Option<Usage>,
+    /// The provider's own words about usage, for the caller.
+    usage_text: Option<Box<RawValue>>,
+}
+
+#[derive(Debug)]
+struct Choice {
+    index: u32,
+    is_finished: bool,
+}
+
+/// What a choice's state lets a chunk be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Nothing of the choice went out yet: its role must be in this chunk.
+    First,
+    /// The role went out.
+    Inside,
+    /// The finish reason went out, or there are too many choices: the chunk is left out.
+    Behind,
+}
+
+impl Chunks {
+    pub(super) fn new(asked: &Completion<'_>, labels: Labels) -> Self {
+        Self {
+            out: Vec::new(),
+            labels,
+            head: Vec::new(),
+            include_usage: asked.include_usage,
+            expected: usize::try_from(asked.choices).unwrap_or(MOST_CHOICES).min(MOST_CHOICES),
+            choices: Vec::new(),
+            prompt_tokens: asked.prompt_tokens,
+            length: 0,
+            usage: None,
+            usage_text: None,
+        }
+    }
+
+    /// Sets what all chunks are called; only the first call counts.
+    pub fn begin(&mut self, id: Option<&str>, created: Option<i64>) {
+        if !self.head.is_empty() {
+            return;
+        }
+        let fits = |id: &&str| !id.is_empty() && id.len() <= MOST_ID_BYTES;
+        let id = id.filter(fits).map_or_else(|| crate::id::new("chatcmpl"), str::to_owned);
+        let created = created.filter(|created| *created > 0).unwrap_or(self.labels.created);
+        let mut head = b"{".to_vec();
+        fields::write(&mut head, "id", &fields::text(&id));
+        fields::write(&mut head, "object", "\"chat.completion.chunk\"");
+        fields::write(&mut head, "created", &created.to_string());
+        fields::write(&mut head, "model", &fields::text(&self.labels.model));
+        self.head = head;
+    }
+
+    /// Where the next chunk of a choice would stand.
+    pub fn place(&self, index: u32) -> Place {
+        match self.choices.iter().find(|choice| choice.index == index) {
+            Some(choice) if choice.is_finished => Place::Behind,
+            Some(_) => Place::Inside,
+            None if self.choices.len() < MOST_CHOICES => Place::First,
+            None => Place::Behind,
+        }
+    }
+
+    /// Counts text of the answer, for estimates.
+    pub fn count(&mut self, characters: usize) {
+        self.length = self.length.saturating_add(characters as u64);
+    }
+
+    /// Notes that a choice's role is in a chunk that is about to be written.
+    pub fn open(&mut self, index: u32) {
+        if self.place(index) == Place::First {
+            self.choices.push(Choice { index, is_finished: false });
+        }
+    }
+
+    /// Writes a chunk with these choices (a JSON array on one line) and further fields of the provider's.
+    pub fn write<'f>(&mut self, choices: &str, further: impl Iterator<Item = (&'f str, &'f str)>) {
+        self.begin(None, None);
+        self.out.extend_from_slice(b"data: ");
+        self.out.extend_from_slice(&self.head);
+        fields::write(&mut self.out, "choices", choices);
+        for (name, value) in further {
+            fields::write(&mut self.out, name, value);
+        }
+        self.out.extend_from_slice(b"}\n\n");
+    }
+
+    /// Writes a delta of one choice, with its role in front if it is the first.
+    pub fn delta(&mut self, index: u32, delta: &Value) {
+        match self.place(index) {
+            Place::Behind => return,
+            Place::First if delta.get("role").is_none() => {
+                self.open(index);
+                let role = json!({"role": "assistant", "content": ""});
+                self.one(&json!({"index": index, "delta": role, "finish_reason": null}));
+            }
+            Place::First => self.open(index),
+            Place::Inside => {}
+        }
+        self.one(&json!({"index": index, "delta": delta, "finish_reason": null}));
+    }
+
+    /// Ends one choice. `choice` is what the provider said of it beside delta and reason.
+    pub fn finish(&mut self, index: u32, reason: &str, mut choice: serde_json::Map<String, Value>) {
+        if self.place(index) == Place::First {
+            self.delta(index, &json!({"role": "assistant", "content": ""}));
+        }
+        let Some(open) = self.choices.iter_mut().find(|open| open.index == index && !open.is_finished) else {
+            return;
+        };
+        open.is_finished = true;
+        choice.insert("index".to_owned(), json!(index));
+        choice.insert("delta".to_owned(), json!({}));
+        choice.insert("finish_reason".to_owned(), json!(reason));
+        self.one(&Value::Object(choice));
+    }
+
+    /// Writes a chunk of one choice.
+    pub fn one(&mut self, choice: &Value) {
+        self.write(&format!("[{choice}]"), std::iter::empty());
+    }
+
+    /// Notes what the provider says the answer took so far; the last word counts.
+    pub fn usage(&mut self, usage: Usage, text: Option<&RawValue>) {
+        self.usage = Some(usage);
+        self.usage_text = text.map(ToOwned::to_owned);
+    }
+
+    /// Whether every choice that was asked for is finished.
+    pub fn is_whole(&self) -> bool {
+        self.choices.len() >= self.expected && self.may_end()
+    }
+
+    /// Whether there is an answer and no choice of it is open.
+    pub fn may_end(&self) -> bool {
+        !self.choices.is_empty() && self.choices.iter().all(|choice| choice.is_finished)
+    }
+
+    /// What the answer took so far, estimated if the provider did not say.
+    pub fn used(&self) -> Usage {
+        self.usage.unwrap_or_else(|| Usage {
+            prompt_tokens: self.prompt_tokens,
+            completion_tokens: estimate::length_tokens(self.length),
+        })
+    }
+
+    /// Writes the end of a whole answer.
+    pub(super) fn end(&mut self) {
+        if self.include_usage {
+            let text = match &self.usage_text {
+                Some(text) => text.get().to_owned(),
+                None => usage_json(self.used(), self.usage.is_none()).to_string(),
+            };
+            self.write("[]", std::iter::once(("usage", text.as_str())));
+        }
+        self.out.extend_from_slice(b"data: [DONE]\n\n");
+    }
+
+    /// The end of an answer that is not whole: `error` (an object with `message`, `type` and `code`) and `[DONE]`.
+    pub(super) fn fault(&mut self, error: &Value) -> Bytes {
+        self.out.clear();
+        let choices = r#"[{"index":0,"delta":{},"finish_reason":"error"}]"#;
+        self.write(choices, std::iter::once(("error", error.to_string().as_str())));
+        self.out.extend_from_slice(b"data: [DONE]\n\n");
+        self.take()
+    }
+
+    /// Whether there is something for the caller.
+    pub(super) fn is_empty(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    /// What the caller is to get next.
+    pub(super) fn take(&mut self) -> Bytes {
+        Bytes::from(std::mem::take(&mut self.out))
+    }
+}
+
+/// The documented usage object.
+pub(super) fn usage_json(usage: Usage, is_estimated: bool) -> Value {
+    let Usage { prompt_tokens, completion_tokens } = usage;
+    let total_tokens = prompt_tokens.saturating_add(completion_tokens);
+    let mut value = json!({
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": completion_tokens,
+        "total_tokens": total_tokens,
+    });
+    if is_estimated {
+        value["estimated"] = json!(true);
+    }
+    value
+}

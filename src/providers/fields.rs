@@ -1,0 +1,131 @@
+//! A JSON object of which only the names of its fields are read; the values stay the bytes they are.
+//!
+//! What passes from a caller to a provider of the same format, and back, is looked at no more than needed: fields
+//! are found by name, some are replaced, the others are written out again byte for byte.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// More than any format knows; names are compared with each other, which must not take for ever.
+const MOST_FIELDS: usize = 256;
+
+/// The fields of an object, in their order; no name twice.
+#[derive(Debug, Default)]
+pub struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Fields<'a> {
+    /// A field's value as it stands there.
+    pub fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().find(|(field, _)| field == name).map(|(_, value)| *value)
+    }
+
+    /// A field's value, if it is there and not null.
+    pub fn given(&self, name: &str) -> Option<&'a RawValue> {
+        self.get(name).filter(|value| value.get() != "null")
+    }
+
+    /// A field's value, if it is of this type.
+    pub fn read<T: Deserialize<'a>>(&self, name: &str) -> Option<T> {
+        serde_json::from_str(self.get(name)?.get()).ok()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
+        self.0.iter().map(|(name, value)| (&**name, *value))
+    }
+}
+
+/// Writes a field behind those that an object, begun with `{`, has already. `value` is JSON.
+pub(super) fn write(out: &mut Vec<u8>, name: &str, value: &str) {
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+    write_text(out, name);
+    out.push(b':');
+    out.extend_from_slice(value.as_bytes());
+}
+
+/// Writes a text as JSON.
+pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
+    // Writing a text into memory cannot fail.
+    let _ = serde_json::to_writer(out, text);
+}
+
+/// A text as JSON.
+pub(super) fn text(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// A text that is only copied if it holds escapes.
+#[derive(serde::Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Reader).map(Fields)
+    }
+}
+
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+        let mut fields: Self::Value = Vec::with_capacity(12);
+        while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+            if fields.len() == MOST_FIELDS {
+                return Err(M::Error::custom(format!("more than {MOST_FIELDS} fields in one object")));
+            }
+            // Two readers of the bytes might each take another one.
+            if fields.iter().any(|(field, _)| *field == name) {
+                let shown: String = name.chars().take(64).collect();
+                return Err(M::Error::custom(format!("the field {shown:?} stands there twice")));
+            }
+            fields.push((name, value));
+        }
+        Ok(fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_stay_as_they_are() {
+        let body = r#"{"a": 1.50, "\u0062":[ 1,  2 ], "c":null}"#;
+        let fields: Fields = serde_json::from_str(body).unwrap();
+        assert_eq!(fields.get("a").unwrap().get(), "1.50");
+        assert_eq!(fields.get("b").unwrap().get(), "[ 1,  2 ]");
+        assert!(fields.get("c").is_some() && fields.given("c").is_none());
+        assert_eq!(fields.read::<f64>("a"), Some(1.5));
+        assert_eq!(fields.read::<bool>("a"), None);
+        let mut out = b"{".to_vec();
+        fields.iter().for_each(|(name, value)| write(&mut out, name, value.get()));
+        assert_eq!(String::from_utf8(out).unwrap(), r#"{"a":1.50,"b":[ 1,  2 ],"c":null"#);
+    }
+
+    #[test]
+    fn doubles_masses_and_other_things_are_refused() {
+        let error = |body: &str| serde_json::from_str::<Fields>(body).unwrap_err().to_string();
+        assert!(error(r#"{"a":1,"\u0061":2}"#).contains(r#"the field "a" stands there twice"#));
+        let many: Vec<String> = (0..300).map(|index| format!("\"{index}\":0")).collect();
+        assert!(error(&format!("{{{}}}", many.join(","))).contains("more than 256"));
+        assert!(error("[]").contains("an object"));
+        assert!(error("{\"a\":}").contains("expected value"));
+    }
+
+    #[test]
+    fn depth_is_no_danger() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(200_000), "]".repeat(200_000));
+        assert!(serde_json::from_str::<Fields>(&deep).unwrap().get("a").is_some());
+    }
+}

@@ -1,0 +1,199 @@
+//! One streamed answer, from a provider's bytes to the caller's.
+//!
+//! It is pulled: nothing is read of the provider that nobody asked for, so that a slow reader slows the provider down
+//! and no memory grows. Everything that one piece of the provider's brings goes out as one piece. What must hold: the
+//! end is only written when every choice has its finish reason.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+
+use super::opened::Opened;
+use super::sandbox::chat::Script;
+use super::{Chunks, Completion, Decoder, Failure, Labels, Permit, Step, Usage, sse};
+
+/// How long a whole answer waits for its usage and the end mark, which some providers never send.
+const EPILOGUE: Duration = Duration::from_millis(500);
+
+/// A streamed answer under way. Dropping it stops the provider.
+pub struct Flow {
+    source: Source,
+    events: sse::Decoder,
+    decoder: Box<dyn Decoder>,
+    chunks: Chunks,
+    state: State,
+    /// Events that were not in the format and were left out.
+    skipped: u32,
+    _permit: Permit,
+}
+
+enum Source {
+    Http(Box<Opened>),
+    Sandbox(Script),
+    /// The answer is whole; what may follow is of no interest.
+    Spent,
+}
+
+enum State {
+    Open,
+    /// Every choice is finished; the usage may still come until then.
+    Whole(Instant),
+    /// The failure that the next call tells, behind the chunks before it.
+    Failed(Failure),
+    Over,
+}
+
+impl Flow {
+    pub(super) fn of(
+        opened: Opened,
+        decoder: Box<dyn Decoder>,
+        asked: &Completion<'_>,
+        labels: Labels,
+        permit: Permit,
+    ) -> Self {
+        Self::new(Source::Http(Box::new(opened)), decoder, Chunks::new(asked, labels), permit)
+    }
+
+    pub(super) fn simulated(
+        script: Script,
+        decoder: Box<dyn Decoder>,
+        asked: &Completion<'_>,
+        labels: Labels,
+        permit: Permit,
+    ) -> Self {
+        Self::new(Source::Sandbox(script), decoder, Chunks::new(asked, labels), permit)
+    }
+
+    fn new(source: Source, decoder: Box<dyn Decoder>, chunks: Chunks, permit: Permit) -> Self {
+        let events = sse::Decoder::default();
+        Self { source, events, decoder, chunks, state: State::Open, skipped: 0, _permit: permit }
+    }
+
+    /// The next bytes for the caller; `None` behind the end. Nothing is lost if the wait is given up.
+    ///
+    /// # Errors
+    /// Once, if the answer broke; nothing comes behind it.
+    pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
+        loop {
+            if !self.chunks.is_empty() {
+                return Some(Ok(self.chunks.take()));
+            }
+            match &self.state {
+                State::Over => return None,
+                State::Failed(failure) => {
+                    let failure = failure.clone();
+                    self.state = State::Over;
+                    return Some(Err(failure));
+                }
+                State::Open | State::Whole(_) => {}
+            }
+            match self.pull().await {
+                Ok(Some(piece)) => {
+                    self.events.feed(&piece);
+                    self.digest();
+                }
+                Ok(None) => {
+                    self.events.end();
+                    self.digest();
+                    self.close(None);
+                }
+                Err(failure) => self.close(Some(failure)),
+            }
+        }
+    }
+
+    /// What the answer took so far, estimated if the provider did not say.
+    pub fn used(&self) -> Usage {
+        self.chunks.used()
+    }
+
+    /// Whether the whole answer came, so that only its end is left to be sent.
+    pub const fn is_over(&self) -> bool {
+        matches!(self.state, State::Over)
+    }
+
+    /// How many events were not in the format and were left out.
+    pub const fn skipped(&self) -> u32 {
+        self.skipped
+    }
+
+    /// The failure that comes behind the bytes given last, if it is known already.
+    pub fn failed(&self) -> Option<&Failure> {
+        match &self.state {
+            State::Failed(failure) => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// The last bytes of an answer that is not whole. `error` has `message`, `type` and `code`.
+    pub fn fault(&mut self, error: &Value) -> Bytes {
+        self.state = State::Over;
+        self.chunks.fault(error)
+    }
+
+    async fn pull(&mut self) -> Result<Option<Bytes>, Failure> {
+        let source = &mut self.source;
+        let piece = async {
+            match source {
+                Source::Http(opened) => opened.next().await,
+                Source::Sandbox(script) => script.next().await,
+                Source::Spent => Ok(None),
+            }
+        };
+        match self.state {
+            State::Whole(until) => timeout_at(until, piece).await.unwrap_or(Ok(None)),
+            _ => piece.await,
+        }
+    }
+
+    /// Reads the events that are complete by now.
+    fn digest(&mut self) {
+        while matches!(self.state, State::Open | State::Whole(_)) {
+            let event = match self.events.next() {
+                Ok(Some(event)) => event,
+                Ok(None) => return,
+                Err(sse::TooLarge) => return self.close(Some(Failure::Malformed)),
+            };
+            match self.decoder.read(&event, &mut self.chunks) {
+                Ok(Step::More) => {}
+                Ok(Step::Skipped) => self.skipped = self.skipped.saturating_add(1),
+                Ok(Step::End) => return self.close(None),
+                Err(failure) => return self.close(Some(failure)),
+            }
+            if self.chunks.is_whole() && matches!(self.state, State::Open) {
+                self.state = State::Whole(Instant::now() + EPILOGUE);
+            }
+        }
+    }
+
+    /// Ends the answer: whole if all of it came, whatever came behind it, otherwise with a failure.
+    fn close(&mut self, failure: Option<Failure>) {
+        if !matches!(self.state, State::Open | State::Whole(_)) {
+            return;
+        }
+        if self.chunks.is_whole() || (failure.is_none() && self.chunks.may_end()) {
+            self.chunks.end();
+            self.state = State::Over;
+            if let Source::Http(opened) = std::mem::replace(&mut self.source, Source::Spent) {
+                tokio::spawn(see_off(opened));
+            }
+            return;
+        }
+        let ended = if self.skipped > 0 { Failure::Malformed } else { Failure::Cut };
+        self.state = State::Failed(failure.unwrap_or(ended));
+    }
+}
+
+/// Reads the end of a body whose answer is whole: a connection can only be used again when nothing is left on it.
+async fn see_off(mut opened: Box<Opened>) {
+    const MOST_PIECES: usize = 16;
+    let end = Instant::now() + EPILOGUE;
+    for _ in 0..MOST_PIECES {
+        match timeout_at(end, opened.next()).await {
+            Ok(Ok(Some(_))) => {}
+            _ => return,
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Chat completions for callers, who speak this format themselves: bytes are passed on with the few edits required.
+//!
+//! A request gets the provider's own model name, the usage of a stream is always asked for, and a token limit is
+//! called what the model calls it; everything else goes as it came, fields that nobody here knows included: whether
+//! they mean something is between the caller and the provider. An answer gets the model's full identifier and what
+//! the documented shape requires; everything a provider adds is kept.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::{OpenAi, complaint, finish, reply, stream};
+use crate::providers::chunks::usage_json;
+use crate::providers::completion::{Completed, Completion, Completions, Decoder, Labels};
+use crate::providers::fields::{self, Fields};
+use crate::providers::{Failed, Failure, Incoming, Model, Outgoing, Usage, estimate};
+
+impl Completions for OpenAi {
+    fn chat_request(&self, asked: &Completion<'_>, model: &Model) -> Result<Outgoing, Failure> {
+        let mut body = Vec::with_capacity(1024);
+        body.push(b'{');
+        fields::write(&mut body, "model", &fields::text(&model.name));
+        let renames_limit =
+            model.max_completion_tokens && asked.fields.given("max_completion_tokens").is_none();
+        for (name, value) in asked.fields.iter() {
+            match name {
+                "model" => {}
+                "stream_options" if asked.stream => {}
+                "max_tokens" if renames_limit => {
+                    fields::write(&mut body, "max_completion_tokens", value.get());
+                }
+                // The null of somebody who left it open; the renamed limit would stand there twice.
+                "max_completion_tokens" if renames_limit => {}
+                _ => fields::write(&mut body, name, value.get()),
+            }
+        }
+        if asked.stream {
+            let options = stream_options(asked, model);
+            if options != "{}" {
+                fields::write(&mut body, "stream_options", &options);
+            }
+        }
+        body.push(b'}');
+        Ok(Outgoing { path: "/chat/completions".to_owned(), headers: Vec::new(), body: Bytes::from(body) })
+    }
+
+    fn chat_answer(
+        &self,
+        incoming: &Incoming,
+        asked: &Completion<'_>,
+        labels: &Labels,
+    ) -> Result<Completed, Failed> {
+        match incoming.status {
+            200..=299 => read(incoming, asked, labels),
+            // As for any other call: no redirect is followed.
+            100..=399 => Err(Failure::Malformed.into()),
+            _ => Err(complaint::read(incoming).into()),
+        }
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(stream::Reader)
+    }
+}
+
+/// The caller's own options, and that the usage is wanted in any case: it is what is accounted.
+fn stream_options(asked: &Completion<'_>, model: &Model) -> String {
+    let given: Fields<'_> = asked.fields.read("stream_options").unwrap_or_default();
+    let mut options = b"{".to_vec();
+    if model.stream_usage {
+        fields::write(&mut options, "include_usage", "true");
+    }
+    given
+        .iter()
+        .filter(|(name, _)| *name != "include_usage")
+        .for_each(|(name, value)| fields::write(&mut options, name, value.get()));
+    options.push(b'}');
+    String::from_utf8(options).unwrap_or_default()
+}
+
+/// What must stand in a choice; all else is not looked at.
+#[derive(Deserialize)]
+struct Choice<'a> {
+    index: Option<u32>,
+    #[serde(borrow)]
+    message: Option<Message<'a>>,
+    #[serde(borrow)]
+    finish_reason: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    role: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+fn read(incoming: &Incoming, asked: &Completion<'_>, labels: &Labels) -> Result<Completed, Failed> {
+    let answer: Fields<'_> = serde_json::from_slice(&incoming.body).map_err(|_| Failure::Malformed)?;
+    let reported = answer.read::<Value>("usage").and_then(|usage| reply::usage(&usage));
+    let failed = |failure| Failed { failure, usage: reported };
+    if answer.given("error").is_some() {
+        return Err(failed(disguised(incoming, None)));
+    }
+    let raw = answer.given("choices").ok_or_else(|| failed(Failure::Malformed))?;
+    let choices: Vec<Choice<'_>> = serde_json::from_str(raw.get()).map_err(|_| failed(Failure::Malformed))?;
+    if choices.is_empty() {
+        return Err(failed(Failure::Malformed));
+    }
+    if let Some(error) = choices.iter().find_map(|choice| choice.error) {
+        return Err(failed(disguised(incoming, Some(error))));
+    }
+    let mut is_regular = true;
+    let mut length = 0;
+    for choice in &choices {
+        let message = choice.message.as_ref().ok_or_else(|| failed(Failure::Malformed))?;
+        length += message.content.map_or(0, |content| content.get().len().saturating_sub(2));
+        let reason = choice.finish_reason.map_or("\"\"", RawValue::get).trim_matches('"');
+        let known = finish::read(reason).map_err(failed)?;
+        is_regular &= known == Some(reason) && choice.index.is_some() && message.role.is_some();
+    }
+    let usage = reported.unwrap_or_else(|| Usage {
+        prompt_tokens: asked.prompt_tokens,
+        completion_tokens: estimate::length_tokens(length as u64),
+    });
+    let repaired = if is_regular { None } else { Some(repaired(raw).map_err(failed)?) };
+    let choices = repaired.as_deref().unwrap_or(raw.get());
+    Ok(Completed { body: written(&answer, choices, labels, usage, reported.is_none()), usage })
+}
+
+fn written(answer: &Fields<'_>, choices: &str, labels: &Labels, usage: Usage, is_estimated: bool) -> Bytes {
+    let mut body = Vec::with_capacity(choices.len() + 512);
+    body.push(b'{');
+    let id = answer.read::<String>("id").filter(|id| !id.is_empty());
+    fields::write(&mut body, "id", &fields::text(&id.unwrap_or_else(|| crate::id::new("chatcmpl"))));
+    fields::write(&mut body, "object", "\"chat.completion\"");
+    let created = answer.read::<i64>("created").filter(|created| *created > 0);
+    fields::write(&mut body, "created", &created.unwrap_or(labels.created).to_string());
+    fields::write(&mut body, "model", &fields::text(&labels.model));
+    fields::write(&mut body, "choices", choices);
+    for (name, value) in answer.iter() {
+        if !matches!(name, "id" | "object" | "created" | "model" | "choices" | "usage") {
+            fields::write(&mut body, name, value.get());
+        }
+    }
+    match answer.get("usage").filter(|_| !is_estimated) {
+        Some(reported) => fields::write(&mut body, "usage", &complete_usage(reported, usage)),
+        None => fields::write(&mut body, "usage", &usage_json(usage, true).to_string()),
+    }
+    body.push(b'}');
+    Bytes::from(body)
+}
+
+/// The provider's own usage object, which may lack the total.
+pub(super) fn complete_usage(reported: &RawValue, usage: Usage) -> String {
+    let Ok(mut value) = serde_json::from_str::<Value>(reported.get()) else {
+        return usage_json(usage, false).to_string();
+    };
+    if value["total_tokens"].as_u64().is_some() {
+        return reported.get().to_owned();
+    }
+    value["total_tokens"] = json!(usage.prompt_tokens.saturating_add(usage.completion_tokens));
+    value.to_string()
+}
+
+/// Choices with what the documented shape requires and this provider left out.
+fn repaired(choices: &RawValue) -> Result<String, Failure> {
+    let mut list: Vec<Value> = serde_json::from_str(choices.get()).map_err(|_| Failure::Malformed)?;
+    for (place, choice) in list.iter_mut().enumerate() {
+        if choice["index"].as_u64().is_none() {
+            choice["index"] = json!(place);
+        }
+        if !choice["message"]["role"].is_string() {
+            choice["message"]["role"] = json!("assistant");
+        }
+        let reason = choice["finish_reason"].as_str().unwrap_or_default();
+        // Breaks were found before; an answer that came whole and gives no reason has stopped.
+        let known = finish::read(reason).ok().flatten().unwrap_or("stop").to_owned();
+        choice["finish_reason"] = json!(known);
+    }
+    Ok(Value::from(list).to_string())
+}
+
+/// The failure inside a body of success: of the whole, or of one choice.
+fn disguised(incoming: &Incoming, of_choice: Option<&RawValue>) -> Failure {
+    let source = match of_choice {
+        Some(error) => serde_json::from_str(error.get()).map(|error: Value| json!({"error": error})),
+        None => serde_json::from_slice(&incoming.body),
+    };
+    complaint::inside_success(&source.unwrap_or(Value::Null), incoming)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::clock::Time;
+    use crate::providers::Kind;
+
+    fn sent(body: &str, stream: bool, change: impl FnOnce(&mut Model)) -> String {
+        let fields = serde_json::from_str(body).unwrap();
+        let asked = Completion { fields, stream, include_usage: false, choices: 1, prompt_tokens: 1 };
+        let mut model = Model::known("nobody", Kind::OpenAi, "m");
+        change(&mut model);
+        let outgoing = OpenAi.chat_request(&asked, &model).unwrap();
+        String::from_utf8(outgoing.body.to_vec()).unwrap()
+    }
+
+    fn answered(body: &str) -> Result<Value, Failure> {
+        let asked = Completion {
+            fields: Fields::default(),
+            stream: false,
+            include_usage: false,
+            choices: 1,
+            prompt_tokens: 8,
+        };
+        let at = Time::from_unix_ms(0);
+        let incoming = Incoming { status: 200, headers: HeaderMap::new(), body: body.to_owned().into(), at };
+        let labels = Labels { model: "a/b".to_owned(), created: 7 };
+        let completed = OpenAi.chat_answer(&incoming, &asked, &labels).map_err(|failed| failed.failure)?;
+        Ok(serde_json::from_slice(&completed.body).unwrap())
+    }
+
+    #[test]
+    fn a_limit_is_called_what_the_model_calls_it_and_stands_there_once() {
+        let renamed = |body| sent(body, false, |model| model.max_completion_tokens = true);
+        assert_eq!(renamed(r#"{"max_tokens":5}"#), r#"{"model":"m","max_completion_tokens":5}"#);
+        let null = r#"{"max_completion_tokens":null,"max_tokens":5}"#;
+        assert_eq!(renamed(null), r#"{"model":"m","max_completion_tokens":5}"#);
+        // Whoever names both means something by it; the provider says what.
+        let both = r#"{"max_tokens":5,"max_completion_tokens":6}"#;
+        assert_eq!(renamed(both), r#"{"model":"m","max_tokens":5,"max_completion_tokens":6}"#);
+        assert_eq!(sent(r#"{"max_tokens":5}"#, false, |_| {}), r#"{"model":"m","max_tokens":5}"#);
+    }
+
+    #[test]
+    fn usage_is_asked_for_of_streams_alone() {
+        assert_eq!(sent("{}", true, |_| {}), r#"{"model":"m","stream_options":{"include_usage":true}}"#);
+        assert_eq!(
+            sent(r#"{"stream_options":null}"#, false, |_| {}),
+            r#"{"model":"m","stream_options":null}"#
+        );
+        let without = |body| sent(body, true, |model| model.stream_usage = false);
+        assert_eq!(without(r#"{"stream_options":{"include_usage":true}}"#), r#"{"model":"m"}"#);
+        let kept = without(r#"{"stream_options":{"include_usage":true,"x":1}}"#);
+        assert_eq!(kept, r#"{"model":"m","stream_options":{"x":1}}"#);
+    }
+
+    #[test]
+    fn an_answer_that_is_none_is_a_failure() {
+        for body in ["", "[]", "{}", r#"{"choices":null}"#, r#"{"choices":[]}"#, r#"{"choices":[{}]}"#] {
+            assert_eq!(answered(body), Err(Failure::Malformed), "{body}");
+        }
+        let ended = |reason: &str| {
+            answered(&format!(r#"{{"choices":[{{"message":{{}},"finish_reason":"{reason}"}}]}}"#))
+        };
+        assert_eq!(ended("insufficient_system_resource"), Err(Failure::Overloaded { retry_after: None }));
+        assert_eq!(ended("abort"), Err(Failure::Cut));
+        assert_eq!(ended("model_length").unwrap()["choices"][0]["finish_reason"], "length");
+        let deep =
+            format!(r#"{{"choices":[{{"message":{{"content":{}{}}}}}]}}"#, "[".repeat(500), "]".repeat(500));
+        assert_eq!(answered(&deep), Err(Failure::Malformed));
+    }
+
+    #[test]
+    fn a_usage_without_a_total_gets_one() {
+        let body = r#"{"choices":[{"message":{}}],"usage":{"prompt_tokens":3,"completion_tokens":4,"x":1}}"#;
+        let usage = json!({"prompt_tokens": 3, "completion_tokens": 4, "x": 1, "total_tokens": 7});
+        assert_eq!(answered(body).unwrap()["usage"], usage);
+    }
+
+    proptest! {
+        #[test]
+        fn all_fields_but_the_model_arrive_as_they_were(
+            names in prop::collection::btree_set("[a-z\"\\\\é]{1,6}", 0..8),
+            number in any::<f64>().prop_filter("JSON has no other numbers", |number| number.is_finite()),
+        ) {
+            let mut given = serde_json::Map::new();
+            for name in names {
+                given.insert(name.clone(), json!([number, {name: null}]));
+            }
+            given.insert("model".to_owned(), json!("x/y"));
+            let body = json!(given).to_string();
+            let got: Value = serde_json::from_str(&sent(&body, false, |_| {})).unwrap();
+            let mut expected: Value = serde_json::from_str(&body).unwrap();
+            expected["model"] = json!("m");
+            prop_assert_eq!(got, expected);
+        }
+
+        #[test]
+        fn no_answer_makes_it_fail(
+            body in r#"\{("(id|created|usage|choices|error|x)":(null|7|"a"|\{\}|\[\]|\[(\{("(index|message|finish_reason)":(null|0|"stop"|\{("role":null)?\}),?){0,3}\},?){0,2}\]),?){0,4}\}"#
+        ) {
+            let _ = answered(&body);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! An answer that has begun: its head is there, its body is pulled, with a limit on every wait and on its size.
+
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use reqwest::Response;
+use tokio::time::{Instant, timeout_at};
+
+use super::Failure;
+
+/// The largest answer that is read whole; a completion of 100,000 tokens is about half a megabyte.
+const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
+
+/// An answer as it came, not yet understood.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+/// An answer that is under way. Dropping it closes its connection, which ends the work at the provider.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) response: Response,
+    /// Between two pieces.
+    pub(super) idle: Duration,
+    /// For all of it.
+    pub(super) end: Instant,
+    /// For the piece that is waited for; kept when a wait is given up and begun again.
+    pub(super) limit: Option<Instant>,
+}
+
+impl Opened {
+    /// Whether a body of success comes as events. Some servers do not name the type; none calls JSON a stream.
+    pub(super) fn is_stream(&self) -> bool {
+        let kind = self.response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        self.response.status().is_success() && !kind.is_some_and(|kind| kind.contains("json"))
+    }
+
+    /// The next piece of the body; `None` at its end. Nothing is lost if the wait is given up.
+    ///
+    /// # Errors
+    /// If the piece does not come in time or the connection breaks.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        let limit = *self.limit.get_or_insert_with(|| self.end.min(Instant::now() + self.idle));
+        let piece = within(limit, self.response.chunk()).await?.map_err(|error| classify(&error))?;
+        self.limit = None;
+        Ok(piece)
+    }
+
+    /// All of it.
+    ///
+    /// # Errors
+    /// If it does not come in time, breaks off, or is larger than any may be.
+    pub(super) async fn whole(mut self) -> Result<Reply, Failure> {
+        if self.response.content_length().unwrap_or(0) > MAX_BODY_BYTES as u64 {
+            return Err(Failure::Malformed);
+        }
+        let mut body = BytesMut::new();
+        while let Some(piece) = self.next().await? {
+            if body.len() + piece.len() > MAX_BODY_BYTES {
+                return Err(Failure::Malformed);
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(Reply {
+            status: self.response.status().as_u16(),
+            headers: std::mem::take(self.response.headers_mut()),
+            body: body.freeze(),
+        })
+    }
+}
+
+/// Work, given up at `limit`.
+pub(super) async fn within<T>(limit: Instant, work: impl Future<Output = T>) -> Result<T, Failure> {
+    timeout_at(limit, work).await.map_err(|_| Failure::Timeout)
+}
+
+/// What a failure of the HTTP client means. A connection that took too long to stand was none.
+pub(super) fn classify(error: &reqwest::Error) -> Failure {
+    if error.is_connect() {
+        return Failure::Unreachable;
+    }
+    if error.is_timeout() {
+        return Failure::Timeout;
+    }
+    Failure::Cut
+}

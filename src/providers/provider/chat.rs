@@ -1,0 +1,125 @@
+//! Chat completions for callers, asked of one provider once.
+
+use tokio::time::{Instant, timeout_at};
+
+use super::{Permit, Provider, Wire};
+use crate::providers::opened::Opened;
+use crate::providers::{
+    Completed, Completion, Completions, Dialect, Failed, Failure, Flow, Incoming, Labels, Model, openai,
+    sandbox,
+};
+
+/// What came of a request.
+enum Heard {
+    Whole(Completed),
+    Stream(Box<Opened>),
+}
+
+impl Provider {
+    /// Asks `model` once for a complete answer. Parameters that go by another name are renamed as the provider
+    /// wants it, within the same attempt; none is left out.
+    ///
+    /// # Errors
+    /// With what kept the model from answering, by `deadline` at the latest.
+    pub async fn chat(
+        &self,
+        _permit: Permit,
+        asked: &Completion<'_>,
+        model: &str,
+        labels: &Labels,
+        deadline: Instant,
+    ) -> Result<Completed, Failed> {
+        if self.is_sandbox() {
+            let end = deadline.min(Instant::now() + self.settings.total_timeout);
+            let simulated = timeout_at(end, sandbox::chat::whole(asked, model));
+            let incoming = simulated.await.unwrap_or(Err(Failure::Timeout))?;
+            return openai::OpenAi.chat_answer(&incoming, asked, labels);
+        }
+        match self.hear(asked, model, labels, deadline).await? {
+            Heard::Whole(completed) => Ok(completed),
+            // Only asked for when the caller streams.
+            Heard::Stream(_) => Err(Failure::Malformed.into()),
+        }
+    }
+
+    /// Asks `model` once for a streamed answer. The permit is given back when the stream is dropped.
+    ///
+    /// # Errors
+    /// As [`Provider::chat`], until the answer has begun; later ones are the stream's.
+    pub async fn open(
+        &self,
+        permit: Permit,
+        asked: &Completion<'_>,
+        model: &str,
+        labels: &Labels,
+        deadline: Instant,
+    ) -> Result<Flow, Failed> {
+        let Wire::Http { dialect, .. } = &self.wire else {
+            let script = sandbox::chat::stream(asked, model, self.settings.idle_timeout)?;
+            let decoder = openai::OpenAi.decoder();
+            return Ok(Flow::simulated(script, decoder, asked, labels.clone(), permit));
+        };
+        let decoder = speaker(dialect.as_ref(), &self.settings.name)?.decoder();
+        match self.hear(asked, model, labels, deadline).await? {
+            Heard::Stream(opened) => Ok(Flow::of(*opened, decoder, asked, labels.clone(), permit)),
+            // A whole answer where a stream was asked for: nothing that the caller could be given as one.
+            Heard::Whole(completed) => {
+                Err(Failed { failure: Failure::Malformed, usage: Some(completed.usage) })
+            }
+        }
+    }
+
+    async fn hear(
+        &self,
+        asked: &Completion<'_>,
+        model: &str,
+        labels: &Labels,
+        deadline: Instant,
+    ) -> Result<Heard, Failed> {
+        let Wire::Http { dialect, transport } = &self.wire else {
+            return Err(Failure::UnknownModel.into());
+        };
+        let speaker = speaker(dialect.as_ref(), &self.settings.name)?;
+        let mut target = self
+            .lesson(model)
+            .unwrap_or_else(|| Model::known(&self.settings.name, self.settings.kind, model));
+        let mut outgoing = speaker.chat_request(asked, &target)?;
+        loop {
+            let opened = transport.open(&outgoing, deadline).await?;
+            if asked.stream && opened.is_stream() {
+                return Ok(Heard::Stream(Box::new(opened)));
+            }
+            let reply = opened.whole().await?;
+            let incoming = Incoming {
+                status: reply.status,
+                headers: reply.headers,
+                body: reply.body,
+                at: self.clock.now(),
+            };
+            let failed = match speaker.chat_answer(&incoming, asked, labels) {
+                Ok(completed) => return Ok(Heard::Whole(completed)),
+                Err(failed) => failed,
+            };
+            let Failure::Rejected { message, .. } = &failed.failure else { return Err(failed) };
+            let Some(reduced) = target.without(message) else { return Err(failed) };
+            let next = speaker.chat_request(asked, &reduced)?;
+            if next.body == outgoing.body {
+                return Err(failed);
+            }
+            tracing::debug!(provider = self.name(), model, message, "a parameter goes by another name");
+            self.learn(model, reduced.clone());
+            (target, outgoing) = (reduced, next);
+        }
+    }
+}
+
+/// The format's part in chat completions, or a refusal that names what is missing.
+fn speaker<'d>(dialect: &'d dyn Dialect, provider: &str) -> Result<&'d dyn Completions, Failure> {
+    dialect.completions().ok_or_else(|| Failure::Unsupported {
+        param: "model".to_owned(),
+        message: format!(
+            "this server cannot ask the provider {provider} for chat completions yet, only for verifications; \
+             choose a model of another provider"
+        ),
+    })
+}

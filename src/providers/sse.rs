@@ -1,0 +1,249 @@
+//! Reading Server-Sent Events from a provider's bytes, by the WHATWG algorithm (HTML, section 9.2.6).
+//!
+//! Our own, because foreign bytes decide nothing here but content: a line and an event have a largest size, a byte
+//! order mark and every form of line end are taken, and bytes that are no UTF-8 are the reader's matter. It is pulled:
+//! [`Decoder::feed`] takes a piece as it came, [`Decoder::next`] gives the events that are complete by now.
+
+/// The longest line, and the most data of one event. An image in a chunk is a few megabytes.
+pub(super) const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
+
+/// One event.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// Of the `event` field; empty without one.
+    pub name: &'a [u8],
+    /// Of all `data` fields, joined by line feeds.
+    pub data: &'a [u8],
+}
+
+/// Said of an event that is larger than any may be.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooLarge;
+
+/// The state between two pieces.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    /// What came and was not yet read as lines, from `read` on.
+    buffer: Vec<u8>,
+    read: usize,
+    /// Up to here no line end was found.
+    scanned: usize,
+    /// A line has just ended with CR: an LF right behind belongs to it.
+    skip_line_feed: bool,
+    is_begun: bool,
+    name: Vec<u8>,
+    data: Vec<u8>,
+    stage: Stage,
+}
+
+/// How far an event is.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// It has no data yet.
+    #[default]
+    Empty,
+    /// It has data.
+    Filled,
+    /// It was handed out.
+    Given,
+}
+
+impl Decoder {
+    /// Takes a piece.
+    pub(super) fn feed(&mut self, piece: &[u8]) {
+        self.buffer.drain(..self.read);
+        self.scanned = self.scanned.saturating_sub(self.read);
+        self.read = 0;
+        self.buffer.extend_from_slice(piece);
+    }
+
+    /// Ends an event that lacks its last line ends, as the last one of a stream may.
+    pub(super) fn end(&mut self) {
+        self.feed(b"\n\n");
+    }
+
+    /// The next complete event.
+    ///
+    /// # Errors
+    /// If a line or an event is too large; nothing more can be read then.
+    pub(super) fn next(&mut self) -> Result<Option<Event<'_>>, TooLarge> {
+        if self.stage == Stage::Given {
+            self.clear();
+        }
+        while let Some((from, to)) = self.line()? {
+            if from < to {
+                self.field(from, to)?;
+            } else if self.stage == Stage::Filled {
+                self.stage = Stage::Given;
+                return Ok(Some(Event { name: &self.name, data: &self.data }));
+            } else {
+                self.clear();
+            }
+        }
+        Ok(None)
+    }
+
+    fn clear(&mut self) {
+        self.name.clear();
+        self.data.clear();
+        self.stage = Stage::Empty;
+    }
+
+    /// Where the next complete line stands in the buffer, its end left out.
+    fn line(&mut self) -> Result<Option<(usize, usize)>, TooLarge> {
+        if !self.is_begun {
+            const MARK: &[u8] = "\u{feff}".as_bytes();
+            if self.buffer.len() < MARK.len() && MARK.starts_with(&self.buffer) {
+                return Ok(None);
+            }
+            self.is_begun = true;
+            self.read = if self.buffer.starts_with(MARK) { MARK.len() } else { 0 };
+        }
+        if self.skip_line_feed && self.read < self.buffer.len() {
+            self.skip_line_feed = false;
+            self.read += usize::from(self.buffer[self.read] == b'\n');
+        }
+        let from = self.read;
+        let scanned = self.scanned.max(from);
+        let found = self.buffer[scanned..].iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+        let to = scanned + found.unwrap_or(self.buffer.len() - scanned);
+        self.scanned = to;
+        if to - from > MAX_EVENT_BYTES {
+            return Err(TooLarge);
+        }
+        if found.is_none() {
+            return Ok(None);
+        }
+        self.skip_line_feed = self.buffer[to] == b'\r';
+        self.read = to + 1;
+        self.scanned = self.read;
+        Ok(Some((from, to)))
+    }
+
+    fn field(&mut self, from: usize, to: usize) -> Result<(), TooLarge> {
+        let line = &self.buffer[from..to];
+        let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        let value = line.get(colon + 1..).unwrap_or_default();
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match &line[..colon] {
+            b"data" => {
+                if self.data.len() + value.len() > MAX_EVENT_BYTES {
+                    return Err(TooLarge);
+                }
+                if self.stage == Stage::Filled {
+                    self.data.push(b'\n');
+                }
+                self.data.extend_from_slice(value);
+                self.stage = Stage::Filled;
+            }
+            b"event" => {
+                self.name.clear();
+                self.name.extend_from_slice(value);
+            }
+            // Comments have an empty name; `id` and `retry` are about reconnecting, which nobody does here.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(pieces: &[&[u8]]) -> Vec<(String, String)> {
+        let mut decoder = Decoder::default();
+        let mut events = Vec::new();
+        for piece in pieces {
+            decoder.feed(piece);
+            while let Some(Event { name, data }) = decoder.next().unwrap() {
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+                events.push((text(name), text(data)));
+            }
+        }
+        events
+    }
+
+    fn data(pieces: &[&[u8]]) -> Vec<String> {
+        read(pieces).into_iter().map(|(_, data)| data).collect()
+    }
+
+    #[test]
+    fn all_line_ends_comments_and_fields() {
+        assert_eq!(data(&[b"data: a\n\ndata:b\r\n\r\ndata:  c\r\r"]), ["a", "b", " c"]);
+        assert_eq!(data(&[b": hi\n\nretry: 1\nid: 2\ndata: a\ndata\ndata: b\nfoo: x\n\n"]), ["a\n\nb"]);
+        assert_eq!(read(&[b"event: x\n\nevent: y\ndata: 1\n\ndata: 2\n\n"])[0].0, "y");
+        assert_eq!(read(&[b"event: y\ndata: 1\n\ndata: 2\n\n"])[1], (String::new(), "2".to_owned()));
+        assert_eq!(data(&[b"data: unfinished\n"]), [""; 0]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_taken_once_and_in_pieces() {
+        assert_eq!(data(&[b"\xef", b"\xbb", b"\xbfdata: a\n\n"]), ["a"]);
+        assert_eq!(data(&[b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n"]), [""; 0]);
+        assert_eq!(data(&[b"\xef\xbb", b"\n\ndata: a\n\n"]), ["a"]);
+    }
+
+    #[test]
+    fn a_carriage_return_at_the_end_of_a_piece() {
+        assert_eq!(data(&[b"data: a\r", b"\n\r", b"\ndata: b\r\n\r\n"]), ["a", "b"]);
+        assert_eq!(data(&[b"data: a\r", b"data: b\r", b"\r"]), ["a\nb"]);
+    }
+
+    #[test]
+    fn a_stream_may_end_without_line_ends() {
+        let mut decoder = Decoder::default();
+        decoder.feed(b"data: [DONE]");
+        assert_eq!(decoder.next(), Ok(None));
+        decoder.end();
+        assert_eq!(decoder.next().unwrap().unwrap().data, b"[DONE]");
+        assert_eq!(decoder.next(), Ok(None));
+    }
+
+    #[test]
+    fn lines_and_events_have_a_largest_size() {
+        let mut line = Decoder::default();
+        line.feed(b"data: ");
+        line.feed(&vec![b'x'; MAX_EVENT_BYTES]);
+        assert_eq!(line.next(), Err(TooLarge));
+        let mut event = Decoder::default();
+        let mut many = b"data: ".to_vec();
+        many.extend(vec![b'x'; MAX_EVENT_BYTES / 2]);
+        many.push(b'\n');
+        event.feed(&many.repeat(2));
+        assert_eq!(event.next(), Ok(None));
+        event.feed(b"data: x\n");
+        assert_eq!(event.next(), Err(TooLarge));
+    }
+
+    proptest! {
+        #[test]
+        fn where_pieces_are_cut_changes_nothing(
+            text in r"(data|event|:|id)?:? ?[a-zé]{0,3}(\n|\r|\r\n|\n\n|\r\n\r\n)((data: ?[a-c]{0,2}|:x|event:y)(\n|\r|\r\n|\n\n|\r\r)){0,8}",
+            cuts in prop::collection::vec(0usize..120, 0..6),
+        ) {
+            let bytes = text.as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.push(bytes.len());
+            cuts.sort_unstable();
+            let mut pieces = Vec::new();
+            let mut from = 0;
+            for cut in cuts {
+                pieces.push(&bytes[from..cut]);
+                from = cut;
+            }
+            prop_assert_eq!(read(&[bytes]), read(&pieces));
+        }
+
+        #[test]
+        fn no_bytes_make_it_fail(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let mut decoder = Decoder::default();
+            for piece in bytes.chunks(7) {
+                decoder.feed(piece);
+                while decoder.next().unwrap().is_some() {}
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! `POST /inference/v1/chat/completions`: a model's answer, whole or as a stream.
+//!
+//! The caller's bytes are checked where they are documented and otherwise passed on (see `request`); what the answer
+//! is, the gateway below decides. A status of success is only sent once there is an answer, of a stream its first
+//! event: whatever fails before that is a real status.
+
+mod message;
+mod request;
+mod stream;
+
+use std::sync::Arc;
+
+use bytes::Buf;
+use futures_util::Stream;
+use http::{HeaderMap, HeaderValue};
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use super::gate::{self, Pass};
+use super::incoming::{self, BodyLimits, Incoming};
+use super::reply::{self, ApiError};
+use super::{Context, rated, routes};
+use crate::api::Service;
+use crate::inference::{Answered, Completion, Given};
+use crate::keys;
+use crate::usage::{Account, Meter};
+
+/// The longest identifier of a model.
+const MAX_MODEL_BYTES: usize = 200;
+
+/// The route, behind path and method.
+pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
+    filter
+        .and(routes::with_context(context))
+        .and(warp::header::headers_cloned())
+        .and(warp::body::stream())
+        .then(|context: Arc<Context>, incoming: Incoming, headers: HeaderMap, body| async move {
+            let pass = match gate::keyed(&context.app, &incoming, &headers, Service::Inference) {
+                Ok(pass) => pass,
+                Err(refused) => return refused.into_response(&incoming.request_id),
+            };
+            match answer(&context, &pass, &incoming, &headers, body).await {
+                Ok(response) => rated(response, pass.rate),
+                Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
+            }
+        })
+        .boxed()
+}
+
+async fn answer<B: Buf>(
+    context: &Arc<Context>,
+    pass: &Pass,
+    incoming: &Incoming,
+    headers: &HeaderMap,
+    body: impl Stream<Item = Result<B, warp::Error>>,
+) -> Result<Response, ApiError> {
+    if context.is_draining() {
+        return Err(ApiError::shutting_down());
+    }
+    let limits = BodyLimits {
+        bytes: context.app.max_body_bytes,
+        idle: context.options.body_idle,
+        total: context.options.body_total,
+    };
+    let body = incoming::json_body(headers, body, limits).await?;
+    let (model, asked) = request::read(&body)?;
+    let chain = chain(context, pass, &model)?;
+    ask(context, pass, incoming, &asked, &chain).await
+}
+
+/// The models to ask: the one that is named, and those of its fallbacks that the key may use.
+fn chain(context: &Context, pass: &Pass, model: &str) -> Result<Vec<String>, ApiError> {
+    let gateway = &context.app.gateway;
+    let is_well_formed = model.len() <= MAX_MODEL_BYTES && model.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_well_formed || gateway.target(model).is_none() {
+        return Err(ApiError::model_not_found(unknown(context, model)));
+    }
+    if !keys::may_use(&pass.key, model) {
+        let allowed = pass.key.models.join(", ");
+        return Err(ApiError::model_not_allowed(format!(
+            "this API key may not use {model}; it is for {allowed}"
+        )));
+    }
+    let mut chain = gateway.chain(model);
+    chain.retain(|id| keys::may_use(&pass.key, id));
+    Ok(chain)
+}
+
+fn unknown(context: &Context, model: &str) -> String {
+    let configured = context.app.gateway.provider_names().join(", ");
+    let what = match model.split_once('/') {
+        Some((provider, _)) if context.app.gateway.provider_names().contains(&provider) => {
+            "`model` names a model that its provider does not have".to_owned()
+        }
+        Some(_) => "`model` names a provider that is not configured".to_owned(),
+        None => "`model` is not of the form <provider>/<model_name>".to_owned(),
+    };
+    format!("{what}; configured providers: {configured}. GET /inference/v1/models lists their models")
+}
+
+async fn ask(
+    context: &Arc<Context>,
+    pass: &Pass,
+    incoming: &Incoming,
+    asked: &Completion<'_>,
+    chain: &[String],
+) -> Result<Response, ApiError> {
+    let mut listed = gate::enlist(context, pass)?;
+    let run = context.runs.token();
+    let account = Account {
+        request_id: incoming.request_id.to_string(),
+        app_id: pass.key.app_id.clone(),
+        key_id: pass.key.id.clone(),
+        service: Service::Inference,
+    };
+    let meter = Meter::new(account, context.app.ledger.clone(), context.app.clock.clone());
+    let answered = tokio::select! {
+        biased;
+        answered = context.app.gateway.chat(asked, chain, &meter) => answered?,
+        why = listed.cut() => return Err(why.into()),
+    };
+    let Answered { model, attempts, given } = answered;
+    let mut response = match given {
+        Given::Whole(body) => reply::written(body),
+        Given::Stream(relay) => {
+            let keep_alive = context.options.keep_alive;
+            stream::respond(stream::Running { relay, listed, model: model.clone(), keep_alive, _run: run })
+        }
+    };
+    let headers = response.headers_mut();
+    headers.insert("x-mk-attempts", HeaderValue::from(attempts));
+    if let Ok(model) = HeaderValue::from_str(&model) {
+        headers.insert("x-mk-model", model);
+    }
+    Ok(response)
+}

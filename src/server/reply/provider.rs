@@ -1,0 +1,103 @@
+//! What a caller is told when no model answered: the contract's table of provider failures.
+//!
+//! A provider's refusal of *our* key is never the caller's 401, and nothing it writes is quoted but what it says about
+//! the caller's own request, tamed.
+
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::ApiError;
+use crate::inference::{Failure, Unanswered};
+
+/// What a caller is asked to wait where a provider does not say.
+const SHORTLY: Duration = Duration::from_secs(5);
+
+impl From<Unanswered> for ApiError {
+    fn from(unanswered: Unanswered) -> Self {
+        let Unanswered { model, failure, attempts } = unanswered;
+        let name = model.split_once('/').map_or(model.as_str(), |(provider, _)| provider).to_owned();
+        let mut error = describe(&model, &name, &failure);
+        error.attempts = Some(attempts);
+        error.hopeless = matches!(failure, Failure::Unauthorized | Failure::QuotaExhausted);
+        if error.status == StatusCode::SERVICE_UNAVAILABLE {
+            error.retry_after = Some(failure.retry_after().unwrap_or(SHORTLY));
+        }
+        if let Failure::Unsupported { param, .. } = failure {
+            error.param = Some(param);
+        } else {
+            error.provider = Some(name);
+        }
+        error
+    }
+}
+
+impl ApiError {
+    /// The failure that broke a stream of `model` off.
+    pub(crate) fn broken_off(model: &str, failure: Failure) -> Self {
+        Self::from(Unanswered { model: model.to_owned(), failure, attempts: 0 })
+    }
+}
+
+fn describe(model: &str, provider: &str, failure: &Failure) -> ApiError {
+    let bad_gateway = |code, message| ApiError::new(StatusCode::BAD_GATEWAY, code, message);
+    let bad_request = |code: &str, message| ApiError::new(StatusCode::BAD_REQUEST, code, message);
+    let unavailable = |code, message| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, message);
+    match failure {
+        Failure::Unauthorized => bad_gateway(
+            "provider_auth_failed",
+            format!(
+                "the provider {provider} does not accept this server's key; its operator has to check it"
+            ),
+        ),
+        Failure::QuotaExhausted => bad_gateway(
+            "provider_quota_exhausted",
+            format!("this server's account at {provider} is used up; its operator has to see to it"),
+        ),
+        Failure::RateLimited { .. } => unavailable(
+            "provider_rate_limited",
+            format!("the provider {provider} takes no more requests of this server now; try again later"),
+        ),
+        Failure::Overloaded { .. } => unavailable(
+            "provider_overloaded",
+            format!("the provider {provider} has no capacity now; try again later"),
+        ),
+        Failure::UnknownModel => ApiError::new(
+            StatusCode::NOT_FOUND,
+            "model_not_found",
+            format!("{provider} does not know the model {model}; GET /inference/v1/models lists models"),
+        ),
+        Failure::ContextOverflow => bad_request(
+            "context_length_exceeded",
+            format!("the messages are too long for {model}; send less, or choose a model with more context"),
+        ),
+        Failure::Rejected { code, message } => bad_request(
+            code.as_deref().unwrap_or("provider_rejected"),
+            format!("the provider {provider} refused the request: {message}"),
+        ),
+        Failure::Unsupported { message, .. } => bad_request("unsupported_parameter", message.clone()),
+        Failure::Refused => {
+            bad_request("content_filter", format!("{model} declined to answer this; rephrase the messages"))
+        }
+        Failure::Broken { .. } => {
+            bad_gateway("provider_error", format!("the provider {provider} failed; try again in a moment"))
+        }
+        Failure::Malformed => bad_gateway(
+            "provider_invalid_response",
+            format!("the provider {provider} sent an answer that cannot be read; try again in a moment"),
+        ),
+        Failure::Unreachable => bad_gateway(
+            "provider_unreachable",
+            format!("the provider {provider} cannot be reached; try again in a moment"),
+        ),
+        Failure::Cut => bad_gateway(
+            "provider_error",
+            format!("the provider {provider} broke its answer off; try again in a moment"),
+        ),
+        Failure::Timeout => ApiError::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            "provider_timeout",
+            format!("the provider {provider} did not answer in time; try again in a moment"),
+        ),
+    }
+}

@@ -1,0 +1,277 @@
+//! Chat completions, whole answers: what reaches the provider, what comes back, what is refused.
+
+use mk::api::Service;
+use serde_json::{Value, json};
+
+use crate::support::chat::{Desk, desk, hello};
+use crate::support::provider::Turn;
+use crate::support::server::client;
+
+fn answer(body: &Value) -> Turn {
+    Turn::Raw(200, vec![("x-ratelimit-remaining-requests", "9".to_owned())], body.to_string())
+}
+
+/// An answer with additions of its own.
+fn rich() -> Value {
+    json!({
+        "id": "chatcmpl-up",
+        "object": "chat.completion",
+        "created": 1_795_000_000,
+        "model": "m-2026-01-01",
+        "choices": [{
+            "index": 0,
+            "message": {"role": "assistant", "content": "Hi", "refusal": null, "annotations": []},
+            "logprobs": null,
+            "finish_reason": "stop",
+        }],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10,
+                  "prompt_tokens_details": {"cached_tokens": 4}},
+        "service_tier": "default",
+    })
+}
+
+#[tokio::test]
+async fn an_answer_has_the_documented_shape_and_keeps_what_the_provider_adds() {
+    let desk = desk(|_| answer(&rich())).await;
+    let response = desk.ask(&hello()).await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "application/json");
+    assert_eq!(response.headers()["x-mk-model"], "fake/m");
+    assert_eq!(response.headers()["x-mk-attempts"], "1");
+    assert_eq!(response.headers()["x-ratelimit-limit"], "60");
+    assert!(response.headers().get("x-ratelimit-remaining-requests").is_none());
+    let mut expected = rich();
+    expected["model"] = json!("fake/m");
+    assert_eq!(response.json::<Value>().await.unwrap(), expected);
+    assert_eq!(desk.booked(), [("fake/m".to_owned(), "ok".to_owned(), 7, 3)]);
+    let row = desk.rows().remove(0);
+    assert_eq!((row.cost.unwrap().0, row.service), (13_000, Service::Inference));
+}
+
+#[tokio::test]
+async fn what_a_provider_leaves_out_is_there_nevertheless() {
+    let bare = json!({"choices": [{"message": {"content": "Hello there"}}]});
+    let desk = desk(move |_| answer(&bare)).await;
+    let (status, body) = desk.json(&hello()).await;
+    assert_eq!(status, 200);
+    assert!(body["id"].as_str().unwrap().starts_with("chatcmpl_"));
+    assert_eq!((&body["object"], &body["model"]), (&json!("chat.completion"), &json!("fake/m")));
+    assert_eq!(body["created"], 1_795_176_000);
+    let message = json!({"role": "assistant", "content": "Hello there"});
+    assert_eq!(body["choices"], json!([{"message": message, "index": 0, "finish_reason": "stop"}]));
+    let usage = json!({"prompt_tokens": 6, "completion_tokens": 3, "total_tokens": 9, "estimated": true});
+    assert_eq!(body["usage"], usage);
+    assert_eq!(desk.booked(), [("fake/m".to_owned(), "ok".to_owned(), 6, 3)]);
+}
+
+#[tokio::test]
+async fn a_request_reaches_the_provider_as_it_came_but_for_the_model() {
+    let desk = desk(|_| answer(&rich())).await;
+    let body = concat!(
+        r#"{"messages": [ {"role":"user","content":"caf\u00e9 \ud83d\ude00","name":"é"} ],"#,
+        r#" "temperature": 0.70, "tools":[{"type":"function"}], "frobnicate": {"a" : 1.0e2},"#,
+        r#" "max_tokens": 5, "model":"fake/m", "stream": false}"#
+    );
+    let response = desk.post(body).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    let expected = concat!(
+        r#"{"model":"m","messages":[ {"role":"user","content":"caf\u00e9 \ud83d\ude00","name":"é"} ],"#,
+        r#""temperature":0.70,"tools":[{"type":"function"}],"frobnicate":{"a" : 1.0e2},"#,
+        r#""max_tokens":5,"stream":false}"#
+    );
+    assert_eq!(desk.provider.asks()[0].raw, expected);
+}
+
+#[tokio::test]
+async fn reasoning_models_get_their_limit_by_its_name() {
+    let desk = desk(|ask| match ask.body.get("max_tokens") {
+        Some(_) if ask.model == "hidden-reasoner" => {
+            let message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
+            Turn::status(400, &json!({"error": {"message": message, "code": "unsupported_parameter"}}))
+        }
+        _ => answer(&rich()),
+    })
+    .await;
+    for (model, asks) in [("o4-mini", 1), ("openai/gpt-5.4-mini", 1), ("hidden-reasoner", 2)] {
+        let mut body = hello();
+        body["model"] = json!(format!("fake/{model}"));
+        body["max_tokens"] = json!(9);
+        let (status, _) = desk.json(&body).await;
+        assert_eq!(status, 200);
+        let asked = desk.provider.asks_of(model);
+        assert_eq!(asked.len(), asks, "{model}");
+        let last = &asked.last().unwrap().body;
+        assert_eq!((last.get("max_tokens"), &last["max_completion_tokens"]), (None, &json!(9)));
+    }
+}
+
+/// The body of a refusal, and that no provider was asked.
+async fn refusal(desk: &Desk, body: &str) -> (u16, String, String, String) {
+    let response = desk.post(body.to_owned()).send().await.unwrap();
+    let status = response.status().as_u16();
+    let body: Value = response.json().await.unwrap();
+    assert_eq!(desk.provider.asks().len(), 0, "{body}");
+    let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+    (status, text("code"), text("param"), text("message"))
+}
+
+#[tokio::test]
+async fn wrong_parameters_are_named_by_path_value_and_range() {
+    let desk = desk(|_| answer(&rich())).await;
+    let user = r#"{"role":"user","content":"x"}"#;
+    let with = |more: &str| format!(r#"{{"model":"fake/m","messages":[{user}],{more}}}"#);
+    let messages = |list: &str| format!(r#"{{"model":"fake/m","messages":{list}}}"#);
+    let list = "a non-empty array of messages";
+    let content = "a string or a non-empty array of content parts";
+    for (body, param, message) in [
+        (with(r#""temperature":2.5"#), "temperature", "a number from 0 to 2, not 2.5"),
+        (with(r#""temperature":"hot""#), "temperature", "a number from 0 to 2, not \"hot\""),
+        (with(r#""max_tokens":0"#), "max_tokens", "a whole number from 1 to 4294967295, not 0"),
+        (with(r#""max_tokens":1.5"#), "max_tokens", "a whole number from 1 to 4294967295, not 1.5"),
+        (with(r#""stream":"yes""#), "stream", "true or false, not \"yes\""),
+        (with(r#""stream_options":[1]"#), "stream_options", "an object, not an array"),
+        (
+            with(r#""stream_options":{"include_usage":1}"#),
+            "stream_options.include_usage",
+            "true or false, not 1",
+        ),
+        (with(r#""n":129"#), "n", "a whole number from 1 to 128, not 129"),
+        (messages("[]"), "messages", &format!("{list}, not an empty array")),
+        (messages("\"x\""), "messages", &format!("{list}, not \"x\"")),
+        (messages("[3]"), "messages[0]", "an object, not 3"),
+        (
+            messages(&format!(r#"[{user},{user},{{"role":"robot","content":"x"}}]"#)),
+            "messages[2].role",
+            "system, user, assistant, developer or tool, not \"robot\"",
+        ),
+        (messages(r#"[{"role":"user","content":7}]"#), "messages[0].content", &format!("{content}, not 7")),
+        (
+            messages(r#"[{"role":"user","content":[]}]"#),
+            "messages[0].content",
+            &format!("{content}, not an empty array"),
+        ),
+        (
+            messages(r#"[{"role":"user","content":[{"type":"text","text":5}]}]"#),
+            "messages[0].content[0].text",
+            "a string, not 5",
+        ),
+        (
+            messages(r#"[{"role":"user","content":[{"type":"text","text":"a"},"b"]}]"#),
+            "messages[0].content[1]",
+            "an object, not \"b\"",
+        ),
+    ] {
+        let expected = format!("`{param}` must be {message}");
+        let refused = refusal(&desk, &body).await;
+        assert_eq!(refused, (400, "invalid_parameter".to_owned(), param.to_owned(), expected), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn missing_parameters_and_senseless_bodies() {
+    let desk = desk(|_| answer(&rich())).await;
+    for (body, param) in [
+        (r#"{"messages":[{"role":"user","content":"x"}]}"#, "model"),
+        (r#"{"model":"fake/m"}"#, "messages"),
+        (r#"{"model":"fake/m","messages":[{"content":"x"}]}"#, "messages[0].role"),
+        (r#"{"model":"fake/m","messages":[{"role":"user"}]}"#, "messages[0].content"),
+        (r#"{"model":"fake/m","messages":[{"role":"user","content":null}]}"#, "messages[0].content"),
+        (r#"{"model":"fake/m","messages":[{"role":"assistant","content":null}]}"#, "messages[0].content"),
+        (r#"{"model":"fake/m","messages":[{"role":"user","content":[{}]}]}"#, "messages[0].content[0].type"),
+    ] {
+        let (status, code, named, _) = refusal(&desk, body).await;
+        assert_eq!((status, code.as_str(), named.as_str()), (400, "missing_parameter", param));
+    }
+    for body in ["", "[1]", "{", "nonsense", r#"{"model":"fake/m","model":"fake/n"}"#, "\u{feff}{}"] {
+        let (status, code, _, message) = refusal(&desk, body).await;
+        assert_eq!((status, code.as_str()), (400, "invalid_json"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn tool_turns_images_and_developers_are_messages_too() {
+    let desk = desk(|_| answer(&rich())).await;
+    let messages = json!([
+        {"role": "developer", "content": "Be brief."},
+        {"role": "user", "content": [
+            {"type": "text", "text": "What is this?"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+        ]},
+        {"role": "assistant", "content": null, "tool_calls": [
+            {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}},
+        ]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "a cat"},
+    ]);
+    let (status, _) = desk.json(&json!({"model": "fake/m", "messages": messages})).await;
+    assert_eq!(status, 200);
+    assert_eq!(desk.provider.asks()[0].body["messages"], messages);
+}
+
+#[tokio::test]
+async fn models_that_cannot_be_asked_for() {
+    let desk = desk(|_| answer(&rich())).await;
+    let ask = |model: &str| {
+        let mut body = hello();
+        body["model"] = json!(model);
+        body.to_string()
+    };
+    for model in ["gpt-4", "nobody/gpt-4", "fake/", "/m", "fake/a b", "sandbox/omega", "fake/\u{7}"] {
+        let (status, code, param, message) = refusal(&desk, &ask(model)).await;
+        assert_eq!((status, code.as_str(), param.as_str()), (404, "model_not_found", "model"), "{model}");
+        assert!(message.contains("configured providers: fake, sandbox."), "{message}");
+    }
+    let (limited, _) = desk.server.key_with(Service::Inference, |new| {
+        new.models = vec!["sandbox/*".to_owned(), "fake/n".to_owned()];
+    });
+    let status = async |model: &str| {
+        let response = desk.post_as(&limited, ask(model)).send().await.unwrap();
+        let status = response.status().as_u16();
+        (status, response.json::<Value>().await.unwrap()["code"].as_str().map(str::to_owned))
+    };
+    assert_eq!(status("fake/m").await, (403, Some("model_not_allowed".to_owned())));
+    assert_eq!(status("fake/n").await.0, 200);
+    assert_eq!(status("sandbox/alpha").await.0, 200);
+}
+
+#[tokio::test]
+async fn only_keys_for_inference_may_ask() {
+    let desk = desk(|_| answer(&rich())).await;
+    let other = desk.server.key(Service::Verify);
+    let response = desk.post_as(&other, hello().to_string()).send().await.unwrap();
+    assert_eq!(response.status(), 401);
+    assert_eq!(response.json::<Value>().await.unwrap()["code"], "wrong_service");
+    let url = format!("{}/inference/v1/chat/completions", desk.server.base);
+    assert_eq!(client().post(&url).send().await.unwrap().status(), 401);
+    let wrong_method = client().get(&url).send().await.unwrap();
+    assert_eq!(
+        (wrong_method.status().as_u16(), &wrong_method.headers()["allow"]),
+        (405, &"POST".parse().unwrap())
+    );
+    let large = "x".repeat(1_100_000);
+    assert_eq!(desk.post(large).send().await.unwrap().status(), 413);
+    assert_eq!(desk.provider.asks().len(), 0);
+}
+
+#[tokio::test]
+async fn the_list_of_models() {
+    let desk = desk(|_| answer(&rich())).await;
+    let list = async |key: &str| {
+        let request = client().get(format!("{}/inference/v1/models", desk.server.base)).bearer_auth(key);
+        let response = request.send().await.unwrap();
+        (response.status().as_u16(), response.json::<Value>().await.unwrap())
+    };
+    let (status, body) = list(&desk.key).await;
+    assert_eq!((status, &body["object"]), (200, &json!("list")));
+    let first = json!({"id": "fake/m", "object": "model", "created": 1_795_176_000, "owned_by": "fake"});
+    assert_eq!(body["data"][0], first);
+    let ids = |body: &Value| -> Vec<String> {
+        let data = body["data"].as_array().unwrap();
+        data.iter().map(|model| model["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = ids(&body);
+    assert_eq!(all[..3], ["fake/m", "fake/n", "sandbox/alpha"]);
+    assert_eq!(all.len(), 7);
+    let (limited, _) = desk.server.key_with(Service::Inference, |new| new.models = vec!["fake/n".to_owned()]);
+    assert_eq!(ids(&list(&limited).await.1), ["fake/n"]);
+    assert_eq!(list(&desk.server.key(Service::Verify)).await.0, 401);
+}

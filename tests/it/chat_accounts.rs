@@ -1,0 +1,89 @@
+//! Every call to a provider for a chat completion is on the books once, whole answers included.
+
+use std::time::Duration;
+
+use mk::api::Service;
+use serde_json::json;
+
+use crate::support::chat::{desk, desk_with, hello, hello_stream};
+use crate::support::eventually;
+use crate::support::provider::{Beat, Turn, role_chunk, stream, text_chunk};
+
+#[tokio::test]
+async fn a_caller_who_leaves_a_whole_answer_stops_the_provider_and_pays_for_the_prompt() {
+    let desk = desk(|_| Turn::Hang).await;
+    let waiting = tokio::spawn(desk.post(hello().to_string()).send());
+    eventually("the provider is asked", || desk.provider.in_flight() == 1).await;
+    waiting.abort();
+    eventually("the call is abandoned", || desk.provider.abandoned() == 1).await;
+    eventually("the attempt is booked", || !desk.rows().is_empty()).await;
+    assert_eq!(desk.booked(), [("fake/m".to_owned(), "cancelled".to_owned(), 6, 0)]);
+}
+
+#[tokio::test]
+async fn usage_that_cannot_be_is_not_believed() {
+    let desk = desk(|_| {
+        let usage = json!({"prompt_tokens": -7, "completion_tokens": 1e30});
+        let choice =
+            json!({"index": 0, "message": {"role": "assistant", "content": "four"}, "finish_reason": "stop"});
+        Turn::status(200, &json!({"choices": [choice], "usage": usage}))
+    })
+    .await;
+    let (_, body) = desk.json(&hello()).await;
+    assert_eq!(body["usage"]["estimated"], true);
+    assert_eq!(desk.booked(), [("fake/m".to_owned(), "ok".to_owned(), 6, 1)]);
+}
+
+#[tokio::test]
+async fn a_model_without_a_price_costs_something_unknown() {
+    let desk = desk(|_| stream(&["x"])).await;
+    let mut body = hello_stream();
+    body["model"] = json!("fake/n");
+    desk.stream(&body).await;
+    let row = desk.rows().remove(0);
+    assert_eq!((row.cost, row.prompt_tokens, row.service), (None, 7, Service::Inference));
+    assert!(!row.key_id.is_empty() && !row.app_id.is_empty());
+}
+
+#[tokio::test]
+async fn what_was_reported_before_a_break_is_what_is_booked() {
+    let desk = desk(|_| {
+        let usage =
+            r#"data: {"choices":[],"usage":{"prompt_tokens":50,"completion_tokens":9,"total_tokens":59}}"#;
+        Turn::Stream(vec![
+            role_chunk(),
+            text_chunk("a"),
+            Beat::Send(format!("{usage}\n\n")),
+            Beat::Pause(Duration::from_millis(30)),
+            Beat::Cut,
+        ])
+    })
+    .await;
+    desk.stream(&hello_stream()).await;
+    assert_eq!(desk.booked(), [("fake/m".to_owned(), "cut".to_owned(), 50, 9)]);
+}
+
+#[tokio::test]
+async fn the_limit_on_calls_at_once_holds_until_streams_end() {
+    let desk = desk_with(
+        "max_concurrent = 2",
+        "",
+        |setup| setup,
+        |_| {
+            Turn::Stream(vec![
+                role_chunk(),
+                Beat::Pause(Duration::from_millis(100)),
+                text_chunk("a"),
+                crate::support::provider::finish_chunk("stop"),
+                crate::support::provider::done(),
+            ])
+        },
+    )
+    .await;
+    let body = hello_stream();
+    let all = (0..6).map(|_| desk.stream(&body));
+    let all = futures_util::future::join_all(all).await;
+    assert!(all.iter().all(|raw| raw.ends_with("data: [DONE]\n\n")));
+    assert!(desk.provider.most_in_flight() <= 2, "{}", desk.provider.most_in_flight());
+    assert_eq!(desk.rows().len(), 6);
+}

@@ -1,0 +1,107 @@
+//! Chat with simulated models: answers, words, faults, refusals by name.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::chat::{Desk, chunks, desk, desk_with, text_of};
+use crate::support::provider::Turn;
+
+fn say(text: &str, more: &Value) -> Value {
+    let mut body = json!({"model": "sandbox/alpha", "messages": [{"role": "user", "content": text}]});
+    for (name, value) in more.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+const CAPITAL: &str = "What is the capital of Australia?";
+const ANSWER: &str = "Canberra. (A simulated answer of the sandbox.)";
+
+async fn sandbox() -> Desk {
+    desk(|_| Turn::Hang).await
+}
+
+#[tokio::test]
+async fn whole_and_word_by_word() {
+    let desk = sandbox().await;
+    let tuned = json!({"temperature": 0.5, "max_tokens": 100, "seed": 7, "n": 1, "tools": [], "stop": null});
+    let (status, body) = desk.json(&say(CAPITAL, &tuned)).await;
+    assert_eq!((status, &body["choices"][0]["message"]["content"]), (200, &json!(ANSWER)));
+    assert_eq!((&body["model"], &body["system_fingerprint"]), (&json!("sandbox/alpha"), &json!("sandbox")));
+    assert!(body["usage"].get("estimated").is_none());
+    let list = chunks(&desk.stream(&say(CAPITAL, &json!({"stream": true}))).await);
+    assert_eq!(text_of(&list, 0), ANSWER);
+    assert_eq!(list.len(), 2 + ANSWER.split(' ').count());
+    assert!(desk.rows().iter().all(|row| row.outcome == "ok" && row.cost.unwrap().0 == 0));
+    let parts = json!([{"type": "text", "text": "What is "}, {"type": "text", "text": "6 × 7?"}]);
+    let (_, body) = desk.json(&say("", &json!({"messages": [{"role": "user", "content": parts}]}))).await;
+    assert!(body["choices"][0]["message"]["content"].as_str().unwrap().starts_with("42. "));
+    let (_, body) = desk.json(&say("Write a poem.", &json!({}))).await;
+    assert!(body["choices"][0]["message"]["content"].as_str().unwrap().contains("simulated"));
+}
+
+#[tokio::test]
+async fn what_it_cannot_do_is_refused_by_name() {
+    let desk = sandbox().await;
+    let tools = json!([{"type": "function", "function": {"name": "f"}}]);
+    for (name, value) in [
+        ("tools", tools),
+        ("n", json!(2)),
+        ("logprobs", json!(true)),
+        ("response_format", json!({"type": "json_object"})),
+        ("stop", json!(["x"])),
+        ("frobnicate", json!(1)),
+    ] {
+        for stream in [true, false] {
+            let (status, body) = desk.json(&say(CAPITAL, &json!({name: value, "stream": stream}))).await;
+            assert_eq!((status, &body["code"]), (400, &json!("unsupported_parameter")));
+            assert_eq!(body["param"], name);
+        }
+    }
+    let image = json!([{"type": "image_url", "image_url": {"url": "data:,"}}]);
+    let (_, body) = desk.json(&say("", &json!({"messages": [{"role": "user", "content": image}]}))).await;
+    assert_eq!(body["param"], "messages[0].content[0].type");
+}
+
+#[tokio::test]
+async fn trigger_words_make_it_fail_as_providers_do() {
+    let desk = desk_with(
+        "",
+        "",
+        |setup| {
+            setup.config(|config| {
+                for provider in &mut config.providers {
+                    provider.retries = 0;
+                    provider.idle_timeout = Duration::from_millis(400);
+                    provider.total_timeout = Duration::from_millis(400);
+                }
+            })
+        },
+        |_| Turn::Hang,
+    )
+    .await;
+    for (word, status, code) in [
+        ("fail", 502, "provider_error"),
+        ("refuse", 400, "content_filter"),
+        ("garbage", 502, "provider_error"),
+        ("stall", 504, "provider_timeout"),
+    ] {
+        let text = format!("{CAPITAL} [sandbox:{word}]");
+        let (found, body) = desk.json(&say(&text, &json!({}))).await;
+        assert_eq!((found, body["code"].as_str()), (status, Some(code)), "{word}");
+        assert_eq!(body["provider"], "sandbox");
+    }
+    for (word, status) in [("fail", 502), ("refuse", 400)] {
+        let text = format!("{CAPITAL} [sandbox:{word}]");
+        assert_eq!(desk.json(&say(&text, &json!({"stream": true}))).await.0, status, "{word}");
+    }
+    let began = Instant::now();
+    for (word, code) in [("garbage", "provider_invalid_response"), ("stall", "provider_timeout")] {
+        let text = format!("{CAPITAL} [sandbox:{word}]");
+        let raw = desk.stream(&say(&text, &json!({"stream": true}))).await;
+        assert!(raw.contains(&format!("\"code\":\"{code}\"")), "{word}: {raw}");
+        assert!(text_of(&chunks(&raw), 0).len() < ANSWER.len());
+    }
+    assert!(began.elapsed() < Duration::from_secs(10));
+}

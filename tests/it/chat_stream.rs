@@ -1,0 +1,397 @@
+//! Streamed chat completions: the exact bytes, and what happens when a provider or a caller does not keep to them.
+
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use mk::api::Service;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::support::chat::{chunks, desk, desk_with, hello_stream, text_of};
+use crate::support::eventually;
+use crate::support::provider::{
+    Beat, Turn, chunk, done, finish_chunk, role_chunk, stream, text_chunk, usage_chunk,
+};
+use crate::support::tls::Identity;
+
+fn with_usage() -> Value {
+    let mut body = hello_stream();
+    body["stream_options"] = json!({"include_usage": true});
+    body
+}
+
+/// A line of ours.
+fn line(rest: &str) -> String {
+    let head =
+        r#"{"id":"chatcmpl-up","object":"chat.completion.chunk","created":1795000000,"model":"fake/m""#;
+    format!("data: {head},{rest}}}\n\n")
+}
+
+fn delta(delta: &str, finish: &str) -> String {
+    line(&format!(r#""choices":[{{"index":0,"delta":{delta},"finish_reason":{finish}}}]"#))
+}
+
+fn fault(error: &str) -> String {
+    let choices = r#""choices":[{"index":0,"delta":{},"finish_reason":"error"}]"#;
+    line(&format!("{choices},\"error\":{error}")) + "data: [DONE]\n\n"
+}
+
+#[tokio::test]
+async fn a_stream_byte_for_byte() {
+    let desk = desk(|_| stream(&["Hel", "lo"])).await;
+    let response = desk.ask(&hello_stream()).await;
+    assert_eq!(response.headers()["content-type"], "text/event-stream; charset=utf-8");
+    assert_eq!(response.headers()["cache-control"], "no-cache, no-transform");
+    assert_eq!(response.headers()["x-accel-buffering"], "no");
+    assert_eq!(response.headers()["x-mk-model"], "fake/m");
+    assert_eq!(response.headers()["x-mk-attempts"], "1");
+    let whole = [
+        delta(r#"{"role":"assistant","content":""}"#, "null"),
+        delta(r#"{"content":"Hel"}"#, "null"),
+        delta(r#"{"content":"lo"}"#, "null"),
+        delta("{}", "\"stop\""),
+    ];
+    assert_eq!(response.text().await.unwrap(), whole.concat() + "data: [DONE]\n\n");
+    let usage = r#""choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}"#;
+    let asked = whole.concat() + &line(usage) + "data: [DONE]\n\n";
+    assert_eq!(desk.stream(&with_usage()).await, asked);
+    let asks = desk.provider.asks();
+    assert!(asks.iter().all(|ask| ask.body["stream_options"] == json!({"include_usage": true})));
+    assert!(desk.booked().iter().all(|row| (row.1.as_str(), row.2, row.3) == ("ok", 7, 3)));
+}
+
+#[tokio::test]
+async fn other_stream_options_are_kept() {
+    let desk = desk(|_| stream(&["x"])).await;
+    let mut body = hello_stream();
+    body["stream_options"] = json!({"include_obfuscation": false, "include_usage": false});
+    desk.stream(&body).await;
+    let options = json!({"include_usage": true, "include_obfuscation": false});
+    assert_eq!(desk.provider.asks()[0].body["stream_options"], options);
+}
+
+#[tokio::test]
+async fn a_provider_that_refuses_stream_options_is_asked_without_them() {
+    let desk = desk(|ask| match ask.body.get("stream_options") {
+        Some(_) => Turn::status(400, &json!({"error": {"message": "unknown field stream_options"}})),
+        None => Turn::Stream(vec![role_chunk(), text_chunk("four score"), finish_chunk("stop"), done()]),
+    })
+    .await;
+    let list = chunks(&desk.stream(&with_usage()).await);
+    let usage = json!({"prompt_tokens": 6, "completion_tokens": 3, "total_tokens": 9, "estimated": true});
+    assert_eq!(list.last().unwrap()["usage"], usage);
+    assert_eq!(desk.provider.asks().len(), 2);
+    assert_eq!(desk.booked(), [("fake/m".to_owned(), "ok".to_owned(), 6, 3)]);
+}
+
+#[tokio::test]
+async fn habits_of_providers_are_put_in_order() {
+    // No role, content and reason in one chunk, usage inside, an opinion about the prompt in front, comments, an
+    // event name, words of its own for the end, and more behind it.
+    let desk = desk(|_| {
+        Turn::Stream(vec![
+            Beat::Send(": PROCESSING\n\ndata: {\"choices\":[],\"prompt_filter_results\":[]}\n\n".into()),
+            Beat::Send("event: message\nid: 1\n".into()),
+            Beat::Send(
+                "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":1}}\r\n\r\n".into(),
+            ),
+            Beat::Send("data: {\"choices\":[{\"index\":0,\n".into()),
+            Beat::Send("data: \"delta\":{\"content\":\" you\"},\"finish_reason\":\"eos\"}],\"fingerprint\":1}\n\n".into()),
+            text_chunk("behind the end"),
+            usage_chunk(),
+            done(),
+        ])
+    })
+    .await;
+    let raw = desk.stream(&with_usage()).await;
+    let list = chunks(&raw);
+    let choices: Vec<Value> = list.iter().map(|chunk| chunk["choices"].clone()).collect();
+    let one = |delta: Value, finish: Value| json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
+    assert_eq!(
+        choices,
+        [
+            one(json!({"role": "assistant", "content": ""}), Value::Null),
+            one(json!({"content": "Hi"}), Value::Null),
+            one(json!({"content": " you"}), Value::Null),
+            one(json!({}), json!("stop")),
+            json!([]),
+        ]
+    );
+    assert!(list.iter().all(|chunk| chunk["id"] == list[0]["id"] && chunk["model"] == "fake/m"));
+    assert!(list[..4].iter().all(|chunk| chunk.get("usage").is_none()));
+    assert_eq!(list[4]["usage"]["completion_tokens"], 3);
+}
+
+#[tokio::test]
+async fn several_choices_and_tool_calls() {
+    let desk = desk(|_| {
+        let call = json!([{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}]);
+        Turn::Stream(vec![
+            chunk(&json!([{"index": 0, "delta": {"role": "assistant", "content": "a"}, "finish_reason": null}])),
+            chunk(&json!([{"index": 0, "delta": {}, "finish_reason": "length"}])),
+            Beat::Pause(Duration::from_millis(700)),
+            chunk(&json!([{"index": 1, "delta": {"role": "assistant", "tool_calls": call}, "finish_reason": null}])),
+            chunk(&json!([{"index": 1, "delta": {}, "finish_reason": "tool_calls"}])),
+            done(),
+        ])
+    })
+    .await;
+    let mut body = hello_stream();
+    body["n"] = json!(2);
+    let list = chunks(&desk.stream(&body).await);
+    let finishes: Vec<_> =
+        list.iter().filter_map(|chunk| chunk["choices"][0]["finish_reason"].as_str()).collect();
+    assert_eq!(finishes, ["length", "tool_calls"]);
+    assert_eq!(list[2]["choices"][0]["delta"]["tool_calls"][0]["id"], "c");
+}
+
+#[tokio::test]
+async fn a_malformed_chunk_is_left_out_of_a_whole_stream() {
+    let desk = desk(|_| {
+        Turn::Stream(vec![
+            Beat::Send("data: {\"choices\": [{\"del\n\n".into()),
+            role_chunk(),
+            text_chunk("a"),
+            Beat::Send("data: {\"choices\": 7}\n\ndata: \u{1}\n\n".into()),
+            text_chunk("b"),
+            finish_chunk("stop"),
+            done(),
+        ])
+    })
+    .await;
+    assert_eq!(text_of(&chunks(&desk.stream(&hello_stream()).await), 0), "ab");
+}
+
+#[tokio::test]
+async fn a_finish_reason_ends_the_answer_whatever_comes_behind() {
+    for end in [Beat::Stall, Beat::Cut, Beat::Send("data: {\"error\":{\"message\":\"late\"}}\n\n".into())] {
+        let desk = desk(move |_| {
+            let pause = Beat::Pause(Duration::from_millis(30));
+            Turn::Stream(vec![role_chunk(), text_chunk("a"), finish_chunk("stop"), pause, end.clone()])
+        })
+        .await;
+        let began = Instant::now();
+        assert_eq!(text_of(&chunks(&desk.stream(&hello_stream()).await), 0), "a");
+        assert!(began.elapsed() < Duration::from_secs(3));
+        assert_eq!(desk.booked()[0].1, "ok");
+        drop(desk);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_says_so() {
+    let cut = r#"{"message":"the provider fake broke its answer off; try again in a moment","type":"Bad Gateway","code":"provider_error"}"#;
+    let overloaded = r#"{"message":"the provider fake has no capacity now; try again later","type":"Service Unavailable","code":"provider_overloaded"}"#;
+    let error = Beat::Send("data: {\"error\":{\"message\":\"secret\",\"code\":503}}\n\n".into());
+    let starved = finish_chunk("insufficient_system_resource");
+    for (ends, error, outcome) in [
+        (vec![], cut, "cut"),
+        (vec![done()], cut, "cut"),
+        (vec![Beat::Cut], cut, "cut"),
+        (vec![error, done()], overloaded, "overloaded"),
+        (vec![starved, done()], overloaded, "overloaded"),
+    ] {
+        let desk = desk(move |_| {
+            let mut beats = vec![role_chunk(), text_chunk("Hello"), Beat::Pause(Duration::from_millis(30))];
+            beats.extend(ends.clone());
+            Turn::Stream(beats)
+        })
+        .await;
+        let raw = desk.stream(&hello_stream()).await;
+        let role = delta(r#"{"role":"assistant","content":""}"#, "null");
+        let expected = role + &delta(r#"{"content":"Hello"}"#, "null") + &fault(error);
+        assert_eq!(raw, expected);
+        assert_eq!(desk.booked(), [("fake/m".to_owned(), outcome.to_owned(), 6, 2)]);
+    }
+}
+
+#[tokio::test]
+async fn a_line_without_end_breaks_the_stream_and_not_the_server() {
+    let desk = desk(|_| {
+        let endless = Beat::Repeat("x".repeat(64 * 1024), 1000);
+        Turn::Stream(vec![
+            role_chunk(),
+            Beat::Pause(Duration::from_millis(30)),
+            Beat::Send("data: ".into()),
+            endless,
+        ])
+    })
+    .await;
+    let raw = desk.stream(&hello_stream()).await;
+    assert!(raw.contains("\"code\":\"provider_invalid_response\"") && raw.ends_with("data: [DONE]\n\n"));
+    assert!(desk.provider.streamed() < 40 * 1024 * 1024, "{}", desk.provider.streamed());
+}
+
+#[tokio::test]
+async fn comments_go_out_while_nothing_comes_and_silence_ends() {
+    let desk = desk_with(
+        "idle_timeout = \"400ms\"",
+        "",
+        |setup| setup.options(|options| options.keep_alive = Duration::from_millis(150)),
+        |_| Turn::Stream(vec![role_chunk(), text_chunk("a"), Beat::Stall]),
+    )
+    .await;
+    let raw = desk.stream(&hello_stream()).await;
+    // Comments do not make the provider's silence any shorter.
+    assert_eq!(raw.matches(": keep-alive\n\n").count(), 2, "{raw}");
+    assert!(raw.contains("\"code\":\"provider_timeout\""), "{raw}");
+    assert_eq!(desk.booked()[0].1, "timeout");
+}
+
+#[tokio::test]
+async fn a_stream_that_goes_on_for_ever_ends_at_the_total() {
+    let desk = desk_with(
+        "total_timeout = \"500ms\"",
+        "",
+        |setup| setup,
+        |_| {
+            let mut beats = vec![role_chunk()];
+            for _ in 0..200 {
+                beats.extend([text_chunk("a"), Beat::Pause(Duration::from_millis(20))]);
+            }
+            Turn::Stream(beats)
+        },
+    )
+    .await;
+    let raw = desk.stream(&hello_stream()).await;
+    assert!(raw.contains("\"code\":\"provider_timeout\"") && raw.matches("\"a\"").count() < 40, "{raw}");
+}
+
+#[tokio::test]
+async fn a_caller_who_leaves_stops_the_provider_and_pays_for_what_came() {
+    let desk =
+        desk(|_| Turn::Stream(vec![role_chunk(), text_chunk("eight more"), text_chunk("12"), Beat::Stall]))
+            .await;
+    let mut body = desk.ask(&hello_stream()).await.bytes_stream();
+    let mut seen = String::new();
+    while !seen.contains("12") {
+        seen.push_str(std::str::from_utf8(&body.next().await.unwrap().unwrap()).unwrap());
+    }
+    let left = Instant::now();
+    drop(body);
+    eventually("the call is abandoned", || desk.provider.abandoned() == 1).await;
+    assert!(left.elapsed() < Duration::from_secs(1));
+    eventually("the attempt is booked", || !desk.rows().is_empty()).await;
+    assert_eq!(desk.booked(), [("fake/m".to_owned(), "cancelled".to_owned(), 6, 3)]);
+    assert_eq!(desk.rows()[0].cost.unwrap().0, 12_000);
+}
+
+#[tokio::test]
+async fn the_same_over_http_2() {
+    let identity = Identity::new();
+    let acceptor = identity.acceptor();
+    let desk = desk_with(
+        "",
+        "",
+        |setup| setup.options(|options| options.tls = Some(acceptor)),
+        |ask| match ask.model.as_str() {
+            "m" => Turn::Stream(vec![role_chunk(), text_chunk("a"), Beat::Stall]),
+            _ => stream(&["whole"]),
+        },
+    )
+    .await;
+    let client = identity.client().build().unwrap();
+    let ask = |model: &str| {
+        let mut body = hello_stream();
+        body["model"] = json!(model);
+        let base = desk.server.base.replace("http://127.0.0.1", "https://localhost");
+        let request = client.post(format!("{base}/inference/v1/chat/completions")).bearer_auth(&desk.key);
+        request.header("x-request-id", "req-1").json(&body).send()
+    };
+    let whole = ask("fake/n").await.unwrap();
+    assert_eq!(whole.version(), reqwest::Version::HTTP_2);
+    assert_eq!(text_of(&chunks(&whole.text().await.unwrap()), 0), "whole");
+    let stalled = ask("fake/m").await.unwrap();
+    drop(stalled);
+    eventually("the call is abandoned", || desk.provider.abandoned() == 1).await;
+    eventually("both are booked", || desk.rows().len() == 2).await;
+    assert_eq!(desk.booked()[1].1, "cancelled");
+}
+
+#[tokio::test]
+async fn a_slow_reader_slows_the_provider_down() {
+    const LINES: usize = 6000;
+    let text = "x".repeat(16 * 1024);
+    let desk = desk(move |_| {
+        let Beat::Send(line) = text_chunk(&text) else { unreachable!() };
+        Turn::Stream(vec![role_chunk(), Beat::Repeat(line, LINES), finish_chunk("stop"), done()])
+    })
+    .await;
+    let body = hello_stream().to_string();
+    let head = format!(
+        "POST /inference/v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        desk.key,
+        body.len()
+    );
+    let mut caller = TcpStream::connect(desk.server.authority()).await.unwrap();
+    caller.write_all(head.as_bytes()).await.unwrap();
+    // Nothing is read: what the wire takes comes to a rest, far below the 96 MB that there are.
+    let mut taken = 0;
+    loop {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let now = desk.provider.streamed();
+        if now == taken && now > 0 {
+            break;
+        }
+        taken = now;
+    }
+    assert!(taken < 32 * 1024 * 1024, "{taken} bytes were taken for a caller who reads nothing");
+    let mut rest = vec![0; 256 * 1024];
+    let mut tail = Vec::new();
+    while !tail.ends_with(b"data: [DONE]\n\n\r\n0\r\n\r\n") {
+        let count = caller.read(&mut rest).await.unwrap();
+        assert!(count > 0, "ended early");
+        tail.extend_from_slice(&rest[..count]);
+        tail.drain(..tail.len().saturating_sub(100));
+    }
+    assert!(desk.provider.streamed() > LINES * 16 * 1024);
+}
+
+#[tokio::test]
+async fn a_connection_whose_stream_was_whole_is_used_again() {
+    let desk = desk(|_| stream(&["a"])).await;
+    for _ in 0..8 {
+        desk.stream(&hello_stream()).await;
+        // The provider's last bytes come a moment behind its end mark.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(desk.provider.connections() <= 2, "{} connections", desk.provider.connections());
+}
+
+#[tokio::test]
+async fn a_revocation_cuts_a_stream() {
+    let desk = desk(|_| Turn::Stream(vec![role_chunk(), text_chunk("a"), Beat::Stall])).await;
+    let (key, id) = desk.server.key_with(Service::Inference, |_| {});
+    let response = desk.post_as(&key, hello_stream().to_string()).send().await.unwrap();
+    let now = desk.server.clock.now();
+    desk.server.app.store.revoke_key(&id, now).unwrap();
+    let began = Instant::now();
+    let raw = response.text().await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(1));
+    let error = r#"{"message":"API key has been revoked","type":"Unauthorized","code":"api_key_revoked"}"#;
+    assert!(raw.ends_with(&fault(error)), "{raw}");
+    eventually("the provider is left alone", || desk.provider.in_flight() == 0).await;
+    eventually("the attempt is booked", || !desk.rows().is_empty()).await;
+    assert_eq!(desk.booked()[0].1, "cancelled");
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_streams_and_books_them() {
+    let mut desk = desk_with(
+        "",
+        "",
+        |setup| setup.options(|options| options.drain = Duration::from_millis(200)),
+        |_| Turn::Stream(vec![role_chunk(), text_chunk("a"), Beat::Stall]),
+    )
+    .await;
+    let response = desk.ask(&hello_stream()).await;
+    desk.server.begin_shutdown();
+    let raw = response.text().await.unwrap();
+    assert!(raw.contains(r#""code":"shutting_down""#) && raw.ends_with("data: [DONE]\n\n"), "{raw}");
+    let dir = desk.server.dir.clone();
+    desk.server.shutdown().await;
+    let store = mk::storage::Store::open(&dir.path().join("data"), crate::support::server::NOON).unwrap();
+    assert_eq!(store.attempts_of("req-1").unwrap().len(), 1);
+}
