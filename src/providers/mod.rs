@@ -12,7 +12,10 @@
 //! capped, texts are data.
 
 mod anthropic;
+mod asked;
 pub mod catalog;
+#[cfg(test)]
+mod chat_scenarios;
 mod chunks;
 mod completion;
 pub mod estimate;
@@ -36,6 +39,7 @@ mod status;
 mod tokens;
 mod transport;
 mod turns;
+mod written;
 
 pub use chunks::{Chunks, Place};
 pub use completion::{Completed, Completion, Completions, Decoder, Labels, Step};
@@ -162,6 +166,13 @@ pub struct Incoming {
     pub at: Time,
 }
 
+impl Incoming {
+    /// What an event came with that tells a failure inside a stream: nothing of its own.
+    fn in_stream() -> Self {
+        Self { status: 200, headers: HeaderMap::new(), body: Bytes::new(), at: Time::from_unix_ms(0) }
+    }
+}
+
 /// One provider format.
 pub trait Dialect: Send + Sync {
     /// Where the key goes. The transport puts it there: no dialect ever sees one.
@@ -176,9 +187,6 @@ pub trait Dialect: Send + Sync {
     /// With the [`Failure`] that status, headers and body describe; [`Failure::Malformed`] if they make no sense.
     fn answer(&self, incoming: &Incoming) -> Result<Answer, Failed>;
 
-    /// How this format takes part in callers' chat completions. A format that does not yet says nothing, and a
-    /// request for one of its models is refused by name.
-    fn completions(&self) -> Option<&dyn Completions> {
-        None
-    }
+    /// How this format takes part in callers' chat completions.
+    fn completions(&self) -> &dyn Completions;
 }

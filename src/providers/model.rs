@@ -115,13 +115,16 @@ fn is_openai_reasoner(name: &str) -> bool {
 }
 
 /// Whether a name is of a Claude model that refuses a temperature, as all do that came after 4.6 (Anthropic's
-/// migration guide to Opus 4.7). By name, because the catalogue does not say it. The version stands before or behind
-/// the family: `claude-3-5-haiku`, `claude-opus-4-8`.
+/// migration guide to Opus 4.7). By name, because the catalogue does not say it.
 fn is_claude_without_temperature(name: &str) -> bool {
     const LAST_WITH: (u32, u32) = (4, 6);
-    let Some(rest) = name.rsplit('/').next().and_then(|base| base.strip_prefix("claude-")) else {
-        return false;
-    };
+    claude_version(name).is_some_and(|version| version > LAST_WITH)
+}
+
+/// The version of a Claude model, told by its name, where it stands before or behind the family:
+/// `claude-3-5-haiku`, `claude-opus-4-8`.
+pub(super) fn claude_version(name: &str) -> Option<(u32, u32)> {
+    let rest = name.rsplit('/').next().and_then(|base| base.strip_prefix("claude-"))?;
     // A number of more digits is a date.
     let is_version = |part: &&str| part.len() < 3 && part.chars().all(|c| c.is_ascii_digit());
     let mut numbers = rest
@@ -129,8 +132,8 @@ fn is_claude_without_temperature(name: &str) -> bool {
         .skip_while(|part| !is_version(part))
         .take_while(is_version)
         .filter_map(|part| part.parse().ok());
-    let major: Option<u32> = numbers.next();
-    major.is_some_and(|major| (major, numbers.next().unwrap_or(0)) > LAST_WITH)
+    let major: u32 = numbers.next()?;
+    Some((major, numbers.next().unwrap_or(0)))
 }
 
 #[cfg(test)]

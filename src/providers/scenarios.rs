@@ -11,13 +11,17 @@ use serde_json::{Map, Value, json};
 use super::{Chat, Dialect, Failed, Incoming, Kind, Message, Model, Role, Schema, Structure, Usage};
 use crate::clock::Time;
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/providers");
+pub(super) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/providers");
 
 /// Plays every scenario of a dialect; how many there were.
 pub(super) fn play(dialect: &dyn Dialect, kind: Kind) -> usize {
     let mut played = 0;
     for entry in fs::read_dir(Path::new(FOLDER).join(kind.name())).unwrap() {
         let scenario = entry.unwrap().path();
+        // The others are chat completions; see `chat_scenarios`.
+        if !["chat.json", "expected.json"].iter().any(|file| scenario.join(file).exists()) {
+            continue;
+        }
         let (outcome, expected) = if scenario.join("chat.json").exists() {
             (request(dialect, kind, &scenario), json(&scenario, "request.json"))
         } else {
@@ -95,7 +99,7 @@ fn answer(dialect: &dyn Dialect, scenario: &Path) -> Value {
     }
 }
 
-fn json(scenario: &Path, file: &str) -> Value {
+pub(super) fn json(scenario: &Path, file: &str) -> Value {
     let text = fs::read(scenario.join(file)).unwrap_or_else(|_| panic!("{}: no {file}", scenario.display()));
     serde_json::from_slice(&text).unwrap()
 }

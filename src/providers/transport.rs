@@ -81,11 +81,16 @@ impl Transport {
         Ok(Opened { response, idle: self.idle_timeout, end, limit: Some(first_byte) })
     }
 
-    /// The base address and `path` behind it; a query of the base (such as an API version) stays.
+    /// The base address and `path` behind it; a query of the base (such as an API version) stays, in front of the
+    /// path's own.
     fn address(&self, path: &str) -> Url {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut address = self.base.clone();
         let full = format!("{}{path}", self.base.path().trim_end_matches('/'));
         address.set_path(&full);
+        let queries: Vec<&str> =
+            self.base.query().into_iter().chain([query]).filter(|q| !q.is_empty()).collect();
+        address.set_query((!queries.is_empty()).then(|| queries.join("&")).as_deref());
         address
     }
 
@@ -173,11 +178,13 @@ mod tests {
 
     #[test]
     fn the_path_goes_behind_the_base_and_before_its_query() {
-        let address =
-            |base: &str| transport(&settings(base)).unwrap().address("/chat/completions").to_string();
+        let at = |base: &str, path: &str| transport(&settings(base)).unwrap().address(path).to_string();
+        let address = |base: &str| at(base, "/chat/completions");
         assert_eq!(address("https://a.example/v1"), "https://a.example/v1/chat/completions");
         assert_eq!(address("https://a.example/v1/?v=2"), "https://a.example/v1/chat/completions?v=2");
         assert_eq!(address("http://[::1]:8000"), "http://[::1]:8000/chat/completions");
+        assert_eq!(at("https://a.example/v1?v=2", "/m:go?alt=sse"), "https://a.example/v1/m:go?v=2&alt=sse");
+        assert_eq!(at("https://a.example/v1", "/m:go?alt=sse"), "https://a.example/v1/m:go?alt=sse");
     }
 
     #[test]

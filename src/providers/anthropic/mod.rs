@@ -1,4 +1,4 @@
-//! Anthropic's Messages API, version 2023-06-01: `POST /messages`, one answer at once.
+//! Anthropic's Messages API, version 2023-06-01: `POST /messages`, one answer at once or streamed.
 //!
 //! It differs from chat completions where it matters: the system text stands apart, speakers alternate, a token limit
 //! must be given, and an answer is a list of blocks of which only the texts are the answer. A JSON schema goes into
@@ -9,12 +9,16 @@
 //! shown as the answer.
 
 mod complaint;
+mod completion;
 mod reply;
+mod stream;
+mod translate;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 
+use super::completion::Completions;
 use super::turns::Turns;
 use super::{Answer, Chat, Dialect, Failed, Failure, Incoming, KeyHeader, Model, Outgoing, Role, Structure};
 
@@ -52,10 +56,7 @@ impl Dialect for Anthropic {
         }
         Outgoing {
             path: "/messages".to_owned(),
-            headers: vec![(
-                HeaderName::from_static("anthropic-version"),
-                HeaderValue::from_static("2023-06-01"),
-            )],
+            headers: vec![version()],
             body: Bytes::from(Value::Object(body).to_string()),
         }
     }
@@ -68,6 +69,15 @@ impl Dialect for Anthropic {
             _ => Err(complaint::read(incoming).into()),
         }
     }
+
+    fn completions(&self) -> &dyn Completions {
+        self
+    }
+}
+
+/// The version of the API that is spoken; every request must name one.
+fn version() -> (HeaderName, HeaderValue) {
+    (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"))
 }
 
 fn message((role, text): &(Role, String)) -> Value {
@@ -78,10 +88,38 @@ fn message((role, text): &(Role, String)) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::providers::{Kind, scenarios};
+    use crate::providers::{Kind, chat_scenarios, scenarios};
 
     #[test]
     fn every_scenario_goes_as_written() {
         assert!(scenarios::play(&Anthropic, Kind::Anthropic) >= 30);
+    }
+
+    #[test]
+    fn every_chat_goes_as_written() {
+        assert!(chat_scenarios::play(&Anthropic, Kind::Anthropic) >= 20);
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(32))]
+
+        #[test]
+        fn however_a_stream_is_cut_into_pieces_it_says_the_same(cuts: Vec<proptest::sample::Index>) {
+            for stream in chat_scenarios::streams(Kind::Anthropic) {
+                let whole = chat_scenarios::told(&Anthropic, &[&stream]);
+                let pieces = chat_scenarios::pieces(&stream, &cuts);
+                proptest::prop_assert_eq!(chat_scenarios::told(&Anthropic, &pieces), whole);
+            }
+        }
+
+        #[test]
+        fn a_stream_that_breaks_is_not_told_as_a_whole_one(
+            place: proptest::sample::Index,
+            damage in "[\\x00-\\x7f]{0,8}",
+        ) {
+            for stream in chat_scenarios::streams(Kind::Anthropic) {
+                chat_scenarios::survives(&Anthropic, &stream, place.index(stream.len()), damage.as_bytes());
+            }
+        }
     }
 }

@@ -42,7 +42,7 @@ fn texts(content: &Value) -> Option<String> {
 }
 
 /// The prompt is counted in three parts that do not overlap: new, written to the cache, read from it.
-fn usage(usage: &Value) -> Option<Usage> {
+pub(super) fn usage(usage: &Value) -> Option<Usage> {
     let cached = |name: &str| tokens::count(&usage[name]).unwrap_or(0);
     Some(Usage {
         prompt_tokens: tokens::count(&usage["input_tokens"])?

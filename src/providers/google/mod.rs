@@ -1,4 +1,5 @@
-//! The Gemini API, `v1beta`: `POST /models/MODEL:generateContent`, one answer at once.
+//! The Gemini API, `v1beta`: `POST /models/MODEL:generateContent`, one answer at once, or
+//! `:streamGenerateContent`.
 //!
 //! The model stands in the path, so its name is encoded: it comes from configuration or a caller, and must not lead to
 //! another method. The system text stands apart, the model speaks as `model`, and everything about the answer goes
@@ -9,12 +10,17 @@
 //! of it.
 
 mod complaint;
+mod completion;
 mod reply;
+mod stream;
+mod thinking;
+mod translate;
 
 use bytes::Bytes;
 use http::HeaderName;
 use serde_json::{Map, Value, json};
 
+use super::completion::Completions;
 use super::turns::Turns;
 use super::{Answer, Chat, Dialect, Failed, Failure, Incoming, KeyHeader, Model, Outgoing, Role, Structure};
 
@@ -53,6 +59,10 @@ impl Dialect for Google {
             _ => Err(complaint::read(incoming).into()),
         }
     }
+
+    fn completions(&self) -> &dyn Completions {
+        self
+    }
 }
 
 fn generation_config(chat: &Chat, model: &Model) -> Map<String, Value> {
@@ -89,10 +99,38 @@ fn encoded(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::providers::{Kind, scenarios};
+    use crate::providers::{Kind, chat_scenarios, scenarios};
 
     #[test]
     fn every_scenario_goes_as_written() {
         assert!(scenarios::play(&Google, Kind::Google) >= 30);
+    }
+
+    #[test]
+    fn every_chat_goes_as_written() {
+        assert!(chat_scenarios::play(&Google, Kind::Google) >= 20);
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(32))]
+
+        #[test]
+        fn however_a_stream_is_cut_into_pieces_it_says_the_same(cuts: Vec<proptest::sample::Index>) {
+            for stream in chat_scenarios::streams(Kind::Google) {
+                let whole = chat_scenarios::told(&Google, &[&stream]);
+                let pieces = chat_scenarios::pieces(&stream, &cuts);
+                proptest::prop_assert_eq!(chat_scenarios::told(&Google, &pieces), whole);
+            }
+        }
+
+        #[test]
+        fn a_stream_that_breaks_is_not_told_as_a_whole_one(
+            place: proptest::sample::Index,
+            damage in "[\\x00-\\x7f]{0,8}",
+        ) {
+            for stream in chat_scenarios::streams(Kind::Google) {
+                chat_scenarios::survives(&Google, &stream, place.index(stream.len()), damage.as_bytes());
+            }
+        }
     }
 }

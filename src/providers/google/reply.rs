@@ -28,7 +28,7 @@ pub(super) fn read(incoming: &Incoming) -> Result<Answer, Failed> {
 }
 
 /// A whole answer always says why it ended; without a reason the model was not done.
-fn finish(reason: &Value, status: u16) -> Result<Finish, Failure> {
+pub(super) fn finish(reason: &Value, status: u16) -> Result<Finish, Failure> {
     match reason.as_str() {
         Some("STOP") => Ok(Finish::Stop),
         Some("MAX_TOKENS") => Ok(Finish::Length),
@@ -48,7 +48,7 @@ fn texts(parts: &Value) -> Option<String> {
 }
 
 /// Counts of zero are left out. Thoughts are charged as answer and counted apart from it.
-fn usage(usage: &Value) -> Option<Usage> {
+pub(super) fn usage(usage: &Value) -> Option<Usage> {
     let answer = |name: &str| tokens::count(&usage[name]).unwrap_or(0);
     Some(Usage {
         prompt_tokens: tokens::count(&usage["promptTokenCount"])?,

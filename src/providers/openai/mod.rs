@@ -58,8 +58,8 @@ impl Dialect for OpenAi {
         }
     }
 
-    fn completions(&self) -> Option<&dyn Completions> {
-        Some(self)
+    fn completions(&self) -> &dyn Completions {
+        self
     }
 }
 

@@ -1,13 +1,10 @@
 //! A streamed answer: chunks that are in order pass as they are, the others are put in order.
 
-use bytes::Bytes;
-use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{complaint, completion, finish, reply};
-use crate::clock::Time;
 use crate::providers::chunks::{Chunks, Place};
 use crate::providers::completion::{Decoder, Step};
 use crate::providers::fields::Fields;
@@ -197,10 +194,8 @@ fn usage(fields: &Fields<'_>, chunks: &mut Chunks) {
 
 /// The failure that a chunk holds.
 fn disguised(data: &[u8]) -> Failure {
-    let incoming =
-        Incoming { status: 200, headers: HeaderMap::new(), body: Bytes::new(), at: Time::from_unix_ms(0) };
     let source = serde_json::from_slice(data).unwrap_or(Value::Null);
-    complaint::inside_success(&source, &incoming)
+    complaint::inside_success(&source, &Incoming::in_stream())
 }
 
 #[cfg(test)]

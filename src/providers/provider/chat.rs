@@ -5,8 +5,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{Permit, Provider, Wire};
 use crate::providers::opened::Opened;
 use crate::providers::{
-    Completed, Completion, Completions, Dialect, Failed, Failure, Flow, Incoming, Labels, Model, openai,
-    sandbox,
+    Completed, Completion, Completions, Failed, Failure, Flow, Incoming, Labels, Model, openai, sandbox,
 };
 
 /// What came of a request.
@@ -59,7 +58,7 @@ impl Provider {
             let decoder = openai::OpenAi.decoder();
             return Ok(Flow::simulated(script, decoder, asked, labels.clone(), permit));
         };
-        let decoder = speaker(dialect.as_ref(), &self.settings.name)?.decoder();
+        let decoder = dialect.completions().decoder();
         match self.hear(asked, model, labels, deadline).await? {
             Heard::Stream(opened) => Ok(Flow::of(*opened, decoder, asked, labels.clone(), permit)),
             // A whole answer where a stream was asked for: nothing that the caller could be given as one.
@@ -79,7 +78,7 @@ impl Provider {
         let Wire::Http { dialect, transport } = &self.wire else {
             return Err(Failure::UnknownModel.into());
         };
-        let speaker = speaker(dialect.as_ref(), &self.settings.name)?;
+        let speaker = dialect.completions();
         let mut target = self
             .lesson(model)
             .unwrap_or_else(|| Model::known(&self.settings.name, self.settings.kind, model));
@@ -113,13 +112,5 @@ impl Provider {
     }
 }
 
-/// The format's part in chat completions, or a refusal that names what is missing.
-fn speaker<'d>(dialect: &'d dyn Dialect, provider: &str) -> Result<&'d dyn Completions, Failure> {
-    dialect.completions().ok_or_else(|| Failure::Unsupported {
-        param: "model".to_owned(),
-        message: format!(
-            "this server cannot ask the provider {provider} for chat completions yet, only for verifications; \
-             choose a model of another provider"
-        ),
-    })
-}
+#[cfg(test)]
+mod tests;

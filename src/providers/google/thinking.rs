@@ -1,0 +1,86 @@
+//! How much Gemini models think: by a level since Gemini 3, by a budget of tokens in 2.5.
+//!
+//! Told by name, because the catalogue does not say it. Levels and budgets are those that Google's own
+//! chat-completion interface makes of `reasoning_effort` (its guide to compatibility with `OpenAI`'s libraries).
+
+use serde_json::{Value, json};
+
+use crate::providers::Failure;
+use crate::providers::asked::refusal;
+
+const LEVELS: [&str; 4] = ["minimal", "low", "medium", "high"];
+
+/// The `thinkingConfig` for an effort, if `model` can be told.
+pub(super) fn config(effort: &str, model: &str) -> Result<Value, Failure> {
+    let refused = |message: &str| Err(refusal("reasoning_effort", message));
+    match version(model) {
+        Some(3..) if LEVELS.contains(&effort) => Ok(json!({"thinkingLevel": effort})),
+        Some(3..) => refused("this model takes `minimal`, `low`, `medium` or `high`"),
+        Some(2) if model.starts_with("gemini-2.5") => {
+            let budget = match effort {
+                "none" if model.contains("pro") => {
+                    return refused("this model cannot be kept from thinking; `low` is the least");
+                }
+                "none" => 0,
+                "minimal" | "low" => 1024,
+                "medium" => 8192,
+                "high" => 24_576,
+                _ => return refused("this model takes `none`, `minimal`, `low`, `medium` or `high`"),
+            };
+            Ok(json!({"thinkingBudget": budget}))
+        }
+        _ => refused("only Gemini models since 2.5 think by an effort; leave it out"),
+    }
+}
+
+/// Whether a model signs its calls of tools, and refuses those without a signature.
+pub(super) fn signs_calls(model: &str) -> bool {
+    version(model).is_some_and(|major| major >= 3)
+}
+
+/// The major version; an alias such as `gemini-flash-latest` stands for the newest.
+fn version(model: &str) -> Option<u32> {
+    let rest = model.strip_prefix("gemini-")?;
+    if rest.ends_with("-latest") && !rest.starts_with(|c: char| c.is_ascii_digit()) {
+        return Some(u32::MAX);
+    }
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(effort: &str, model: &str) -> Option<Value> {
+        config(effort, model).ok()
+    }
+
+    #[test]
+    fn each_generation_is_told_in_its_own_words() {
+        assert_eq!(said("low", "gemini-3.5-flash"), Some(json!({"thinkingLevel": "low"})));
+        assert_eq!(said("high", "gemini-flash-latest"), Some(json!({"thinkingLevel": "high"})));
+        assert_eq!(said("medium", "gemini-2.5-pro"), Some(json!({"thinkingBudget": 8192})));
+        assert_eq!(said("none", "gemini-2.5-flash"), Some(json!({"thinkingBudget": 0})));
+    }
+
+    #[test]
+    fn what_a_model_cannot_do_is_refused() {
+        for (effort, model) in [
+            ("none", "gemini-2.5-pro"),
+            ("none", "gemini-3.5-flash"),
+            ("xhigh", "gemini-3.5-flash"),
+            ("xhigh", "gemini-2.5-flash"),
+            ("low", "gemini-2.0-flash"),
+            ("low", "gemma-3-27b-it"),
+        ] {
+            assert_eq!(said(effort, model), None, "{effort} {model}");
+        }
+    }
+
+    #[test]
+    fn signatures_are_wanted_since_the_third() {
+        assert!(signs_calls("gemini-3.5-flash") && signs_calls("gemini-pro-latest"));
+        assert!(!signs_calls("gemini-2.5-flash") && !signs_calls("gemma-3-27b-it"));
+    }
+}

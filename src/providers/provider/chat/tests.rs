@@ -1,0 +1,97 @@
+//! Chat completions over real sockets, of providers whose format is not the caller's.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::clock::Clock;
+use crate::providers::scripted::{Scripted, Step, content, message};
+use crate::providers::{Fields, Kind, Settings};
+
+const BODY: &str =
+    r#"{"model":"acme/m","messages":[{"role":"user","content":"Two plus two?"}],"stream":true}"#;
+const FROM_ANTHROPIC: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/data/providers/anthropic/chat-stream-parallel-tools/stream.txt"
+));
+const FROM_GOOGLE: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/data/providers/google/chat-stream-parallel-tools/stream.txt"
+));
+
+fn provider(server: &Scripted, kind: Kind) -> Provider {
+    Provider::new(Settings::new("acme", kind, &server.base_url), Clock::system()).unwrap()
+}
+
+fn asked(stream: bool) -> Completion<'static> {
+    let fields: Fields<'_> = serde_json::from_str(BODY).unwrap();
+    Completion { fields, stream, include_usage: true, choices: 1, prompt_tokens: 7 }
+}
+
+fn labels() -> Labels {
+    Labels { model: "acme/m".to_owned(), created: 1 }
+}
+
+fn stream(body: &str) -> Vec<Step> {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    vec![Step::Send(format!("{head}{body}").into_bytes())]
+}
+
+/// All that a caller gets, and whether the stream was whole.
+async fn heard(provider: &Provider) -> (String, Option<Failure>) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let permit = provider.admit(deadline).await.unwrap();
+    let mut flow = provider.open(permit, &asked(true), "m", &labels(), deadline).await.unwrap();
+    let mut text = Vec::new();
+    loop {
+        match flow.next().await {
+            Some(Ok(piece)) => text.extend_from_slice(&piece),
+            Some(Err(failure)) => return (String::from_utf8(text).unwrap(), Some(failure)),
+            None => return (String::from_utf8(text).unwrap(), None),
+        }
+    }
+}
+
+#[tokio::test]
+async fn streams_in_other_formats_are_told_in_the_callers() {
+    for (kind, body, line, calls) in [
+        (Kind::Anthropic, FROM_ANTHROPIC, "POST /v1/messages HTTP/1.1\r\n", 3),
+        (Kind::Google, FROM_GOOGLE, "POST /v1/models/m:streamGenerateContent?alt=sse HTTP/1.1\r\n", 3),
+    ] {
+        let server = Scripted::start(vec![stream(body)]).await;
+        let (text, failure) = heard(&provider(&server, kind)).await;
+        assert_eq!(failure, None, "{text}");
+        assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
+        assert_eq!(text.matches("\"type\":\"function\"").count(), calls, "{text}");
+        assert_eq!(text.matches("\"finish_reason\":\"tool_calls\"").count(), 1, "{text}");
+        let request = server.requests().remove(0);
+        assert!(request.starts_with(line), "{request}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_in_another_format_that_ends_early_is_cut() {
+    for (kind, body) in [(Kind::Anthropic, FROM_ANTHROPIC), (Kind::Google, FROM_GOOGLE)] {
+        let half = body.split_inclusive("\n\n").take(2).collect::<String>();
+        let server = Scripted::start(vec![stream(&half)]).await;
+        let (text, failure) = heard(&provider(&server, kind)).await;
+        assert_eq!(failure, Some(Failure::Cut), "{text}");
+        assert!(!text.contains("[DONE]"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn whole_answers_in_other_formats_are_told_in_the_callers() {
+    for (kind, turn) in [(Kind::Anthropic, message("4")), (Kind::Google, content("4"))] {
+        let server = Scripted::start(vec![turn]).await;
+        let provider = provider(&server, kind);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let permit = provider.admit(deadline).await.unwrap();
+        let completed = provider.chat(permit, &asked(false), "m", &labels(), deadline).await.unwrap();
+        let body: Value = serde_json::from_slice(&completed.body).unwrap();
+        let said = json!({"role": "assistant", "content": "4"});
+        assert_eq!(body["choices"][0], json!({"index": 0, "message": said, "finish_reason": "stop"}));
+        assert_eq!(body["model"], "acme/m");
+    }
+}
