@@ -106,7 +106,9 @@ async fn ask(
     asked: &Completion<'_>,
     chain: &[String],
 ) -> Result<Response, ApiError> {
-    let mut listed = gate::enlist(context, pass)?;
+    // A whole answer may end as it began; only a stream is worth a second look at its key.
+    let mut listed =
+        if asked.stream { gate::enlist(context, pass)? } else { context.streams.register(&pass.key.id) };
     let run = context.runs.token();
     let account = Account {
         request_id: incoming.request_id.to_string(),
