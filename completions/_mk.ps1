@@ -37,6 +37,8 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
             [CompletionResult]::new('serve', 'serve', [CompletionResultType]::ParameterValue, 'Run the server')
             [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Verify a text')
+            [CompletionResult]::new('chat', 'chat', [CompletionResultType]::ParameterValue, 'Ask a model, once or in a conversation')
+            [CompletionResult]::new('models', 'models', [CompletionResultType]::ParameterValue, 'List the models that can be asked, with what they cost')
             [CompletionResult]::new('apps', 'apps', [CompletionResultType]::ParameterValue, 'Manage apps, which group keys and their usage')
             [CompletionResult]::new('keys', 'keys', [CompletionResultType]::ParameterValue, 'Manage API keys')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show configuration, or begin one')
@@ -94,6 +96,49 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--explain', '--explain', [CompletionResultType]::ParameterName, 'Ask the models for their reasons, which the list and JSON show')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'One JSON document, at the end')
             [CompletionResult]::new('--jsonl', '--jsonl', [CompletionResultType]::ParameterName, 'A line of JSON per claim as it arrives, then a summary')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;chat' {
+            [CompletionResult]::new('-m', '-m', [CompletionResultType]::ParameterName, 'The model to ask, as `mk models` lists it [default: the first one listed]')
+            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'The model to ask, as `mk models` lists it [default: the first one listed]')
+            [CompletionResult]::new('--system', '--system', [CompletionResultType]::ParameterName, 'What the model is told before anything else')
+            [CompletionResult]::new('--temperature', '--temperature', [CompletionResultType]::ParameterName, 'How freely the model chooses its words, from 0 to 2 [default: the provider''s]')
+            [CompletionResult]::new('--max-tokens', '--max-tokens', [CompletionResultType]::ParameterName, 'The most tokens of an answer [default: the provider''s]')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'How long an answer may take, such as 90s or 3m')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--no-stream', '--no-stream', [CompletionResultType]::ParameterName, 'Print the answer once it is whole')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'One JSON document, at the end')
+            [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Simulated models in this process: no server, key or network. They know few facts')
+            [CompletionResult]::new('--local', '--local', [CompletionResultType]::ParameterName, 'The configured providers, called from this process: no server needed')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;models' {
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Simulated models in this process: no server, key or network. They know few facts')
+            [CompletionResult]::new('--local', '--local', [CompletionResultType]::ParameterName, 'The configured providers, called from this process: no server needed')
             [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
             [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
@@ -601,6 +646,8 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
         'mk;help' {
             [CompletionResult]::new('serve', 'serve', [CompletionResultType]::ParameterValue, 'Run the server')
             [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Verify a text')
+            [CompletionResult]::new('chat', 'chat', [CompletionResultType]::ParameterValue, 'Ask a model, once or in a conversation')
+            [CompletionResult]::new('models', 'models', [CompletionResultType]::ParameterValue, 'List the models that can be asked, with what they cost')
             [CompletionResult]::new('apps', 'apps', [CompletionResultType]::ParameterValue, 'Manage apps, which group keys and their usage')
             [CompletionResult]::new('keys', 'keys', [CompletionResultType]::ParameterValue, 'Manage API keys')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show configuration, or begin one')
@@ -617,6 +664,12 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             break
         }
         'mk;help;verify' {
+            break
+        }
+        'mk;help;chat' {
+            break
+        }
+        'mk;help;models' {
             break
         }
         'mk;help;apps' {

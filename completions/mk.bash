@@ -19,6 +19,9 @@ _mk() {
             mk,apps)
                 cmd="mk__subcmd__apps"
                 ;;
+            mk,chat)
+                cmd="mk__subcmd__chat"
+                ;;
             mk,completions)
                 cmd="mk__subcmd__completions"
                 ;;
@@ -39,6 +42,9 @@ _mk() {
                 ;;
             mk,man)
                 cmd="mk__subcmd__man"
+                ;;
+            mk,models)
+                cmd="mk__subcmd__models"
                 ;;
             mk,serve)
                 cmd="mk__subcmd__serve"
@@ -115,6 +121,9 @@ _mk() {
             mk__subcmd__help,apps)
                 cmd="mk__subcmd__help__subcmd__apps"
                 ;;
+            mk__subcmd__help,chat)
+                cmd="mk__subcmd__help__subcmd__chat"
+                ;;
             mk__subcmd__help,completions)
                 cmd="mk__subcmd__help__subcmd__completions"
                 ;;
@@ -135,6 +144,9 @@ _mk() {
                 ;;
             mk__subcmd__help,man)
                 cmd="mk__subcmd__help__subcmd__man"
+                ;;
+            mk__subcmd__help,models)
+                cmd="mk__subcmd__help__subcmd__models"
                 ;;
             mk__subcmd__help,serve)
                 cmd="mk__subcmd__help__subcmd__serve"
@@ -239,7 +251,7 @@ _mk() {
 
     case "${cmd}" in
         mk)
-            opts="-q -v -h -V --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help --version serve verify apps keys config login logout whoami completions man version help"
+            opts="-q -v -h -V --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help --version serve verify chat models apps keys config login logout whoami completions man version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -646,6 +658,68 @@ _mk() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        mk__subcmd__chat)
+            opts="-m -q -v -h --model --system --temperature --max-tokens --timeout --no-stream --json --sandbox --local --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --model)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -m)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --system)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --temperature)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-tokens)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --progress)
+                    COMPREPLY=($(compgen -W "auto bars lines none" -- "${cur}"))
+                    return 0
+                    ;;
+                --server)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --api-key-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ca-cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         mk__subcmd__completions)
             opts="-q -v -h --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help bash elvish fish powershell zsh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -915,7 +989,7 @@ _mk() {
             return 0
             ;;
         mk__subcmd__help)
-            opts="serve verify apps keys config login logout whoami completions man version help"
+            opts="serve verify chat models apps keys config login logout whoami completions man version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1001,6 +1075,20 @@ _mk() {
         mk__subcmd__help__subcmd__apps__subcmd__update)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__help__subcmd__chat)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1223,6 +1311,20 @@ _mk() {
             return 0
             ;;
         mk__subcmd__help__subcmd__man)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__help__subcmd__models)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1840,6 +1942,44 @@ _mk() {
             ;;
         mk__subcmd__man)
             opts="-q -v -h --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --progress)
+                    COMPREPLY=($(compgen -W "auto bars lines none" -- "${cur}"))
+                    return 0
+                    ;;
+                --server)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --api-key-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ca-cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__models)
+            opts="-q -v -h --json --sandbox --local --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

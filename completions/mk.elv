@@ -34,6 +34,8 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --version 'Print version'
             cand serve 'Run the server'
             cand verify 'Verify a text'
+            cand chat 'Ask a model, once or in a conversation'
+            cand models 'List the models that can be asked, with what they cost'
             cand apps 'Manage apps, which group keys and their usage'
             cand keys 'Manage API keys'
             cand config 'Show configuration, or begin one'
@@ -89,6 +91,47 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --explain 'Ask the models for their reasons, which the list and JSON show'
             cand --json 'One JSON document, at the end'
             cand --jsonl 'A line of JSON per claim as it arrives, then a summary'
+            cand -q 'Print nothing but errors and what --json asks for'
+            cand --quiet 'Print nothing but errors and what --json asks for'
+            cand -v 'Tell causes and request ids of errors'
+            cand --verbose 'Tell causes and request ids of errors'
+            cand -h 'Print help'
+            cand --help 'Print help'
+        }
+        &'mk;chat'= {
+            cand -m 'The model to ask, as `mk models` lists it [default: the first one listed]'
+            cand --model 'The model to ask, as `mk models` lists it [default: the first one listed]'
+            cand --system 'What the model is told before anything else'
+            cand --temperature 'How freely the model chooses its words, from 0 to 2 [default: the provider''s]'
+            cand --max-tokens 'The most tokens of an answer [default: the provider''s]'
+            cand --timeout 'How long an answer may take, such as 90s or 3m'
+            cand --color 'When to colour: auto, always or never'
+            cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
+            cand --server 'Base address of the server [default: port 8080 of this machine]'
+            cand --profile 'Profile of config.toml to use'
+            cand --api-key-file 'File that holds the API key'
+            cand --ca-cert 'PEM file of further certificate authorities to trust'
+            cand --no-stream 'Print the answer once it is whole'
+            cand --json 'One JSON document, at the end'
+            cand --sandbox 'Simulated models in this process: no server, key or network. They know few facts'
+            cand --local 'The configured providers, called from this process: no server needed'
+            cand -q 'Print nothing but errors and what --json asks for'
+            cand --quiet 'Print nothing but errors and what --json asks for'
+            cand -v 'Tell causes and request ids of errors'
+            cand --verbose 'Tell causes and request ids of errors'
+            cand -h 'Print help'
+            cand --help 'Print help'
+        }
+        &'mk;models'= {
+            cand --color 'When to colour: auto, always or never'
+            cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
+            cand --server 'Base address of the server [default: port 8080 of this machine]'
+            cand --profile 'Profile of config.toml to use'
+            cand --api-key-file 'File that holds the API key'
+            cand --ca-cert 'PEM file of further certificate authorities to trust'
+            cand --json 'Print JSON'
+            cand --sandbox 'Simulated models in this process: no server, key or network. They know few facts'
+            cand --local 'The configured providers, called from this process: no server needed'
             cand -q 'Print nothing but errors and what --json asks for'
             cand --quiet 'Print nothing but errors and what --json asks for'
             cand -v 'Tell causes and request ids of errors'
@@ -552,6 +595,8 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;help'= {
             cand serve 'Run the server'
             cand verify 'Verify a text'
+            cand chat 'Ask a model, once or in a conversation'
+            cand models 'List the models that can be asked, with what they cost'
             cand apps 'Manage apps, which group keys and their usage'
             cand keys 'Manage API keys'
             cand config 'Show configuration, or begin one'
@@ -566,6 +611,10 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;help;serve'= {
         }
         &'mk;help;verify'= {
+        }
+        &'mk;help;chat'= {
+        }
+        &'mk;help;models'= {
         }
         &'mk;help;apps'= {
             cand create 'Make an app'

@@ -41,6 +41,8 @@ complete -c mk -n "__fish_mk_needs_command" -s h -l help -d 'Print help'
 complete -c mk -n "__fish_mk_needs_command" -s V -l version -d 'Print version'
 complete -c mk -n "__fish_mk_needs_command" -f -a "serve" -d 'Run the server'
 complete -c mk -n "__fish_mk_needs_command" -f -a "verify" -d 'Verify a text'
+complete -c mk -n "__fish_mk_needs_command" -f -a "chat" -d 'Ask a model, once or in a conversation'
+complete -c mk -n "__fish_mk_needs_command" -f -a "models" -d 'List the models that can be asked, with what they cost'
 complete -c mk -n "__fish_mk_needs_command" -f -a "apps" -d 'Manage apps, which group keys and their usage'
 complete -c mk -n "__fish_mk_needs_command" -f -a "keys" -d 'Manage API keys'
 complete -c mk -n "__fish_mk_needs_command" -f -a "config" -d 'Show configuration, or begin one'
@@ -107,6 +109,46 @@ complete -c mk -n "__fish_mk_using_subcommand verify" -l jsonl -d 'A line of JSO
 complete -c mk -n "__fish_mk_using_subcommand verify" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand verify" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand verify" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand chat" -s m -l model -d 'The model to ask, as `mk models` lists it [default: the first one listed]' -r
+complete -c mk -n "__fish_mk_using_subcommand chat" -l system -d 'What the model is told before anything else' -r
+complete -c mk -n "__fish_mk_using_subcommand chat" -l temperature -d 'How freely the model chooses its words, from 0 to 2 [default: the provider\'s]' -r
+complete -c mk -n "__fish_mk_using_subcommand chat" -l max-tokens -d 'The most tokens of an answer [default: the provider\'s]' -r
+complete -c mk -n "__fish_mk_using_subcommand chat" -l timeout -d 'How long an answer may take, such as 90s or 3m' -r
+complete -c mk -n "__fish_mk_using_subcommand chat" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand chat" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand chat" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand chat" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand chat" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand chat" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand chat" -l no-stream -d 'Print the answer once it is whole'
+complete -c mk -n "__fish_mk_using_subcommand chat" -l json -d 'One JSON document, at the end'
+complete -c mk -n "__fish_mk_using_subcommand chat" -l sandbox -d 'Simulated models in this process: no server, key or network. They know few facts'
+complete -c mk -n "__fish_mk_using_subcommand chat" -l local -d 'The configured providers, called from this process: no server needed'
+complete -c mk -n "__fish_mk_using_subcommand chat" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand chat" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand chat" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand models" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand models" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand models" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand models" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand models" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand models" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand models" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand models" -l sandbox -d 'Simulated models in this process: no server, key or network. They know few facts'
+complete -c mk -n "__fish_mk_using_subcommand models" -l local -d 'The configured providers, called from this process: no server needed'
+complete -c mk -n "__fish_mk_using_subcommand models" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand models" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand models" -s h -l help -d 'Print help'
 complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -518,18 +560,20 @@ complete -c mk -n "__fish_mk_using_subcommand version" -l json -d 'Print JSON'
 complete -c mk -n "__fish_mk_using_subcommand version" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand version" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand version" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "serve" -d 'Run the server'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "verify" -d 'Verify a text'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "apps" -d 'Manage apps, which group keys and their usage'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "keys" -d 'Manage API keys'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "config" -d 'Show configuration, or begin one'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "login" -d 'Store an API key for a server'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "logout" -d 'Forget the API keys for a server'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "whoami" -d 'Show which server and keys are used, and whether the server answers'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "completions" -d 'Print completions for a shell'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "man" -d 'Write the manual pages'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "version" -d 'Print the version'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify apps keys config login logout whoami completions man version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "serve" -d 'Run the server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "verify" -d 'Verify a text'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "chat" -d 'Ask a model, once or in a conversation'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "models" -d 'List the models that can be asked, with what they cost'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "apps" -d 'Manage apps, which group keys and their usage'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "keys" -d 'Manage API keys'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "config" -d 'Show configuration, or begin one'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "login" -d 'Store an API key for a server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "logout" -d 'Forget the API keys for a server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "whoami" -d 'Show which server and keys are used, and whether the server answers'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "completions" -d 'Print completions for a shell'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "man" -d 'Write the manual pages'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "version" -d 'Print the version'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "create" -d 'Make an app'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "list" -d 'List all apps'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "show" -d 'Show one app'

@@ -3,8 +3,10 @@
 //! Field names, order and values are those of the API reference; ours are added behind them. Nothing in this
 //! room knows how an answer comes about, and nothing here names another room.
 
+pub mod chat;
 pub mod console;
 pub mod error;
+pub mod models;
 pub mod sse;
 pub mod verify;
 

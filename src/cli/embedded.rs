@@ -19,25 +19,28 @@ use crate::keys::{self, NewKey};
 use crate::secret::SecretString;
 use crate::server;
 
+/// What is said, once, before anything that simulated models have made; fits a terminal of 40 columns.
+pub(crate) const SANDBOX_BANNER: &str = "SANDBOX: answers are simulated, not real";
+
 /// A server inside this process; ends when dropped.
 pub(crate) struct Embedded {
     /// Its base address.
     pub(crate) address: String,
-    /// A verify key for it.
+    /// A key for it.
     pub(crate) key: SecretString,
     task: JoinHandle<()>,
 }
 
 impl Embedded {
-    /// Starts a server with the providers and panels of `config`.
-    pub(crate) async fn start(mut config: ServerConfig) -> Result<Self, Failure> {
+    /// Starts a server with the providers and panels of `config`, and makes a key for `service`.
+    pub(crate) async fn start(mut config: ServerConfig, service: Service) -> Result<Self, Failure> {
         // The only caller is this process.
         config.limits.keys.per_minute = 0;
         config.limits.keys.per_day = 0;
         let clock = Clock::system();
         let app =
             App::in_memory(&config, clock.clone()).map_err(|cause| cannot_start(&config.data_dir, cause))?;
-        let made = keys::create(&app.store, &NewKey::of(Service::Verify, "default"), clock.now());
+        let made = keys::create(&app.store, &NewKey::of(service, "default"), clock.now());
         let (key, _) = made.map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
 
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));

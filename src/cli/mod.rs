@@ -7,16 +7,20 @@
 //! built and no file is read before a command needs it: `mk --version` is instant.
 
 mod apps;
+mod chat;
 mod config;
 mod confirm;
 mod defect;
 mod embedded;
 mod exit;
+mod figures;
 mod generate;
 mod globals;
+mod inference;
 mod keys;
 mod local;
 mod login;
+mod models;
 mod number;
 mod printer;
 mod progress;
@@ -26,6 +30,7 @@ mod sanitize;
 mod serve;
 mod sheet;
 mod term;
+mod text;
 mod usage_error;
 mod verify;
 mod welcome;
@@ -64,7 +69,7 @@ Exit codes:
   5  server or provider failed            12  nothing to verify
   6  cannot reach                         130, 141, 143: SIGINT, SIGPIPE, SIGTERM";
 
-/// Fact verification by several models, and the server that does it
+/// Fact verification by several models, chat with each of them, and the server that does it
 #[derive(Parser, Debug)]
 #[command(name = "mk", version, help_template = HELP, before_help = EXAMPLES, after_help = NOTES)]
 #[command(max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
@@ -84,6 +89,12 @@ enum Command {
     /// Verify a text
     #[command(help_template = HELP, before_help = verify::EXAMPLES, after_help = verify::NOTES)]
     Verify(Box<verify::VerifyArgs>),
+    /// Ask a model, once or in a conversation
+    #[command(help_template = HELP, before_help = chat::EXAMPLES, after_help = chat::NOTES)]
+    Chat(Box<chat::ChatArgs>),
+    /// List the models that can be asked, with what they cost
+    #[command(help_template = HELP, before_help = models::EXAMPLES)]
+    Models(models::ModelsArgs),
     /// Manage apps, which group keys and their usage
     #[command(help_template = HELP, before_help = apps::EXAMPLES)]
     Apps(apps::AppsArgs),
@@ -117,6 +128,8 @@ impl Command {
     fn wants_json(&self) -> bool {
         match self {
             Self::Verify(args) => args.output.json || args.output.jsonl,
+            Self::Chat(args) => args.json,
+            Self::Models(args) => args.json,
             Self::Apps(args) => args.wants_json(),
             Self::Keys(args) => args.wants_json(),
             Self::Config(args) => args.wants_json(),
@@ -145,6 +158,8 @@ fn dispatch(command: &Command, session: &mut Session) -> Outcome {
     match command {
         Command::Serve(args) => serve::run(args, session),
         Command::Verify(args) => verify::run(args, session),
+        Command::Chat(args) => chat::run(args, session),
+        Command::Models(args) => models::run(args, session),
         Command::Apps(args) => apps::run(args, session),
         Command::Keys(args) => keys::run(args, session),
         Command::Config(args) => config::run(args, session),

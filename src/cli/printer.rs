@@ -41,6 +41,13 @@ impl Printer {
         written.map_err(broken_output)
     }
 
+    /// Prints a part of a result (sanitized) as it is, without ending the line, even with `-q`.
+    #[expect(clippy::unused_self, reason = "whoever prints has a printer")]
+    pub(crate) fn part(&self, text: &str) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(broken_output)
+    }
+
     /// Prints a document of JSON: indented for people, on one line for programs.
     pub(crate) fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
         let text = if self.terminal.out.is_terminal {

@@ -13,10 +13,10 @@ use crate::secret::SecretString;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// For the next byte of a stream: servers send a comment every 15 s.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// How servers name the fields of a request in their messages, and how they are named here.
-const FIELDS: [(&str, &str); 7] = [
+const FIELDS: [(&str, &str); 10] = [
     ("`fact`", "the text"),
     ("`domain`", "--domain"),
     ("`minRequired`", "--min-required"),
@@ -24,6 +24,9 @@ const FIELDS: [(&str, &str); 7] = [
     ("`asOf`", "--as-of"),
     ("`explain`", "--explain"),
     ("`context`", "--context"),
+    ("`model`", "-m"),
+    ("`temperature`", "--temperature"),
+    ("`max_tokens`", "--max-tokens"),
 ];
 
 /// The most that is shown of a server's message: ours are a sentence.
@@ -31,23 +34,36 @@ const MAX_MESSAGE_CELLS: usize = 400;
 
 /// A client of the configured server.
 pub(crate) fn client(config: &ClientConfig, key: Option<SecretString>) -> Result<Client, Failure> {
+    patient_client(config, key, IDLE_TIMEOUT)
+}
+
+/// A client of the configured server that bears this much silence.
+pub(crate) fn patient_client(
+    config: &ClientConfig,
+    key: Option<SecretString>,
+    idle_timeout: Duration,
+) -> Result<Client, Failure> {
     let settings = Settings {
         server: config.server.clone(),
         key,
         connect_timeout: CONNECT_TIMEOUT,
-        idle_timeout: IDLE_TIMEOUT,
+        idle_timeout,
         ca_cert: config.ca_cert.clone(),
     };
     Client::new(&settings).map_err(|cause| failure(&config.server, cause))
 }
 
-/// A client of a server in this process.
-pub(crate) fn embedded_client(server: &str, key: SecretString) -> Result<Client, Failure> {
+/// A client of a server in this process, that bears this much silence.
+pub(crate) fn embedded_client(
+    server: &str,
+    key: SecretString,
+    idle_timeout: Duration,
+) -> Result<Client, Failure> {
     let settings = Settings {
         server: server.to_owned(),
         key: Some(key),
         connect_timeout: CONNECT_TIMEOUT,
-        idle_timeout: IDLE_TIMEOUT,
+        idle_timeout,
         ca_cert: None,
     };
     Client::new(&settings).map_err(|cause| failure(server, cause))
@@ -64,6 +80,7 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
         Error::Silent => Failure::new(Kind::Unreachable, format!("{server} does not answer (timeout)"))
             .hint("is the server well? `mk whoami` checks"),
         Error::Refused(refusal) => refused(server, refusal),
+        Error::Failed(event) => failed_event(event),
         Error::Incomplete => Failure::new(
             Kind::Incomplete,
             format!("the answer of {server} ended before its result was there"),
@@ -152,6 +169,7 @@ fn hint(server: &str, refusal: &Refusal) -> Option<String> {
         (401, _) => {
             format!("`mk keys check` tells whether a key is mistyped; `mk login` stores one for {server}")
         }
+        (404, "model_not_found") => "`mk models` lists those that can be asked for".to_owned(),
         (404 | 405, _) => format!("is {server} the base address of an mk server?"),
         (429, "rate_limited_minute") => "`mk verify --max-wait 2m` waits until then".to_owned(),
         (429, "rate_limited_day") => {
@@ -162,7 +180,7 @@ fn hint(server: &str, refusal: &Refusal) -> Option<String> {
     Some(hint)
 }
 
-/// The failure that the `error` frame of a verification is.
+/// The failure that the `error` frame of a verification is, or the last chunk of an answer that broke off.
 pub(crate) fn failed_event(event: &ErrorEvent) -> Failure {
     let kind = if event.code == "api_key_revoked" { Kind::Unauthorized } else { Kind::Server };
     let mut failure = Failure::new(kind, brief(&lower_first(&event.message)));

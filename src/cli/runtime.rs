@@ -20,10 +20,7 @@ pub(crate) fn run<T>(
     printer: &Printer,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = built
-        .map_err(|cause| Failure::new(Kind::Other, format!("cannot start: {cause}")).caused_by(cause))?;
-    let outcome = runtime.block_on(async {
+    run_listening(async {
         tokio::select! {
             // Listening begins before the work does: Ctrl-C finds somebody to clean up from the first moment on.
             biased;
@@ -33,15 +30,28 @@ pub(crate) fn run<T>(
             }
             outcome = work => outcome,
         }
-    });
+    })
+}
+
+/// Runs `work` that listens for Ctrl-C itself, by [`pressed`].
+pub(crate) fn run_listening<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = built
+        .map_err(|cause| Failure::new(Kind::Other, format!("cannot start: {cause}")).caused_by(cause))?;
+    let outcome = runtime.block_on(work);
     // Threads that still read standard input would be waited for otherwise.
     runtime.shutdown_background();
     outcome
 }
 
-/// Resolves at the first Ctrl-C; never where signals cannot be listened to, so that they act by default.
+/// Resolves at the first Ctrl-C, of which the second one ends the process.
 async fn interrupted() {
     end_at_second(&[SIGINT]);
+    pressed().await;
+}
+
+/// Resolves at the next Ctrl-C; never where signals cannot be listened to, so that they act by default.
+pub(crate) async fn pressed() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }

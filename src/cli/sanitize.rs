@@ -2,7 +2,8 @@
 //!
 //! Claims, options, model names and messages come from models, servers and files. A terminal obeys control
 //! characters in them (C0, DEL, C1) and reorders lines by bidirectional controls, so that text could forge output.
-//! Every foreign text of human and plain output goes through [`line()`], every JSON text through [`json()`].
+//! Every foreign text of human and plain output goes through [`line()`], or [`lines()`] where it may have several,
+//! every JSON text through [`json()`].
 
 use std::borrow::Cow;
 
@@ -23,6 +24,22 @@ pub(crate) fn line(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(safe)
+}
+
+/// `text` with its lines: line ends and tabs stay, carriage returns go, and the rest is as in [`line()`]. Each
+/// character stands for itself, so that a text in pieces comes out like the whole.
+pub(crate) fn lines(text: &str) -> Cow<'_, str> {
+    let stays = |c: char| matches!(c, '\n' | '\t') || !is_hazard(c);
+    if text.chars().all(stays) {
+        return Cow::Borrowed(text);
+    }
+    let tamed = |c: char| match c {
+        '\r' => None,
+        '\u{2028}' | '\u{2029}' => Some('\n'),
+        plain if stays(plain) => Some(plain),
+        _ => Some(char::REPLACEMENT_CHARACTER),
+    };
+    Cow::Owned(text.chars().filter_map(tamed).collect())
 }
 
 /// A JSON text with the same characters written as escapes, which mean the same to whoever parses it. Encoders
@@ -78,7 +95,20 @@ mod tests {
         assert_eq!(line("\u{202e}eurt\u{2066}x\u{200f}"), "\u{fffd}eurt\u{fffd}x\u{fffd}");
     }
 
+    #[test]
+    fn texts_of_several_lines_keep_them_and_nothing_else() {
+        assert_eq!(lines("a\r\nb\tc\u{2028}d\u{1b}[2Je\u{202e}"), "a\nb\tc\nd\u{fffd}[2Je\u{fffd}");
+        assert!(matches!(lines("Zürich\n\t東京"), Cow::Borrowed(_)));
+    }
+
     proptest! {
+        #[test]
+        fn a_text_in_pieces_comes_out_like_the_whole(text in any::<String>(), at in any::<prop::sample::Index>()) {
+            let cut = text.char_indices().map(|(at, _)| at).nth(at.index(text.chars().count().max(1))).unwrap_or(0);
+            let (one, two) = text.split_at(cut);
+            prop_assert_eq!(format!("{}{}", lines(one), lines(two)), lines(&text));
+        }
+
         #[test]
         fn json_means_the_same_and_holds_nothing_hazardous(text in any::<String>()) {
             let encoded = serde_json::to_string(&text).unwrap();

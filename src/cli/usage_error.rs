@@ -49,7 +49,7 @@ fn failure(error: &clap::Error) -> Failure {
     };
     let path = path(&usage.to_string());
     if is_unquoted_text(error, &path) {
-        failure = failure.hint("put the whole text in quotes: mk verify \"…\"");
+        failure = failure.hint(format!("put the whole text in quotes: mk {} \"…\"", path.join(" ")));
     }
     failure.hint(format!("{}; --help tells more", usage_of(&path)))
 }
@@ -71,7 +71,8 @@ fn usage_of(path: &[String]) -> String {
 /// Whether words after the first one of a text were taken for further arguments.
 fn is_unquoted_text(error: &clap::Error, path: &[String]) -> bool {
     let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return false };
-    error.kind() == ErrorKind::UnknownArgument && path == ["verify"] && !argument.starts_with('-')
+    let takes_text = path == ["verify"] || path == ["chat"];
+    error.kind() == ErrorKind::UnknownArgument && takes_text && !argument.starts_with('-')
 }
 
 fn suggestion(kind: ContextKind, value: &ContextValue) -> Option<String> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use reqwest::Response;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-use crate::api::error::ErrorBody;
+use crate::api::error::{ErrorBody, ErrorEvent};
 
 /// The most that is read of an error's body; ours are far smaller.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
@@ -27,6 +27,8 @@ pub enum Error {
     Silent,
     /// The server answered with an error status.
     Refused(Box<Refusal>),
+    /// The server said within its answer that it failed.
+    Failed(Box<ErrorEvent>),
     /// The answer ended before its terminal event.
     Incomplete,
     /// The answer is not what this API sends; with what was found instead.
@@ -73,6 +75,7 @@ impl fmt::Display for Error {
             Self::Setup(what) | Self::Unreachable(what) | Self::Broken(what) => f.write_str(what),
             Self::Silent => f.write_str("no answer in time"),
             Self::Refused(refusal) => write!(f, "{} ({})", refusal.body.message, refusal.status),
+            Self::Failed(event) => f.write_str(&event.message),
             Self::Incomplete => f.write_str("the answer ended too early"),
         }
     }

@@ -1,126 +1,42 @@
 //! The stream of a verification, as typed events.
 //!
-//! The only file that knows `reqwest_eventsource`, which by default posts again whenever a stream ends, even
-//! properly: retries are off here, so that a verification is never posted twice. What must hold: success is only
-//! what ended with a terminal event; an end without one is [`Error::Incomplete`].
-//!
-//! Its decoder has no size cap, so frames are measured once they are complete; one that never ends grows for as long
-//! as the caller lets it. It also panics on a byte order mark at the start of a stream: such a server is
-//! [`Error::Broken`] instead of the end of this program, and [`is_decoding`] tells whoever reports panics that this
-//! one is none.
+//! What must hold: success is only what ended with a terminal event; an end without one is [`Error::Incomplete`].
 
-use std::cell::Cell;
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::task::Poll;
-
-use futures_util::StreamExt;
 use reqwest::RequestBuilder;
-use reqwest_eventsource::{Error as SourceError, Event as SourceEvent, EventSource, retry};
 
-use super::error::{Error, refused};
+use super::error::Error;
+use super::frames::{Frames, unreadable};
 use crate::api::verify::Event;
-
-/// The largest frame that makes sense: a result of 30 claims and 9 models with their reasons is far below.
-const MAX_FRAME_BYTES: usize = 4 * 1024 * 1024;
 
 /// The largest stream that makes sense: whoever reads may keep all of it.
 const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
 
-/// The most that is told of what is wrong with a frame: the reason may repeat what the server has sent.
-const MAX_REASON_CHARS: usize = 200;
-
-thread_local! {
-    static IS_DECODING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread decodes foreign bytes at this moment: a panic is then caught, and is the sender's fault.
-pub fn is_decoding() -> bool {
-    IS_DECODING.get()
-}
-
 /// A verification under way. Dropping it closes the connection, and the server then stops its work.
 pub struct Events {
-    source: EventSource,
-    is_open: bool,
+    frames: Frames,
     is_done: bool,
-    bytes: usize,
 }
 
 impl Events {
     /// Sends `post` and reads what comes back.
     pub(super) fn begin(post: RequestBuilder) -> Result<Self, Error> {
-        #[expect(clippy::disallowed_methods, reason = "the one place, with retries off")]
-        let mut source =
-            EventSource::new(post).map_err(|_| Error::Setup("the request cannot be sent".to_owned()))?;
-        source.set_retry_policy(Box::new(retry::Never));
-        Ok(Self { source, is_open: false, is_done: false, bytes: 0 })
+        Ok(Self { frames: Frames::begin(post, MAX_STREAM_BYTES)?, is_done: false })
     }
 
     /// The next event; `None` after the terminal one. Events that this version does not know are passed over. Not to
     /// be dropped unfinished if another is to follow: a refusal's body would be lost.
     pub async fn next(&mut self) -> Result<Option<Event>, Error> {
-        loop {
-            if self.is_done {
-                return Ok(None);
-            }
-            let message = match self.decode().await? {
-                None => return Err(Error::Incomplete),
-                Some(Ok(SourceEvent::Open)) => {
-                    self.is_open = true;
-                    continue;
-                }
-                Some(Ok(SourceEvent::Message(message))) => message,
-                Some(Err(cause)) => return Err(self.failure(cause).await),
-            };
-            let size = message.data.len();
-            self.bytes = self.bytes.saturating_add(size);
-            if size > MAX_FRAME_BYTES || self.bytes > MAX_STREAM_BYTES {
-                self.source.close();
-                return Err(Error::Broken("the answer is larger than any verification".to_owned()));
-            }
-            let read = Event::read(&message.event, &message.data);
-            let event = read.map_err(|cause| unreadable(&message.event, &cause))?;
+        while !self.is_done {
+            let frame = self.frames.next().await?;
+            let read = Event::read(&frame.event, &frame.data);
+            let event = read.map_err(|cause| unreadable(&format!("event `{}`", frame.event), &cause))?;
             if let Some(event) = event {
                 self.is_done = event.is_terminal();
                 return Ok(Some(event));
             }
         }
+        Ok(None)
     }
-
-    /// The decoder's next item; its panics are errors.
-    async fn decode(&mut self) -> Result<Option<Result<SourceEvent, SourceError>>, Error> {
-        let item = poll_fn(|context| {
-            IS_DECODING.set(true);
-            let polled = catch_unwind(AssertUnwindSafe(|| self.source.poll_next_unpin(context)));
-            IS_DECODING.set(false);
-            match polled {
-                Ok(poll) => poll.map(Ok),
-                Err(_panic) => Poll::Ready(Err(improper())),
-            }
-        });
-        item.await
-    }
-
-    async fn failure(&self, cause: SourceError) -> Error {
-        match cause {
-            SourceError::Transport(cause) if self.is_open => Error::from_body(&cause),
-            SourceError::Transport(cause) => Error::from_transport(&cause),
-            SourceError::InvalidStatusCode(_, response) => refused(response).await,
-            SourceError::InvalidContentType(..) => Error::Broken("the answer is no event stream".to_owned()),
-            SourceError::StreamEnded => Error::Incomplete,
-            SourceError::Utf8(_) | SourceError::Parser(_) | SourceError::InvalidLastEventId(_) => improper(),
-        }
-    }
-}
-
-fn improper() -> Error {
-    Error::Broken("the answer is not a proper event stream".to_owned())
-}
-
-fn unreadable(event: &str, cause: &serde_json::Error) -> Error {
-    let reason: String = cause.to_string().chars().take(MAX_REASON_CHARS).collect();
-    Error::Broken(format!("event `{event}`: {reason}"))
 }
 
 #[cfg(test)]

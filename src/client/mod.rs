@@ -4,19 +4,32 @@
 //! comment every 15 s). A limit on the whole is the caller's business. Redirects are not followed: a key must not
 //! travel to an address that nobody named. Proxies come from the environment, but not for loopback addresses.
 
+mod chat;
 mod error;
 mod events;
+mod frames;
 
+pub use chat::{ChatStream, Piece};
 pub use error::{Error, Refusal, UNRESOLVED};
-pub use events::{Events, is_decoding};
+pub use events::Events;
+pub use frames::is_decoding;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use reqwest::{Certificate, RequestBuilder, Url};
+use serde::de::DeserializeOwned;
 
+use crate::api::chat::ChatRequest;
+use crate::api::models::{Model, ModelList};
 use crate::api::verify::{PROGRESS_HEADER, VerifyRequest};
 use crate::secret::{ExposeSecret, SecretString};
+
+/// Where chat completions are asked for.
+const CHAT: &str = "inference/v1/chat/completions";
+
+/// The largest document that makes sense as an answer: what models write is far below.
+const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
 /// How to reach a server.
 #[derive(Clone, Debug)]
@@ -71,6 +84,23 @@ impl Client {
         Events::begin(post)
     }
 
+    /// Begins an answer that comes in pieces. It is asked for exactly once, whatever happens to the connection.
+    pub fn chat_stream(&self, request: &ChatRequest) -> Result<ChatStream, Error> {
+        ChatStream::begin(self.post(CHAT).json(request))
+    }
+
+    /// A whole answer.
+    pub async fn chat(&self, request: &ChatRequest) -> Result<Piece, Error> {
+        chat::whole(self.json(self.post(CHAT).json(request)).await?)
+    }
+
+    /// The models that can be asked for.
+    pub async fn models(&self) -> Result<Vec<Model>, Error> {
+        let get = self.with_key(self.http.get(self.address("inference/v1/models")));
+        let list: ModelList = self.json(get).await?;
+        Ok(list.data)
+    }
+
     /// Whether a server answers there, and says that it is well.
     pub async fn health(&self) -> Result<(), Error> {
         let answer = self.http.get(self.address("verify/v1/health")).send().await;
@@ -81,11 +111,30 @@ impl Client {
         Err(error::refused(response).await)
     }
 
+    /// Sends a request whose answer is one document.
+    async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Error> {
+        let mut response = request.send().await.map_err(|cause| Error::from_transport(&cause))?;
+        if !response.status().is_success() {
+            return Err(error::refused(response).await);
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|cause| Error::from_body(&cause))? {
+            if body.len() + chunk.len() > MAX_BODY_BYTES {
+                return Err(Error::Broken("the answer is larger than any that makes sense".to_owned()));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        serde_json::from_slice(&body).map_err(|cause| frames::unreadable("its answer", &cause))
+    }
+
     fn post(&self, path: &str) -> RequestBuilder {
-        let post = self.http.post(self.address(path));
+        self.with_key(self.http.post(self.address(path)))
+    }
+
+    fn with_key(&self, request: RequestBuilder) -> RequestBuilder {
         match &self.key {
-            Some(key) => post.bearer_auth(key.expose_secret()),
-            None => post,
+            Some(key) => request.bearer_auth(key.expose_secret()),
+            None => request,
         }
     }
 

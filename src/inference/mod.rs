@@ -15,6 +15,7 @@ use std::time::Duration;
 
 pub use chat::{Answered, Given, Unanswered};
 pub use gateway::{Gateway, Target};
+pub use models::About;
 pub use relay::Relay;
 
 pub use crate::providers::{

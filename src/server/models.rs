@@ -1,9 +1,9 @@
-//! `GET /inference/v1/models`: the models that can be asked for, as the chat-completion API lists them.
+//! `GET /inference/v1/models`: the models that can be asked for, as the chat-completion API lists them, with what is
+//! known of them.
 
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
-use serde::Serialize;
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
@@ -11,22 +11,9 @@ use warp::reply::Response;
 use super::incoming::Incoming;
 use super::{Context, gate, rated, reply, routes};
 use crate::api::Service;
+use crate::api::models::{Model, ModelList};
+use crate::clock::Time;
 use crate::keys;
-
-#[derive(Serialize)]
-struct List<'a> {
-    object: &'static str,
-    data: Vec<Model<'a>>,
-}
-
-#[derive(Serialize)]
-struct Model<'a> {
-    id: &'a str,
-    object: &'static str,
-    /// Unix seconds. Nobody here knows when a model was made: the time at which it is listed.
-    created: i64,
-    owned_by: &'a str,
-}
 
 /// The route, behind path and method.
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
@@ -45,15 +32,23 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFil
 /// Those that the key may use.
 fn list(context: &Context, pass: &gate::Pass) -> Response {
     let now = context.app.clock.now();
-    let ids = context.app.gateway.models(now);
-    let created = now.unix_ms().div_euclid(1000);
-    let data = ids
-        .iter()
-        .filter(|id| keys::may_use(&pass.key, id))
-        .map(|id| {
-            let owned_by = id.split_once('/').map_or(id.as_str(), |(provider, _)| provider);
-            Model { id, object: "model", created, owned_by }
-        })
-        .collect();
-    reply::json(StatusCode::OK, &List { object: "list", data })
+    let ids = context.app.gateway.models(now).into_iter();
+    let data = ids.filter(|id| keys::may_use(&pass.key, id)).map(|id| model(context, id, now)).collect();
+    reply::json(StatusCode::OK, &ModelList { object: "list".to_owned(), data })
+}
+
+fn model(context: &Context, id: String, now: Time) -> Model {
+    let about = context.app.gateway.about(&id);
+    let owned_by = id.split_once('/').map_or(id.as_str(), |(provider, _)| provider).to_owned();
+    Model {
+        id,
+        object: "model".to_owned(),
+        created: now.unix_ms().div_euclid(1000),
+        owned_by,
+        context_window: about.context_window,
+        max_output_tokens: about.max_output_tokens,
+        input_usd_per_mtok: about.price.map(|price| price.input_per_mtok.usd()),
+        output_usd_per_mtok: about.price.map(|price| price.output_per_mtok.usd()),
+        deprecation_date: about.deprecation.map(str::to_owned),
+    }
 }

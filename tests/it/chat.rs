@@ -262,8 +262,12 @@ async fn the_list_of_models() {
     };
     let (status, body) = list(&desk.key).await;
     assert_eq!((status, &body["object"]), (200, &json!("list")));
-    let first = json!({"id": "fake/m", "object": "model", "created": 1_795_176_000, "owned_by": "fake"});
-    assert_eq!(body["data"][0], first);
+    let mut model = json!({"id": "fake/n", "object": "model", "created": 1_795_176_000, "owned_by": "fake"});
+    assert_eq!(body["data"][1], model, "what is unknown is left out");
+    model["id"] = json!("fake/m");
+    model["input_usd_per_mtok"] = json!(1.0);
+    model["output_usd_per_mtok"] = json!(2.0);
+    assert_eq!(body["data"][0], model);
     let ids = |body: &Value| -> Vec<String> {
         let data = body["data"].as_array().unwrap();
         data.iter().map(|model| model["id"].as_str().unwrap().to_owned()).collect()

@@ -74,7 +74,7 @@ async fn a_huge_frame_is_5() {
     let line = format!("data: {}\n", "x".repeat(8000));
     for frames in [line.repeat(600) + "\n", (line + "\n").repeat(2200)] {
         let ran = meets(stream(&frames), 5).await;
-        assert!(ran.stderr.contains("larger than any verification"), "{ran:?}");
+        assert!(ran.stderr.contains("larger than any"), "{ran:?}");
     }
 }
 

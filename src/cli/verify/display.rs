@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar};
 
-use super::figures::counted;
 use super::human::mark;
 use crate::api::verify::{Assessment, Event};
+use crate::cli::figures::counted;
 use crate::cli::printer::Printer;
 use crate::cli::progress::{self, Mode};
 use crate::cli::sanitize;

@@ -5,8 +5,6 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc as sync_mpsc;
-use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -14,12 +12,7 @@ use tokio::sync::mpsc;
 use super::args::VerifyArgs;
 use crate::cli::exit::Failure;
 use crate::cli::printer::Printer;
-
-/// The largest statement that is read; servers take less, and say how much.
-const MAX_BYTES: u64 = 1024 * 1024;
-
-/// How long a terminal may be silent before we say that we wait for it.
-const PATIENCE: Duration = Duration::from_secs(3);
+use crate::cli::text::{MAX_BYTES, capped, not_empty, stdin, unreadable};
 
 /// Which of several statements something is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -106,45 +99,7 @@ fn file(path: &Path, printer: &Printer) -> Result<String, Failure> {
     }
     let shown = path.display().to_string();
     let file = open(path).map_err(|cause| unreadable(&shown, cause))?;
-    capped_text(file, &shown)
-}
-
-/// All of standard input. On a terminal where nothing arrives, says what is waited for.
-fn stdin(printer: &Printer) -> Result<String, Failure> {
-    let (begun, has_begun) = sync_mpsc::channel();
-    let (done, result) = sync_mpsc::channel();
-    // A thread, as a read cannot be given up; it ends with the process. Whoever listens may have ended before it.
-    std::thread::spawn(move || {
-        let mut input = io::stdin().lock();
-        let _ = input.fill_buf().map(|_| begun.send(()));
-        let _ = done.send(capped_text(input, "standard input"));
-    });
-    if printer.terminal.input_is_tty && has_begun.recv_timeout(PATIENCE).is_err() {
-        printer.notice("waiting for text on standard input; end it with Ctrl-D on a line of its own");
-    }
-    result.recv().unwrap_or_else(|_| Err(Failure::usage("cannot read standard input")))
-}
-
-fn capped_text(source: impl Read, name: &str) -> Result<String, Failure> {
-    let mut bytes = Vec::new();
-    source.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|cause| unreadable(name, cause))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(Failure::usage(format!("{name} is larger than 1 MiB"))
-            .hint("split it; each part is verified by itself"));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{name} is not UTF-8 text")))?;
-    not_empty(text, name)
-}
-
-fn not_empty(text: String, name: &str) -> Result<String, Failure> {
-    if text.trim().is_empty() {
-        return Err(Failure::usage(format!("{name} is empty")));
-    }
-    Ok(text)
-}
-
-fn unreadable(name: &str, cause: io::Error) -> Failure {
-    Failure::usage(format!("cannot read {name}: {cause}")).caused_by(cause)
+    capped(file, &shown)
 }
 
 /// What a line of a file holds: a statement, or why it cannot be one.
@@ -252,12 +207,5 @@ mod tests {
         assert_eq!(receiver.blocking_recv().unwrap().1.unwrap(), "one");
         assert!(receiver.blocking_recv().unwrap().1.is_err());
         assert!(receiver.blocking_recv().is_none());
-    }
-
-    #[test]
-    fn what_is_too_large_or_no_text_is_refused() {
-        assert!(capped_text(io::repeat(b'x'), "it").unwrap_err().message.contains("1 MiB"));
-        assert!(capped_text(&b"\xff"[..], "it").unwrap_err().message.contains("UTF-8"));
-        assert!(capped_text(&b" \n"[..], "it").unwrap_err().message.contains("empty"));
     }
 }

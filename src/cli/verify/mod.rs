@@ -35,7 +35,7 @@ use futures_util::stream;
 
 use crate::api::Service;
 use crate::api::verify::{Event, VerifyRequest, VerifyResponse};
-use crate::cli::embedded::Embedded;
+use crate::cli::embedded::{Embedded, SANDBOX_BANNER};
 use crate::cli::exit::{Failure, Kind, Outcome};
 use crate::cli::globals::Session;
 use crate::cli::printer::Printer;
@@ -108,8 +108,9 @@ async fn execute(plan: Plan, place: Place, input: Input) -> Outcome {
     let (target, is_sandbox, _embedded) = match place {
         Place::Server(target) => (target, false, None),
         Place::Embedded { config, is_sandbox } => {
-            let embedded = Embedded::start(*config).await?;
-            let client = remote::embedded_client(&embedded.address, embedded.key.clone())?;
+            let embedded = Embedded::start(*config, Service::Verify).await?;
+            let client =
+                remote::embedded_client(&embedded.address, embedded.key.clone(), remote::IDLE_TIMEOUT)?;
             let target = Target { client, server: embedded.address.clone(), limit: plan.limit };
             (target, is_sandbox, Some(embedded))
         }
@@ -250,9 +251,6 @@ impl Plan {
         Finished { result, elapsed, exit }
     }
 }
-
-/// What is said, once, before anything that simulated models have made; fits a terminal of 40 columns.
-const SANDBOX_BANNER: &str = "SANDBOX: answers are simulated, not real";
 
 /// Whether an event tells that simulated models take part.
 fn tells_sandbox(event: &Event) -> bool {

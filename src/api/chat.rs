@@ -1,0 +1,123 @@
+//! Chat completions, as far as this program's own client sends and reads them. The server passes requests on without
+//! decoding them, so that these types leave out what only other clients use.
+
+use serde::{Deserialize, Serialize};
+
+/// A request.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ChatRequest {
+    /// `<provider>/<model_name>`.
+    pub model: String,
+    /// The conversation so far.
+    pub messages: Vec<ChatMessage>,
+    /// 0 to 2; `None` leaves it to the provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// The most tokens of the answer; `None` leaves it to the provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// Whether the answer comes in pieces.
+    pub stream: bool,
+    /// Only with `stream`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream_options: Option<StreamOptions>,
+}
+
+/// What a stream is to hold.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct StreamOptions {
+    /// Whether a last chunk tells the tokens.
+    pub include_usage: bool,
+}
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChatMessage {
+    /// `system`, `user` or `assistant`.
+    pub role: &'static str,
+    /// Its text.
+    pub content: String,
+}
+
+impl ChatMessage {
+    /// A message.
+    pub fn new(role: &'static str, content: impl Into<String>) -> Self {
+        Self { role, content: content.into() }
+    }
+}
+
+/// What an answer took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatUsage {
+    /// Tokens of the prompt.
+    #[serde(default)]
+    pub prompt_tokens: u64,
+    /// Tokens of the answer.
+    #[serde(default)]
+    pub completion_tokens: u64,
+    /// Both.
+    #[serde(default)]
+    pub total_tokens: u64,
+    /// Whether the server counted, as the provider did not say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+/// A whole answer, or a chunk of a streamed one, which has `delta` where the other has `message`.
+#[derive(Debug, Deserialize)]
+pub struct ChatAnswer {
+    /// Who answers.
+    #[serde(default)]
+    pub model: String,
+    /// `sandbox` for simulated answers.
+    #[serde(default)]
+    pub system_fingerprint: Option<String>,
+    /// The answers, of which one was asked for; none in a chunk that is about usage alone.
+    #[serde(default)]
+    pub choices: Vec<ChatChoice>,
+    /// What it took.
+    #[serde(default)]
+    pub usage: Option<ChatUsage>,
+    /// Why the answer is not whole.
+    #[serde(default)]
+    pub error: Option<ChatFault>,
+}
+
+/// One answer, or a piece of one.
+#[derive(Debug, Deserialize)]
+pub struct ChatChoice {
+    /// Which of several answers it is.
+    #[serde(default)]
+    pub index: u64,
+    /// What was said.
+    #[serde(default, alias = "delta")]
+    pub message: Option<ChatSaid>,
+    /// Why the answer ends; `None` while it does not.
+    #[serde(default)]
+    pub finish_reason: Option<String>,
+}
+
+/// What was said.
+#[derive(Debug, Default, Deserialize)]
+pub struct ChatSaid {
+    /// The text.
+    #[serde(default)]
+    pub content: Option<String>,
+    /// The text of a model that declines.
+    #[serde(default)]
+    pub refusal: Option<String>,
+}
+
+/// Why a stream broke off, in its last chunk.
+#[derive(Debug, Default, Deserialize)]
+pub struct ChatFault {
+    /// What happened.
+    #[serde(default)]
+    pub message: String,
+    /// The error's type, such as `Bad Gateway`.
+    #[serde(default, rename = "type")]
+    pub kind: String,
+    /// The error's kind for programs.
+    #[serde(default)]
+    pub code: String,
+}

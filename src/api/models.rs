@@ -1,0 +1,44 @@
+//! The list of models, in the shape of the chat-completion API, with what is known of each behind its own fields.
+
+use serde::{Deserialize, Serialize};
+
+/// The answer of `GET /inference/v1/models`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ModelList {
+    /// Always `list`.
+    #[serde(default)]
+    pub object: String,
+    /// The models, sorted by identifier.
+    pub data: Vec<Model>,
+}
+
+/// A model that can be asked for. What is unknown is absent, never zero.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Model {
+    /// `<provider>/<model_name>`.
+    pub id: String,
+    /// Always `model`.
+    #[serde(default)]
+    pub object: String,
+    /// Unix seconds. Nobody here knows when a model was made: the time at which it is listed.
+    #[serde(default)]
+    pub created: i64,
+    /// The configured name of its provider.
+    #[serde(default)]
+    pub owned_by: String,
+    /// The most tokens of a prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
+    /// The most tokens of an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+    /// US dollars for a million tokens of prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_usd_per_mtok: Option<f64>,
+    /// US dollars for a million tokens of completion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_usd_per_mtok: Option<f64>,
+    /// The date (`2026-10-23`) from which its provider no longer answers for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deprecation_date: Option<String>,
+}

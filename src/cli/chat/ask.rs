@@ -1,0 +1,105 @@
+//! One answer from request to end, shown while it comes.
+
+use std::time::{Duration, Instant};
+
+use tokio::time;
+
+use super::Talk;
+use super::output::Pen;
+use crate::api::chat::{ChatRequest, ChatUsage};
+use crate::cli::exit::{Failure, Kind};
+use crate::cli::remote;
+use crate::client::Piece;
+
+/// What has come of an answer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answer {
+    /// Who answered.
+    pub(crate) model: String,
+    /// Its text.
+    pub(crate) text: String,
+    /// Why it ended; `None` for one that is not whole.
+    pub(crate) finish_reason: Option<String>,
+    /// What it took, if that was told.
+    pub(crate) usage: Option<ChatUsage>,
+    /// From the request on.
+    pub(crate) elapsed: Duration,
+    /// Whether it is simulated.
+    pub(crate) is_sandbox: bool,
+}
+
+impl Answer {
+    fn take(&mut self, piece: Piece) {
+        if !piece.model.is_empty() {
+            self.model = piece.model;
+        }
+        self.text.push_str(&piece.text);
+        self.finish_reason = piece.finish_reason.or(self.finish_reason.take());
+        self.usage = piece.usage.or(self.usage);
+        self.is_sandbox |= piece.is_sandbox;
+    }
+}
+
+/// Asks, and fills `answer` while it comes; with a failure, what has come stays in it.
+pub(crate) async fn ask(
+    talk: &Talk<'_>,
+    request: &ChatRequest,
+    answer: &mut Answer,
+    pen: &mut Pen<'_>,
+) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let limit = talk.plan.limit;
+    let asked = time::timeout(limit, follow(talk, request, answer, pen)).await;
+    answer.elapsed = begun.elapsed();
+    asked.unwrap_or_else(|_| Err(too_slow(limit)))?;
+    pen.end()
+}
+
+async fn follow(
+    talk: &Talk<'_>,
+    request: &ChatRequest,
+    answer: &mut Answer,
+    pen: &mut Pen<'_>,
+) -> Result<(), Failure> {
+    let failed = |cause| talk.desk.failure(cause);
+    let client = &talk.desk.client;
+    if !request.stream {
+        let piece = client.chat(request).await.map_err(failed)?;
+        pen.piece(&piece)?;
+        answer.take(piece);
+        return Ok(());
+    }
+    let mut stream = client.chat_stream(request).map_err(failed)?;
+    while let Some(piece) = stream.next().await.map_err(failed)? {
+        pen.piece(&piece)?;
+        answer.take(piece);
+    }
+    Ok(())
+}
+
+fn too_slow(limit: Duration) -> Failure {
+    let told =
+        if limit.subsec_millis() > 0 { format!("{} ms", limit.as_millis()) } else { remote::span(limit) };
+    Failure::new(Kind::Unreachable, format!("no whole answer within {told}"))
+        .hint("allow more with --timeout")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_add_up() {
+        let mut answer = Answer::default();
+        let said = |text: &str| Piece { model: "a/b".to_owned(), text: text.to_owned(), ..Piece::default() };
+        let usage = ChatUsage { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10, estimated: false };
+        answer.take(said("Hel"));
+        answer.take(said("lo"));
+        answer.take(Piece { finish_reason: Some("stop".to_owned()), ..Piece::default() });
+        answer.take(Piece { usage: Some(usage), is_sandbox: true, ..Piece::default() });
+        answer.take(Piece::default());
+        assert_eq!((answer.text.as_str(), answer.model.as_str()), ("Hello", "a/b"));
+        assert_eq!((answer.finish_reason.as_deref(), answer.usage), (Some("stop"), Some(usage)));
+        assert!(answer.is_sandbox);
+    }
+}

@@ -1,0 +1,173 @@
+//! `mk chat`: a model asked once, or in a conversation.
+//!
+//! ```text
+//! args + configuration ─ Plan ─┬─ one_shot ────┐
+//!                              └─ interactive ─┴─ ask ─ output  (answer to stdout, the rest to stderr)
+//! ```
+//!
+//! What must hold: standard input is read for `-` and in a conversation only; an answer is asked for once; what
+//! came of one that broke off is printed, and never with the exit code of a whole one.
+
+mod args;
+mod ask;
+mod interactive;
+mod one_shot;
+mod output;
+
+pub(crate) use args::{ChatArgs, EXAMPLES, NOTES};
+
+use std::time::Duration;
+
+use super::exit::{Failure, Kind, Outcome};
+use super::globals::Session;
+use super::inference::{Desk, Settled, settle};
+use super::printer::Printer;
+use super::progress::Mode;
+use super::{models, runtime, sanitize, text};
+use crate::api::chat::{ChatMessage, ChatRequest, StreamOptions};
+use crate::api::models::Model;
+use output::Output;
+
+/// How long an answer may take in all, unless somebody says otherwise: above what servers allow themselves.
+const LIMIT: Duration = Duration::from_mins(11);
+
+/// Everything that is settled before anything is sent.
+struct Plan {
+    printer: Printer,
+    progress: Mode,
+    /// All but the model and the conversation.
+    request: ChatRequest,
+    model: Option<String>,
+    system: Option<String>,
+    json: bool,
+    limit: Duration,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
+    check_given(args, session)?;
+    let config = session.client_config(args.timeout.as_deref(), None)?;
+    let limit = config.timeout.unwrap_or(LIMIT);
+    // A server is silent until its model begins, however often it has to ask: the limit on the whole must do.
+    let settled = settle(args.place, "chat", &config, session, limit)?;
+    let plan = Plan {
+        printer: session.printer.clone(),
+        progress: session.progress(&config),
+        request: request(args),
+        model: args.model.clone(),
+        system: args.system.clone(),
+        json: args.json,
+        limit,
+    };
+    let prompt = args.prompt.as_deref().map(|prompt| resolve(prompt, &plan.printer)).transpose()?;
+    match prompt {
+        Some(prompt) => {
+            let printer = plan.printer.clone();
+            runtime::run(&printer, async { one_shot::run(&begin(&plan, settled).await?, prompt).await })
+        }
+        None => runtime::run_listening(async { interactive::run(&begin(&plan, settled).await?).await }),
+    }
+}
+
+/// Fails at once if there is nothing to ask and nobody who could type it.
+fn check_given(args: &ChatArgs, session: &Session) -> Result<(), Failure> {
+    if args.prompt.is_some() {
+        return Ok(());
+    }
+    let terminal = &session.printer.terminal;
+    if !args.json && terminal.input_is_tty && terminal.err.is_terminal {
+        return Ok(());
+    }
+    let why = if args.json { "--json answers one prompt" } else { "there is no terminal for a conversation" };
+    Err(Failure::usage(format!("no prompt was given, and {why}"))
+        .hint("give the prompt: mk chat \"Why is the sky blue?\"; or `-` for standard input"))
+}
+
+fn request(args: &ChatArgs) -> ChatRequest {
+    let stream = !args.no_stream;
+    ChatRequest {
+        temperature: args.temperature,
+        max_tokens: args.max_tokens,
+        stream,
+        stream_options: stream.then_some(StreamOptions { include_usage: true }),
+        ..ChatRequest::default()
+    }
+}
+
+fn resolve(prompt: &str, printer: &Printer) -> Result<String, Failure> {
+    if prompt == "-" {
+        return text::stdin(printer);
+    }
+    text::not_empty(prompt.to_owned(), "the prompt")
+}
+
+/// A plan with somebody to ask.
+struct Talk<'a> {
+    plan: &'a Plan,
+    desk: Desk,
+    model: String,
+    output: Output<'a>,
+}
+
+async fn begin(plan: &Plan, settled: Settled) -> Result<Talk<'_>, Failure> {
+    let desk = settled.open(&plan.printer).await?;
+    let mut output = Output::new(&plan.printer, plan.progress, desk.is_sandbox);
+    if let Some(model) = &plan.model {
+        // Only for the cost, which only people read: whatever fails here fails again below, or does not matter.
+        if plan.printer.terminal.err.is_terminal && !plan.printer.quiet && !plan.json {
+            let waiting = output.wait("Connecting");
+            output.models = models::within(&desk, plan.limit).await.unwrap_or_default();
+            drop(waiting);
+        }
+        return Ok(Talk { plan, desk, model: model.clone(), output });
+    }
+    let waiting = output.wait("Connecting");
+    output.models = models::within(&desk, plan.limit).await?;
+    drop(waiting);
+    let model = first(&output.models, desk.is_sandbox)?;
+    plan.printer.sentence(&format!("asking {model}; -m names another, `mk models` lists them"));
+    Ok(Talk { plan, desk, model, output })
+}
+
+/// The model to ask where nobody names one. What is meant to be simulated is not to reach anybody else.
+fn first(models: &[Model], is_sandbox: bool) -> Result<String, Failure> {
+    let mut ids = models.iter().map(|model| model.id.as_str());
+    let found = ids.find(|id| !is_sandbox || id.starts_with("sandbox/"));
+    let none = || {
+        Failure::new(Kind::NotFound, "the server lists no model that this key may use")
+            .hint("name one with -m")
+    };
+    found.map(str::to_owned).ok_or_else(none)
+}
+
+impl Talk<'_> {
+    /// The conversation before anything was asked.
+    fn opening(&self) -> Vec<ChatMessage> {
+        self.plan.system.iter().map(|text| ChatMessage::new("system", text.as_str())).collect()
+    }
+
+    fn request(&self, messages: Vec<ChatMessage>) -> ChatRequest {
+        ChatRequest { model: self.model.clone(), messages, ..self.plan.request.clone() }
+    }
+
+    /// The model's name as it may be shown.
+    fn shown_model(&self) -> String {
+        sanitize::line(&self.model).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_model_is_asked_and_a_simulated_one_where_that_was_wished() {
+        let models: Vec<Model> = ["openai/x", "sandbox/alpha"]
+            .into_iter()
+            .map(|id| Model { id: id.to_owned(), ..Model::default() })
+            .collect();
+        assert_eq!(first(&models, false).unwrap(), "openai/x");
+        assert_eq!(first(&models, true).unwrap(), "sandbox/alpha");
+        assert_eq!(first(&models[..1], true).unwrap_err().kind, Kind::NotFound);
+    }
+}

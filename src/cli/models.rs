@@ -1,0 +1,119 @@
+//! `mk models`: what can be asked, what it costs, how much it reads, and how long it will be there.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use tokio::time;
+
+use super::exit::{Failure, Outcome};
+use super::globals::Session;
+use super::inference::{Desk, Place, Settled, settle};
+use super::printer::Printer;
+use super::sheet::{self, Column, column};
+use super::{figures, remote, runtime};
+use crate::api::models::Model;
+use crate::client;
+
+/// Examples of `mk models`, first in its help. In the last one a `-` is no number above 0 to awk.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  mk models                                   those of the server that your key may use
+  mk models --local                           those of the providers configured here
+  mk models | awk -F'\\t' '$2 > 0 && $2 < 1'   below a dollar a million";
+
+/// How long a list may take, unless somebody says otherwise.
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// In a pipe, the fields of a line. Money is in dollars per million tokens.
+const COLUMNS: [Column; 6] = [
+    column("model"),
+    column("$/M in"),
+    column("$/M out"),
+    column("context"),
+    column("output"),
+    column("retired on"),
+];
+
+/// The arguments of `mk models`.
+#[derive(Args, Debug)]
+pub(crate) struct ModelsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Lists the models.
+pub(crate) fn run(args: &ModelsArgs, session: &mut Session) -> Outcome {
+    let config = session.client_config(None, None)?;
+    let settled = settle(args.place, "models", &config, session, remote::IDLE_TIMEOUT)?;
+    let printer = session.printer.clone();
+    let limit = config.timeout.unwrap_or(LIMIT);
+    let (models, is_sandbox) = runtime::run(&printer, list(settled, &printer, limit))?;
+    if args.json {
+        let mut document = json!({ "schema": "mk.models/1", "exit": 0, "models": models });
+        if is_sandbox {
+            document["mode"] = json!("sandbox");
+        }
+        printer.document(&document)?;
+        return Ok(0);
+    }
+    let is_for_people = printer.terminal.out.is_terminal;
+    let rows: Vec<_> = models.iter().map(|model| row(model, is_for_people)).collect();
+    sheet::print(&printer, &COLUMNS, &rows)?;
+    Ok(0)
+}
+
+async fn list(settled: Settled, printer: &Printer, limit: Duration) -> Result<(Vec<Model>, bool), Failure> {
+    let desk = settled.open(printer).await?;
+    Ok((within(&desk, limit).await?, desk.is_sandbox))
+}
+
+/// The models that the server offers, if it tells within `limit`.
+pub(crate) async fn within(desk: &Desk, limit: Duration) -> Result<Vec<Model>, Failure> {
+    let asked = time::timeout(limit, desk.client.models()).await.unwrap_or(Err(client::Error::Silent));
+    asked.map_err(|cause| desk.failure(cause))
+}
+
+/// The texts of a row; what is unknown is `-`.
+fn row(model: &Model, is_for_people: bool) -> Vec<String> {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let tokens = |count: u64| if is_for_people { figures::thousands(count) } else { count.to_string() };
+    vec![
+        model.id.clone(),
+        or_dash(model.input_usd_per_mtok.map(|dollars| dollars.to_string())),
+        or_dash(model.output_usd_per_mtok.map(|dollars| dollars.to_string())),
+        or_dash(model.context_window.map(tokens)),
+        or_dash(model.max_output_tokens.map(tokens)),
+        or_dash(model.deprecation_date.clone()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unknown_is_a_dash_and_never_zero() {
+        let unknown = Model { id: "a/b".to_owned(), ..Model::default() };
+        assert_eq!(row(&unknown, false), ["a/b", "-", "-", "-", "-", "-"]);
+    }
+
+    #[test]
+    fn numbers_are_grouped_for_people_only() {
+        let model = Model {
+            id: "a/b".to_owned(),
+            context_window: Some(200_000),
+            max_output_tokens: Some(64_000),
+            input_usd_per_mtok: Some(0.0375),
+            output_usd_per_mtok: Some(4.5),
+            deprecation_date: Some("2027-01-01".to_owned()),
+            ..Model::default()
+        };
+        assert_eq!(row(&model, false), ["a/b", "0.0375", "4.5", "200000", "64000", "2027-01-01"]);
+        assert_eq!(row(&model, true)[3..5], ["200,000", "64,000"]);
+    }
+}

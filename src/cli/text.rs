@@ -1,0 +1,66 @@
+//! Texts that a person hands over: standard input, read whole, and what makes a text unusable.
+
+use std::io::{self, BufRead, Read};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use super::exit::Failure;
+use super::printer::Printer;
+
+/// The largest text that is read; servers take less, and say how much.
+pub(crate) const MAX_BYTES: u64 = 1024 * 1024;
+
+/// How long a terminal may be silent before we say that we wait for it.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// All of standard input. On a terminal where nothing arrives, says what is waited for.
+pub(crate) fn stdin(printer: &Printer) -> Result<String, Failure> {
+    let (begun, has_begun) = mpsc::channel();
+    let (done, result) = mpsc::channel();
+    // A thread, as a read cannot be given up; it ends with the process. Whoever listens may have ended before it.
+    std::thread::spawn(move || {
+        let mut input = io::stdin().lock();
+        let _ = input.fill_buf().map(|_| begun.send(()));
+        let _ = done.send(capped(input, "standard input"));
+    });
+    if printer.terminal.input_is_tty && has_begun.recv_timeout(PATIENCE).is_err() {
+        printer.notice("waiting for text on standard input; end it with Ctrl-D on a line of its own");
+    }
+    result.recv().unwrap_or_else(|_| Err(Failure::usage("cannot read standard input")))
+}
+
+/// All of `source`, called `name` in messages, if it is text and not too much.
+pub(crate) fn capped(source: impl Read, name: &str) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    source.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|cause| unreadable(name, cause))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Failure::usage(format!("{name} is larger than 1 MiB")).hint("split it into parts"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{name} is not UTF-8 text")))?;
+    not_empty(text, name)
+}
+
+/// `text`, unless it is blank.
+pub(crate) fn not_empty(text: String, name: &str) -> Result<String, Failure> {
+    if text.trim().is_empty() {
+        return Err(Failure::usage(format!("{name} is empty")));
+    }
+    Ok(text)
+}
+
+/// Why `name` cannot be read.
+pub(crate) fn unreadable(name: &str, cause: io::Error) -> Failure {
+    Failure::usage(format!("cannot read {name}: {cause}")).caused_by(cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_or_no_text_is_refused() {
+        assert!(capped(io::repeat(b'x'), "it").unwrap_err().message.contains("1 MiB"));
+        assert!(capped(&b"\xff"[..], "it").unwrap_err().message.contains("UTF-8"));
+        assert!(capped(&b" \n"[..], "it").unwrap_err().message.contains("empty"));
+    }
+}

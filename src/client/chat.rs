@@ -1,0 +1,176 @@
+//! A model's answer as it comes: pieces of text, then why it ended and what it took.
+//!
+//! What must hold: whole is only an answer that has said why it ended (`finish_reason`) and whose stream has its end
+//! mark (`[DONE]`). Anything else is [`Error::Incomplete`], and a chunk with an error is [`Error::Failed`].
+
+use reqwest::RequestBuilder;
+
+use super::error::Error;
+use super::frames::{Frames, unreadable};
+use crate::api::chat::{ChatAnswer, ChatFault, ChatUsage};
+use crate::api::error::ErrorEvent;
+
+/// The largest stream that makes sense: a chunk a token, each with its names around it.
+const MAX_STREAM_BYTES: usize = 64 * 1024 * 1024;
+
+/// The end mark.
+const DONE: &str = "[DONE]";
+
+/// A part of an answer, or all of it. Parts add up: texts are joined, of the rest the last one holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// Who answers.
+    pub model: String,
+    /// Whether the answer is simulated.
+    pub is_sandbox: bool,
+    /// What was said.
+    pub text: String,
+    /// Why the answer has ended, if it has.
+    pub finish_reason: Option<String>,
+    /// What it took, if that is known by now.
+    pub usage: Option<ChatUsage>,
+}
+
+/// An answer under way. Dropping it closes the connection, and the server then stops the model.
+pub struct ChatStream {
+    frames: Frames,
+    has_finished: bool,
+    is_done: bool,
+}
+
+impl ChatStream {
+    /// Sends `post` and reads what comes back.
+    pub(super) fn begin(post: RequestBuilder) -> Result<Self, Error> {
+        let frames = Frames::begin(post, MAX_STREAM_BYTES)?;
+        Ok(Self { frames, has_finished: false, is_done: false })
+    }
+
+    /// The next piece; `None` behind the end of a whole answer. Not to be dropped unfinished if another is to follow:
+    /// a refusal's body would be lost.
+    pub async fn next(&mut self) -> Result<Option<Piece>, Error> {
+        if self.is_done {
+            return Ok(None);
+        }
+        let frame = self.frames.next().await?;
+        if frame.data.trim() == DONE {
+            self.is_done = true;
+            return if self.has_finished { Ok(None) } else { Err(Error::Incomplete) };
+        }
+        let chunk = serde_json::from_str(&frame.data).map_err(|cause| unreadable("a chunk", &cause))?;
+        let piece = piece(chunk)?;
+        self.has_finished |= piece.finish_reason.is_some();
+        Ok(Some(piece))
+    }
+}
+
+/// A whole answer.
+pub(super) fn whole(answer: ChatAnswer) -> Result<Piece, Error> {
+    let piece = piece(answer)?;
+    if piece.finish_reason.is_none() {
+        return Err(Error::Incomplete);
+    }
+    Ok(piece)
+}
+
+fn piece(answer: ChatAnswer) -> Result<Piece, Error> {
+    if let Some(fault) = answer.error {
+        return Err(failed(fault));
+    }
+    let is_sandbox = answer.system_fingerprint.as_deref() == Some("sandbox");
+    let mut piece = Piece { model: answer.model, is_sandbox, usage: answer.usage, ..Piece::default() };
+    let Some(choice) = answer.choices.into_iter().find(|choice| choice.index == 0) else { return Ok(piece) };
+    if choice.finish_reason.as_deref() == Some("error") {
+        return Err(failed(ChatFault::default()));
+    }
+    let said = choice.message.unwrap_or_default();
+    piece.text = said.content.filter(|text| !text.is_empty()).or(said.refusal).unwrap_or_default();
+    piece.finish_reason = choice.finish_reason;
+    Ok(piece)
+}
+
+fn failed(fault: ChatFault) -> Error {
+    let told =
+        if fault.message.is_empty() { "the model's answer broke off".to_owned() } else { fault.message };
+    Error::Failed(Box::new(ErrorEvent {
+        error: fault.kind,
+        message: told,
+        code: fault.code,
+        request_id: String::new(),
+        provider: None,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::super::{Client, Settings};
+    use super::*;
+    use crate::api::chat::ChatRequest;
+
+    const SAID: &str =
+        r#"data: {"model":"a/b","choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}"#;
+    const ENDED: &str = r#"data: {"model":"a/b","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+    const USAGE: &str = r#"data: {"model":"a/b","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}"#;
+
+    /// What is read of a stream of these lines: the pieces until its end or failure.
+    async fn read(lines: &[&str]) -> (Vec<Piece>, Option<Error>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        let answer = format!("{head}{}\n\n", lines.join("\n\n"));
+        tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 4096];
+            let _ = socket.read(&mut request).await.unwrap();
+            socket.write_all(answer.as_bytes()).await.unwrap();
+        });
+        let span = Duration::from_secs(5);
+        let settings =
+            Settings { server, key: None, connect_timeout: span, idle_timeout: span, ca_cert: None };
+        let mut stream = Client::new(&settings).unwrap().chat_stream(&ChatRequest::default()).unwrap();
+        let mut pieces = Vec::new();
+        loop {
+            match stream.next().await {
+                Ok(Some(piece)) => pieces.push(piece),
+                Ok(None) => return (pieces, None),
+                Err(cause) => return (pieces, Some(cause)),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_whole_stream_has_text_reason_and_usage() {
+        let (pieces, failure) = read(&[SAID, ": keep-alive", ENDED, USAGE, "data: [DONE]"]).await;
+        assert!(failure.is_none(), "{failure:?}");
+        let texts: String = pieces.iter().map(|piece| piece.text.as_str()).collect();
+        assert_eq!((texts.as_str(), pieces[1].finish_reason.as_deref()), ("Hi", Some("stop")));
+        assert_eq!(pieces[2].usage.unwrap().total_tokens, 10);
+    }
+
+    #[tokio::test]
+    async fn a_stream_without_reason_or_end_mark_is_incomplete() {
+        for lines in [&[SAID][..], &[SAID, ENDED, USAGE], &[SAID, "data: [DONE]"], &[]] {
+            let (_, failure) = read(lines).await;
+            assert!(matches!(failure, Some(Error::Incomplete)), "{lines:?}: {failure:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_chunk_with_an_error_is_a_failure_and_no_end() {
+        let error = r#"data: {"model":"a/b","choices":[{"index":0,"delta":{},"finish_reason":"error"}],"error":{"message":"broke off","type":"Bad Gateway","code":"provider_error"}}"#;
+        let (pieces, failure) = read(&[SAID, error, "data: [DONE]"]).await;
+        let Some(Error::Failed(event)) = failure else { panic!("{failure:?}") };
+        assert_eq!((pieces.len(), event.code.as_str()), (1, "provider_error"));
+        let bare = r#"data: {"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}"#;
+        assert!(matches!(read(&[SAID, bare]).await.1, Some(Error::Failed(_))));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_chunk_is_a_broken_answer() {
+        assert!(matches!(read(&["data: {\"choices\":7}"]).await.1, Some(Error::Broken(_))));
+    }
+}

@@ -1,0 +1,334 @@
+//! `mk chat`, once and as a conversation, against a server in front of a fake provider.
+
+use std::time::Duration;
+
+use mk::api::Service;
+use serde_json::json;
+
+use crate::support::chat::{Desk, desk};
+use crate::support::eventually;
+use crate::support::mk::{Mk, Ran};
+use crate::support::provider::{
+    Ask, Beat, Turn, done, finish_chunk, role_chunk, stream, text_chunk, usage_chunk,
+};
+use crate::support::pty::Person;
+use crate::support::scripted::{self, Scripted};
+
+fn call(desk: &Desk, arguments: &[&str]) -> Mk {
+    Mk::new()
+        .args(["chat"])
+        .args(arguments.iter().copied())
+        .env("MK_SERVER", &desk.server.base)
+        .env("MK_INFERENCE_KEY", &desk.key)
+}
+
+fn sandbox(arguments: &[&str]) -> Ran {
+    Mk::new().args(["chat", "--sandbox"]).args(arguments.iter().copied()).run()
+}
+
+/// A stream that says `Hello` and then this.
+fn hello_and(ends: &[Beat]) -> Turn {
+    let mut beats = vec![role_chunk(), text_chunk("Hello"), Beat::Pause(Duration::from_millis(30))];
+    beats.extend(ends.iter().cloned());
+    Turn::Stream(beats)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_is_on_stdout_and_what_it_took_on_stderr() {
+    let desk = desk(|_| stream(&["Hel", "lo", "\n  world"])).await;
+    let ran = call(&desk, &["Say hello"]).run_beside().await;
+    assert_eq!((ran.code(), ran.stdout.as_str()), (0, "Hello\n  world\n"), "{ran:?}");
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{ran:?}");
+    assert!(lines[0].starts_with("asking fake/m;"), "{ran:?}");
+    assert!(lines[1].starts_with("fake/m · 10 tokens · <$0.0001 · "), "{ran:?}");
+    let quiet = call(&desk, &["-q", "Say hello"]).run_beside().await;
+    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("Hello\n  world\n", ""), "{quiet:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parameters_reach_the_provider() {
+    let desk = desk(|_| stream(&["x"])).await;
+    let arguments =
+        ["-m", "fake/n", "--system", "Be brief.", "--temperature", "0.5", "--max-tokens", "9", "Why?"];
+    let ran = call(&desk, &arguments).run_beside().await;
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    assert!(!ran.stderr.contains("asking"), "who names a model need not be told: {ran:?}");
+    let body = &desk.provider.asks()[0].body;
+    assert_eq!((&body["model"], &body["temperature"]), (&json!("n"), &json!(0.5)));
+    assert_eq!((&body["max_tokens"], &body["stream"]), (&json!(9), &json!(true)));
+    let messages = json!([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]);
+    assert_eq!(body["messages"], messages);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_broke_off_is_5_or_8_and_keeps_its_text() {
+    let broken = desk(|_| hello_and(&[Beat::Cut])).await;
+    let ran = call(&broken, &["x"]).run_beside().await;
+    assert_eq!((ran.code(), ran.stdout.as_str()), (5, "Hello\n"), "the server told of it: {ran:?}");
+    assert!(ran.stderr.contains("error: the provider fake broke its answer off"), "{ran:?}");
+    let json = call(&broken, &["--json", "x"]).run_beside().await;
+    assert_eq!(json.code(), 5);
+    assert_eq!(json.json()["message"]["content"], "Hello");
+    assert_eq!((&json.json()["exit"], &json.json()["finish_reason"]), (&json!(5), &json!(null)));
+
+    let chunk = r#"data: {"model":"fake/m","choices":[{"index":0,"delta":{"content":"Hello"}}]}"#;
+    let finish = r#"data: {"model":"fake/m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+    for (name, body) in [
+        ("nothing more", format!("{chunk}\n\n")),
+        ("no end mark", format!("{chunk}\n\n{finish}\n\n")),
+        ("no reason", format!("{chunk}\n\ndata: [DONE]\n\n")),
+    ] {
+        let server = Scripted::answering(scripted::stream(&body)).await;
+        let ran = Mk::new()
+            .args(["chat", "-m", "fake/m", "x"])
+            .env("MK_SERVER", &server.base)
+            .env("MK_INFERENCE_KEY", "k")
+            .run_beside()
+            .await;
+        assert_eq!((ran.code(), ran.stdout.as_str()), (8, "Hello\n"), "{name}: {ran:?}");
+        assert!(ran.stderr.contains("broke off before its end"), "{name}: {ran:?}");
+        assert_eq!(server.requests().len(), 1, "{name}: posted again");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_has_a_time_limit_and_a_size() {
+    let desk = desk(|_| hello_and(&[Beat::Stall])).await;
+    let ran = call(&desk, &["-m", "fake/m", "--timeout", "1s", "x"]).run_beside().await;
+    assert_eq!((ran.code(), ran.stdout.as_str()), (6, "Hello\n"), "{ran:?}");
+    assert!(ran.stderr.contains("no whole answer within 1 s"), "{ran:?}");
+    let json = call(&desk, &["-m", "fake/m", "--timeout", "1s", "--json", "x"]).run_beside().await.json();
+    assert_eq!((&json["message"]["content"], &json["exit"]), (&json!("Hello"), &json!(6)));
+    eventually("the provider's calls stop", || desk.provider.in_flight() == 0).await;
+
+    let frame = format!("data: {}\n", "x".repeat(8000)).repeat(600) + "\n";
+    let server = Scripted::answering(scripted::stream(&frame)).await;
+    let huge = Mk::new().args(["chat", "-m", "fake/m", "x"]).env("MK_SERVER", &server.base);
+    let ran = huge.env("MK_INFERENCE_KEY", "k").run_beside().await;
+    assert_eq!(ran.code(), 5, "{ran:?}");
+    assert!(ran.stderr.contains("larger than any"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_have_their_exit_codes() {
+    let desk = desk(|ask: &Ask| match ask.text().as_str() {
+        "busy" => Turn::status(503, &json!({})),
+        _ => Turn::status(500, &json!({})),
+    })
+    .await;
+    for (arguments, code, words) in [
+        (&["-m", "fake/m", "x"][..], 5, "the provider fake failed"),
+        (&["-m", "fake/m", "busy"], 7, "no capacity"),
+        (&["-m", "nobody/m", "x"], 9, "mk models"),
+        (&["-m", "fake/m", "--max-tokens", "0", "x"], 2, "--max-tokens"),
+        (&["-m", "fake/m", "--temperature", "3", "x"], 2, "from 0 to 2"),
+        (&["hello", "world"], 2, "mk chat \"…\""),
+        (&[""], 2, "the prompt is empty"),
+    ] {
+        let ran = call(&desk, arguments).run_beside().await;
+        assert_eq!((ran.code(), ran.stdout.as_str()), (code, ""), "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains(words), "{arguments:?}: {ran:?}");
+    }
+    let wrong = call(&desk, &["x"]).env("MK_INFERENCE_KEY", &desk.server.key(Service::Verify));
+    let ran = wrong.run_beside().await;
+    assert_eq!(ran.code(), 4, "{ran:?}");
+    assert!(ran.stderr.contains("--service inference"), "{ran:?}");
+    let none = Mk::new().args(["chat", "x"]).env("MK_SERVER", "http://127.0.0.1:1");
+    assert_eq!(none.run().code(), 4);
+    let unreachable = none.env("MK_INFERENCE_KEY", "k").run();
+    assert_eq!(unreachable.code(), 6, "{unreachable:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn json_is_one_document_streamed_or_not() {
+    let desk = desk(|ask: &Ask| match ask.body["stream"].as_bool() {
+        Some(true) => stream(&["Hel", "lo"]),
+        _ => Turn::Text("Hello".to_owned()),
+    })
+    .await;
+    for (arguments, tokens) in [(&["--json", "x"][..], 10), (&["--json", "--no-stream", "x"], 110)] {
+        let ran = call(&desk, arguments).run_beside().await;
+        let document = ran.json();
+        assert_eq!((&document["schema"], &document["exit"]), (&json!("mk.chat/1"), &json!(0)), "{ran:?}");
+        assert_eq!((&document["model"], &document["finish_reason"]), (&json!("fake/m"), &json!("stop")));
+        assert_eq!(document["message"], json!({"role": "assistant", "content": "Hello"}));
+        assert_eq!(document["usage"]["total_tokens"], tokens);
+    }
+    let plain = call(&desk, &["--no-stream", "x"]).run_beside().await;
+    assert_eq!(plain.stdout, "Hello\n");
+    let failed = call(&desk, &["--json", "-m", "nobody/m", "x"]).run_beside().await;
+    assert_eq!((failed.code(), &failed.json()["error"]["kind"]), (9, &json!("not_found")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_models_write_cannot_command_a_terminal() {
+    let desk = desk(|_| stream(&["a\u{1b}", "[2Jb\r", "\nc\u{9b}31m\u{202e}d"])).await;
+    let ran = call(&desk, &["x"]).run_beside().await;
+    assert_eq!(ran.stdout, "a\u{fffd}[2Jb\nc\u{fffd}31m\u{fffd}d\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_was_cut_short_is_said_to_be() {
+    let desk = desk(|_| hello_and(&[finish_chunk("length"), usage_chunk(), done()])).await;
+    let ran = call(&desk, &["x"]).run_beside().await;
+    assert_eq!((ran.code(), ran.stdout.as_str()), (0, "Hello\n"));
+    assert!(ran.stderr.contains("warning: ") && ran.stderr.contains("--max-tokens"), "{ran:?}");
+}
+
+#[test]
+fn the_sandbox_answers_without_server_or_key() {
+    let ran = sandbox(&["What is 6 times 7?"]);
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    assert!(ran.stdout.contains("42"), "{ran:?}");
+    assert!(ran.stderr.starts_with("SANDBOX: "), "{ran:?}");
+    assert!(ran.stderr.contains("sandbox/alpha · ") && !ran.stderr.contains('$'), "{ran:?}");
+    let json = sandbox(&["--json", "-m", "sandbox/beta", "x"]).json();
+    assert_eq!((&json["mode"], &json["model"]), (&json!("sandbox"), &json!("sandbox/beta")));
+    assert_eq!(sandbox(&["[sandbox:fail]"]).code(), 5);
+    let garbage = sandbox(&["[sandbox:garbage]"]);
+    assert_eq!(garbage.code(), 5, "{garbage:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn simulated_answers_of_a_server_are_said_to_be() {
+    let desk = desk(|_| stream(&["x"])).await;
+    let ran = call(&desk, &["-m", "sandbox/alpha", "x"]).run_beside().await;
+    assert_eq!(ran.stderr.matches("SANDBOX: ").count(), 1, "{ran:?}");
+}
+
+#[test]
+fn standard_input_is_read_for_a_dash_only() {
+    let asked = Mk::new().args(["chat", "--sandbox", "-"]).stdin("What is 6 times 7?").run();
+    assert!(asked.stdout.contains("42"), "{asked:?}");
+    let script = format!(
+        "printf '1\\n2\\n3\\n' | while read -r n; do '{}' chat --sandbox -q \"$n plus 1?\"; done",
+        env!("CARGO_BIN_EXE_mk")
+    );
+    let home = tempfile::tempdir().unwrap();
+    let output =
+        std::process::Command::new("bash").args(["-c", &script]).env("HOME", home.path()).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 3, "the loop runs all its rounds");
+    for arguments in [&["chat", "--sandbox"][..], &["chat", "--sandbox", "--json"]] {
+        let ran = Mk::new().args(arguments.iter().copied()).stdin("What is 6 times 7?").run();
+        assert_eq!(ran.code(), 2, "{ran:?}");
+        assert!(ran.stderr.contains("no prompt was given"), "{ran:?}");
+    }
+    assert_eq!(Mk::new().args(["chat", "--sandbox", "-"]).stdin(" \n").run().code(), 2);
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_comes_as_it_is_written_and_an_interrupt_stops_it() {
+    use std::io::Read;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Stdio;
+    let desk = desk(|_| hello_and(&[Beat::Stall])).await;
+    let mk = call(&desk, &["-m", "fake/m", "x"]);
+    let ended = tokio::task::spawn_blocking(move || {
+        let mut child = mk.command().stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let mut first = [0; 5];
+        stdout.read_exact(&mut first).unwrap();
+        assert_eq!(&first, b"Hello", "while the model still goes on");
+        crate::support::serve::signal(&child, "INT");
+        let mut rest = String::new();
+        stdout.read_to_string(&mut rest).unwrap();
+        (child.wait().unwrap(), rest)
+    });
+    let (status, rest) = ended.await.unwrap();
+    assert_eq!((status.signal(), rest.as_str()), (Some(2), "\n"), "what had come has a line of its own");
+    eventually("the provider's call stops", || desk.provider.in_flight() == 0).await;
+}
+
+/// A person in a conversation, and what happens in it.
+async fn converse(mk: Mk, act: impl FnOnce(&mut Person) + Send + 'static) -> (String, String) {
+    let ended = tokio::task::spawn_blocking(move || {
+        let mut person = Person::at(mk.command());
+        act(&mut person);
+        person.end()
+    });
+    ended.await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_keeps_what_was_said() {
+    let desk = desk(|ask: &Ask| {
+        let count = ask.body["messages"].as_array().unwrap().len();
+        stream(&[&format!("answer behind {count}")])
+    })
+    .await;
+    let (status, shown) = converse(call(&desk, &["--system", "Be brief."]), |person| {
+        person.until("> ");
+        person.types("first\n");
+        person.until("answer behind 2");
+        person.until("tokens");
+        person.types("\nsecond\n");
+        person.until("answer behind 4");
+        person.types("/exit\n");
+    })
+    .await;
+    assert!(status.ends_with(", 0)"), "{status} {shown}");
+    assert!(shown.contains("asking fake/m") && shown.contains("/exit or Ctrl-D"), "{shown}");
+    let last = desk.provider.asks().pop().unwrap();
+    let texts: Vec<&str> = last.body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts, ["Be brief.", "first", "answer behind 2", "second"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_stops_an_answer_and_then_the_conversation() {
+    let desk = desk(|ask: &Ask| match ask.text() {
+        text if text.contains("long") => hello_and(&[Beat::Stall]),
+        text if text.contains("bad") => Turn::status(500, &json!({})),
+        _ => stream(&["short"]),
+    })
+    .await;
+    let (status, shown) = converse(call(&desk, &["-m", "fake/m"]), |person| {
+        person.until("> ");
+        person.types("a long one\n");
+        person.until("Hello");
+        person.types("\x03");
+        person.until("stopped");
+        person.types("a bad one\n");
+        person.until("the provider fake failed");
+        person.types("again\n");
+        person.until("short");
+        person.until("tokens");
+        person.until("> ");
+        person.types("\x03");
+    })
+    .await;
+    assert!(status.contains("SIGINT"), "{status} {shown}");
+    eventually("the provider's call stops", || desk.provider.in_flight() == 0).await;
+    let last = desk.provider.asks().pop().unwrap();
+    assert_eq!(last.text(), "again", "what was stopped or failed is forgotten");
+}
+
+#[test]
+fn ctrl_d_ends_a_conversation() {
+    let mk = Mk::new().args(["chat", "--sandbox"]);
+    let mut person = Person::at(mk.command());
+    person.until("> ");
+    person.types("\x04");
+    let (status, shown) = person.end();
+    assert!(status.ends_with(", 0)"), "{status} {shown}");
+    assert!(shown.contains("SANDBOX: "), "{shown}");
+}
+
+#[test]
+fn a_dumb_terminal_gets_no_escape_byte() {
+    let mk = Mk::new().args(["chat", "--sandbox", "What is 6 times 7?"]);
+    let mut command = mk.command();
+    command.env_remove("COLUMNS").env("TERM", "dumb");
+    let mut session = expectrl::session::Session::spawn(command).unwrap();
+    let mut raw = Vec::new();
+    // The end of a pseudo-terminal is an error on some systems.
+    let _ = std::io::Read::read_to_end(&mut session, &mut raw);
+    let raw = String::from_utf8_lossy(&raw);
+    assert!(raw.contains("42") && raw.contains("Waiting for") && !raw.contains('\u{1b}'), "{raw:?}");
+}
