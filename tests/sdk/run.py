@@ -1,0 +1,34 @@
+"""Runs all tests of this folder: real client libraries against the real server, which no look-alike can stand for.
+
+Needs the packages of requirements.txt; `.ci/run` makes the environments. Arguments are names of tests, as of
+`python -m unittest`; without any, all run. MK_BINARY names another `mk` than target/debug/mk, MK_NODE the folder that
+has the packages of package.json.
+"""
+
+import sys
+import unittest
+from importlib.metadata import version
+from pathlib import Path
+
+import desk
+
+CLIENTS = ("openai", "langchain-openai", "llm")
+
+
+def main():
+    loader = unittest.defaultTestLoader
+    names = sys.argv[1:]
+    tests = loader.loadTestsFromNames(names) if names else loader.discover(str(Path(__file__).parent))
+    desk.desk()  # one that does not start is told once, not by every test
+    try:
+        result = unittest.TextTestRunner(verbosity=1).run(tests)
+    finally:
+        desk.close()
+    clients = ", ".join(f"{name} {version(name)}" for name in CLIENTS)
+    failed = len(result.failures) + len(result.errors)
+    print(f"clients: {result.testsRun} tests with {clients} and openai for Node: {failed or 'none'} failed")
+    return 0 if result.wasSuccessful() and result.testsRun else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
