@@ -4,6 +4,7 @@ The provider is configured twice: as `fake`, whose failures are not tried again 
 retries can be counted, and as `patient` with the server's usual retries.
 """
 
+import atexit
 import json
 import os
 import subprocess
@@ -47,10 +48,10 @@ class Desk:
         command = [MK, "serve", "--config", self.config]
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
         self._server = subprocess.Popen(command, env=self._env, stderr=subprocess.PIPE, text=True, **quiet)
+        atexit.register(self._server.kill)  # whatever happens before `stop`
         self._reader = threading.Thread(target=self._read_log, daemon=True)
         self._reader.start()
         if not self._told.wait(30) or self._address is None:
-            self._server.kill()
             raise RuntimeError("mk serve does not serve:\n" + "".join(self._lines))
         self.base_url = self._address + "/inference/v1"
         self.key = self.make_key("--per-minute", "0", "--per-day", "0")

@@ -10,6 +10,8 @@ import unittest
 from importlib.metadata import version
 from pathlib import Path
 
+sys.dont_write_bytecode = True  # the folder holds nothing but what is committed
+
 import desk
 
 CLIENTS = ("openai", "langchain-openai", "llm")
@@ -26,7 +28,7 @@ def main():
         desk.close()
     clients = ", ".join(f"{name} {version(name)}" for name in CLIENTS)
     failed = len(result.failures) + len(result.errors)
-    print(f"clients: {result.testsRun} tests with {clients} and openai for Node: {failed or 'none'} failed")
+    print(f"clients ({clients}, openai for Node): tests {result.testsRun}, failed {failed}")
     return 0 if result.wasSuccessful() and result.testsRun else 1
 
 

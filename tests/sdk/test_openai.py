@@ -125,6 +125,8 @@ class Errors(unittest.TestCase):
                 self.assertIs(type(raised.exception), kind)
                 self.assertEqual(raised.exception.status_code, status)
                 self.assertEqual(raised.exception.response.json()["code"], code)
+                # The documented `error` is a word; the sentence beside it is in the response only.
+                self.assertEqual(raised.exception.body, raised.exception.response.json()["error"])
                 self.assertTrue(raised.exception.request_id)
 
     def test_keys(self):
