@@ -60,8 +60,8 @@ class Desk:
         """Keeps the log, and takes the address from the line that tells it."""
         for line in self._server.stderr:
             self._lines.append(line)
-            event = json.loads(line)
-            if event["message"] == "serving":
+            event = json.loads(line) if line.startswith("{") else {}
+            if event.get("message") == "serving":
                 self._address = event["address"]
                 self._told.set()
         self._told.set()

@@ -48,7 +48,8 @@ test("usage of a stream", async () => {
 
 test("tools", async () => {
   const plain = await ask({ model: "fake/tools:node", tools });
-  const streamed = await client().chat.completions.stream({ model: "fake/tools:node", messages, tools }).finalChatCompletion();
+  const stream = client().chat.completions.stream({ model: "fake/tools:node", messages, tools });
+  const streamed = await stream.finalChatCompletion();
   for (const answer of [plain, streamed]) {
     assert.equal(answer.choices[0].finish_reason, "tool_calls");
     assert.equal(answer.choices[0].message.tool_calls[0].function.arguments, ARGUMENTS);
@@ -102,9 +103,11 @@ test("a stream that breaks raises", async () => {
     const model = `${script}:node`;
     const chunks = [];
     const reading = async () => {
-      for await (const chunk of await ask({ model: `fake/${model}`, stream: true }, client(MK_KEY, 2))) chunks.push(chunk);
+      const stream = await ask({ model: `fake/${model}`, stream: true }, client(MK_KEY, 2));
+      for await (const chunk of stream) chunks.push(chunk);
     };
-    await assert.rejects(reading, (error) => error instanceof OpenAI.APIError && /the provider fake/.test(error.message));
+    const isTold = (error) => error instanceof OpenAI.APIError && /the provider fake/.test(error.message);
+    await assert.rejects(reading, isTold);
     assert.equal(textOf(chunks), "Hel", script);
     assert.equal((await seen(model)).length, 1);
   }

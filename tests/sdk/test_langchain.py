@@ -1,4 +1,4 @@
-"""LangChain's `ChatOpenAI`, which has its own reading of usage, tool calls and streams on top of the `openai` package."""
+"""LangChain's `ChatOpenAI`: on top of the `openai` package, with its own reading of usage, tools and streams."""
 
 import unittest
 

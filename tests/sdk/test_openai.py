@@ -57,11 +57,13 @@ class Answers(unittest.TestCase):
         self.assertEqual((asked[1]["tool_calls"], asked[2]), ([TOOL_CALL], result))
 
     def test_schema(self):
-        answer = client().chat.completions.parse(model="fake/whole:py-schema", messages=HELLO, response_format=Weather)
+        parse = client().chat.completions.parse
+        answer = parse(model="fake/whole:py-schema", messages=HELLO, response_format=Weather)
         self.assertEqual(answer.choices[0].message.parsed, Weather(city="Oslo", degrees=7))
         asked = desk().provider.calls("whole:py-schema")[0]["response_format"]
         self.assertEqual(asked["type"], "json_schema")
-        self.assertEqual(asked["json_schema"]["schema"], {**Weather.model_json_schema(), "additionalProperties": False})
+        schema = {**Weather.model_json_schema(), "additionalProperties": False}
+        self.assertEqual(asked["json_schema"]["schema"], schema)
 
     def test_other_fields_pass(self):
         ask("fake/whole:py-fields", top_p=0.5, seed=7, stop=["x"], extra_body={"top_k": 3})
