@@ -1,3 +1,5 @@
+//! Callers' requests of all kinds, read once for the formats that have to translate them.
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
