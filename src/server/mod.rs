@@ -37,6 +37,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::{Buf, Bytes};
+use futures_util::Stream;
+use http::HeaderMap;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -46,6 +49,8 @@ use warp::reply::Response;
 
 use crate::app::App;
 use crate::limits::State;
+use incoming::BodyLimits;
+use reply::ApiError;
 use streams::{Cut, Streams};
 
 /// How a server treats its connections. The defaults are for production.
@@ -106,6 +111,23 @@ impl Context {
             runs: TaskTracker::new(),
             draining: AtomicBool::new(false),
         }
+    }
+
+    /// Reads a request's JSON body within this server's limits; new work is refused once the server drains.
+    pub(crate) async fn read_json<B: Buf>(
+        &self,
+        headers: &HeaderMap,
+        body: impl Stream<Item = Result<B, warp::Error>>,
+    ) -> Result<Bytes, ApiError> {
+        if self.is_draining() {
+            return Err(ApiError::shutting_down());
+        }
+        let limits = BodyLimits {
+            bytes: self.app.max_body_bytes,
+            idle: self.options.body_idle,
+            total: self.options.body_total,
+        };
+        incoming::json_body(headers, body, limits).await
     }
 
     pub(crate) fn is_draining(&self) -> bool {

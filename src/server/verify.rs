@@ -19,7 +19,7 @@ use warp::reply::Response;
 use warp::{Filter, Reply};
 
 use super::gate::{self, Pass};
-use super::incoming::{self, BodyLimits, Incoming};
+use super::incoming::{self, Incoming};
 use super::params::{Params, invalid};
 use super::reply::{self, ApiError};
 use super::streams::Registration;
@@ -64,15 +64,7 @@ async fn answer<B: Buf>(
     headers: &HeaderMap,
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Result<Response, ApiError> {
-    if context.is_draining() {
-        return Err(ApiError::shutting_down());
-    }
-    let limits = BodyLimits {
-        bytes: context.app.max_body_bytes,
-        idle: context.options.body_idle,
-        total: context.options.body_total,
-    };
-    let body = incoming::json_body(headers, body, limits).await?;
+    let body = context.read_json(headers, body).await?;
     let model_progress = headers.get(PROGRESS_HEADER).is_some_and(|value| value == "models");
     let job = read_job(context, &body, model_progress)?;
 

@@ -18,7 +18,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::gate::{self, Pass};
-use super::incoming::{self, BodyLimits, Incoming};
+use super::incoming::Incoming;
 use super::reply::{self, ApiError};
 use super::{Context, rated, routes};
 use crate::api::Service;
@@ -55,15 +55,7 @@ async fn answer<B: Buf>(
     headers: &HeaderMap,
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Result<Response, ApiError> {
-    if context.is_draining() {
-        return Err(ApiError::shutting_down());
-    }
-    let limits = BodyLimits {
-        bytes: context.app.max_body_bytes,
-        idle: context.options.body_idle,
-        total: context.options.body_total,
-    };
-    let body = incoming::json_body(headers, body, limits).await?;
+    let body = context.read_json(headers, body).await?;
     let (model, asked) = request::read(&body)?;
     let chain = chain(context, pass, &model)?;
     ask(context, pass, incoming, &asked, &chain).await

@@ -323,7 +323,7 @@ fn spawn_another_process(dir: &Path) -> Child {
 
 /// The other side of [`processes_open_and_write_side_by_side`].
 #[test]
-#[ignore = "started by another test, as a process of its own"]
+#[ignore = "runs within `processes_open_and_write_side_by_side`, which starts it as processes of their own"]
 fn another_process() {
     let Some(dir) = std::env::var_os(DIR_VARIABLE) else { return };
     let first_number = u64::from(std::process::id()) * 1000;
