@@ -23,7 +23,7 @@
 //! | `usage` | what requests cost, a row per attempt | storage |
 //! | `storage` | SQLite | nobody |
 //! | `api` | the wire's types, shared by client and server | open to all |
-//! | `clock` `id` `money` `secret` | leaves | open to all |
+//! | `clock` `id` `money` `secret` `workers` | leaves | open to all |
 //!
 //! Who may name whom is held by a test (`tests/it/layers.rs`). Three rules explain the rest: adapters do no I/O (a
 //! provider's dialect and a limit's window are pure, so they are tested from text and numbers); there is one place for
@@ -47,3 +47,4 @@ pub mod server;
 pub mod storage;
 pub mod usage;
 pub mod verify;
+pub mod workers;

@@ -48,8 +48,10 @@ impl Embedded {
         let address = format!("http://{}", listener.local_addr().map_err(no_listener)?);
         let task = tokio::spawn(async move {
             let never = std::future::pending();
+            // One command's calls need no threads of their own.
+            let options = server::Options { workers: 0, ..server::Options::default() };
             // Ends only when the task is dropped; there is nothing to write then.
-            let _ = server::serve(listener, Arc::new(app), server::Options::default(), never).await;
+            let _ = server::serve(listener, Arc::new(app), options, never).await;
         });
         Ok(Self { address, key, task })
     }

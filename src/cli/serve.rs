@@ -89,7 +89,8 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
     let app = App::open(&config, Clock::system()).map_err(|cause| cannot_start(&config.data_dir, cause))?;
     refuse_open_door(&app, config.listen)?;
 
-    let built = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    // Connections have runtimes of their own; this one accepts them and writes to the disk beside them.
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = built
         .map_err(|cause| Failure::new(Kind::Other, format!("cannot start: {cause}")).caused_by(cause))?;
     let outcome = runtime.block_on(serve(args, session, &config, app, options));

@@ -17,6 +17,7 @@ pub mod catalog;
 #[cfg(test)]
 mod chat_scenarios;
 mod chunks;
+mod client;
 mod completion;
 pub mod estimate;
 mod failure;

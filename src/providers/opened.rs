@@ -4,12 +4,14 @@ use std::future::Future;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
 use http::header::CONTENT_TYPE;
-use reqwest::Response;
+use http::{HeaderMap, response};
+use http_body_util::BodyExt;
+use hyper::body::Body as _;
 use tokio::time::{Instant, timeout_at};
 
 use super::Failure;
+use super::client::Body;
 
 /// The largest answer that is read whole; a completion of 100,000 tokens is about half a megabyte.
 const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
@@ -25,7 +27,8 @@ pub(super) struct Reply {
 /// An answer that is under way. Dropping it closes its connection, which ends the work at the provider.
 #[derive(Debug)]
 pub(super) struct Opened {
-    pub(super) response: Response,
+    pub(super) head: response::Parts,
+    pub(super) body: Body,
     /// Between two pieces.
     pub(super) idle: Duration,
     /// For all of it.
@@ -37,8 +40,8 @@ pub(super) struct Opened {
 impl Opened {
     /// Whether a body of success comes as events. Some servers do not name the type; none calls JSON a stream.
     pub(super) fn is_stream(&self) -> bool {
-        let kind = self.response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        self.response.status().is_success() && !kind.is_some_and(|kind| kind.contains("json"))
+        let kind = self.head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        self.head.status.is_success() && !kind.is_some_and(|kind| kind.contains("json"))
     }
 
     /// The next piece of the body; `None` at its end. Nothing is lost if the wait is given up.
@@ -47,9 +50,16 @@ impl Opened {
     /// If the piece does not come in time or the connection breaks.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         let limit = *self.limit.get_or_insert_with(|| self.end.min(Instant::now() + self.idle));
-        let piece = within(limit, self.response.chunk()).await?.map_err(|error| classify(&error))?;
-        self.limit = None;
-        Ok(piece)
+        loop {
+            let Some(frame) = within(limit, self.body.frame()).await?.transpose()? else {
+                return Ok(None);
+            };
+            // Trailers tell nothing.
+            if let Ok(piece) = frame.into_data() {
+                self.limit = None;
+                return Ok(Some(piece));
+            }
+        }
     }
 
     /// All of it.
@@ -57,36 +67,31 @@ impl Opened {
     /// # Errors
     /// If it does not come in time, breaks off, or is larger than any may be.
     pub(super) async fn whole(mut self) -> Result<Reply, Failure> {
-        if self.response.content_length().unwrap_or(0) > MAX_BODY_BYTES as u64 {
+        if self.body.size_hint().lower() > MAX_BODY_BYTES as u64 {
             return Err(Failure::Malformed);
         }
-        let mut body = BytesMut::new();
+        let body = self.collect().await?;
+        Ok(Reply { status: self.head.status.as_u16(), headers: self.head.headers, body })
+    }
+
+    async fn collect(&mut self) -> Result<Bytes, Failure> {
+        let first = self.next().await?.unwrap_or_default();
+        if self.body.is_end_stream() {
+            // Nearly every answer: one piece, as it is.
+            return Ok(first);
+        }
+        let mut body = BytesMut::from(first);
         while let Some(piece) = self.next().await? {
             if body.len() + piece.len() > MAX_BODY_BYTES {
                 return Err(Failure::Malformed);
             }
             body.extend_from_slice(&piece);
         }
-        Ok(Reply {
-            status: self.response.status().as_u16(),
-            headers: std::mem::take(self.response.headers_mut()),
-            body: body.freeze(),
-        })
+        Ok(body.freeze())
     }
 }
 
 /// Work, given up at `limit`.
 pub(super) async fn within<T>(limit: Instant, work: impl Future<Output = T>) -> Result<T, Failure> {
     timeout_at(limit, work).await.map_err(|_| Failure::Timeout)
-}
-
-/// What a failure of the HTTP client means. A connection that took too long to stand was none.
-pub(super) fn classify(error: &reqwest::Error) -> Failure {
-    if error.is_connect() {
-        return Failure::Unreachable;
-    }
-    if error.is_timeout() {
-        return Failure::Timeout;
-    }
-    Failure::Cut
 }

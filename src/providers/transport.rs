@@ -6,29 +6,48 @@
 
 use std::time::Duration;
 
-use http::header::CONTENT_TYPE;
-use http::{HeaderName, HeaderValue};
-use reqwest::{Client, Url, redirect};
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderName, HeaderValue, Method, Request, Uri};
+use http_body_util::Full;
+use reqwest::Url;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::opened::{Opened, Reply, classify, within};
+use super::client::Client;
+use super::opened::{Opened, Reply, within};
 use super::{Failure, KeyHeader, Outgoing, Settings};
 use crate::secret::ExposeSecret;
+use crate::workers;
+
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("mk/", env!("CARGO_PKG_VERSION")));
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
 
 /// One provider's connections.
 #[derive(Debug)]
 pub(super) struct Transport {
-    base: Url,
+    base: Base,
     /// The key, in the header of the provider's format.
     key: Option<(HeaderName, HeaderValue)>,
     connect_timeout: Duration,
     first_byte_timeout: Duration,
     idle_timeout: Duration,
     total_timeout: Duration,
-    /// Made at the first call: reading the system's root certificates takes some 20 ms, which a command that
-    /// never calls this provider must not pay.
-    client: OnceCell<Client>,
+    /// One for each worker, and the first for threads that are none. Made at the first call: reading the system's
+    /// root certificates takes some 20 ms, which a command that never calls this provider must not pay.
+    clients: Vec<OnceCell<Client>>,
+}
+
+/// A provider's address, taken apart so that a request's is put together without reading it again.
+#[derive(Debug)]
+struct Base {
+    scheme: Scheme,
+    authority: Authority,
+    /// Without a slash at its end.
+    path: String,
+    /// Such as an API version.
+    query: Option<String>,
 }
 
 impl Transport {
@@ -40,13 +59,13 @@ impl Transport {
             None => None,
         };
         Ok(Self {
-            base: base_url(&settings.base_url)?,
+            base: Base::new(&settings.base_url)?,
             key,
             connect_timeout: settings.connect_timeout,
             first_byte_timeout: settings.first_byte_timeout,
             idle_timeout: settings.idle_timeout,
             total_timeout: settings.total_timeout,
-            client: OnceCell::new(),
+            clients: (0..=workers::cores()).map(|_| OnceCell::new()).collect(),
         })
     }
 
@@ -63,49 +82,44 @@ impl Transport {
     /// # Errors
     /// If no answer began; any status is an answer.
     pub(super) async fn open(&self, outgoing: &Outgoing, deadline: Instant) -> Result<Opened, Failure> {
-        let client = within(deadline, self.client.get_or_try_init(|| self.connect())).await??;
+        let place = workers::current().min(self.clients.len() - 1);
+        let client = match self.clients[place].get() {
+            Some(client) => client,
+            None => within(deadline, self.clients[place].get_or_try_init(|| self.connect())).await??,
+        };
         let began = Instant::now();
         let end = deadline.min(began + self.total_timeout);
         let first_byte = end.min(began + self.first_byte_timeout);
-        let mut request = client
-            .post(self.address(&outgoing.path))
-            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some((name, value)) = &self.key {
-            request = request.header(name, value.clone());
-        }
-        for (name, value) in &outgoing.headers {
-            request = request.header(name, value);
-        }
-        let sending = request.body(outgoing.body.clone()).send();
-        let response = within(first_byte, sending).await?.map_err(|error| classify(&error))?;
-        Ok(Opened { response, idle: self.idle_timeout, end, limit: Some(first_byte) })
+        let sending = client.send(self.request(outgoing)?);
+        let (head, body) = within(first_byte, sending).await??.into_parts();
+        Ok(Opened { head, body, idle: self.idle_timeout, end, limit: Some(first_byte) })
     }
 
-    /// The base address and `path` behind it; a query of the base (such as an API version) stays, in front of the
-    /// path's own.
-    fn address(&self, path: &str) -> Url {
-        let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let mut address = self.base.clone();
-        let full = format!("{}{path}", self.base.path().trim_end_matches('/'));
-        address.set_path(&full);
-        let queries: Vec<&str> =
-            self.base.query().into_iter().chain([query]).filter(|q| !q.is_empty()).collect();
-        address.set_query((!queries.is_empty()).then(|| queries.join("&")).as_deref());
-        address
+    fn request(&self, outgoing: &Outgoing) -> Result<Request<Full<bytes::Bytes>>, Failure> {
+        let mut request = Request::new(Full::new(outgoing.body.clone()));
+        *request.method_mut() = Method::POST;
+        // Only a dialect that puts a caller's bytes into a path unencoded could make this fail.
+        *request.uri_mut() = self.base.address(&outgoing.path).map_err(|_| Failure::Unreachable)?;
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, JSON);
+        headers.insert(ACCEPT, ANYTHING);
+        headers.insert(USER_AGENT, AGENT);
+        if let Some((name, value)) = &self.key {
+            headers.insert(name, value.clone());
+        }
+        for (name, value) in &outgoing.headers {
+            headers.append(name, value.clone());
+        }
+        Ok(request)
     }
 
     async fn connect(&self) -> Result<Client, Failure> {
-        let mut builder = Client::builder()
-            .user_agent(concat!("mk/", env!("CARGO_PKG_VERSION")))
-            .redirect(redirect::Policy::none())
-            .connect_timeout(self.connect_timeout)
-            .tcp_nodelay(true);
-        if is_loopback(&self.base) {
-            // A proxy from the environment could only reach its own loopback.
-            builder = builder.no_proxy();
-        }
+        let address = self.base.address("").map_err(|_| Failure::Unreachable)?;
+        // A proxy from the environment could only reach its own loopback.
+        let no_proxy = is_loopback(self.base.authority.host());
+        let timeout = self.connect_timeout;
         // Root certificates are read from disk here.
-        let built = tokio::task::spawn_blocking(move || builder.build()).await;
+        let built = tokio::task::spawn_blocking(move || Client::new(&address, timeout, no_proxy)).await;
         match built {
             Ok(Ok(client)) => Ok(client),
             Ok(Err(error)) => {
@@ -114,6 +128,47 @@ impl Transport {
             }
             Err(_) => Err(Failure::Unreachable),
         }
+    }
+}
+
+impl Base {
+    /// # Errors
+    /// With a sentence for a person.
+    fn new(text: &str) -> Result<Self, String> {
+        let url = base_url(text)?;
+        let unusable = |cause: &dyn std::fmt::Display| format!("base_url is no address ({cause})");
+        let uri: Uri = url.as_str().parse().map_err(|cause| unusable(&cause))?;
+        let parts = uri.into_parts();
+        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
+            return Err(unusable(&"it has no host"));
+        };
+        Ok(Self {
+            scheme,
+            authority,
+            path: url.path().trim_end_matches('/').to_owned(),
+            query: url.query().filter(|query| !query.is_empty()).map(str::to_owned),
+        })
+    }
+
+    /// The base address and `path` behind it; the base's query stays, in front of the path's own.
+    fn address(&self, path: &str) -> Result<Uri, http::Error> {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let mut full = format!("{}{path}", self.path);
+        if full.is_empty() {
+            full.push('/');
+        }
+        let own = self.query.as_deref().unwrap_or_default();
+        for (query, sign) in [(own, '?'), (query, if own.is_empty() { '?' } else { '&' })] {
+            if !query.is_empty() {
+                full.push(sign);
+                full.push_str(query);
+            }
+        }
+        Uri::builder()
+            .scheme(self.scheme.clone())
+            .authority(self.authority.clone())
+            .path_and_query(PathAndQuery::from_maybe_shared(bytes::Bytes::from(full))?)
+            .build()
     }
 }
 
@@ -145,8 +200,8 @@ fn base_url(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
@@ -178,7 +233,9 @@ mod tests {
 
     #[test]
     fn the_path_goes_behind_the_base_and_before_its_query() {
-        let at = |base: &str, path: &str| transport(&settings(base)).unwrap().address(path).to_string();
+        let at = |base: &str, path: &str| {
+            transport(&settings(base)).unwrap().base.address(path).unwrap().to_string()
+        };
         let address = |base: &str| at(base, "/chat/completions");
         assert_eq!(address("https://a.example/v1"), "https://a.example/v1/chat/completions");
         assert_eq!(address("https://a.example/v1/?v=2"), "https://a.example/v1/chat/completions?v=2");
@@ -206,7 +263,8 @@ mod tests {
             ("https://api.example.com", false),
             ("http://192.168.1.2", false),
         ] {
-            assert_eq!(is_loopback(&Url::parse(address).unwrap()), expected, "{address}");
+            let base = Base::new(address).unwrap();
+            assert_eq!(is_loopback(base.authority.host()), expected, "{address}");
         }
     }
 }

@@ -33,6 +33,7 @@ pub use tls::{TlsError, acceptor as tls_acceptor};
 
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -49,6 +50,7 @@ use warp::reply::Response;
 
 use crate::app::App;
 use crate::limits::State;
+use crate::workers::{self, Workers};
 use incoming::BodyLimits;
 use reply::ApiError;
 use streams::{Cut, Streams};
@@ -72,6 +74,8 @@ pub struct Options {
     pub drain: Duration,
     /// Without a frame, a stream gets a comment this often.
     pub keep_alive: Duration,
+    /// Threads that connections are spread over; with none, all stay on the runtime that [`serve`] runs on.
+    pub workers: usize,
 }
 
 impl Default for Options {
@@ -85,6 +89,7 @@ impl Default for Options {
             write_timeout: Duration::from_secs(30),
             drain: Duration::from_secs(20),
             keep_alive: Duration::from_secs(15),
+            workers: workers::cores(),
         }
     }
 }
@@ -138,19 +143,20 @@ impl Context {
 /// Serves `app` on `listener` until `shutdown` resolves, then drains.
 ///
 /// # Errors
-/// If the state of limits and usage cannot be written at the end.
+/// If the threads of its workers cannot be started, or the state of limits and usage cannot be written at the end.
 pub async fn serve(
     listener: TcpListener,
     app: Arc<App>,
     options: Options,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
+    let workers = Workers::start(options.workers)?;
     let context = Arc::new(Context::new(app, options));
     let background = tasks::start(&context);
     let (closing, _) = watch::channel(());
     let mut connections = JoinSet::new();
 
-    accept(&listener, &context, &closing, &mut connections, shutdown).await;
+    accept(&listener, &workers, &context, &closing, &mut connections, shutdown).await;
 
     drop(listener);
     context.draining.store(true, Ordering::Relaxed);
@@ -169,6 +175,7 @@ pub async fn serve(
 
 async fn accept(
     listener: &TcpListener,
+    workers: &Workers,
     context: &Arc<Context>,
     closing: &watch::Sender<()>,
     connections: &mut JoinSet<()>,
@@ -186,11 +193,15 @@ async fn accept(
         tokio::select! {
             () = &mut shutdown => return,
             (place, (stream, peer)) = arrival => {
-                let task = connection::serve(stream, peer, routes.clone(), context.clone(), closing.subscribe());
-                connections.spawn(async move {
-                    task.await;
+                let (routes, context, closing) = (routes.clone(), context.clone(), closing.subscribe());
+                let task = async move {
+                    // Registered anew, with the worker's own events. The place is given back at the end.
+                    if let Ok(stream) = TcpStream::from_std(stream) {
+                        connection::serve(stream, peer, routes, context, closing).await;
+                    }
                     drop(place);
-                });
+                };
+                connections.spawn_on(task, &workers.next());
             }
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
         }
@@ -198,9 +209,10 @@ async fn accept(
 }
 
 /// The next connection. Errors of `accept` are those of single connections, or of descriptors running out; both pass.
-async fn next_connection(listener: &TcpListener) -> (TcpStream, std::net::SocketAddr) {
+async fn next_connection(listener: &TcpListener) -> (std::net::TcpStream, SocketAddr) {
     loop {
-        match listener.accept().await {
+        let accepted = listener.accept().await;
+        match accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
             Ok(connection) => return connection,
             Err(cause) => {
                 tracing::warn!(%cause, "cannot accept a connection");

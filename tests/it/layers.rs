@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Rooms that anyone may name; they name nobody.
-const OPEN: [&str; 5] = ["api", "clock", "id", "money", "secret"];
+const OPEN: [&str; 6] = ["api", "clock", "id", "money", "secret", "workers"];
 
 fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
     BTreeMap::from([
@@ -26,6 +26,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("id", vec![]),
         ("money", vec![]),
         ("secret", vec![]),
+        ("workers", vec![]),
     ])
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use mk::api::Service;
+use mk::server::Options;
 use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -67,6 +68,7 @@ async fn requests_are_found_by_their_id_and_nothing_secret_is_logged() {
     .await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| config.providers[0].api_key = Some(secret.into()))
+        .options(on_this_thread)
         .start()
         .await;
     let key = server.key(Service::Verify);
@@ -95,6 +97,11 @@ async fn requests_are_found_by_their_id_and_nothing_secret_is_logged() {
     }
 }
 
+/// Only this thread's records are captured.
+fn on_this_thread(options: &mut Options) {
+    options.workers = 0;
+}
+
 #[tokio::test]
 async fn foreign_text_cannot_forge_a_line_of_the_log() {
     let log = Log::default();
@@ -103,12 +110,13 @@ async fn foreign_text_cannot_forge_a_line_of_the_log() {
         Turn::status(400, &json!({"error": {"message": "no\n{\"level\":\"INFO\"}\u{1b}[2J", "code": "a\nb"}}))
     })
     .await;
-    let server = Setup::new(config(&provider.base_url)).start().await;
+    let server = Setup::new(config(&provider.base_url)).options(on_this_thread).start().await;
     let key = server.key(Service::Verify);
     Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await.end("error");
     let path = format!("/{}", "long".repeat(10_000));
     crate::support::server::client().get(format!("{}{path}", server.base)).send().await.unwrap();
     drop(guard);
+    assert!(log.text().contains("a model call failed"));
     // Each line is one record of ours.
     assert!(log.lines().iter().all(|line| line["target"].as_str().unwrap().starts_with("mk::")));
     assert!(log.text().lines().all(|line| line.len() < 2_000));

@@ -1,0 +1,112 @@
+//! One single-threaded runtime per core, for connections and all that is done for them.
+//!
+//! A request that stays on one core wakes no other thread: its tasks, timers and the connections to providers it uses
+//! are that core's own. Measured on a completion relayed from a provider that answers at once, a shared runtime takes
+//! more than one system call to wake threads per request, and this one none.
+//!
+//! What must hold: whatever is kept per worker, such as a pool of connections, is found by [`current`], as a connection
+//! that another worker drives would cost what is saved here.
+
+use std::cell::Cell;
+use std::io;
+use std::num::NonZeroUsize;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+thread_local! {
+    static CURRENT: Cell<usize> = const { Cell::new(0) };
+}
+
+static CORES: LazyLock<usize> =
+    LazyLock::new(|| thread::available_parallelism().map_or(1, NonZeroUsize::get));
+
+/// How many workers a server has by itself: as many as there are cores for this process.
+pub fn cores() -> usize {
+    *CORES
+}
+
+/// The worker that this thread is, from 1; 0 on a thread that is none.
+pub fn current() -> usize {
+    CURRENT.get()
+}
+
+/// Runtimes on threads of their own. They end, with everything that still runs on them, when this is dropped.
+pub struct Workers {
+    handles: Vec<Handle>,
+    next: AtomicUsize,
+    _running: Vec<oneshot::Sender<()>>,
+}
+
+impl Workers {
+    /// Starts as many workers; none is fine.
+    ///
+    /// # Errors
+    /// If the system gives no thread, or no descriptors for its runtime.
+    pub fn start(count: usize) -> io::Result<Self> {
+        let mut handles = Vec::with_capacity(count);
+        let mut running = Vec::with_capacity(count);
+        for number in 1..=count {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            handles.push(runtime.handle().clone());
+            let (sender, ended) = oneshot::channel::<()>();
+            running.push(sender);
+            thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
+                CURRENT.set(number);
+                // Nothing is ever sent: dropping the sender is the sign.
+                let _ = runtime.block_on(ended);
+                runtime.shutdown_background();
+            })?;
+        }
+        Ok(Self { handles, next: AtomicUsize::new(0), _running: running })
+    }
+
+    /// The runtime for the next connection, in turn; the caller's own if there are no workers.
+    pub fn next(&self) -> Handle {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        match self.handles.len() {
+            0 => Handle::current(),
+            count => self.handles[turn % count].clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_spread_in_turn_and_knows_where_it_is() {
+        let workers = Workers::start(2).unwrap();
+        let here = Builder::new_current_thread().build().unwrap();
+        let places: Vec<usize> =
+            (0..4).map(|_| here.block_on(workers.next().spawn(async { current() })).unwrap()).collect();
+        assert_eq!(places, [1, 2, 1, 2]);
+        assert_eq!(current(), 0);
+    }
+
+    #[test]
+    fn without_workers_work_stays_where_it_is() {
+        let here = Builder::new_current_thread().build().unwrap();
+        let place = here.block_on(async {
+            let workers = Workers::start(0).unwrap();
+            workers.next().spawn(async { thread::current().id() }).await.unwrap()
+        });
+        assert_eq!(place, thread::current().id());
+    }
+
+    #[test]
+    fn what_runs_on_a_worker_ends_with_it() {
+        let workers = Workers::start(1).unwrap();
+        let (sender, receiver) = oneshot::channel::<()>();
+        workers.next().spawn(async move {
+            let _held = sender;
+            std::future::pending::<()>().await;
+        });
+        drop(workers);
+        assert!(Builder::new_current_thread().build().unwrap().block_on(receiver).is_err());
+    }
+}
