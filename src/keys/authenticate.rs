@@ -7,6 +7,7 @@
 //! learns from its timing how far two hashes agree has learned nothing that helps to find a key with that hash.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use super::{addresses, mint, service_of, state_of};
 use crate::api::Service;
@@ -40,12 +41,12 @@ pub fn authenticate(
     service: Service,
     address: IpAddr,
     now: Time,
-) -> Result<KeyRow, Denied> {
+) -> Result<Arc<KeyRow>, Denied> {
     let key = presented.filter(|text| !text.is_empty()).ok_or(Denied::Missing)?;
     if service_of(key).is_none() {
         return Err(Denied::Invalid);
     }
-    let found = store.key_by_hash(&mint::hash(key)).map_err(Denied::Unavailable)?;
+    let found = store.look_up_key(&mint::hash(key)).map_err(Denied::Unavailable)?;
     let row = found.ok_or(Denied::Invalid)?;
     match state_of(&row, now) {
         KeyState::Revoked => return Err(Denied::Revoked),
@@ -89,7 +90,7 @@ mod tests {
         let ends = NOW.plus(Duration::from_mins(1));
         let (key, row) = made(&store, |new| new.expires_at = Some(ends));
         let passed = authenticate(&store, Some(key.expose_secret()), Service::Verify, HOME, NOW).unwrap();
-        assert_eq!(passed, row);
+        assert_eq!(*passed, row);
         assert!(matches!(denied(&store, &key, Service::Verify, ends), Denied::Expired));
     }
 

@@ -5,6 +5,8 @@
 //! cannot answer is never a pass; failed attempts are counted per address, in buckets apart from valid keys, so that
 //! nobody locks out a key by guessing beside it.
 
+use std::sync::Arc;
+
 use http::HeaderMap;
 
 use super::Context;
@@ -21,7 +23,7 @@ use crate::storage::KeyRow;
 #[derive(Debug)]
 pub(crate) struct Pass {
     /// The caller's key.
-    pub(crate) key: KeyRow,
+    pub(crate) key: Arc<KeyRow>,
     /// Its limits, this request counted.
     pub(crate) rate: State,
 }

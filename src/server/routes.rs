@@ -75,8 +75,9 @@ fn refuse(
         .boxed()
 }
 
+/// Put together from the end, so that a request for the first route passes through one choice and not through all.
 fn any_of<const N: usize>(routes: [BoxedFilter<(Response,)>; N]) -> BoxedFilter<(Response,)> {
-    let mut routes = routes.into_iter();
-    let first = routes.next().unwrap_or_else(|| warp::any().map(Response::default).boxed());
-    routes.fold(first, |all, next| all.or(next).unify().boxed())
+    let mut routes = routes.into_iter().rev();
+    let last = routes.next().unwrap_or_else(|| warp::any().map(Response::default).boxed());
+    routes.fold(last, |rest, route| route.or(rest).unify().boxed())
 }

@@ -86,14 +86,20 @@ impl Database {
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        if let Some(readers) = &self.readers {
-            readers.place.check()?;
-        }
+        self.check_place()?;
         let mut writer = lock(&self.writer);
         let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let outcome = change(&transaction)?;
         transaction.commit()?;
         Ok(outcome)
+    }
+
+    /// Fails if the file is not in its place any more.
+    pub(super) fn check_place(&self) -> Result<(), Error> {
+        match &self.readers {
+            Some(readers) => Ok(readers.place.check()?),
+            None => Ok(()),
+        }
     }
 
     /// A number that changes with every change of the database, by whatever connection.

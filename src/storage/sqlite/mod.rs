@@ -15,6 +15,7 @@ mod files;
 mod keys;
 mod ledger;
 mod migrations;
+mod recent;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -24,6 +25,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use database::{Database, Durability};
+use recent::RecentKeys;
 
 use super::Error;
 use crate::clock::Time;
@@ -42,6 +44,8 @@ pub struct Store {
 struct Databases {
     main: Database,
     ledger: Database,
+    /// `None` in memory, where nothing tells whether something was written.
+    recent_keys: Option<RecentKeys>,
 }
 
 impl Store {
@@ -55,14 +59,15 @@ impl Store {
         let main = open(MAIN_FILE, Durability::EveryCommit, migrations::MAIN)?;
         let ledger = open(LEDGER_FILE, Durability::Batches, migrations::LEDGER)?;
         drop(prepared);
-        Self::with_default_app(main, ledger, now)
+        let recent_keys = Some(RecentKeys::new(&dir.join(MAIN_FILE)));
+        Self::with_default_app(Databases { main, ledger, recent_keys }, now)
     }
 
     /// A store that is gone with its last clone: for the embedded server of one command, and for tests.
     pub fn in_memory(now: Time) -> Result<Self, Error> {
         let main = Database::in_memory(migrations::MAIN)?;
         let ledger = Database::in_memory(migrations::LEDGER)?;
-        Self::with_default_app(main, ledger, now)
+        Self::with_default_app(Databases { main, ledger, recent_keys: None }, now)
     }
 
     /// A number that changes whenever apps or keys have changed, by whatever process. Only good for comparing with
@@ -71,8 +76,8 @@ impl Store {
         self.main().version()
     }
 
-    fn with_default_app(main: Database, ledger: Database, now: Time) -> Result<Self, Error> {
-        let store = Self { databases: Arc::new(Databases { main, ledger }) };
+    fn with_default_app(databases: Databases, now: Time) -> Result<Self, Error> {
+        let store = Self { databases: Arc::new(databases) };
         store.ensure_first_app(now)?;
         Ok(store)
     }

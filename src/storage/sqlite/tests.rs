@@ -154,6 +154,36 @@ fn what_is_no_database_or_cannot_be_made_is_an_error_that_names_the_file() {
     assert_eq!(refused.to_string(), "not a directory");
 }
 
+/// Lets the last write to `mk.db` be an hour ago, for the clock of the file system.
+fn let_settle(dir: &std::path::Path) {
+    let wal = std::fs::File::options().write(true).open(dir.join("mk.db-wal")).unwrap();
+    wal.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(3600)).unwrap();
+}
+
+#[test]
+fn a_key_is_read_once_until_anybody_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, cli) = (Store::open(dir.path(), NOW).unwrap(), Store::open(dir.path(), NOW).unwrap());
+    let (key, hash) = kept_key(&server, 1);
+    let look_up = || server.look_up_key(&hash).unwrap().unwrap();
+    assert!(!Arc::ptr_eq(&look_up(), &look_up()), "kept although something was written just now");
+
+    let_settle(dir.path());
+    let kept = look_up();
+    assert_eq!(*kept, key);
+    assert!(Arc::ptr_eq(&kept, &look_up()));
+    assert_eq!(server.look_up_key(&[7; 32]).unwrap(), None);
+
+    cli.revoke_key(&key.id, later(1)).unwrap();
+    assert_eq!(look_up().revoked_at, Some(later(1)));
+    let_settle(dir.path());
+    assert_eq!(look_up().revoked_at, Some(later(1)));
+    assert!(Arc::ptr_eq(&look_up(), &look_up()));
+
+    std::fs::rename(dir.path().join("mk.db"), dir.path().join("away.db")).unwrap();
+    assert!(matches!(server.look_up_key(&hash), Err(Error::Io(_))));
+}
+
 #[test]
 fn a_revocation_holds_at_once_for_another_store_and_is_repeatable() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,0 +1,80 @@
+//! Rows of keys that were looked up lately, good for as long as `mk.db` has not been written to by anybody.
+//!
+//! Every commit writes to the database's `-wal` file before anyone can see it, so its time of modification tells
+//! whether something may have changed, also by another process, for a microsecond instead of a read's four and its
+//! file locks. A time alone does not tell two writes within one tick of the file system's clock apart: rows are only
+//! kept, and only used, when the last write was some seconds ago, so that the next one is certain to change the time.
+//! Until then every look-up is a read.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use crate::storage::{KeyHash, KeyRow};
+
+/// More than the coarsest clock of a file system that SQLite's WAL works on: two seconds.
+const SETTLED: Duration = Duration::from_secs(3);
+/// Rows that are kept; some 5 MB. Only keys that exist are.
+const MOST: usize = 10_000;
+
+/// Which state of the database something was true of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    modified: SystemTime,
+    length: u64,
+}
+
+/// Rows of keys that were looked up lately.
+pub(super) struct RecentKeys {
+    wal: PathBuf,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    stamp: Option<Stamp>,
+    rows: HashMap<KeyHash, Arc<KeyRow>>,
+}
+
+impl RecentKeys {
+    /// For the database file at `path`, which is in WAL mode and stays open.
+    pub(super) fn new(path: &Path) -> Self {
+        let mut wal = path.as_os_str().to_owned();
+        wal.push("-wal");
+        Self { wal: wal.into(), kept: Mutex::default() }
+    }
+
+    /// The present state of the database; `None` where it was written to just now, or the clock went back. To be
+    /// taken before a row is read that is to be kept with it.
+    pub(super) fn stamp(&self) -> Option<Stamp> {
+        let found = std::fs::metadata(&self.wal).ok()?;
+        let modified = found.modified().ok()?;
+        let age = SystemTime::now().duration_since(modified).ok()?;
+        (age > SETTLED).then_some(Stamp { modified, length: found.len() })
+    }
+
+    /// The row of this key, if it was kept in this very state.
+    pub(super) fn get(&self, hash: &KeyHash, stamp: Stamp) -> Option<Arc<KeyRow>> {
+        let kept = self.lock();
+        if kept.stamp != Some(stamp) {
+            return None;
+        }
+        kept.rows.get(hash).cloned()
+    }
+
+    /// Keeps a row that was read after `stamp` was taken. Rows of another state are dropped.
+    pub(super) fn keep(&self, hash: &KeyHash, row: &Arc<KeyRow>, stamp: Stamp) {
+        let mut kept = self.lock();
+        if kept.stamp != Some(stamp) || kept.rows.len() >= MOST {
+            kept.rows.clear();
+            kept.stamp = Some(stamp);
+        }
+        kept.rows.insert(*hash, row.clone());
+    }
+
+    /// Also after a panic elsewhere: rows are kept whole.
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
