@@ -157,7 +157,7 @@ fn what_is_no_database_or_cannot_be_made_is_an_error_that_names_the_file() {
 /// Lets the last write to `mk.db` be an hour ago, for the clock of the file system.
 fn let_settle(dir: &std::path::Path) {
     let wal = std::fs::File::options().write(true).open(dir.join("mk.db-wal")).unwrap();
-    wal.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(3600)).unwrap();
+    wal.set_modified(std::time::SystemTime::now() - std::time::Duration::from_hours(1)).unwrap();
 }
 
 #[test]
