@@ -1,0 +1,211 @@
+//! What `mk` costs as a gateway: `cargo bench --bench gateway` prints a table; `-- --help` shows what can be set.
+//!
+//! # Method
+//!
+//! A fake provider that answers at once, in a process of its own, is asked in three ways: directly, through nginx as a
+//! plain reverse proxy, and through the release binary of `mk serve` as a user runs it, with key check, both windows of
+//! the limits, ledger and log on. Callers are raw connections that are kept alive, on one thread of this process.
+//! nginx says what relaying alone costs on the machine at hand, so `mk` is held against it, and only the columns `to
+//! nginx` and `to direct` compare across machines.
+//!
+//! Each caller has one answer before the clock starts. Every answer is checked: status, framing, text, for streams the
+//! number of events and `[DONE]`. The first wrong one ends the bench.
+//!
+//! # Noise
+//!
+//! All share the machine, with each other and with whoever else is on it. So within a round each load is put on the
+//! targets one right after the other, in an order that changes from round to round; comparisons are made between
+//! figures of the same round, and the table shows their medians (so `to nginx` is not exactly the quotient of two
+//! columns). nginx and `mk` are new in each round, because a process can be lucky with its memory for all its life.
+//! Processor time is that of the process (of nginx all its workers) in hundredths of a second: under load good to a
+//! percent or two, and much steadier than requests a second where neighbours are loud; with one connection that mostly
+//! waits it is a rough figure.
+//!
+//! # How to read it
+//!
+//! - Requests a second are those of a saturated machine: provider, callers and proxy together use all cores. With more
+//!   cores than the three need, they are those of the slowest of the three.
+//! - One connection at 100 requests a second shows the way of a single request, most of it the waking of sleeping
+//!   threads: what `mk` adds is the difference of the medians.
+//! - Callers of the provider that takes 200 ms begin spread over 200 ms, as callers do.
+//! - Cheap answers are held against nginx's `return 200` to the same request.
+//! - The direct column has no processor time: nothing stands between.
+//! - `MISSED` is a bound that did not hold; with `--check` that is exit code 1.
+//!
+//! # What was tried
+//!
+//! Changes for the sake of speed and what they did to this table, those that were not kept included; newest first.
+//!
+//! Nothing yet.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a bench prints its table, and tells how far it is"
+)]
+
+mod bounds;
+mod figures;
+mod load;
+mod mk;
+mod nginx;
+mod plan;
+mod process;
+mod provider;
+mod stand;
+mod table;
+mod wire;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Parser, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
+
+use figures::Target;
+use plan::Scenario;
+use provider::Provider;
+use stand::Stand;
+use table::{Rounds, Verdict};
+
+/// Rounds, and how long a load is put on each target.
+const MEASUREMENT: (u32, Duration) = (5, Duration::from_secs(3));
+/// Long enough to tell that everything works.
+const REHEARSAL: (u32, Duration) = (1, Duration::from_millis(300));
+/// Between two loads the machine rests for this part of a load: connections close, a ledger is written.
+const SETTLE: u32 = 6;
+const NO_NGINX: &str = "nginx is not installed, so the bounds that compare with it will not be checked. To get it on \
+    Debian or Ubuntu: apt-get install nginx-light";
+
+/// Measures `mk serve` beside nginx and a direct connection, and prints a table.
+#[derive(Parser)]
+#[command(name = "cargo bench --bench gateway --")]
+struct Options {
+    /// Rounds; the table shows their medians [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
+
+    /// How long each load is put on each target; `paced` takes twice as long [default: 3]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    seconds: Option<Duration>,
+
+    /// The scenarios to run; several with commas between [default: all]
+    #[arg(long, value_name = "SCENARIO", value_enum, value_delimiter = ',')]
+    only: Vec<Scenario>,
+
+    /// Exit code 1 when a bound is missed or cannot be checked
+    #[arg(long)]
+    check: bool,
+
+    /// Cargo says this when it measures; without it, as in `cargo test --benches`, this is a rehearsal
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() -> ExitCode {
+    let ended = if std::env::args().nth(1).as_deref() == Some(provider::ROLE) {
+        provider::run().map(|()| ExitCode::SUCCESS)
+    } else {
+        bench(&Options::parse())
+    };
+    ended.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn bench(options: &Options) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        tokio::select! {
+            // What was started ends when its handles are dropped. A Ctrl-C reaches it as well, and is why it answers
+            // no more.
+            biased;
+            code = interrupted() => code,
+            code = run(options) => code,
+        }
+    })
+}
+
+/// Resolves at a signal that ends the bench, with its exit code.
+async fn interrupted() -> anyhow::Result<ExitCode> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let signal = tokio::select! {
+        _ = interrupt.recv() => SignalKind::interrupt(),
+        _ = terminate.recv() => SignalKind::terminate(),
+        _ = hangup.recv() => SignalKind::hangup(),
+    };
+    Ok(ExitCode::from(128 + u8::try_from(signal.as_raw_value())?))
+}
+
+async fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let is_rehearsal = !options.bench || cfg!(debug_assertions);
+    let (rounds, span) = if is_rehearsal { REHEARSAL } else { MEASUREMENT };
+    let (rounds, span) = (options.rounds.unwrap_or(rounds), options.seconds.unwrap_or(span));
+    let scenarios = if options.only.is_empty() { Scenario::value_variants() } else { &options.only };
+
+    let nginx = nginx::find();
+    if nginx.is_none() {
+        eprintln!("{NO_NGINX}");
+    }
+    let measured = measure(scenarios, rounds, span, nginx.as_deref()).await?;
+    let cores = std::thread::available_parallelism()?;
+    println!("cores: {cores}; rounds: {rounds}, of which the medians; each load: {} s", span.as_secs_f64());
+    if is_rehearsal {
+        println!("This is a rehearsal: its figures mean nothing.");
+    }
+    let verdicts = print(scenarios, &measured);
+    let holds = verdicts.iter().all(|verdict| *verdict == Verdict::Ok);
+    Ok(ExitCode::from(u8::from(options.check && !holds)))
+}
+
+/// All samples, by scenario.
+async fn measure(
+    scenarios: &[Scenario],
+    rounds: u32,
+    span: Duration,
+    nginx: Option<&Path>,
+) -> anyhow::Result<Vec<Rounds>> {
+    let provider = Provider::start()?;
+    let mut measured = vec![Rounds::new(); scenarios.len()];
+    for round in 0..rounds {
+        let stand = Stand::start(provider.address, nginx).await?;
+        for (scenario, samples) in scenarios.iter().zip(&mut measured) {
+            eprintln!("round {} of {rounds}: {}", round + 1, scenario.title());
+            let mut order = Target::ALL;
+            order.rotate_left(round as usize % Target::ALL.len());
+            let mut of_round = [None; Target::ALL.len()];
+            for target in order {
+                let sample = stand.measure(*scenario, target, span * scenario.share()).await;
+                of_round[target as usize] =
+                    sample.with_context(|| format!("{}: {}", target.name(), scenario.title()))?;
+                tokio::time::sleep(span / SETTLE).await;
+            }
+            samples.push(of_round);
+        }
+    }
+    Ok(measured)
+}
+
+/// Prints the table; what became of its bounds.
+fn print(scenarios: &[Scenario], measured: &[Rounds]) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    println!("\n{}", table::head());
+    for (scenario, rounds) in scenarios.iter().zip(measured) {
+        println!("{}", scenario.title());
+        for row in bounds::rows(*scenario) {
+            let (line, verdict) = row.line(rounds);
+            println!("{line}");
+            verdicts.extend(verdict);
+        }
+    }
+    verdicts
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.05..=600.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "give seconds from 0.05 to 600".to_owned())
+}

@@ -1,0 +1,120 @@
+//! nginx as a plain reverse proxy: what relaying alone costs on this machine.
+//!
+//! It runs without root, in the foreground, with all its files in a directory that goes with it. It is set up as for
+//! speed: a worker a core, connections to the provider kept alive, streams unbuffered, no access log.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use crate::process::{self, Process};
+
+/// Answers 200 by itself, to whatever is asked.
+pub(crate) const CHEAP: &str = "/cheap";
+
+/// A free port can be taken by somebody else before nginx has it.
+const TRIES: usize = 5;
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Where nginx is, if it is installed.
+pub(crate) fn find() -> Option<PathBuf> {
+    process::find("nginx")
+}
+
+/// A running nginx.
+pub(crate) struct Nginx {
+    /// Proxies to the provider, answers buffered.
+    pub(crate) whole: SocketAddr,
+    /// The same without buffering.
+    pub(crate) streams: SocketAddr,
+    /// Master and workers.
+    pub(crate) process: Process,
+    _dir: tempfile::TempDir,
+}
+
+impl Nginx {
+    /// Starts it in front of `provider` and waits until it serves.
+    pub(crate) fn start(file: &Path, provider: SocketAddr) -> anyhow::Result<Self> {
+        let dir = tempfile::tempdir()?;
+        let log = dir.path().join("error.log");
+        for _ in 0..TRIES {
+            let [whole, streams] = free_addresses()?;
+            let config = dir.path().join("nginx.conf");
+            fs::write(&config, configuration(dir.path(), provider, whole, streams))?;
+            let mut command = process::program(file);
+            command.arg("-p").arg(dir.path()).arg("-c").arg(&config).stderr(fs::File::create(&log)?);
+            let mut process = Process::start(&mut command)?;
+            if serves(&mut process, streams)? {
+                return Ok(Self { whole, streams, process, _dir: dir });
+            }
+        }
+        bail!("nginx does not start: {}", fs::read_to_string(&log).context("it left no log")?)
+    }
+}
+
+/// Two addresses that nobody listens on.
+fn free_addresses() -> anyhow::Result<[SocketAddr; 2]> {
+    let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let (first, second) = (free()?, free()?);
+    Ok([first.local_addr()?, second.local_addr()?])
+}
+
+fn serves(process: &mut Process, address: SocketAddr) -> anyhow::Result<bool> {
+    let late = Instant::now() + PATIENCE;
+    while !process.has_ended()? && Instant::now() < late {
+        if TcpStream::connect(address).is_ok() {
+            // Somebody else may have taken the port, in which case nginx ends about now.
+            thread::sleep(10 * LOOK);
+            return Ok(!process.has_ended()?);
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(false)
+}
+
+fn configuration(dir: &Path, provider: SocketAddr, whole: SocketAddr, streams: SocketAddr) -> String {
+    let dir = dir.display();
+    format!(
+        r#"
+daemon off;
+worker_processes auto;
+pid "{dir}/nginx.pid";
+error_log stderr error;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off;
+  client_body_temp_path "{dir}/client_body";
+  proxy_temp_path "{dir}/proxy";
+  fastcgi_temp_path "{dir}/fastcgi";
+  uwsgi_temp_path "{dir}/uwsgi";
+  scgi_temp_path "{dir}/scgi";
+  client_body_buffer_size 64k;
+  keepalive_requests 1000000000;
+  keepalive_timeout 300s;
+  upstream provider {{
+    server {provider};
+    keepalive 1024;
+    keepalive_requests 1000000000;
+    keepalive_timeout 300s;
+  }}
+  proxy_http_version 1.1;
+  proxy_set_header Connection "";
+  server {{
+    listen {whole} reuseport backlog=4096;
+    location / {{ proxy_pass http://provider; }}
+    location {CHEAP} {{ default_type application/json; return 200 '{{"status":"ok"}}'; }}
+  }}
+  server {{
+    listen {streams} reuseport backlog=4096;
+    proxy_buffering off;
+    location / {{ proxy_pass http://provider; }}
+  }}
+}}
+"#
+    )
+}

@@ -1,0 +1,171 @@
+//! What is measured: the scenarios, and what each of them asks of whom.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde_json::json;
+
+use crate::figures::Target;
+use crate::load::{Expected, Load};
+use crate::mk::{CHAT, HEALTH, MODEL, Mk, SLOW_MODEL};
+use crate::nginx::CHEAP;
+use crate::provider::{EVENTS, LAST_WORDS, SLOW, THINKING};
+use crate::stand::Stand;
+
+/// One load, put on each target in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scenario {
+    /// Whole answers, 32 callers
+    Chat32,
+    /// Whole answers, 128 callers
+    Chat128,
+    /// Whole answers, one caller, 100 requests a second
+    Paced,
+    /// Streams, 16 callers
+    Streams,
+    /// Whole answers of a provider that takes 200 ms, 512 callers
+    Slow,
+    /// Refusals of a key that is not known
+    Unauthorized,
+    /// Refusals of a key whose limit is used up
+    Limited,
+    /// The health page
+    Health,
+}
+
+const AT_ONCE: Duration = Duration::ZERO;
+/// Of one caller: 100 requests a second.
+const PACE: Duration = Duration::from_millis(10);
+/// Where the provider completes chats, and a proxy in front of it.
+const COMPLETIONS: &str = "/v1/chat/completions";
+
+const WHOLE: Expected = Expected { status: 200, text: LAST_WORDS, events: 0 };
+const STREAM: Expected = Expected { status: 200, text: r#""finish_reason":"stop""#, events: EVENTS };
+const UNAUTHORIZED: Expected = Expected { status: 401, text: "invalid_api_key", events: 0 };
+const LIMITED: Expected = Expected { status: 429, text: "rate_limited_day", events: 0 };
+const HEALTHY: Expected = Expected { status: 200, text: r#""status":"ok""#, events: 0 };
+
+const SYSTEM: &str = "You are a helpful assistant that answers questions on geography, history and travel. Answer in \
+    the language of the question. Be concise, name the sources that you rely on, say so when you are not sure, and \
+    never invent a fact. Prefer metric units. When the user asks for a plan, give a numbered list with at most seven \
+    items, each one sentence long.";
+const QUESTION: &str = "What is the capital of France, how old is the city, on which river does it lie, and how many \
+    people live there today, in the city itself and in the wider region? Please also say in one sentence why it became \
+    the capital, and name one book about its history that a general reader would enjoy reading on the train.";
+
+impl Scenario {
+    /// Its headline.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Chat32 => "chat, 32 connections",
+            Self::Chat128 => "chat, 128 connections",
+            Self::Paced => "chat, one connection, 100 requests a second",
+            Self::Streams => "streams of 100 pieces, 16 connections",
+            Self::Slow => "chat, 512 connections, provider takes 200 ms",
+            Self::Unauthorized => "401 to an unknown key, 32 connections (nginx: return 200)",
+            Self::Limited => "429 to a key without requests left, 32 connections (nginx: return 200)",
+            Self::Health => "health, 32 connections (nginx: return 200)",
+        }
+    }
+
+    /// Whether the provider has a part in it, so that it can be asked directly.
+    pub(crate) const fn reaches_provider(self) -> bool {
+        !matches!(self, Self::Unauthorized | Self::Limited | Self::Health)
+    }
+
+    /// How many times as long as others it takes, as few requests give rough percentiles.
+    pub(crate) const fn share(self) -> u32 {
+        match self {
+            Self::Paced => 2,
+            _ => 1,
+        }
+    }
+
+    /// Its load on `target`; nothing where the target has no part in it.
+    pub(crate) fn load(self, target: Target, stand: &Stand) -> Option<Load> {
+        let address = match target {
+            Target::Direct => stand.provider,
+            Target::Nginx if self == Self::Streams => stand.nginx.as_ref()?.streams,
+            Target::Nginx => stand.nginx.as_ref()?.whole,
+            Target::Mk => stand.mk.address,
+        };
+        let (connections, every, spread) = match self {
+            Self::Chat128 => (128, AT_ONCE, AT_ONCE),
+            Self::Paced => (1, PACE, AT_ONCE),
+            Self::Streams => (16, AT_ONCE, AT_ONCE),
+            Self::Slow => (512, AT_ONCE, THINKING),
+            Self::Chat32 | Self::Unauthorized | Self::Limited | Self::Health => (32, AT_ONCE, AT_ONCE),
+        };
+        let (request, expected) = match target {
+            Target::Direct if !self.reaches_provider() => return None,
+            Target::Direct | Target::Nginx => self.of_proxy(address, stand),
+            Target::Mk => self.of_mk(address, &stand.mk),
+        };
+        Some(Load { address, request, expected, connections, every, spread })
+    }
+
+    /// What a proxy is asked that knows nothing of chat completions, and the provider behind it.
+    fn of_proxy(self, address: SocketAddr, stand: &Stand) -> (Vec<u8>, Expected) {
+        // The same request, down to its length, as for `mk`.
+        let post = |path: &str| post(address, path, &stand.mk.key, &self.body(MODEL));
+        match self {
+            Self::Health => (get(address, CHEAP), HEALTHY),
+            Self::Unauthorized | Self::Limited => (post(CHEAP), HEALTHY),
+            Self::Slow => (post(&format!("{SLOW}{COMPLETIONS}")), WHOLE),
+            Self::Streams => (post(COMPLETIONS), STREAM),
+            Self::Chat32 | Self::Chat128 | Self::Paced => (post(COMPLETIONS), WHOLE),
+        }
+    }
+
+    fn of_mk(self, address: SocketAddr, mk: &Mk) -> (Vec<u8>, Expected) {
+        let post = |key: &str, model: &str| post(address, CHAT, key, &self.body(model));
+        match self {
+            Self::Health => (get(address, HEALTH), HEALTHY),
+            Self::Unauthorized => (post(&mk.foreign_key, MODEL), UNAUTHORIZED),
+            Self::Limited => (post(&mk.scarce_key, MODEL), LIMITED),
+            Self::Slow => (post(&mk.key, SLOW_MODEL), WHOLE),
+            Self::Streams => (post(&mk.key, MODEL), STREAM),
+            Self::Chat32 | Self::Chat128 | Self::Paced => (post(&mk.key, MODEL), WHOLE),
+        }
+    }
+
+    /// A chat completion of about a kilobyte.
+    fn body(self, model: &str) -> String {
+        let mut body = json!({
+            "model": model,
+            "messages": [
+                {"role": "system", "content": SYSTEM},
+                {"role": "user", "content": "Hello, I have a question on France."},
+                {"role": "assistant", "content": "Gladly; which one?"},
+                {"role": "user", "content": QUESTION},
+            ],
+            "temperature": 0.2,
+            "max_tokens": 256,
+        });
+        if self == Self::Streams {
+            body["stream"] = true.into();
+        }
+        body.to_string()
+    }
+}
+
+/// A request that uses the one that a key has; it must be answered.
+pub(crate) fn only_one(mk: &Mk) -> Load {
+    let (address, every, spread) = (mk.address, AT_ONCE, AT_ONCE);
+    let request = post(address, CHAT, &mk.scarce_key, &Scenario::Limited.body(MODEL));
+    Load { address, request, expected: WHOLE, connections: 1, every, spread }
+}
+
+fn post(host: SocketAddr, path: &str, key: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+    );
+    (head + body).into_bytes()
+}
+
+fn get(host: SocketAddr, path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n\r\n").into_bytes()
+}

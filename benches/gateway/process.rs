@@ -1,0 +1,132 @@
+//! Programs that the bench starts: found, given enough files, measured, and ended with their handles.
+//!
+//! What the kernel tells of a process is read from `/proc`; where there is none, processor time and memory are
+//! unknown and the rest goes on.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use anyhow::Context;
+
+/// Raises what a program may have open, where that is allowed, and becomes it: some hundred callers, and for each of
+/// them a connection to the provider, are more than the 1,024 files that are usual.
+const BECOME: &str = "ulimit -n 8192 2>/dev/null; exec \"$0\" \"$@\"";
+/// A tick of the kernel's account of processor time; programs see hundredths of a second everywhere.
+const TICK: Duration = Duration::from_millis(10);
+/// How long a program may take to end.
+const GOODBYE: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Where administrators' programs lie that are not on everybody's `PATH`.
+const SYSTEM: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
+
+/// The file of a program, on `PATH` or where the system keeps its own.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let places = env::split_paths(&path).chain(SYSTEM.map(PathBuf::from));
+    places.map(|place| place.join(name)).find(|file| file.is_file())
+}
+
+/// A call of a program that reads nothing and whose output nobody reads, unless the caller sets that otherwise.
+pub(crate) fn program(file: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(BECOME).arg(file);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// What a process used while it was measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usage {
+    /// Processor time.
+    pub(crate) cpu: Duration,
+    /// The most memory that was resident.
+    pub(crate) resident_kb: u32,
+}
+
+/// A running program. Dropping this ends it and its children.
+pub(crate) struct Process {
+    child: Child,
+}
+
+impl Process {
+    /// Starts a [`program`].
+    pub(crate) fn start(command: &mut Command) -> anyhow::Result<Self> {
+        let child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+        Ok(Self { child })
+    }
+
+    /// Its standard output, the first time, if that is a pipe.
+    pub(crate) fn stdout(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
+    }
+
+    /// Whether it has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> anyhow::Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+
+    /// Processor time that it and its children have used, in the kernel and outside.
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
+        let ticks: Vec<u32> = self.pids().into_iter().map(ticks).collect::<Option<_>>()?;
+        Some(TICK * ticks.into_iter().sum())
+    }
+
+    /// Memory that it and its children have resident, in kilobytes.
+    pub(crate) fn resident_kb(&self) -> Option<u32> {
+        let resident: Vec<u32> = self.pids().into_iter().map(resident_kb).collect::<Option<_>>()?;
+        Some(resident.into_iter().sum())
+    }
+
+    /// It and its children; grandchildren it has none.
+    fn pids(&self) -> Vec<u32> {
+        let pid = self.child.id();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+        std::iter::once(pid).chain(children).collect()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            // It has ended by itself; its number may be somebody else's by now.
+            return;
+        }
+        // Once it is gone, its children can no longer be told from anybody else's.
+        let pids = self.pids();
+        signal("TERM", &pids[..1]);
+        let late = Instant::now() + GOODBYE;
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if Instant::now() > late {
+                signal("KILL", &pids);
+                let _ = self.child.wait();
+                return;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+}
+
+/// Asks the shell, whose `kill` is everywhere; a process that has ended meanwhile is what was wanted.
+fn signal(name: &str, pids: &[u32]) {
+    let mut kill = Command::new("sh");
+    kill.args(["-c", "kill -s \"$0\" \"$@\"", name]).args(pids.iter().map(u32::to_string));
+    let _ = kill.stdin(Stdio::null()).stderr(Stdio::null()).status();
+}
+
+fn ticks(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The program's name comes before and may hold anything, parentheses too.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split(' ').skip(11).map(|field| field.parse::<u32>().ok());
+    Some(fields.next()?? + fields.next()??)
+}
+
+fn resident_kb(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix(" kB")?.parse().ok()
+}

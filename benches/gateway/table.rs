@@ -1,0 +1,159 @@
+//! The table: medians over the rounds, comparisons within each round, and what must hold of them.
+
+use crate::figures::{Sample, Target, median};
+
+/// A line of the table.
+pub(crate) struct Row {
+    /// What is measured, with its unit.
+    pub(crate) what: &'static str,
+    /// The figure.
+    pub(crate) of: fn(&Sample) -> Option<f64>,
+    /// How `mk` is held against the others.
+    pub(crate) against: Against,
+    /// What must hold.
+    pub(crate) bound: Option<Bound>,
+}
+
+/// How two figures of one round are compared.
+#[derive(Clone, Copy)]
+pub(crate) enum Against {
+    /// Not at all.
+    Nobody,
+    /// As a quotient.
+    Times,
+    /// As a difference.
+    Plus,
+}
+
+/// What must hold of a figure of `mk`, or of its comparison with somebody.
+#[derive(Clone, Copy)]
+pub(crate) struct Bound {
+    /// With whom it is compared; with nobody, the bound is the figure's own.
+    pub(crate) to: Option<Target>,
+    /// How far it may go.
+    pub(crate) limit: Limit,
+}
+
+/// The values that are allowed.
+#[derive(Clone, Copy)]
+pub(crate) enum Limit {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+/// What has become of a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It holds.
+    Ok,
+    /// It does not.
+    Missed,
+    /// Nothing was measured that could tell.
+    Unchecked,
+}
+
+/// The samples of one scenario: by round, then in the order of [`Target::ALL`].
+pub(crate) type Rounds = Vec<[Option<Sample>; 3]>;
+
+impl Row {
+    /// The median over the rounds of one target's figure.
+    fn figure(&self, rounds: &Rounds, target: Target) -> Option<f64> {
+        median(rounds.iter().filter_map(|round| self.value(round, target)))
+    }
+
+    /// The median over the rounds of how `mk` stands to `target` in the same round.
+    fn comparison(&self, rounds: &Rounds, target: Target) -> Option<f64> {
+        let compared = rounds.iter().filter_map(|round| {
+            let (ours, theirs) = (self.value(round, Target::Mk)?, self.value(round, target)?);
+            match self.against {
+                Against::Nobody => None,
+                Against::Times => Some(ours / theirs),
+                Against::Plus => Some(ours - theirs),
+            }
+        });
+        // Of processor time there may be none in so short a time.
+        median(compared.filter(|value| value.is_finite()))
+    }
+
+    fn value(&self, round: &[Option<Sample>; 3], target: Target) -> Option<f64> {
+        round[target as usize].as_ref().and_then(self.of).filter(|value| value.is_finite())
+    }
+
+    /// The line, and what has become of its bound.
+    pub(crate) fn line(&self, rounds: &Rounds) -> (String, Option<Verdict>) {
+        let [direct, nginx, mk] = Target::ALL.map(|target| shown(self.figure(rounds, target)));
+        let [to_direct, to_nginx] =
+            [Target::Direct, Target::Nginx].map(|target| self.compared(self.comparison(rounds, target)));
+        let verdict = self.bound.map(|bound| {
+            bound.verdict(match bound.to {
+                Some(target) => self.comparison(rounds, target),
+                None => self.figure(rounds, Target::Mk),
+            })
+        });
+        let bound = self.bound.map_or_else(String::new, |bound| bound.text(self.against));
+        let verdict_text = verdict.map_or("", Verdict::text);
+        let what = self.what;
+        let line = format!(
+            "  {what:<26}{direct:>10}{nginx:>10}{mk:>10}{to_nginx:>11}{to_direct:>11}  {bound:<18}{verdict_text}"
+        );
+        (line.trim_end().to_owned(), verdict)
+    }
+
+    fn compared(&self, value: Option<f64>) -> String {
+        match (self.against, value) {
+            (Against::Nobody, _) => String::new(),
+            (_, None) => "–".to_owned(),
+            (Against::Times, Some(value)) => format!("{value:.2} x"),
+            (Against::Plus, Some(value)) => format!("{value:+.3}"),
+        }
+    }
+}
+
+/// The head of the table's columns.
+pub(crate) fn head() -> String {
+    let [direct, nginx, mk] = Target::ALL.map(Target::name);
+    format!("{:<28}{direct:>10}{nginx:>10}{mk:>10}{:>11}{:>11}  bound", "", "to nginx", "to direct")
+}
+
+impl Bound {
+    fn verdict(self, value: Option<f64>) -> Verdict {
+        match (self.limit, value) {
+            (_, None) => Verdict::Unchecked,
+            (Limit::AtLeast(limit), Some(value)) if value < limit => Verdict::Missed,
+            (Limit::AtMost(limit), Some(value)) if value > limit => Verdict::Missed,
+            _ => Verdict::Ok,
+        }
+    }
+
+    /// The bound as it stands in the table.
+    fn text(self, against: Against) -> String {
+        let (sign, limit) = match self.limit {
+            Limit::AtLeast(limit) => (">=", limit),
+            Limit::AtMost(limit) => ("<=", limit),
+        };
+        match (self.to.map(Target::name), against) {
+            (None, _) | (_, Against::Nobody) => format!("{sign} {limit}"),
+            (Some(to), Against::Times) => format!("{sign} {limit} x {to}"),
+            (Some(to), Against::Plus) => format!("{sign} {to} + {limit}"),
+        }
+    }
+}
+
+impl Verdict {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Missed => "MISSED",
+            Self::Unchecked => "not checked",
+        }
+    }
+}
+
+fn shown(value: Option<f64>) -> String {
+    match value {
+        None => "–".to_owned(),
+        Some(value) if value >= 100.0 => format!("{value:.0}"),
+        Some(value) if value >= 10.0 => format!("{value:.1}"),
+        Some(value) => format!("{value:.3}"),
+    }
+}
