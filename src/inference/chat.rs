@@ -1,10 +1,11 @@
 //! A caller's chat completion: tries, fallbacks, accounts, until a model answers or a stream has begun.
 //!
-//! A model is tried again for what may pass, then its fallbacks are asked in their order; nothing of that happens
-//! once the caller has a byte. A content refusal is an answer that nobody routes around, and a request that a provider
-//! calls wrong is the caller's to mend: both end it at once. The failure that is told is that of the model that was
-//! asked for. Every attempt is booked exactly once, also when the caller leaves.
+//! A model is tried again for what may pass, then its fallbacks are asked in their order; once the caller has a byte,
+//! only to go on from there (see `resume`). A content refusal is an answer that nobody routes around, and a request
+//! that a provider calls wrong is the caller's to mend: both end it at once. The failure that is told is that of the
+//! model that was asked for. Every attempt is booked exactly once, also when the caller leaves.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +13,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::gateway::{Gateway, price};
 use super::relay::Relay;
+use super::resume::Resumption;
 use super::retry;
 use crate::money::Price;
 use crate::providers::{Completion, Failed, Failure, Labels, Permit, Provider, Usage};
@@ -47,15 +49,19 @@ pub struct Unanswered {
 }
 
 /// One model to be asked, and what all attempts at it share.
-struct Candidate<'a> {
-    id: &'a str,
-    provider: &'a Provider,
-    model: &'a str,
-    price: Option<Price>,
-    asked: &'a Completion<'a>,
-    meter: &'a Meter,
-    deadline: Instant,
-    has_fallback: bool,
+pub(super) struct Candidate<'a> {
+    pub(super) id: &'a str,
+    pub(super) provider: &'a Provider,
+    pub(super) model: &'a str,
+    pub(super) price: Option<Price>,
+    pub(super) asked: &'a Completion<'a>,
+    pub(super) meter: &'a Meter,
+    pub(super) deadline: Instant,
+    pub(super) has_fallback: bool,
+    /// How often it was tried again already.
+    pub(super) retried: u32,
+    /// What the chunks of the stream that it is to go on with begin with.
+    pub(super) head: Option<&'a [u8]>,
 }
 
 impl Gateway {
@@ -74,19 +80,22 @@ impl Gateway {
         chain
     }
 
-    /// Asks the models of `chain` in order until one answers; of a stream, until its first event is there.
+    /// Asks the models of `chain` in order until one answers; of a stream, until its first event is there. `body` is
+    /// what `asked` was read from: a stream that breaks may have to be asked for again.
     ///
     /// # Errors
     /// With the first model's failure if none answers, or with the one that ends the search.
     pub async fn chat(
-        &self,
+        self: &Arc<Self>,
         asked: &Completion<'_>,
-        chain: &[String],
+        body: &Bytes,
+        chain: Vec<String>,
         meter: &Meter,
     ) -> Result<Answered, Unanswered> {
         let mut attempts = 0;
         let mut first = None;
-        for (place, id) in chain.iter().enumerate() {
+        for place in 0..chain.len() {
+            let (id, before) = (&chain[place], attempts);
             let failure = match self.find(id) {
                 None => Failure::UnknownModel,
                 Some((provider, model)) => {
@@ -99,9 +108,29 @@ impl Gateway {
                         meter,
                         deadline: Instant::now() + provider.total_timeout(),
                         has_fallback: place + 1 < chain.len(),
+                        retried: 0,
+                        head: None,
                     };
+                    let deadline = candidate.deadline;
                     match self.ask_candidate(&candidate, &mut attempts).await {
-                        Ok(given) => return Ok(Answered { model: id.clone(), attempts, given }),
+                        Ok(mut given) => {
+                            let model = id.clone();
+                            if let Given::Stream(relay) = &mut given {
+                                let retried = (attempts - before).saturating_sub(1);
+                                relay.resume_by(Resumption {
+                                    gateway: self.clone(),
+                                    body: body.clone(),
+                                    include_usage: asked.include_usage,
+                                    prompt_tokens: asked.prompt_tokens,
+                                    chain,
+                                    place,
+                                    retried,
+                                    meter: meter.clone(),
+                                    deadline,
+                                });
+                            }
+                            return Ok(Answered { model, attempts, given });
+                        }
                         Err(failure) => failure,
                     }
                 }
@@ -116,8 +145,12 @@ impl Gateway {
     }
 
     /// Asks one model, again for what may pass.
-    async fn ask_candidate(&self, candidate: &Candidate<'_>, attempts: &mut u32) -> Result<Given, Failure> {
-        let mut retries = 0;
+    pub(super) async fn ask_candidate(
+        &self,
+        candidate: &Candidate<'_>,
+        attempts: &mut u32,
+    ) -> Result<Given, Failure> {
+        let mut retries = candidate.retried;
         loop {
             let limit = candidate.patience(self.settings().first_token_timeout_with_fallback);
             let admitted_by = limit.map_or(candidate.deadline, |limit| Instant::now() + limit);
@@ -128,11 +161,7 @@ impl Gateway {
                 Ok(given) => return Ok(given),
                 Err(failure) => failure,
             };
-            let pause = retry::pause(&failure, retries, retry::chance()).filter(|pause| {
-                retries < candidate.provider.retries()
-                    && Instant::now() + *pause < candidate.deadline
-                    && limit.is_none_or(|limit| *pause <= limit)
-            });
+            let pause = candidate.pause(&failure, retries, limit);
             tracing::warn!(
                 model = candidate.id,
                 outcome = failure.code(),
@@ -150,8 +179,17 @@ impl Gateway {
 impl Candidate<'_> {
     /// How long to wait for this model at a time while another one could be asked: for a place in its queue, for the
     /// end of a pause, for the first token. Without another one, only the call's own limits hold.
-    fn patience(&self, with_fallback: Duration) -> Option<Duration> {
+    pub(super) fn patience(&self, with_fallback: Duration) -> Option<Duration> {
         self.has_fallback.then_some(with_fallback)
+    }
+
+    /// How long to pause before this model is tried once more than the `retries` so far; `None` if it should not be.
+    pub(super) fn pause(&self, failure: &Failure, retries: u32, limit: Option<Duration>) -> Option<Duration> {
+        retry::pause(failure, retries, retry::chance()).filter(|pause| {
+            retries < self.provider.retries()
+                && Instant::now() + *pause < self.deadline
+                && limit.is_none_or(|limit| *pause <= limit)
+        })
     }
 
     async fn attempt(&self, permit: Permit, first_token: Option<Instant>) -> Result<Given, Failure> {
@@ -176,7 +214,9 @@ impl Candidate<'_> {
             None => opening.await,
         };
         match opened {
-            Ok((flow, first)) => Ok(Given::Stream(Box::new(Relay::new(flow, first, attempt, self.price)))),
+            Ok((flow, first)) => {
+                Ok(Given::Stream(Box::new(Relay::new(labels.model, flow, first, attempt, self.price))))
+            }
             Err(failed) => Err(self.give_up(attempt, failed)),
         }
     }
@@ -184,6 +224,9 @@ impl Candidate<'_> {
     /// Opens a stream and waits for its first event. What fails until then, or right behind it, has reached nobody.
     async fn open(&self, permit: Permit, labels: &Labels) -> Result<(crate::providers::Flow, Bytes), Failed> {
         let mut flow = self.provider.open(permit, self.asked, self.model, labels, self.deadline).await?;
+        if let Some(head) = self.head {
+            flow.go_on(head);
+        }
         match flow.next().await {
             Some(Ok(first)) => match flow.failed() {
                 Some(failure) => Err(Failed { failure: failure.clone(), usage: Some(flow.used()) }),
@@ -212,6 +255,6 @@ impl Candidate<'_> {
 }
 
 /// Whether no other model may or need be asked.
-const fn is_final(failure: &Failure) -> bool {
+pub(super) const fn is_final(failure: &Failure) -> bool {
     matches!(failure, Failure::Refused | Failure::Rejected { .. } | Failure::Unsupported { .. })
 }

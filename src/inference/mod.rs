@@ -8,6 +8,7 @@ mod chat;
 mod gateway;
 mod models;
 mod relay;
+mod resume;
 mod retry;
 
 use std::collections::BTreeMap;

@@ -1,38 +1,111 @@
 //! A stream that has begun, on its way to the caller, with its account.
 //!
 //! The attempt is booked once: when the whole answer has come (before its last bytes go out), when it breaks, or when
-//! the relay is dropped because the caller left or was cut off; then with what had come until then.
+//! the relay is dropped because the caller left or was cut off; then with what had come until then. A stream that
+//! breaks goes on with the attempt that another one has found (see `resume`), if there is any.
 
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::chat::is_final;
+use super::resume::{Broken, Resumption, Search, Successor};
 use crate::money::Price;
 use crate::providers::{Failure, Flow};
 use crate::usage::Attempt;
 
 /// A stream that has begun. Dropping it stops the provider.
 pub struct Relay {
-    /// The bytes that were waited for before the caller got a status.
+    /// The full identifier of the model that answers.
+    model: String,
+    /// Bytes that were pulled already: the caller got no status before they were there.
     first: Option<Bytes>,
     flow: Flow,
     /// `None` once it is booked.
     attempt: Option<Attempt>,
     price: Option<Price>,
+    /// What it takes to go on if the flow breaks.
+    resumption: Option<Box<Resumption>>,
+    /// Under way since the flow broke.
+    search: Option<Search>,
     /// The request's, for what is logged after its handler has returned.
     span: tracing::Span,
 }
 
 impl Relay {
-    pub(super) fn new(flow: Flow, first: Bytes, attempt: Attempt, price: Option<Price>) -> Self {
-        let span = tracing::Span::current();
-        Self { first: Some(first), flow, attempt: Some(attempt), price, span }
+    pub(super) fn new(
+        model: String,
+        flow: Flow,
+        first: Bytes,
+        attempt: Attempt,
+        price: Option<Price>,
+    ) -> Self {
+        Self {
+            model,
+            first: Some(first),
+            flow,
+            attempt: Some(attempt),
+            price,
+            resumption: None,
+            search: None,
+            span: tracing::Span::current(),
+        }
+    }
+
+    /// Sets what it takes to go on if the stream breaks; without it, it ends there.
+    pub(super) fn resume_by(&mut self, resumption: Resumption) {
+        self.resumption = Some(Box::new(resumption));
+    }
+
+    /// The full identifier of the model that answers; behind a failure, of the one that failed.
+    pub fn model(&self) -> &str {
+        &self.model
     }
 
     /// The next bytes; `None` behind the end. Nothing is lost if the wait is given up.
     ///
     /// # Errors
-    /// Once, if the answer broke; the caller is then told by [`Relay::fault`].
+    /// Once, if the answer broke and nobody could go on from there; the caller is then told by [`Relay::fault`].
     pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
+        loop {
+            if let Some(search) = &mut self.search {
+                let found = search.await;
+                self.search = None;
+                match found {
+                    Ok(successor) => self.go_on(successor),
+                    Err(failure) => return Some(Err(failure)),
+                }
+            }
+            match self.pull().await {
+                Some(Err(failure)) => match self.seek(&failure) {
+                    Some(search) => self.search = Some(search),
+                    None => return Some(Err(failure)),
+                },
+                piece => return piece,
+            }
+        }
+    }
+
+    /// Begins to look for a stream that goes on where this one broke; `None` if none could.
+    fn seek(&mut self, failure: &Failure) -> Option<Search> {
+        let resumption = self.resumption.take().filter(|_| !is_final(failure))?;
+        let said = self.flow.take_said()?;
+        let broken = Broken { failure: failure.clone(), said, head: self.flow.head().to_vec() };
+        Some(resumption.search(broken, self.span.clone()))
+    }
+
+    fn go_on(&mut self, successor: Successor) {
+        let Successor { relay, rest, resumption } = successor;
+        let Self { model, flow, attempt, price, .. } = *relay;
+        (self.model, self.flow, self.attempt, self.price) = (model, flow, attempt, price);
+        self.first = (!rest.is_empty()).then_some(rest);
+        self.resumption = Some(resumption);
+    }
+
+    /// The next bytes of this attempt, accounted; `None` behind the end. Nothing is lost if the wait is given up.
+    ///
+    /// # Errors
+    /// Once, if the answer broke.
+    pub(super) async fn pull(&mut self) -> Option<Result<Bytes, Failure>> {
         let piece = match self.first.take() {
             Some(first) => Some(Ok(first)),
             None => self.flow.next().await,
@@ -63,6 +136,7 @@ impl Relay {
     }
 
     fn book(&mut self, outcome: &str) {
+        let Some(attempt) = self.attempt.take() else { return };
         let skipped = self.flow.skipped();
         if skipped > 0 {
             self.span.in_scope(|| {
@@ -71,8 +145,6 @@ impl Relay {
         }
         let used = self.flow.used();
         let cost = self.price.map(|price| price.of(used.prompt_tokens, used.completion_tokens));
-        if let Some(attempt) = self.attempt.take() {
-            attempt.finish(outcome, used.prompt_tokens, used.completion_tokens, cost);
-        }
+        attempt.finish(outcome, used.prompt_tokens, used.completion_tokens, cost);
     }
 }

@@ -16,6 +16,8 @@ use super::{Usage, estimate, fields};
 const MOST_CHOICES: usize = 128;
 /// The longest identifier that is taken over from a provider.
 const MOST_ID_BYTES: usize = 256;
+/// The longest text that is kept so that another answer may go on from it.
+const MOST_SAID_BYTES: usize = 1024 * 1024;
 
 /// The state of one streamed answer.
 #[derive(Debug)]
@@ -31,6 +33,9 @@ pub struct Chunks {
     prompt_tokens: u64,
     /// Characters of the answer so far.
     length: u64,
+    /// All text of the answer so far; `None` once there is anything that no other answer can be held against: more
+    /// than one choice, calls of tools, thoughts, a refusal, or more text than is kept.
+    said: Option<String>,
     usage: Option<Usage>,
     /// The provider's own words about usage, for the caller.
     usage_text: Option<Box<RawValue>>,
@@ -64,6 +69,7 @@ impl Chunks {
             choices: Vec::new(),
             prompt_tokens: asked.prompt_tokens,
             length: 0,
+            said: (asked.choices == 1).then(String::new),
             usage: None,
             usage_text: None,
         }
@@ -100,6 +106,36 @@ impl Chunks {
         self.length = self.length.saturating_add(characters as u64);
     }
 
+    /// Keeps text that goes to the caller; what was counted is not counted again.
+    pub fn keep(&mut self, index: u32, text: &str) {
+        let Some(said) = &mut self.said else { return };
+        if index == 0 && said.len() + text.len() <= MOST_SAID_BYTES {
+            said.push_str(text);
+        } else {
+            self.said = None;
+        }
+    }
+
+    /// Notes that something goes to the caller that is not text.
+    pub fn keep_nothing(&mut self) {
+        self.said = None;
+    }
+
+    /// The text that went to the caller, all of it there is, if another answer may go on from it. Once.
+    pub(super) fn take_said(&mut self) -> Option<String> {
+        self.said.take()
+    }
+
+    /// What every chunk begins with; empty before the first.
+    pub(super) fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Makes these the chunks of an answer that has begun with this head. To be called before the first chunk.
+    pub(super) fn go_on(&mut self, head: &[u8]) {
+        self.head = head.to_vec();
+    }
+
     /// Notes that a choice's role is in a chunk that is about to be written.
     pub fn open(&mut self, index: u32) {
         if self.place(index) == Place::First {
@@ -131,7 +167,18 @@ impl Chunks {
             Place::First => self.open(index),
             Place::Inside => {}
         }
+        self.keep_delta(index, delta);
         self.one(&json!({"index": index, "delta": delta, "finish_reason": null}));
+    }
+
+    fn keep_delta(&mut self, index: u32, delta: &Value) {
+        for (name, value) in delta.as_object().into_iter().flatten() {
+            match (name.as_str(), value) {
+                ("role", _) => {}
+                ("content", Value::String(text)) => self.keep(index, text),
+                _ => self.keep_nothing(),
+            }
+        }
     }
 
     /// Ends one choice. `choice` is what the provider said of it beside delta and reason.

@@ -26,13 +26,14 @@ pub struct Flow {
     state: State,
     /// Events that were not in the format and were left out.
     skipped: u32,
-    _permit: Permit,
+    /// Held until the provider is left alone.
+    permit: Option<Permit>,
 }
 
 enum Source {
     Http(Box<Opened>),
     Sandbox(Script),
-    /// The answer is whole; what may follow is of no interest.
+    /// The answer is whole or broken; what may follow is of no interest.
     Spent,
 }
 
@@ -68,7 +69,23 @@ impl Flow {
 
     fn new(source: Source, decoder: Box<dyn Decoder>, chunks: Chunks, permit: Permit) -> Self {
         let events = sse::Decoder::default();
-        Self { source, events, decoder, chunks, state: State::Open, skipped: 0, _permit: permit }
+        Self { source, events, decoder, chunks, state: State::Open, skipped: 0, permit: Some(permit) }
+    }
+
+    /// Makes this the rest of an answer whose chunks begin with `head`. To be called before anything is pulled.
+    pub fn go_on(&mut self, head: &[u8]) {
+        self.chunks.go_on(head);
+    }
+
+    /// What every chunk begins with: `{` and the fields that are the same throughout an answer.
+    pub fn head(&self) -> &[u8] {
+        self.chunks.head()
+    }
+
+    /// All text that was given out, once; `None` if there was more than text, or too much of it. Only behind a failure
+    /// is it sure that nothing of it is still to be pulled.
+    pub fn take_said(&mut self) -> Option<String> {
+        self.chunks.take_said()
     }
 
     /// The next bytes for the caller; `None` behind the end. Nothing is lost if the wait is given up.
@@ -183,6 +200,9 @@ impl Flow {
         }
         let ended = if self.skipped > 0 { Failure::Malformed } else { Failure::Cut };
         self.state = State::Failed(failure.unwrap_or(ended));
+        // Nobody pulls what is broken: the provider is left alone, and somebody else may have the place.
+        self.source = Source::Spent;
+        self.permit = None;
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use mk::api::Service;
 use serde_json::json;
 
+use crate::support::breaks::{broken, desk_retrying};
 use crate::support::chat::{Desk, desk};
 use crate::support::eventually;
 use crate::support::mk::{Mk, Ran};
@@ -108,6 +109,18 @@ async fn an_answer_has_a_time_limit_and_a_size() {
     let ran = huge.env("MK_INFERENCE_KEY", "k").run_beside().await;
     assert_eq!(ran.code(), 5, "{ran:?}");
     assert!(ran.stderr.contains("larger than any"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_break_that_another_answer_mends_is_not_seen() {
+    let desk = desk_retrying(1, "", |call, _| match call {
+        0 => broken(&["Hel", "lo w"], vec![Beat::Cut]),
+        _ => stream(&["Hello", " world"]),
+    })
+    .await;
+    let ran = call(&desk, &["-m", "fake/m", "x"]).run_beside().await;
+    assert_eq!((ran.code(), ran.stdout.as_str()), (0, "Hello world\n"), "{ran:?}");
+    assert_eq!(desk.provider.asks().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

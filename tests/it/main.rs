@@ -14,6 +14,8 @@ mod accounting;
 mod chat;
 mod chat_accounts;
 mod chat_errors;
+mod chat_resume;
+mod chat_resume_ends;
 mod chat_sandbox;
 mod chat_stream;
 mod cli_chat;

@@ -6,6 +6,7 @@
 
 mod complaint;
 mod completion;
+mod delta;
 mod finish;
 mod reply;
 mod stream;

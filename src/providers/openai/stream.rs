@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::delta::Delta;
 use super::{complaint, completion, finish, reply};
 use crate::providers::chunks::{Chunks, Place};
 use crate::providers::completion::{Decoder, Step};
@@ -24,48 +25,25 @@ struct Choice<'a> {
     #[serde(borrow)]
     finish_reason: Option<&'a RawValue>,
     #[serde(borrow)]
+    logprobs: Option<&'a RawValue>,
+    #[serde(borrow)]
     error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Delta<'a> {
-    #[serde(borrow)]
-    role: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    reasoning_content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    reasoning: Option<&'a RawValue>,
-    #[serde(borrow)]
-    refusal: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_calls: Option<&'a RawValue>,
 }
 
 impl Choice<'_> {
     fn place(&self) -> u32 {
         self.index.unwrap_or_default()
     }
-}
 
-impl Delta<'_> {
-    fn characters(&self) -> usize {
-        let reasoning = self.reasoning_content.or(self.reasoning);
-        [self.content, reasoning, self.refusal, self.tool_calls].into_iter().flatten().map(characters).sum()
+    /// Notes what goes to the caller.
+    fn note(&self, chunks: &mut Chunks) {
+        if let Some(delta) = &self.delta {
+            delta.note(self.place(), chunks);
+        }
+        if self.logprobs.is_some() {
+            chunks.keep_nothing();
+        }
     }
-}
-
-/// How long a text is; escapes count as the characters they stand for.
-fn characters(value: &RawValue) -> usize {
-    let raw = value.get();
-    if !raw.starts_with('"') {
-        return raw.len();
-    }
-    if raw.contains('\\') {
-        return serde_json::from_str::<String>(raw).map_or(raw.len(), |text| text.chars().count());
-    }
-    raw.chars().count().saturating_sub(2)
 }
 
 impl Decoder for Reader {
@@ -104,7 +82,7 @@ fn chunk(data: &[u8], chunks: &mut Chunks) -> Result<Step, Failure> {
     if choices.iter().all(|choice| is_in_order(choice, chunks)) {
         for choice in &choices {
             chunks.open(choice.place());
-            chunks.count(choice.delta.as_ref().map_or(0, Delta::characters));
+            choice.note(chunks);
         }
         chunks.write(raw.get(), further(&fields));
         return Ok(Step::More);
@@ -139,7 +117,7 @@ fn put_in_order(raw: &RawValue, read: &[Choice<'_>], chunks: &mut Chunks) -> Res
         let mut delta = value.shift_remove("delta").unwrap_or_default();
         value.shift_remove("finish_reason");
         let has_content = says_something(&delta);
-        chunks.count(choice.delta.as_ref().map_or(0, Delta::characters));
+        choice.note(chunks);
         if chunks.place(index) == Place::First {
             chunks.delta(index, &json!({"role": "assistant", "content": ""}));
             if let (Some(fields), false) = (delta.as_object_mut(), has_content) {

@@ -10,7 +10,7 @@ mod stream;
 
 use std::sync::Arc;
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use futures_util::Stream;
 use http::{HeaderMap, HeaderValue};
 use warp::Filter;
@@ -58,7 +58,7 @@ async fn answer<B: Buf>(
     let body = context.read_json(headers, body).await?;
     let (model, asked) = request::read(&body)?;
     let chain = chain(context, pass, &model)?;
-    ask(context, pass, incoming, &asked, &chain).await
+    ask(context, pass, incoming, (&asked, &body), chain).await
 }
 
 /// The models to ask: the one that is named, and those of its fallbacks that the key may use.
@@ -95,8 +95,8 @@ async fn ask(
     context: &Arc<Context>,
     pass: &Pass,
     incoming: &Incoming,
-    asked: &Completion<'_>,
-    chain: &[String],
+    (asked, body): (&Completion<'_>, &Bytes),
+    chain: Vec<String>,
 ) -> Result<Response, ApiError> {
     // A whole answer may end as it began; only a stream is worth a second look at its key.
     let mut listed =
@@ -111,7 +111,7 @@ async fn ask(
     let meter = Meter::new(account, context.app.ledger.clone(), context.app.clock.clone());
     let answered = tokio::select! {
         biased;
-        answered = context.app.gateway.chat(asked, chain, &meter) => answered?,
+        answered = context.app.gateway.chat(asked, body, chain, &meter) => answered?,
         why = listed.cut() => return Err(why.into()),
     };
     let Answered { model, attempts, given } = answered;
@@ -119,7 +119,7 @@ async fn ask(
         Given::Whole(body) => reply::written(body),
         Given::Stream(relay) => {
             let keep_alive = context.options.keep_alive;
-            stream::respond(stream::Running { relay, listed, model: model.clone(), keep_alive, _run: run })
+            stream::respond(stream::Running { relay, listed, keep_alive, _run: run })
         }
     };
     let headers = response.headers_mut();

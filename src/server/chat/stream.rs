@@ -22,8 +22,6 @@ use crate::server::streams::Registration;
 pub(super) struct Running {
     pub(super) relay: Box<Relay>,
     pub(super) listed: Registration,
-    /// Who answers.
-    pub(super) model: String,
     pub(super) keep_alive: Duration,
     /// The end of the server waits for it, so that everything is booked by then.
     pub(super) _run: TaskTrackerToken,
@@ -45,7 +43,7 @@ fn pieces(running: Running) -> impl Stream<Item = Result<Bytes, Infallible>> {
             why = running.listed.cut() => ApiError::from(why),
             piece = running.relay.next() => match piece? {
                 Ok(piece) => return Some((Ok(piece), Some(running))),
-                Err(failure) => ApiError::broken_off(&running.model, failure),
+                Err(failure) => ApiError::broken_off(running.relay.model(), failure),
             },
             () = sleep_until(quiet_until) => return Some((Ok(sse::KEEP_ALIVE), Some(running))),
         };

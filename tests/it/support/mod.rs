@@ -1,5 +1,6 @@
 //! What tests share: servers, fake providers, the binary, streams read to their end.
 
+pub mod breaks;
 pub mod chat;
 pub mod events;
 pub mod formats;

@@ -92,8 +92,10 @@ pub enum Turn {
 /// One thing that happens in a stream.
 #[derive(Clone, Debug)]
 pub enum Beat {
-    /// Bytes go out.
+    /// Text goes out.
     Send(String),
+    /// Bytes go out, which need not be text.
+    Bytes(Vec<u8>),
     /// The same bytes go out so many times.
     Repeat(String, usize),
     /// Nothing happens for a while.
@@ -365,9 +367,10 @@ fn streamed(beats: Vec<Beat>, call: Call) -> Response<Body> {
                     }
                     queue.push_front(Beat::Send(text));
                 }
-                Some(Beat::Send(text)) => {
-                    call.shared.streamed.fetch_add(text.len(), Ordering::SeqCst);
-                    return Some((Ok(Frame::data(Bytes::from(text))), Some((queue, call))));
+                Some(Beat::Send(text)) => queue.push_front(Beat::Bytes(text.into_bytes())),
+                Some(Beat::Bytes(bytes)) => {
+                    call.shared.streamed.fetch_add(bytes.len(), Ordering::SeqCst);
+                    return Some((Ok(Frame::data(Bytes::from(bytes))), Some((queue, call))));
                 }
             }
         }

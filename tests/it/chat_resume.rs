@@ -1,0 +1,219 @@
+//! Streams that break after the caller had a part of them, and go on where another answer begins alike.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::breaks::{CUT, FALLBACK, broken, desk_retrying, ended_broken, outcomes, row, unbroken};
+use crate::support::chat::{chunks, desk_with, hello_stream};
+use crate::support::eventually;
+use crate::support::provider::{
+    Beat, FakeProvider, Turn, chunk, finish_chunk, role_chunk, stream, text_chunk,
+};
+
+fn with_usage() -> Value {
+    let mut body = hello_stream();
+    body["stream_options"] = json!({"include_usage": true});
+    body
+}
+
+#[tokio::test]
+async fn the_same_model_goes_on_as_if_nothing_had_been() {
+    let desk = desk_retrying(1, "", |call, _| match call {
+        0 => broken(&["Hel", "lo, wö"], vec![Beat::Cut]),
+        _ => stream(&["Hello", ", wörld 😀", "!"]),
+    })
+    .await;
+    let raw = desk.stream(&with_usage()).await;
+    assert_eq!(unbroken(&raw), "Hello, wörld 😀!");
+    let list = chunks(&raw);
+    assert_eq!((&list[0]["id"], &list[0]["model"]), (&json!("chatcmpl-first"), &json!("fake/m")));
+    // The usage is that of the answer which was finished; what the broken one took is on the books.
+    assert_eq!(list.last().unwrap()["usage"]["completion_tokens"], 3);
+    let asks = desk.provider.asks();
+    assert_eq!((asks.len(), &asks[0].raw), (2, &asks[1].raw));
+    let booked =
+        |outcome: &str, prompt, completion| ("fake/m".to_owned(), outcome.to_owned(), prompt, completion);
+    assert_eq!(desk.booked(), [booked("cut", 6, 3), booked("ok", 7, 3)]);
+}
+
+#[tokio::test]
+async fn every_way_to_break_is_gone_on_from() {
+    let overloaded = Beat::Send("data: {\"error\":{\"message\":\"no\",\"code\":503}}\n\n".into());
+    // The first byte of a character of two.
+    let Beat::Send(half) = text_chunk("wörld") else { unreachable!() };
+    let half = half.as_bytes()[..=half.find('ö').unwrap()].to_vec();
+    for (end, outcome) in [
+        (vec![], "cut"),
+        (vec![Beat::Cut], "cut"),
+        (vec![overloaded], "overloaded"),
+        (vec![Beat::Bytes(half.clone()), Beat::Cut], "cut"),
+        (vec![Beat::Bytes(half)], "malformed"),
+        (vec![finish_chunk("abort")], "cut"),
+    ] {
+        let desk = desk_retrying(1, FALLBACK, move |call, _| match call {
+            0 => broken(&["Hello "], end.clone()),
+            _ => stream(&["Hello wörld"]),
+        })
+        .await;
+        assert_eq!(unbroken(&desk.stream(&hello_stream()).await), "Hello wörld", "{outcome}");
+        // Only what may pass is asked of the same model.
+        let next = if outcome == "malformed" { "fake/second" } else { "fake/m" };
+        assert_eq!(outcomes(&desk), [row("fake/m", outcome), row(next, "ok")]);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_falls_silent_is_left_for_a_fallback() {
+    let desk = desk_with(
+        "idle_timeout = \"1s\"",
+        FALLBACK,
+        |setup| setup.config(|config| config.providers[0].retries = 2),
+        |ask| match ask.model.as_str() {
+            "m" => broken(&["Hello"], vec![Beat::Stall]),
+            _ => stream(&["Hello!"]),
+        },
+    )
+    .await;
+    assert_eq!(unbroken(&desk.stream(&hello_stream()).await), "Hello!");
+    assert_eq!(outcomes(&desk), [row("fake/m", "timeout"), row("fake/second", "ok")]);
+}
+
+#[tokio::test]
+async fn a_fallback_in_another_format_goes_on_under_the_first_name() {
+    let event =
+        |body: Value| Beat::Send(format!("event: {}\ndata: {body}\n\n", body["type"].as_str().unwrap()));
+    let says = move |text: &str| {
+        event(
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}),
+        )
+    };
+    let other = FakeProvider::start(move |ask| {
+        assert!(ask.body["stream"] == true && ask.raw.contains("Hello"), "{}", ask.raw);
+        let usage = json!({"input_tokens": 11, "output_tokens": 1});
+        let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "content": [], "usage": usage});
+        let block = json!({"type": "text", "text": ""});
+        Turn::Stream(vec![
+            event(json!({"type": "message_start", "message": message})),
+            event(json!({"type": "content_block_start", "index": 0, "content_block": block})),
+            says("He"),
+            says("llo there"),
+            says("."),
+            event(json!({"type": "content_block_stop", "index": 0})),
+            event(json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}})),
+            event(json!({"type": "message_stop"})),
+        ])
+    })
+    .await;
+    let rest = format!(
+        "[providers.claude]\nkind = \"anthropic\"\nbase_url = \"{}\"\n[inference.fallbacks]\n\"fake/m\" = [\"claude/c\"]\n",
+        other.base_url
+    );
+    let desk = desk_retrying(0, &rest, |_, _| broken(&["Hel", "lo"], vec![Beat::Cut])).await;
+    let raw = desk.stream(&with_usage()).await;
+    assert_eq!(unbroken(&raw), "Hello there.");
+    let list = chunks(&raw);
+    assert_eq!((&list[1]["id"], &list[1]["model"]), (&json!("chatcmpl-first"), &json!("fake/m")));
+    let usage = &list.last().unwrap()["usage"];
+    assert_eq!((&usage["prompt_tokens"], &usage["completion_tokens"]), (&json!(11), &json!(5)));
+    assert_eq!(outcomes(&desk), [row("fake/m", "cut"), row("claude/c", "ok")]);
+}
+
+#[tokio::test]
+async fn an_answer_that_differs_or_says_less_ends_the_stream_and_is_stopped() {
+    for (words, ends) in [(vec!["Hel", "p!"], false), (vec!["Hell"], true), (vec![], true)] {
+        let desk = desk_retrying(2, FALLBACK, move |call, _| {
+            if call == 0 {
+                return broken(&["Hello"], vec![Beat::Cut]);
+            }
+            let mut beats = vec![role_chunk()];
+            beats.extend(words.iter().map(|word| text_chunk(word)));
+            beats.push(if ends { finish_chunk("stop") } else { Beat::Stall });
+            Turn::Stream(beats)
+        })
+        .await;
+        let raw = desk.stream(&hello_stream()).await;
+        assert_eq!(ended_broken(&raw, CUT), "Hello");
+        // What differs once is not asked a third time, nor of anybody else.
+        assert_eq!(desk.provider.asks().len(), 2);
+        eventually("the second call is stopped", || desk.provider.in_flight() == 0).await;
+        eventually("both are booked", || desk.rows().len() == 2).await;
+        assert_eq!(outcomes(&desk)[0], row("fake/m", "cut"));
+    }
+}
+
+#[tokio::test]
+async fn a_second_break_is_gone_on_from_until_nobody_is_left() {
+    // Two retries of the model, then its fallback, which has two retries as well.
+    let desk =
+        desk_retrying(2, FALLBACK, |call, _| broken(&["abcdef"[..=call.min(5)].as_ref()], vec![Beat::Cut]))
+            .await;
+    let raw = desk.stream(&hello_stream()).await;
+    assert_eq!(ended_broken(&raw, CUT), "abcdef");
+    assert_eq!(outcomes(&desk)[..3], [row("fake/m", "cut"), row("fake/m", "cut"), row("fake/m", "cut")]);
+    assert_eq!(
+        outcomes(&desk)[3..],
+        [row("fake/second", "cut"), row("fake/second", "cut"), row("fake/second", "cut")]
+    );
+}
+
+#[tokio::test]
+async fn a_break_before_it_has_caught_up_counts_as_a_try() {
+    let desk = desk_retrying(1, FALLBACK, |call, _| match call {
+        0 => broken(&["Hello"], vec![Beat::Cut]),
+        1 => broken(&["Hel"], vec![Beat::Cut]),
+        2 => Turn::status(500, &json!({})),
+        _ => stream(&["Hello!"]),
+    })
+    .await;
+    assert_eq!(unbroken(&desk.stream(&hello_stream()).await), "Hello!");
+    let expected = [
+        row("fake/m", "cut"),
+        row("fake/m", "cut"),
+        row("fake/second", "provider_error"),
+        row("fake/second", "ok"),
+    ];
+    assert_eq!(outcomes(&desk), expected);
+}
+
+#[tokio::test]
+async fn only_text_is_gone_on_from() {
+    let delta = |delta: Value| chunk(&json!([{"index": 0, "delta": delta, "finish_reason": null}]));
+    let call =
+        json!({"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{"}});
+    let logprobs =
+        json!([{"index": 0, "delta": {"content": "x"}, "logprobs": {"content": []}, "finish_reason": null}]);
+    for said in [
+        delta(json!({"tool_calls": [call]})),
+        delta(json!({"reasoning_content": "Hm."})),
+        delta(json!({"refusal": "I"})),
+        delta(json!({"audio": {"data": "AAAA"}})),
+        chunk(&logprobs),
+    ] {
+        let desk = desk_retrying(2, FALLBACK, move |_, _| {
+            let pause = Beat::Pause(Duration::from_millis(30));
+            Turn::Stream(vec![role_chunk(), said.clone(), pause, Beat::Cut])
+        })
+        .await;
+        ended_broken(&desk.stream(&hello_stream()).await, CUT);
+        assert_eq!(desk.provider.asks().len(), 1);
+    }
+    let several = desk_retrying(2, FALLBACK, |_, _| broken(&["Hello"], vec![Beat::Cut])).await;
+    let mut body = hello_stream();
+    body["n"] = json!(2);
+    ended_broken(&several.stream(&body).await, CUT);
+    assert_eq!(several.provider.asks().len(), 1);
+}
+
+#[tokio::test]
+async fn more_text_than_is_kept_is_not_gone_on_from() {
+    let text = "x".repeat(64 * 1024);
+    let Beat::Send(line) = text_chunk(&text) else { unreachable!() };
+    let desk = desk_retrying(2, FALLBACK, move |_, _| {
+        let pause = Beat::Pause(Duration::from_millis(100));
+        Turn::Stream(vec![role_chunk(), Beat::Repeat(line.clone(), 17), pause, Beat::Cut])
+    })
+    .await;
+    ended_broken(&desk.stream(&hello_stream()).await, CUT);
+    assert_eq!(desk.provider.asks().len(), 1);
+}

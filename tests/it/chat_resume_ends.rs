@@ -1,0 +1,160 @@
+//! What ends the search for an answer that goes on where a stream broke: refusals, limits, callers.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use mk::api::Service;
+use serde_json::json;
+
+use crate::support::breaks::{CUT, FALLBACK, broken, desk_retrying, ended_broken, outcomes, row, unbroken};
+use crate::support::chat::{Desk, desk_with, hello_stream};
+use crate::support::eventually;
+use crate::support::provider::{Beat, Turn, done, finish_chunk, role_chunk, stream, text_chunk};
+
+#[tokio::test]
+async fn a_refusal_is_never_gone_on_from() {
+    // As an end, as a failure inside the stream, and as the answer to being asked again.
+    let filtered = desk_retrying(2, FALLBACK, |_, _| {
+        Turn::Stream(vec![role_chunk(), text_chunk("Hello"), finish_chunk("content_filter"), done()])
+    })
+    .await;
+    let raw = filtered.stream(&hello_stream()).await;
+    assert!(raw.contains("\"finish_reason\":\"content_filter\"") && !raw.contains("\"error\""), "{raw}");
+    assert_eq!(filtered.provider.asks().len(), 1);
+
+    let refusal = "data: {\"error\":{\"message\":\"no\",\"code\":\"content_filter\"}}\n\n";
+    let inside =
+        desk_retrying(2, FALLBACK, move |_, _| broken(&["Hello"], vec![Beat::Send(refusal.into())])).await;
+    let raw = inside.stream(&hello_stream()).await;
+    assert!(raw.contains("\"code\":\"content_filter\"") && raw.ends_with("data: [DONE]\n\n"), "{raw}");
+    assert_eq!(inside.provider.asks().len(), 1);
+
+    let again = desk_retrying(2, FALLBACK, |call, _| match call {
+        0 => broken(&["Hello"], vec![Beat::Cut]),
+        _ => Turn::status(400, &json!({"error": {"code": "content_filter"}})),
+    })
+    .await;
+    assert_eq!(ended_broken(&again.stream(&hello_stream()).await, CUT), "Hello");
+    assert_eq!(outcomes(&again), [row("fake/m", "cut"), row("fake/m", "refused")]);
+}
+
+#[tokio::test]
+async fn comments_go_out_while_another_answer_is_waited_for_and_the_silent_is_left() {
+    let calls = AtomicUsize::new(0);
+    let patience = "[inference]\nfirst_token_timeout_with_fallback = \"1s\"\n";
+    let fallbacks = FALLBACK.replace("[\"fake/second\"]", "[\"fake/second\", \"fake/third\"]");
+    let desk = desk_with(
+        "",
+        &(patience.to_owned() + &fallbacks),
+        |setup| setup.options(|options| options.keep_alive = Duration::from_millis(150)),
+        move |ask| match (calls.fetch_add(1, Ordering::SeqCst), ask.model.as_str()) {
+            (0, _) => broken(&["Hello"], vec![Beat::Cut]),
+            (_, "second") => Turn::Stream(vec![Beat::Stall]),
+            _ => stream(&["Hello!"]),
+        },
+    )
+    .await;
+    let raw = desk.stream(&hello_stream()).await;
+    assert!(raw.matches(": keep-alive\n\n").count() >= 2, "{raw}");
+    assert_eq!(unbroken(&raw.replace(": keep-alive\n\n", "")), "Hello!");
+    assert_eq!(
+        outcomes(&desk),
+        [row("fake/m", "cut"), row("fake/second", "timeout"), row("fake/third", "ok")]
+    );
+}
+
+#[tokio::test]
+async fn the_time_for_the_whole_answer_is_not_begun_again() {
+    let desk = desk_with(
+        "total_timeout = \"700ms\"",
+        FALLBACK,
+        |setup| setup,
+        |_| {
+            let mut beats = vec![role_chunk()];
+            for _ in 0..200 {
+                beats.extend([text_chunk("a"), Beat::Pause(Duration::from_millis(20))]);
+            }
+            Turn::Stream(beats)
+        },
+    )
+    .await;
+    let raw = desk.stream(&hello_stream()).await;
+    assert!(raw.contains("\"code\":\"provider_timeout\""), "{raw}");
+    assert_eq!(desk.provider.asks().len(), 1);
+}
+
+/// A stream under way whose second answer never says what is missing, and the id of its key.
+async fn waiting() -> (Desk, reqwest::Response, String) {
+    let calls = AtomicUsize::new(0);
+    let desk = desk_with(
+        "idle_timeout = \"20s\"",
+        "",
+        |setup| {
+            let setup = setup.config(|config| config.providers[0].retries = 1);
+            setup.options(|options| options.drain = Duration::from_millis(200))
+        },
+        move |_| match calls.fetch_add(1, Ordering::SeqCst) {
+            0 => broken(&["Hello"], vec![Beat::Cut]),
+            _ => Turn::Stream(vec![role_chunk(), text_chunk("Hel"), Beat::Stall]),
+        },
+    )
+    .await;
+    let (key, id) = desk.server.key_with(Service::Inference, |_| {});
+    let response = desk.post_as(&key, hello_stream().to_string()).send().await.unwrap();
+    (desk, response, id)
+}
+
+/// Waits until the second answer is under way.
+async fn begun(desk: &Desk) {
+    eventually("the second answer has begun", || {
+        desk.provider.asks().len() == 2 && desk.provider.in_flight() == 1
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_caller_who_leaves_meanwhile_stops_the_provider_and_pays_for_what_came() {
+    let (desk, response, _) = waiting().await;
+    let mut body = response.bytes_stream();
+    let reader = tokio::spawn(async move { while body.next().await.is_some() {} });
+    begun(&desk).await;
+    let left = Instant::now();
+    reader.abort();
+    eventually("the call is abandoned", || desk.provider.abandoned() == 1).await;
+    assert!(left.elapsed() < Duration::from_secs(1));
+    eventually("both attempts are booked", || desk.rows().len() == 2).await;
+    assert_eq!(outcomes(&desk), [row("fake/m", "cut"), row("fake/m", "cancelled")]);
+    assert!(desk.rows().iter().all(|row| row.prompt_tokens == 6));
+}
+
+#[tokio::test]
+async fn a_revocation_ends_the_wait() {
+    let (desk, response, id) = waiting().await;
+    let reader = tokio::spawn(response.text());
+    begun(&desk).await;
+    let began = Instant::now();
+    desk.server.app.store.revoke_key(&id, desk.server.clock.now()).unwrap();
+    let raw = reader.await.unwrap().unwrap();
+    assert!(began.elapsed() < Duration::from_secs(1));
+    let error = r#"{"message":"API key has been revoked","type":"Unauthorized","code":"api_key_revoked"}"#;
+    assert_eq!(ended_broken(&raw, error), "Hello");
+    eventually("the provider is left alone", || desk.provider.in_flight() == 0).await;
+    eventually("both attempts are booked", || desk.rows().len() == 2).await;
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_the_wait_and_everything_is_booked() {
+    let (mut desk, response, _) = waiting().await;
+    let reader = tokio::spawn(response.text());
+    begun(&desk).await;
+    desk.server.begin_shutdown();
+    let raw = reader.await.unwrap().unwrap();
+    assert!(raw.contains(r#""code":"shutting_down""#) && raw.ends_with("data: [DONE]\n\n"), "{raw}");
+    let dir = desk.server.dir.clone();
+    desk.server.shutdown().await;
+    let store = mk::storage::Store::open(&dir.path().join("data"), crate::support::server::NOON).unwrap();
+    let outcomes: Vec<String> =
+        store.attempts_of("req-1").unwrap().into_iter().map(|row| row.outcome).collect();
+    assert_eq!(outcomes, ["cut", "cancelled"]);
+}
