@@ -9,6 +9,9 @@ const MESSAGE_CHARS: usize = 300;
 /// The most characters kept of a provider's own error code.
 const CODE_CHARS: usize = 64;
 
+/// The longest name of a parameter that is kept.
+const PARAM_BYTES: usize = 128;
+
 /// A call that gave no answer, and what it took nevertheless: a model that declines has read the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
@@ -51,6 +54,8 @@ pub enum Failure {
         code: Option<String>,
         /// Its own words, shortened; foreign text.
         message: String,
+        /// The parameter that it is about, by the provider's own path, if it names one.
+        param: Option<String>,
     },
     /// The request asks for something that this provider's format, or this model, cannot express. Found before
     /// anything is sent.
@@ -82,7 +87,22 @@ impl Failure {
     /// control and direction characters.
     pub fn rejected(code: Option<&str>, message: &str) -> Self {
         let code = code.map(|code| tame(code, CODE_CHARS)).filter(|code| !code.is_empty());
-        Self::Rejected { code, message: tame(message, MESSAGE_CHARS) }
+        Self::Rejected { code, message: tame(message, MESSAGE_CHARS), param: None }
+    }
+
+    /// The same, about a parameter that the provider names. What is no path is left out.
+    #[must_use]
+    pub fn about(self, param: Option<&str>) -> Self {
+        let is_path = |param: &&str| {
+            (1..=PARAM_BYTES).contains(&param.len())
+                && param.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.[]$/".contains(&byte))
+        };
+        match self {
+            Self::Rejected { code, message, .. } => {
+                Self::Rejected { code, message, param: param.filter(is_path).map(str::to_owned) }
+            }
+            other => other,
+        }
     }
 
     /// The name in logs, the ledger and `model_errors`.
@@ -156,13 +176,28 @@ mod tests {
     #[test]
     fn foreign_messages_are_shortened_and_made_safe() {
         let message = format!("bad\r\n\u{1b}[31mred\u{202e}{}", "ä".repeat(1000));
-        let Failure::Rejected { code, message } = Failure::rejected(Some("\u{7}"), &message) else {
+        let Failure::Rejected { code, message, .. } = Failure::rejected(Some("\u{7}"), &message) else {
             panic!("not a rejection");
         };
         assert_eq!(code, None);
         assert_eq!(message.chars().count(), MESSAGE_CHARS);
         assert!(message.starts_with("bad  [31mredä"), "{message}");
         assert!(message.ends_with('…'));
+    }
+
+    #[test]
+    fn only_paths_of_parameters_are_kept() {
+        let param = |param: &str| match Failure::rejected(None, "no").about(Some(param)) {
+            Failure::Rejected { param, .. } => param,
+            other => panic!("{other:?}"),
+        };
+        for path in ["top_k", "messages[2].content[0].image_url", "generation_config.top-p", "$.tools/0"] {
+            assert_eq!(param(path).as_deref(), Some(path));
+        }
+        for other in ["", "top k", "sk\u{1b}[31m", "größe", "<b>", &"x".repeat(129)] {
+            assert_eq!(param(other), None, "{other:?}");
+        }
+        assert_eq!(Failure::Cut.about(Some("x")), Failure::Cut);
     }
 
     #[test]

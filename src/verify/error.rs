@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_provider_s_words_never_reach_the_caller() {
-        let failure = Failure::Rejected { code: Some("zzz".to_owned()), message: "zzz secret".to_owned() };
+        let failure = Failure::rejected(Some("zzz"), "zzz secret");
         for error in [
             Error::Extraction { model: "a/b".to_owned(), failure: failure.clone() },
             Error::NoAnswers { failure },

@@ -202,6 +202,27 @@ async fn a_refusal_and_a_wrong_request_are_never_routed_around() {
 }
 
 #[tokio::test]
+async fn the_parameter_that_a_provider_names_is_named() {
+    let desk = desk(|ask| {
+        let param = if ask.text() == "odd" { "not\u{1b} a path" } else { "messages[0].content" };
+        failing(
+            400,
+            &json!({"message": "too odd", "type": "invalid_request_error", "param": param, "code": "odd"}),
+        )
+    })
+    .await;
+    let expected = concat!(
+        r#"{"error":"Bad Request","message":"the provider fake refused the request: too odd","code":"odd","#,
+        r#""request_id":"req-1","param":"messages[0].content","provider":"fake"}"#
+    );
+    assert_eq!(desk.ask(&hello()).await.text().await.unwrap(), expected);
+    let mut body = hello();
+    body["messages"][0]["content"] = json!("odd");
+    let (status, answer) = desk.json(&body).await;
+    assert_eq!((status, answer["code"].as_str(), answer.get("param")), (400, Some("odd"), None));
+}
+
+#[tokio::test]
 async fn a_silent_model_is_left_for_its_fallback_but_an_only_one_is_waited_for() {
     let script = |ask: &Ask| match ask.model.as_str() {
         "m" => Turn::Stream(vec![

@@ -90,10 +90,18 @@ impl<'a> Complaint<'a> {
         if self.says(&MODEL_PHRASES) {
             return Failure::UnknownModel;
         }
-        if self.message.is_empty() {
-            return Failure::rejected(self.name, &format!("status {status} without a message"));
-        }
-        Failure::rejected(self.name, self.message)
+        let rejected = if self.message.is_empty() {
+            Failure::rejected(self.name, &format!("status {status} without a message"))
+        } else {
+            Failure::rejected(self.name, self.message)
+        };
+        rejected.about(self.field())
+    }
+
+    /// The first field that the details (google.rpc.BadRequest) name.
+    fn field(&self) -> Option<&'a str> {
+        let violations = self.details.iter().filter_map(|detail| detail["fieldViolations"].as_array());
+        violations.flatten().find_map(|violation| violation["field"].as_str())
     }
 
     fn says(&self, phrases: &[&str]) -> bool {

@@ -56,6 +56,8 @@ struct Complaint {
     /// Code, type, status and reasons, in lowercase.
     names: Vec<String>,
     message: String,
+    /// The parameter that it is about.
+    param: Option<String>,
     /// Set where a router says that moderation stopped the prompt.
     moderated: bool,
 }
@@ -79,7 +81,8 @@ impl Complaint {
             .unwrap_or_default()
             .to_owned();
         let moderated = inner["metadata"]["flagged_input"].is_string();
-        Self { code, names, message, moderated }
+        let param = inner["param"].as_str().map(str::to_owned);
+        Self { code, names, message, param, moderated }
     }
 
     fn failure(&self, status: u16, incoming: &Incoming) -> Failure {
@@ -124,10 +127,12 @@ impl Complaint {
         if says(&MODEL_PHRASES) {
             return Failure::UnknownModel;
         }
-        if message.is_empty() {
-            return Failure::rejected(self.code.as_deref(), &format!("status {status} without a message"));
-        }
-        Failure::rejected(self.code.as_deref(), &self.message)
+        let rejected = if message.is_empty() {
+            Failure::rejected(self.code.as_deref(), &format!("status {status} without a message"))
+        } else {
+            Failure::rejected(self.code.as_deref(), &self.message)
+        };
+        rejected.about(self.param.as_deref())
     }
 }
 

@@ -23,10 +23,10 @@ impl From<Unanswered> for ApiError {
         if error.status == StatusCode::SERVICE_UNAVAILABLE {
             error.retry_after = Some(failure.retry_after().unwrap_or(SHORTLY));
         }
-        if let Failure::Unsupported { param, .. } = failure {
-            error.param = Some(param);
-        } else {
-            error.provider = Some(name);
+        match failure {
+            Failure::Unsupported { param, .. } => error.param = Some(param),
+            Failure::Rejected { param, .. } => (error.param, error.provider) = (param, Some(name)),
+            _ => error.provider = Some(name),
         }
         error
     }
@@ -71,7 +71,7 @@ fn describe(model: &str, provider: &str, failure: &Failure) -> ApiError {
             "context_length_exceeded",
             format!("the messages are too long for {model}; send less, or choose a model with more context"),
         ),
-        Failure::Rejected { code, message } => bad_request(
+        Failure::Rejected { code, message, .. } => bad_request(
             code.as_deref().unwrap_or("provider_rejected"),
             format!("the provider {provider} refused the request: {message}"),
         ),
