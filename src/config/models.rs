@@ -10,7 +10,7 @@ use super::reader::{Found, Place};
 use super::server_file::{InferenceFile, PanelFile, VerifyFile};
 use super::{ConfigError, InferenceSettings, suggest, values};
 use crate::clock::Time;
-use crate::providers::catalog;
+use crate::providers::{self, catalog};
 use crate::verify::{PanelSettings, Settings};
 
 /// The most models that one claim may be put to.
@@ -195,16 +195,22 @@ pub(super) fn sandbox(file: &VerifyFile, origins: &mut Origins) -> Result<Settin
     Providers(Vec::new()).verify(&file, &panel::sandbox(), origins)
 }
 
-/// What to say of models that are used and that their provider retires soon, or has retired.
-pub(super) fn retirements(settings: &Settings, now: Time) -> Vec<String> {
+/// What to say of models that are used, fallbacks included, and that their provider retires soon, or has retired.
+pub(super) fn retirements(
+    verify: &Settings,
+    inference: &InferenceSettings,
+    providers: &[providers::Settings],
+    now: Time,
+) -> Vec<String> {
     const SOON: Duration = Duration::from_hours(60 * 24);
-    let mut used: Vec<&String> = [&settings.general, &settings.legal]
-        .into_iter()
-        .flat_map(|domain| {
-            let extractor = std::iter::once(&domain.extractor);
-            extractor.chain(&domain.extractor_fallbacks).chain(&domain.panel).chain(&domain.standby)
-        })
-        .collect();
+    let asked = [&verify.general, &verify.legal].into_iter().flat_map(|domain| {
+        let extractor = std::iter::once(&domain.extractor);
+        extractor.chain(&domain.extractor_fallbacks).chain(&domain.panel).chain(&domain.standby)
+    });
+    let of_models =
+        providers.iter().flat_map(|provider| provider.models.values()).flat_map(|model| &model.fallbacks);
+    let fallbacks = inference.fallbacks.values().flatten().chain(of_models);
+    let mut used: Vec<&String> = asked.chain(fallbacks).collect();
     used.sort();
     used.dedup();
     let today = now.utc_date();

@@ -103,7 +103,7 @@ pub fn load_server(args: &ServerArgs, env: &Env) -> Result<ServerConfig, ConfigE
         (verify, names.inference(&file.inference, &mut origins)?)
     };
     found.notes.extend(panel_notes(&verify.general, &origins.of("verify.panel")));
-    found.warnings.extend(models::retirements(&verify, env.now));
+    found.warnings.extend(models::retirements(&verify, &inference, &found.providers, env.now));
     found.warnings.extend(panel_doubts(&verify));
 
     Ok(ServerConfig {

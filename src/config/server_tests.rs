@@ -324,6 +324,13 @@ fn models_that_are_being_retired_are_named() {
             "openai/gpt-5-2025-08-07 will be retired by its provider on 2026-12-11"
         ]
     );
+    let file = "[providers.openai]\napi_key_env = \"OPENAI_API_KEY\"\n\
+                [providers.openai.models.a]\nfallbacks = [\"openai/gpt-4\", \"openai/b\"]\n\
+                [verify]\npanel = [\"openai/gpt-4\", \"openai/gpt-5.1\"]\n\
+                [inference.fallbacks]\n\"openai/a\" = [\"openai/gpt-5-2025-08-07\", \"openai/gpt-4\"]\n";
+    let warned = load(file, &[OPENAI]).unwrap().warnings;
+    let named = |model: &str| warned.iter().filter(|warning| warning.starts_with(model)).count();
+    assert_eq!((warned.len(), named("openai/gpt-4 was"), named("openai/gpt-5-2025-08-07 will")), (2, 1, 1));
 }
 
 #[test]
