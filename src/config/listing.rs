@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::origin::Origin;
-use super::{ClientConfig, ServerConfig, models, modes, values};
+use super::{ClientConfig, ServerConfig, models, modes, provider_file, values};
 use crate::api::Service;
-use crate::providers::{Kind, Settings};
+use crate::providers::{Kind, ModelPatience, Settings};
 use crate::verify::PanelSettings;
 
 /// One value.
@@ -88,7 +88,7 @@ fn provider(settings: &Settings) -> Vec<(String, String)> {
     if settings.kind == Kind::Sandbox {
         return vec![(key_of(settings, "kind"), kind)];
     }
-    [
+    let mut values: Vec<(String, String)> = [
         ("kind", kind),
         ("base_url", quoted(&settings.base_url)),
         ("api_key", set_or_not(settings.api_key.is_some())),
@@ -97,10 +97,33 @@ fn provider(settings: &Settings) -> Vec<(String, String)> {
         ("first_byte_timeout", span(settings.first_byte_timeout)),
         ("idle_timeout", span(settings.idle_timeout)),
         ("total_timeout", span(settings.total_timeout)),
+        ("first_token_timeout", settings.first_token_timeout.map(span).unwrap_or_default()),
         ("retries", settings.retries.to_string()),
+        ("breaker_failures", settings.breaker_failures.to_string()),
+        ("breaker_pause", span(settings.breaker_pause)),
     ]
     .map(|(field, value)| (key_of(settings, field), value))
-    .into()
+    .into();
+    for (name, model) in &settings.models {
+        let table = provider_file::model_table(&settings.name, name);
+        let set = patience(&model.patience).into_iter();
+        values.extend(set.filter_map(|(field, value)| Some((format!("{table}.{field}"), value?))));
+    }
+    values
+}
+
+/// What is set for a model; the rest is its provider's.
+fn patience(patience: &ModelPatience) -> [(&'static str, Option<String>); 7] {
+    let number = |value: Option<u32>| value.map(|number| number.to_string());
+    [
+        ("first_byte_timeout", patience.first_byte_timeout.map(span)),
+        ("idle_timeout", patience.idle_timeout.map(span)),
+        ("total_timeout", patience.total_timeout.map(span)),
+        ("first_token_timeout", patience.first_token_timeout.map(span)),
+        ("retries", number(patience.retries)),
+        ("breaker_failures", number(patience.breaker_failures)),
+        ("breaker_pause", patience.breaker_pause.map(span)),
+    ]
 }
 
 fn key_of(settings: &Settings, field: &str) -> String {

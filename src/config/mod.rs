@@ -26,6 +26,7 @@ mod ollama;
 mod origin;
 mod panel;
 mod paths;
+mod patience_file;
 mod provider_file;
 mod reader;
 mod recognise;

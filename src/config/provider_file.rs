@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::origin::Origins;
+use super::patience_file::{self, PatienceFile};
 use super::reader::{Found, Section};
 use super::{ConfigError, Env, values};
 use crate::money::{NanoUsd, Price};
@@ -23,10 +24,7 @@ pub(super) struct ProviderFile {
     api_key_file: Option<Found<String>>,
     max_concurrent: Option<Found<usize>>,
     connect_timeout: Option<Found<Duration>>,
-    first_byte_timeout: Option<Found<Duration>>,
-    idle_timeout: Option<Found<Duration>>,
-    total_timeout: Option<Found<Duration>>,
-    retries: Option<Found<u32>>,
+    patience: PatienceFile,
     models: Vec<ModelFile>,
 }
 
@@ -35,6 +33,7 @@ struct ModelFile {
     name: Found<String>,
     price: Option<Price>,
     fallbacks: Option<Found<Vec<String>>>,
+    patience: PatienceFile,
 }
 
 /// Reads `[providers]`.
@@ -59,10 +58,7 @@ fn provider(name: Found<String>, mut section: Section<'_>) -> Result<ProviderFil
         api_key_file: section.text("api_key_file")?,
         max_concurrent: section.number("max_concurrent", 1..=10_000)?,
         connect_timeout: section.duration("connect_timeout")?,
-        first_byte_timeout: section.duration("first_byte_timeout")?,
-        idle_timeout: section.duration("idle_timeout")?,
-        total_timeout: section.duration("total_timeout")?,
-        retries: section.number("retries", 0..=10)?,
+        patience: patience_file::read(&mut section)?,
         models: match section.section("models")? {
             Some(models) => models
                 .named_sections()?
@@ -90,7 +86,11 @@ fn model(name: Found<String>, mut section: Section<'_>) -> Result<ModelFile, Con
             return Err(name.place.error(complaint));
         }
     };
-    let file = ModelFile { name, price, fallbacks: section.texts("fallbacks")? };
+    for key in ["connect_timeout", "max_concurrent"] {
+        section.forbid(key, "holds for all models of a provider together: set it in the provider's table")?;
+    }
+    let fallbacks = section.texts("fallbacks")?;
+    let file = ModelFile { name, price, fallbacks, patience: patience_file::read(&mut section)? };
     section.finish()?;
     Ok(file)
 }
@@ -125,17 +125,8 @@ impl ProviderFile {
             origins.take(key("max_concurrent"), self.max_concurrent.as_ref(), settings.max_concurrent);
         settings.connect_timeout =
             origins.take(key("connect_timeout"), self.connect_timeout.as_ref(), settings.connect_timeout);
-        settings.first_byte_timeout = origins.take(
-            key("first_byte_timeout"),
-            self.first_byte_timeout.as_ref(),
-            settings.first_byte_timeout,
-        );
-        settings.idle_timeout =
-            origins.take(key("idle_timeout"), self.idle_timeout.as_ref(), settings.idle_timeout);
-        settings.total_timeout =
-            origins.take(key("total_timeout"), self.total_timeout.as_ref(), settings.total_timeout);
-        settings.retries = origins.take(key("retries"), self.retries.as_ref(), settings.retries);
-        settings.models = self.model_settings();
+        self.patience.apply(&mut settings, &format!("providers.{name}"), origins);
+        settings.models = self.model_settings(origins);
         warnings.extend(self.doubts(&settings));
         Ok(settings)
     }
@@ -221,10 +212,11 @@ impl ProviderFile {
             .hint(format!("set {name}, or use `api_key_file`, or take out [providers.{}]", self.name.value)))
     }
 
-    fn model_settings(&self) -> BTreeMap<String, ModelSettings> {
-        let settings = |model: &ModelFile| ModelSettings {
+    fn model_settings(&self, origins: &mut Origins) -> BTreeMap<String, ModelSettings> {
+        let mut settings = |model: &ModelFile| ModelSettings {
             price: model.price,
             fallbacks: model.fallbacks.as_ref().map(|found| found.value.clone()).unwrap_or_default(),
+            patience: model.patience.of_model(&model_table(&self.name.value, &model.name.value), origins),
         };
         self.models.iter().map(|model| (model.name.value.clone(), settings(model))).collect()
     }
@@ -243,6 +235,11 @@ impl ProviderFile {
             "provider {name} is called without a key; set api_key_env = \"{usual}\" in [providers.{name}]"
         ))
     }
+}
+
+/// The table of a model, as listings name it.
+pub(super) fn model_table(provider: &str, model: &str) -> String {
+    format!("providers.{provider}.models.{model:?}")
 }
 
 /// Whether a text that should name a variable is more likely a secret. Names are by custom in capitals, keys are

@@ -3,7 +3,7 @@
 use super::*;
 use crate::clock::Time;
 use crate::config::{EXAMPLE, Entry, init, server_listing};
-use crate::providers::{Kind, catalog};
+use crate::providers::{Kind, Patience, catalog};
 use crate::secret::ExposeSecret;
 use std::fs;
 
@@ -257,6 +257,50 @@ fn the_whole_contract_file_is_accepted() {
 }
 
 #[test]
+fn what_is_set_for_a_model_comes_before_what_is_set_for_its_provider() {
+    let file = r#"
+        [providers.openai]
+        first_byte_timeout = "10s"
+        idle_timeout = "20s"
+        total_timeout = "30s"
+        first_token_timeout = "7s"
+        retries = 0
+        breaker_failures = 0
+        breaker_pause = "5m"
+        [providers.openai.models.own]
+        first_byte_timeout = "11s"
+        idle_timeout = "21s"
+        total_timeout = "31s"
+        first_token_timeout = "8s"
+        retries = 10
+        breaker_failures = 1000
+        breaker_pause = "1ms"
+    "#;
+    let config = load(file, &[]).unwrap();
+    let seconds = Duration::from_secs;
+    let general = Patience {
+        retries: 0,
+        first_byte_timeout: seconds(10),
+        idle_timeout: seconds(20),
+        total_timeout: seconds(30),
+        first_token_timeout: Some(seconds(7)),
+        breaker_failures: 0,
+        breaker_pause: seconds(300),
+    };
+    assert_eq!(config.providers[0].patience("other"), general);
+    let own = Patience {
+        retries: 10,
+        first_byte_timeout: seconds(11),
+        idle_timeout: seconds(21),
+        total_timeout: seconds(31),
+        first_token_timeout: Some(seconds(8)),
+        breaker_failures: 1000,
+        breaker_pause: Duration::from_millis(1),
+    };
+    assert_eq!(config.providers[0].patience("own"), own);
+}
+
+#[test]
 fn a_panel_is_chosen_from_configured_providers() {
     let file = "[providers.anthropic]\napi_key_env = \"ANTHROPIC_API_KEY\"\n\
                 [providers.local]\nbase_url = \"http://127.0.0.1:8000/v1\"\n[providers.local.models.llama]\n\
@@ -374,6 +418,12 @@ fn what_is_wrong_is_named_with_line_and_remedy() {
         ("[providers.google]\nkind = \"openai\"", "needs a `base_url` for kind = \"openai\""),
         ("[providers.openai]\nconnect_timeout = 5", "must be a span of time such as"),
         ("[providers.openai]\nretries = 11", "must be a whole number from 0 to 10"),
+        ("[providers.openai]\nbreaker_failures = 1001", "must be a whole number from 0 to 1000"),
+        ("[providers.openai]\nbreaker_pause = \"6m\"", "must be a span of time of at most five minutes"),
+        ("[providers.openai.models.x]\nretries = -1", "must be a whole number from 0 to 10"),
+        ("[providers.openai.models.x]\nbreaker_pauses = \"1s\"", "did you mean `breaker_pause`?"),
+        ("[providers.openai.models.x]\nconnect_timeout = \"1s\"", "set it in the provider's table"),
+        ("[providers.openai.models.x]\nmax_concurrent = 1", "set it in the provider's table"),
         ("[providers.openai.models.x]\ninput_usd_per_mtok = 1", "needs both"),
         (
             "[providers.openai.models.x]\ninput_usd_per_mtok = -1\noutput_usd_per_mtok = 1",
@@ -474,7 +524,8 @@ fn the_example_is_written_once() {
 #[test]
 fn the_listing_tells_origins_and_no_secrets() {
     let file = "max_body_bytes = 5\n[providers.openai]\napi_key_env = \"OPENAI_API_KEY\"\nretries = 1\n\
-                [verify.domains.legal]\nmax_claims = 3\n";
+                [verify.domains.legal]\nmax_claims = 3\n\
+                [providers.openai.models.\"o.3\"]\nretries = 4\nbreaker_pause = \"2s\"\n";
     let world = world(Some(file), &[OPENAI, ("MK_LISTEN", "127.0.0.1:9")]);
     let entries = server_listing(&world.load().unwrap());
     let path = world.dir.path().join("server.toml").display().to_string();
@@ -487,6 +538,12 @@ fn the_listing_tells_origins_and_no_secrets() {
     assert_eq!(shown("limits.per_day"), ("1000", "default".to_owned()));
     assert_eq!(shown("providers.openai.api_key"), ("set", format!("{path}:3")));
     assert_eq!(shown("providers.openai.retries"), ("1", format!("{path}:4")));
+    assert_eq!(shown("providers.openai.models.\"o.3\".retries"), ("4", format!("{path}:8")));
+    assert_eq!(shown("providers.openai.models.\"o.3\".breaker_pause"), ("\"2s\"", format!("{path}:9")));
+    assert_eq!(shown("providers.openai.breaker_failures"), ("5", "default".to_owned()));
+    assert_eq!(shown("providers.openai.first_token_timeout"), ("", "default".to_owned()));
+    let of_models = entries.iter().filter(|entry| entry.key.contains(".models.")).count();
+    assert_eq!(of_models, 2, "of a model only what is set");
     assert_eq!(shown("verify.extractor"), ("\"openai/gpt-5.4-mini\"", "chosen at start".to_owned()));
     assert_eq!(shown("verify.domains.legal.max_claims"), ("3", format!("{path}:6")));
     assert!(entries.iter().all(|entry| !entry.value.contains("secret")));

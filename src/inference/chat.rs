@@ -3,7 +3,8 @@
 //! A model is tried again for what may pass, then its fallbacks are asked in their order; once the caller has a byte,
 //! only to go on from there (see `resume`). A content refusal is an answer that nobody routes around, and a request
 //! that a provider calls wrong is the caller's to mend: both end it at once. The failure that is told is that of the
-//! model that was asked for. Every attempt is booked exactly once, also when the caller leaves.
+//! model that was asked for. Every attempt is booked exactly once, also when the caller leaves. A model that is paused
+//! is passed over at once, and no wait is shortened for the sake of a fallback that is.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +12,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::gateway::{Gateway, price};
+use super::breaker::{Span, Table, Ticket};
+use super::gateway::{Gateway, Known, price, threshold};
 use super::relay::Relay;
 use super::resume::Resumption;
 use super::retry;
 use crate::money::Price;
-use crate::providers::{Completion, Failed, Failure, Labels, Permit, Provider, Usage};
+use crate::providers::{Completion, Failed, Failure, Labels, Patience, Permit, Provider, Usage};
 use crate::usage::{Attempt, Meter, Purpose};
 
 /// An answer, and whose it is.
@@ -52,11 +54,13 @@ pub struct Unanswered {
 pub(super) struct Candidate<'a> {
     pub(super) id: &'a str,
     pub(super) provider: &'a Provider,
+    pub(super) breakers: &'a Arc<Table>,
     pub(super) model: &'a str,
+    pub(super) patience: Patience,
     pub(super) price: Option<Price>,
     pub(super) asked: &'a Completion<'a>,
     pub(super) meter: &'a Meter,
-    pub(super) deadline: Instant,
+    pub(super) span: Span,
     pub(super) has_fallback: bool,
     /// How often it was tried again already.
     pub(super) retried: u32,
@@ -94,24 +98,29 @@ impl Gateway {
     ) -> Result<Answered, Unanswered> {
         let mut attempts = 0;
         let mut first = None;
+        let mut soonest: Option<Duration> = None;
         for place in 0..chain.len() {
-            let (id, before) = (&chain[place], attempts);
-            let failure = match self.find(id) {
+            let (id, fallbacks, before) = (&chain[place], &chain[place + 1..], attempts);
+            let failure = match self.known(id) {
                 None => Failure::UnknownModel,
-                Some((provider, model)) => {
+                Some((Known { provider, breakers }, model)) => {
+                    let now = Instant::now();
+                    let patience = provider.patience(model);
                     let candidate = Candidate {
                         id,
                         provider,
+                        breakers,
                         model,
+                        patience,
                         price: price(id, provider, model),
                         asked,
                         meter,
-                        deadline: Instant::now() + provider.total_timeout(),
-                        has_fallback: place + 1 < chain.len(),
+                        span: Span { asked: now, deadline: now + patience.total_timeout },
+                        has_fallback: self.is_any_in_use(fallbacks, now),
                         retried: 0,
                         head: None,
                     };
-                    let deadline = candidate.deadline;
+                    let deadline = candidate.span.deadline;
                     match self.ask_candidate(&candidate, &mut attempts).await {
                         Ok(mut given) => {
                             let model = id.clone();
@@ -138,10 +147,26 @@ impl Gateway {
             if is_final(&failure) {
                 return Err(Unanswered { model: id.clone(), failure, attempts });
             }
+            if let Failure::Paused { retry_after, .. } = failure {
+                soonest = Some(soonest.map_or(retry_after, |soonest| soonest.min(retry_after)));
+            }
+            if let Some(next) = fallbacks.first() {
+                tracing::info!(model = id, outcome = failure.code(), next, "asking a fallback");
+            }
             first.get_or_insert(failure);
+        }
+        // Whichever of them is asked again first may answer.
+        if let (Some(Failure::Paused { retry_after, .. }), Some(soonest)) = (&mut first, soonest) {
+            *retry_after = soonest;
         }
         let model = chain.first().cloned().unwrap_or_default();
         Err(Unanswered { model, failure: first.unwrap_or(Failure::UnknownModel), attempts })
+    }
+
+    /// Whether one of these models is configured and not paused.
+    pub(super) fn is_any_in_use(&self, ids: &[String], now: Instant) -> bool {
+        let is_in_use = |(known, model): (&Known, &str)| known.breakers.refusal(model, now).is_none();
+        ids.iter().any(|id| self.known(id).is_some_and(is_in_use))
     }
 
     /// Asks one model, again for what may pass.
@@ -150,14 +175,25 @@ impl Gateway {
         candidate: &Candidate<'_>,
         attempts: &mut u32,
     ) -> Result<Given, Failure> {
+        let Candidate { provider, breakers, model, patience, .. } = candidate;
+        let deadline = candidate.span.deadline;
         let mut retries = candidate.retried;
+        let mut failed = None;
         loop {
-            let limit = candidate.patience(self.settings().first_token_timeout_with_fallback);
-            let admitted_by = limit.map_or(candidate.deadline, |limit| Instant::now() + limit);
-            let permit = candidate.provider.admit(admitted_by.min(candidate.deadline)).await?;
+            // Asked before the wait for a turn as well: nobody queues up for a call that will not be made.
+            if let Some(paused) = breakers.refusal(model, Instant::now()) {
+                return Err(failed.unwrap_or(paused));
+            }
+            let limit = candidate.limit(self.settings().first_token_timeout_with_fallback);
+            let admitted_by = limit.map_or(deadline, |limit| Instant::now() + limit);
+            let permit = provider.admit(admitted_by.min(deadline)).await?;
+            let ticket = match breakers.enter(model, threshold(patience), candidate.span, Instant::now()) {
+                Ok(ticket) => ticket,
+                Err(paused) => return Err(failed.unwrap_or(paused)),
+            };
             *attempts += 1;
             let first_token = limit.filter(|_| candidate.asked.stream).map(|limit| Instant::now() + limit);
-            let failure = match candidate.attempt(permit, first_token).await {
+            let failure = match candidate.attempt(permit, ticket, first_token).await {
                 Ok(given) => return Ok(given),
                 Err(failure) => failure,
             };
@@ -172,6 +208,7 @@ impl Gateway {
             let Some(pause) = pause else { return Err(failure) };
             sleep(pause).await;
             retries += 1;
+            failed = Some(failure);
         }
     }
 }
@@ -179,33 +216,42 @@ impl Gateway {
 impl Candidate<'_> {
     /// How long to wait for this model at a time while another one could be asked: for a place in its queue, for the
     /// end of a pause, for the first token. Without another one, only the call's own limits hold.
-    pub(super) fn patience(&self, with_fallback: Duration) -> Option<Duration> {
-        self.has_fallback.then_some(with_fallback)
+    pub(super) fn limit(&self, with_fallback: Duration) -> Option<Duration> {
+        self.has_fallback.then(|| self.patience.first_token_timeout.unwrap_or(with_fallback))
     }
 
     /// How long to pause before this model is tried once more than the `retries` so far; `None` if it should not be.
     pub(super) fn pause(&self, failure: &Failure, retries: u32, limit: Option<Duration>) -> Option<Duration> {
+        let now = Instant::now();
         retry::pause(failure, retries, retry::chance()).filter(|pause| {
-            retries < self.provider.retries()
-                && Instant::now() + *pause < self.deadline
+            retries < self.patience.retries
+                && now + *pause < self.span.deadline
                 && limit.is_none_or(|limit| *pause <= limit)
+                && self.breakers.refusal(self.model, now).is_none()
         })
     }
 
-    async fn attempt(&self, permit: Permit, first_token: Option<Instant>) -> Result<Given, Failure> {
+    async fn attempt(
+        &self,
+        permit: Permit,
+        ticket: Ticket<'_>,
+        first_token: Option<Instant>,
+    ) -> Result<Given, Failure> {
         let mut attempt = self.meter.attempt(self.id, Purpose::Chat);
         let prompt_tokens = self.asked.prompt_tokens;
         attempt.expect(prompt_tokens, 0, self.cost(Usage { prompt_tokens, completion_tokens: 0 }));
         let created = self.meter.now().unix_ms().div_euclid(1000);
         let labels = Labels { model: self.id.to_owned(), created };
         if !self.asked.stream {
-            let answer = self.provider.chat(permit, self.asked, self.model, &labels, self.deadline).await;
+            let answer =
+                self.provider.chat(permit, self.asked, self.model, &labels, self.span.deadline).await;
             return match answer {
                 Ok(completed) => {
+                    ticket.succeeded();
                     self.book(attempt, "ok", completed.usage);
                     Ok(Given::Whole(completed.body))
                 }
-                Err(failed) => Err(self.give_up(attempt, failed)),
+                Err(failed) => Err(self.give_up(attempt, ticket, failed)),
             };
         }
         let opening = self.open(permit, &labels);
@@ -215,15 +261,16 @@ impl Candidate<'_> {
         };
         match opened {
             Ok((flow, first)) => {
-                Ok(Given::Stream(Box::new(Relay::new(labels.model, flow, first, attempt, self.price))))
+                let relay = Relay::new(labels.model, flow, first, attempt, self.price, ticket);
+                Ok(Given::Stream(Box::new(relay)))
             }
-            Err(failed) => Err(self.give_up(attempt, failed)),
+            Err(failed) => Err(self.give_up(attempt, ticket, failed)),
         }
     }
 
     /// Opens a stream and waits for its first event. What fails until then, or right behind it, has reached nobody.
     async fn open(&self, permit: Permit, labels: &Labels) -> Result<(crate::providers::Flow, Bytes), Failed> {
-        let mut flow = self.provider.open(permit, self.asked, self.model, labels, self.deadline).await?;
+        let mut flow = self.provider.open(permit, self.asked, self.model, labels, self.span.deadline).await?;
         if let Some(head) = self.head {
             flow.go_on(head);
         }
@@ -237,8 +284,9 @@ impl Candidate<'_> {
         }
     }
 
-    fn give_up(&self, attempt: Attempt, failed: Failed) -> Failure {
+    fn give_up(&self, attempt: Attempt, ticket: Ticket<'_>, failed: Failed) -> Failure {
         let Failed { failure, usage } = failed;
+        ticket.failed(&failure, Instant::now());
         let prompt_tokens = if failure.may_have_cost() { self.asked.prompt_tokens } else { 0 };
         let usage = usage.unwrap_or(Usage { prompt_tokens, completion_tokens: 0 });
         self.book(attempt, failure.code(), usage);

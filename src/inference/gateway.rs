@@ -1,14 +1,16 @@
 //! All configured providers, behind one door.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tokio::time::{Instant, sleep};
 
+use super::breaker::{BreakerReport, Span, Table, Threshold};
 use super::{Settings, retry};
 use crate::clock::Clock;
 use crate::money::{NanoUsd, Price};
 use crate::providers::{
-    self, Answer, Chat, Failed, Failure, Permit, Provider, SetupError, Usage, catalog, estimate,
+    self, Answer, Chat, Failed, Failure, Patience, Permit, Provider, SetupError, Usage, catalog, estimate,
 };
 use crate::usage::{Meter, Purpose};
 
@@ -31,8 +33,14 @@ pub struct Target {
 /// All configured providers.
 pub struct Gateway {
     /// By configured name.
-    providers: BTreeMap<String, Provider>,
+    providers: BTreeMap<String, Known>,
     settings: Settings,
+}
+
+/// A configured provider, and how it fares.
+pub(super) struct Known {
+    pub(super) provider: Provider,
+    pub(super) breakers: Arc<Table>,
 }
 
 /// One call to be made, however many attempts it takes.
@@ -58,8 +66,10 @@ impl Gateway {
         let mut by_name = BTreeMap::new();
         for settings in providers {
             let name = settings.name.clone();
+            let threshold = Threshold { failures: settings.breaker_failures, pause: settings.breaker_pause };
+            let breakers = Arc::new(Table::new(name.clone(), threshold));
             let provider = Provider::new(settings, clock.clone())?;
-            if by_name.insert(name.clone(), provider).is_some() {
+            if by_name.insert(name.clone(), Known { provider, breakers }).is_some() {
                 let message = "is configured twice; give each provider a name of its own".to_owned();
                 return Err(SetupError { provider: name, message });
             }
@@ -78,7 +88,7 @@ impl Gateway {
     }
 
     pub(super) fn providers(&self) -> impl Iterator<Item = &Provider> {
-        self.providers.values()
+        self.providers.values().map(|known| &known.provider)
     }
 
     /// The model with this identifier, if its provider is configured. Any model name of a configured provider is
@@ -93,7 +103,14 @@ impl Gateway {
         })
     }
 
-    /// Asks a model, with retries while `deadline` allows, and books each attempt on `meter`.
+    /// The circuit breakers that have something to remember, by provider and model. All others are closed.
+    pub fn breakers(&self) -> Vec<BreakerReport> {
+        let now = Instant::now();
+        self.providers.values().flat_map(|known| known.breakers.report(now)).collect()
+    }
+
+    /// Asks a model, with retries while `deadline` allows, and books each attempt on `meter`. One that is paused is
+    /// not asked.
     ///
     /// An attempt is booked with the tokens its provider reports, else with an estimate: of prompt and answer on
     /// success, of the prompt alone where the model may have worked, and zero where it surely did not.
@@ -108,34 +125,63 @@ impl Gateway {
         meter: &Meter,
         deadline: Instant,
     ) -> Result<Answer, Failure> {
-        let Some((provider, model)) = self.find(id) else {
+        let Some((Known { provider, breakers }, model)) = self.known(id) else {
             return Err(Failure::UnknownModel);
         };
+        let patience = provider.patience(model);
+        let span = Span { asked: Instant::now(), deadline };
         let call =
             Call { id, provider, model, price: price(id, provider, model), chat, purpose, meter, deadline };
         let mut retries = 0;
+        let mut failed = None;
         loop {
+            // Asked before the wait for a turn as well: nobody queues up for a call that will not be made.
+            if let Some(paused) = breakers.refusal(model, Instant::now()) {
+                return Err(failed.unwrap_or(paused));
+            }
             let permit = provider.admit(deadline).await?;
+            let ticket = match breakers.enter(model, threshold(&patience), span, Instant::now()) {
+                Ok(ticket) => ticket,
+                Err(paused) => return Err(failed.unwrap_or(paused)),
+            };
             let failure = match call.attempt(permit).await {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    ticket.succeeded();
+                    return Ok(answer);
+                }
                 Err(failure) => failure,
             };
-            let pause = retry::pause(&failure, retries, retry::chance())
-                .filter(|pause| retries < provider.retries() && Instant::now() + *pause < deadline);
+            let now = Instant::now();
+            ticket.failed(&failure, now);
+            let pause = retry::pause(&failure, retries, retry::chance()).filter(|pause| {
+                retries < patience.retries
+                    && now + *pause < deadline
+                    && breakers.refusal(model, now).is_none()
+            });
             tracing::warn!(model = id, outcome = failure.code(), ?failure, retry_in = ?pause, "a model call failed");
             let Some(pause) = pause else {
                 return Err(failure);
             };
             sleep(pause).await;
             retries += 1;
+            failed = Some(failure);
         }
     }
 
     pub(super) fn find<'a>(&self, id: &'a str) -> Option<(&Provider, &'a str)> {
-        let (provider, model) = id.split_once('/')?;
-        let provider = self.providers.get(provider)?;
-        provider.may_know(model).then_some((provider, model))
+        self.known(id).map(|(known, model)| (&known.provider, model))
     }
+
+    pub(super) fn known<'a>(&self, id: &'a str) -> Option<(&Known, &'a str)> {
+        let (provider, model) = id.split_once('/')?;
+        let known = self.providers.get(provider)?;
+        known.provider.may_know(model).then_some((known, model))
+    }
+}
+
+/// When a model is paused.
+pub(super) const fn threshold(patience: &Patience) -> Threshold {
+    Threshold { failures: patience.breaker_failures, pause: patience.breaker_pause }
 }
 
 impl Call<'_> {

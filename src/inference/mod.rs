@@ -2,8 +2,9 @@
 //!
 //! [`Gateway::ask`] finds the provider, keeps to its concurrency limit, retries what may pass, and books every
 //! attempt on the caller's meter; [`Gateway::chat`] does the same for callers' own chat completions, fallbacks and
-//! streams included. Callers name models `<provider>/<model_name>`; the model name may contain `/`.
+//! streams included. What keeps failing is paused (see `breaker`). Callers name models `<provider>/<model_name>`; the model name may contain `/`.
 
+mod breaker;
 mod chat;
 mod gateway;
 mod models;
@@ -14,6 +15,7 @@ mod retry;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+pub use breaker::{BreakerReport, BreakerState};
 pub use chat::{Answered, Given, Unanswered};
 pub use gateway::{Gateway, Target};
 pub use models::About;

@@ -6,7 +6,9 @@
 
 use bytes::Bytes;
 use serde_json::Value;
+use tokio::time::Instant;
 
+use super::breaker::Ticket;
 use super::chat::is_final;
 use super::resume::{Broken, Resumption, Search, Successor};
 use crate::money::Price;
@@ -23,6 +25,8 @@ pub struct Relay {
     /// `None` once it is booked.
     attempt: Option<Attempt>,
     price: Option<Price>,
+    /// `None` once it is settled.
+    ticket: Option<Ticket<'static>>,
     /// What it takes to go on if the flow breaks.
     resumption: Option<Box<Resumption>>,
     /// Under way since the flow broke.
@@ -38,6 +42,7 @@ impl Relay {
         first: Bytes,
         attempt: Attempt,
         price: Option<Price>,
+        ticket: Ticket<'_>,
     ) -> Self {
         Self {
             model,
@@ -45,6 +50,7 @@ impl Relay {
             flow,
             attempt: Some(attempt),
             price,
+            ticket: Some(ticket.under_way()),
             resumption: None,
             search: None,
             span: tracing::Span::current(),
@@ -95,8 +101,9 @@ impl Relay {
 
     fn go_on(&mut self, successor: Successor) {
         let Successor { relay, rest, resumption } = successor;
-        let Self { model, flow, attempt, price, .. } = *relay;
-        (self.model, self.flow, self.attempt, self.price) = (model, flow, attempt, price);
+        let Self { model, flow, attempt, price, ticket, .. } = *relay;
+        (self.model, self.flow, self.attempt, self.price, self.ticket) =
+            (model, flow, attempt, price, ticket);
         self.first = (!rest.is_empty()).then_some(rest);
         self.resumption = Some(resumption);
     }
@@ -111,10 +118,18 @@ impl Relay {
             None => self.flow.next().await,
         };
         match &piece {
-            Some(Ok(_)) if self.flow.is_over() => self.book("ok"),
+            Some(Ok(_)) if self.flow.is_over() => {
+                if let Some(ticket) = self.ticket.take() {
+                    ticket.succeeded();
+                }
+                self.book("ok");
+            }
             Some(Ok(_)) => self.note(),
             Some(Err(failure)) => {
                 self.span.in_scope(|| tracing::warn!(outcome = failure.code(), ?failure, "a stream broke"));
+                if let Some(ticket) = self.ticket.take() {
+                    self.span.in_scope(|| ticket.failed(failure, Instant::now()));
+                }
                 self.book(failure.code());
             }
             None => {}

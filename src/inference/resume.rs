@@ -20,8 +20,9 @@ use tokio::time::{Instant, sleep};
 use tracing::Instrument;
 
 use self::prefix::{Differs, Prefix};
+use super::breaker::Span;
 use super::chat::{Candidate, Given, is_final};
-use super::gateway::{Gateway, price};
+use super::gateway::{Gateway, Known, price};
 use super::relay::Relay;
 use crate::providers::{Completion, Failure};
 use crate::usage::Meter;
@@ -113,7 +114,7 @@ impl Resumption {
         let (mut place, mut retried) = (self.place, self.retried);
         loop {
             let again = self.candidate(place, retried, &asked, &head);
-            let again = again.and_then(|model| model.pause(&failure, retried, model.patience(patience)));
+            let again = again.and_then(|model| model.pause(&failure, retried, model.limit(patience)));
             match again {
                 Some(pause) => {
                     sleep(pause).await;
@@ -169,16 +170,20 @@ impl Resumption {
         head: &'a [u8],
     ) -> Option<Candidate<'a>> {
         let id = self.chain.get(place)?;
-        let (provider, model) = self.gateway.find(id)?;
+        let (Known { provider, breakers }, model) = self.gateway.known(id)?;
+        let now = Instant::now();
+        let patience = provider.patience(model);
         Some(Candidate {
             id,
             provider,
+            breakers,
             model,
+            patience,
             price: price(id, provider, model),
             asked,
             meter: &self.meter,
-            deadline: self.deadline.min(Instant::now() + provider.total_timeout()),
-            has_fallback: place + 1 < self.chain.len(),
+            span: Span { asked: now, deadline: self.deadline.min(now + patience.total_timeout) },
+            has_fallback: self.gateway.is_any_in_use(&self.chain[place + 1..], now),
             retried,
             head: Some(head),
         })

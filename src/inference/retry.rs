@@ -9,7 +9,7 @@ const BASE: Duration = Duration::from_millis(250);
 /// No pause of our own choosing is longer.
 const CAP: Duration = Duration::from_secs(8);
 /// A provider that asks for a longer wait is not waited for.
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+pub(super) const LONGEST_WAIT: Duration = Duration::from_mins(1);
 /// Spreads calls that were all told the same wait.
 const SPREAD: Duration = Duration::from_millis(250);
 

@@ -80,6 +80,15 @@ pub enum Failure {
     Cut,
     /// One of our time limits passed.
     Timeout,
+    /// Not asked, because of earlier failures.
+    Paused {
+        /// Whether all of the provider's models are paused.
+        whole_provider: bool,
+        /// The code of the last of these failures.
+        because: &'static str,
+        /// Until it can be asked again.
+        retry_after: Duration,
+    },
 }
 
 impl Failure {
@@ -122,6 +131,7 @@ impl Failure {
             Self::Unreachable => "unreachable",
             Self::Cut => "cut",
             Self::Timeout => "timeout",
+            Self::Paused { .. } => "paused",
         }
     }
 
@@ -137,10 +147,11 @@ impl Failure {
         )
     }
 
-    /// How long the provider asks us to wait, if it does.
+    /// How long to wait before it is worth another call: as the provider asks, or as long as it is paused.
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after } | Self::Overloaded { retry_after } => *retry_after,
+            Self::Paused { retry_after, .. } => Some(*retry_after),
             _ => None,
         }
     }

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
@@ -13,7 +12,7 @@ use super::openai::OpenAi;
 use super::opened::Reply;
 use super::transport::Transport;
 use super::{
-    Answer, Chat, Dialect, Failed, Failure, Incoming, Kind, Model, ModelSettings, Settings, sandbox,
+    Answer, Chat, Dialect, Failed, Failure, Incoming, Kind, Model, ModelSettings, Patience, Settings, sandbox,
 };
 use crate::clock::Clock;
 
@@ -96,11 +95,6 @@ impl Provider {
         matches!(self.wire, Wire::Sandbox)
     }
 
-    /// How often a call may be tried again.
-    pub const fn retries(&self) -> u32 {
-        self.settings.retries
-    }
-
     /// Whether it can be asked for `model`: any name of a real provider, those of the sandbox only.
     pub fn may_know(&self, model: &str) -> bool {
         !model.is_empty() && (!self.is_sandbox() || sandbox::MODELS.contains(&model))
@@ -111,9 +105,9 @@ impl Provider {
         self.settings.models.get(model)
     }
 
-    /// For a whole call, retries apart.
-    pub const fn total_timeout(&self) -> Duration {
-        self.settings.total_timeout
+    /// How much calls to `model` are borne with.
+    pub fn patience(&self, model: &str) -> Patience {
+        self.settings.patience(model)
     }
 
     /// What the operator has set about models, by the provider's own names.
@@ -150,10 +144,11 @@ impl Provider {
         model: &str,
         deadline: Instant,
     ) -> Result<Answer, Failed> {
+        let patience = self.patience(model);
         let (dialect, transport) = match &self.wire {
             Wire::Http { dialect, transport } => (dialect, transport),
             Wire::Sandbox => {
-                let end = deadline.min(Instant::now() + self.settings.total_timeout);
+                let end = deadline.min(Instant::now() + patience.total_timeout);
                 return timeout_at(end, sandbox::complete(chat, model))
                     .await
                     .unwrap_or(Err(Failure::Timeout.into()));
@@ -164,7 +159,7 @@ impl Provider {
             .unwrap_or_else(|| Model::known(&self.settings.name, self.settings.kind, model));
         let mut outgoing = dialect.request(chat, &target);
         loop {
-            let Reply { status, headers, body } = transport.send(&outgoing, deadline).await?;
+            let Reply { status, headers, body } = transport.send(&outgoing, &patience, deadline).await?;
             let answer = dialect.answer(&Incoming { status, headers, body, at: self.clock.now() });
             let Err(Failed { failure: Failure::Rejected { message, .. }, .. }) = &answer else {
                 return answer;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::patience::ModelPatience;
 use crate::money::Price;
 use crate::secret::SecretString;
 
@@ -63,6 +64,12 @@ pub struct Settings {
     pub total_timeout: Duration,
     /// How often a call is tried again, at most.
     pub retries: u32,
+    /// To the first token, where another model could be asked; `None` leaves it to what is set for all providers.
+    pub first_token_timeout: Option<Duration>,
+    /// After how many failures in a row a model is paused; 0 for never.
+    pub breaker_failures: u32,
+    /// For how long at first.
+    pub breaker_pause: Duration,
     /// What is set about single models, by the provider's own names.
     pub models: BTreeMap<String, ModelSettings>,
 }
@@ -75,10 +82,13 @@ pub struct ModelSettings {
     /// Models to ask, in order, when this one fails. For chat completions; a verification has extractor fallbacks
     /// and standby models of its own.
     pub fallbacks: Vec<String>,
+    /// Where calls to it are borne with otherwise than calls to the provider's other models.
+    pub patience: ModelPatience,
 }
 
 impl Settings {
-    /// A provider with the defaults of the contract.
+    /// A provider with the defaults of the contract. Simulated models are never paused: they fail when a caller tells
+    /// them to, which is nothing that other callers should notice.
     pub fn new(name: &str, kind: Kind, base_url: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -91,6 +101,9 @@ impl Settings {
             idle_timeout: Duration::from_secs(30),
             total_timeout: Duration::from_mins(10),
             retries: 2,
+            first_token_timeout: None,
+            breaker_failures: if matches!(kind, Kind::Sandbox) { 0 } else { 5 },
+            breaker_pause: Duration::from_secs(10),
             models: BTreeMap::new(),
         }
     }

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::client::Client;
 use super::opened::{Opened, Reply, within};
-use super::{Failure, KeyHeader, Outgoing, Settings};
+use super::{Failure, KeyHeader, Outgoing, Patience, Settings};
 use crate::secret::ExposeSecret;
 use crate::workers;
 
@@ -31,9 +31,6 @@ pub(super) struct Transport {
     /// The key, in the header of the provider's format.
     key: Option<(HeaderName, HeaderValue)>,
     connect_timeout: Duration,
-    first_byte_timeout: Duration,
-    idle_timeout: Duration,
-    total_timeout: Duration,
     /// One for each worker, and the first for threads that are none. Made at the first call: reading the system's
     /// root certificates takes some 20 ms, which a command that never calls this provider must not pay.
     clients: Vec<OnceCell<Client>>,
@@ -62,37 +59,44 @@ impl Transport {
             base: Base::new(&settings.base_url)?,
             key,
             connect_timeout: settings.connect_timeout,
-            first_byte_timeout: settings.first_byte_timeout,
-            idle_timeout: settings.idle_timeout,
-            total_timeout: settings.total_timeout,
             clients: (0..=workers::cores()).map(|_| OnceCell::new()).collect(),
         })
     }
 
-    /// Sends a request and reads its whole answer, by `deadline` at the latest.
+    /// Sends a request and reads its whole answer, within `patience` and by `deadline` at the latest.
     ///
     /// # Errors
     /// If no complete answer came; any status is an answer.
-    pub(super) async fn send(&self, outgoing: &Outgoing, deadline: Instant) -> Result<Reply, Failure> {
-        self.open(outgoing, deadline).await?.whole().await
+    pub(super) async fn send(
+        &self,
+        outgoing: &Outgoing,
+        patience: &Patience,
+        deadline: Instant,
+    ) -> Result<Reply, Failure> {
+        self.open(outgoing, patience, deadline).await?.whole().await
     }
 
     /// Sends a request and waits for the head of its answer; the body has to come by `deadline` as well.
     ///
     /// # Errors
     /// If no answer began; any status is an answer.
-    pub(super) async fn open(&self, outgoing: &Outgoing, deadline: Instant) -> Result<Opened, Failure> {
+    pub(super) async fn open(
+        &self,
+        outgoing: &Outgoing,
+        patience: &Patience,
+        deadline: Instant,
+    ) -> Result<Opened, Failure> {
         let place = workers::current().min(self.clients.len() - 1);
         let client = match self.clients[place].get() {
             Some(client) => client,
             None => within(deadline, self.clients[place].get_or_try_init(|| self.connect())).await??,
         };
         let began = Instant::now();
-        let end = deadline.min(began + self.total_timeout);
-        let first_byte = end.min(began + self.first_byte_timeout);
+        let end = deadline.min(began + patience.total_timeout);
+        let first_byte = end.min(began + patience.first_byte_timeout);
         let sending = client.send(self.request(outgoing)?);
         let (head, body) = within(first_byte, sending).await??.into_parts();
-        Ok(Opened { head, body, idle: self.idle_timeout, end, limit: Some(first_byte) })
+        Ok(Opened { head, body, idle: patience.idle_timeout, end, limit: Some(first_byte) })
     }
 
     fn request(&self, outgoing: &Outgoing) -> Result<Request<Full<bytes::Bytes>>, Failure> {

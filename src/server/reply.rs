@@ -249,7 +249,7 @@ impl ApiError {
             headers.insert(header::ALLOW, HeaderValue::from_static(allow));
         }
         if let Some(wait) = self.retry_after {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
         }
         if self.hopeless {
             headers.insert("x-should-retry", HeaderValue::from_static("false"));
@@ -377,6 +377,12 @@ pub(crate) fn write_rate_headers(headers: &mut HeaderMap, rate: &Rate) {
             headers.insert(name, value);
         }
     }
+}
+
+/// A wait in the unit of `Retry-After`: at least a second, and never less than the wait.
+const fn whole_seconds(wait: Duration) -> u64 {
+    let seconds = wait.as_secs();
+    if seconds == 0 || wait.subsec_nanos() > 0 { seconds.saturating_add(1) } else { seconds }
 }
 
 fn title(status: StatusCode) -> &'static str {

@@ -121,6 +121,7 @@ const fn of_failure(failure: &Failure) -> (&'static str, &'static str) {
         Failure::QuotaExhausted => ("Bad Gateway", "provider_quota_exhausted"),
         Failure::RateLimited { .. } => ("Service Unavailable", "provider_rate_limited"),
         Failure::Overloaded { .. } => ("Service Unavailable", "provider_overloaded"),
+        Failure::Paused { .. } => ("Service Unavailable", "no_provider_available"),
         Failure::Refused => ("Bad Gateway", "provider_refused"),
         Failure::Malformed => ("Bad Gateway", "provider_invalid_response"),
         Failure::Unreachable | Failure::Cut => ("Bad Gateway", "provider_unreachable"),
@@ -150,6 +151,7 @@ const fn what(failure: &Failure) -> &'static str {
         Failure::Unreachable => "the provider could not be reached",
         Failure::Cut => "the connection broke",
         Failure::Timeout => "no answer in time",
+        Failure::Paused { .. } => "paused after failures in a row",
     }
 }
 
@@ -170,7 +172,8 @@ const fn next(failure: &Failure) -> &'static str {
         | Failure::Malformed
         | Failure::Unreachable
         | Failure::Cut
-        | Failure::Timeout => "Try again in a moment",
+        | Failure::Timeout
+        | Failure::Paused { .. } => "Try again in a moment",
     }
 }
 

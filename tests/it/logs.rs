@@ -1,13 +1,14 @@
 //! What the log holds: the ids by which a request is found again, and nothing that is secret.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use mk::api::Service;
 use mk::server::Options;
 use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::support::chat::{desk_with, hello};
 use crate::support::events::Events;
 use crate::support::panel::{config, eiffel};
 use crate::support::provider::{FakeProvider, Turn, claims};
@@ -46,6 +47,10 @@ impl Log {
     }
 
     fn capture(&self, level: &str) -> tracing::subscriber::DefaultGuard {
+        // While there is one subscriber alone, whether a line is of interest is settled for good by the thread that
+        // comes upon it first, and other tests' threads have none. With a second one, all are asked.
+        static ANOTHER: OnceLock<tracing::Dispatch> = OnceLock::new();
+        ANOTHER.get_or_init(|| tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default()));
         let subscriber = tracing_subscriber::fmt()
             .json()
             .with_env_filter(tracing_subscriber::EnvFilter::new(format!("mk={level}")))
@@ -100,6 +105,60 @@ async fn requests_are_found_by_their_id_and_nothing_secret_is_logged() {
 /// Only this thread's records are captured.
 fn on_this_thread(options: &mut Options) {
     options.workers = 0;
+}
+
+#[tokio::test]
+async fn failures_fallbacks_and_breakers_are_told_with_the_request_s_id() {
+    let log = Log::default();
+    let guard = log.capture("info");
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let of_provider = "breaker_failures = 2\nbreaker_pause = \"50ms\"";
+    let more = "[inference.fallbacks]\n\"fake/m\" = [\"fake/n\"]\n";
+    let desk = desk_with(
+        of_provider,
+        more,
+        |setup| setup.config(|config| config.providers[0].retries = 1),
+        move |ask| match ask.model.as_str() {
+            "m" if count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < 2 => {
+                Turn::status(500, &json!({}))
+            }
+            _ => Turn::Text("hello".to_owned()),
+        },
+    )
+    .await;
+    assert_eq!(desk.ask(&hello()).await.headers()["x-mk-model"], "fake/n");
+    crate::support::eventually("the pause ends", || {
+        desk.server.app.gateway.breakers()[0].state == mk::inference::BreakerState::HalfOpen
+    })
+    .await;
+    assert_eq!(desk.ask(&hello()).await.headers()["x-mk-model"], "fake/m");
+    drop(guard);
+
+    let lines = log.lines();
+    let told = |message: &str| -> Vec<&Value> {
+        let lines = lines.iter().filter(|line| line["fields"]["message"] == message);
+        lines.inspect(|line| assert_eq!(line["span"]["id"], "req-1", "{line}")).collect()
+    };
+    let failed = told("a chat completion failed");
+    assert_eq!(failed.len(), 2);
+    assert!(failed[0]["fields"]["retry_in"].as_str().unwrap().starts_with("Some("), "{}", failed[0]);
+    assert_eq!(failed[1]["fields"]["retry_in"], "None");
+    let fallback = told("asking a fallback");
+    assert_eq!(fallback.len(), 1);
+    assert_eq!(
+        (&fallback[0]["fields"]["model"], &fallback[0]["fields"]["next"]),
+        (&json!("fake/m"), &json!("fake/n"))
+    );
+    let opens = told("a circuit breaker opens");
+    assert_eq!((opens.len(), &opens[0]["level"]), (1, &json!("WARN")));
+    let expected = json!({"message": "a circuit breaker opens", "provider": "fake", "model": "m", "failures": 2,
+                          "pause": "50ms", "outcome": "provider_error"});
+    assert_eq!(opens[0]["fields"], expected);
+    let closes = told("a circuit breaker closes");
+    assert_eq!(
+        (closes.len(), &closes[0]["level"], &closes[0]["fields"]["model"]),
+        (1, &json!("INFO"), &json!("m"))
+    );
 }
 
 #[tokio::test]

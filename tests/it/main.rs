@@ -11,6 +11,7 @@
 )]
 
 mod accounting;
+mod breaker;
 mod chat;
 mod chat_accounts;
 mod chat_errors;
@@ -40,6 +41,7 @@ mod keys;
 mod layers;
 mod limits;
 mod logs;
+mod patience;
 mod random;
 mod shutdown;
 mod slow;

@@ -29,7 +29,7 @@ impl Provider {
         deadline: Instant,
     ) -> Result<Completed, Failed> {
         if self.is_sandbox() {
-            let end = deadline.min(Instant::now() + self.settings.total_timeout);
+            let end = deadline.min(Instant::now() + self.patience(model).total_timeout);
             let simulated = timeout_at(end, sandbox::chat::whole(asked, model));
             let incoming = simulated.await.unwrap_or(Err(Failure::Timeout))?;
             return openai::OpenAi.chat_answer(&incoming, asked, labels);
@@ -54,7 +54,7 @@ impl Provider {
         deadline: Instant,
     ) -> Result<Flow, Failed> {
         let Wire::Http { dialect, .. } = &self.wire else {
-            let script = sandbox::chat::stream(asked, model, self.settings.idle_timeout)?;
+            let script = sandbox::chat::stream(asked, model, self.patience(model).idle_timeout)?;
             let decoder = openai::OpenAi.decoder();
             return Ok(Flow::simulated(script, decoder, asked, labels.clone(), permit));
         };
@@ -79,12 +79,13 @@ impl Provider {
             return Err(Failure::UnknownModel.into());
         };
         let speaker = dialect.completions();
+        let patience = self.patience(model);
         let mut target = self
             .lesson(model)
             .unwrap_or_else(|| Model::known(&self.settings.name, self.settings.kind, model));
         let mut outgoing = speaker.chat_request(asked, &target)?;
         loop {
-            let opened = transport.open(&outgoing, deadline).await?;
+            let opened = transport.open(&outgoing, &patience, deadline).await?;
             if asked.stream && opened.is_stream() {
                 return Ok(Heard::Stream(Box::new(opened)));
             }

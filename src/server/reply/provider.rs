@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use super::ApiError;
+use super::{ApiError, whole_seconds};
 use crate::inference::{Failure, Unanswered};
 
 /// What a caller is asked to wait where a provider does not say.
@@ -99,5 +99,15 @@ fn describe(model: &str, provider: &str, failure: &Failure) -> ApiError {
             "provider_timeout",
             format!("the provider {provider} did not answer in time; try again in a moment"),
         ),
+        Failure::Paused { whole_provider, because, retry_after } => {
+            let who = if *whole_provider { format!("the provider {provider}") } else { model.to_owned() };
+            let seconds = whole_seconds(*retry_after);
+            unavailable(
+                "no_provider_available",
+                format!(
+                    "{who} is paused after failures in a row (the last: {because}); try again in {seconds} s"
+                ),
+            )
+        }
     }
 }

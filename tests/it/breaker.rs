@@ -1,0 +1,349 @@
+//! Circuit breakers: what keeps failing is left alone for a while, and one call at a time probes it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use mk::api::Service;
+use mk::inference::{BreakerReport, BreakerState};
+use serde_json::{Value, json};
+
+use crate::support::chat::{Desk, chunks, config, desk_with, hello, hello_stream, text_of};
+use crate::support::events::Events;
+use crate::support::eventually;
+use crate::support::panel::{self, eiffel};
+use crate::support::provider::{Ask, Beat, FakeProvider, Turn, claims, role_chunk, stream, text_chunk};
+use crate::support::server::Setup;
+
+/// `fake/m` opens at the third failure, for longer than any test takes.
+const LONG: &str = "breaker_failures = 3\nbreaker_pause = \"5m\"";
+/// The same, for a moment.
+const SHORT: &str = "breaker_failures = 3\nbreaker_pause = \"150ms\"";
+const FALLBACK: &str = "[inference.fallbacks]\n\"fake/m\" = [\"fake/n\"]\n";
+
+/// Whether `m` fails, to be changed while a test runs.
+#[derive(Clone)]
+struct Switch(Arc<AtomicBool>);
+
+impl Switch {
+    fn on() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
+    }
+
+    fn turn(&self, fails: bool) {
+        self.0.store(fails, Ordering::SeqCst);
+    }
+
+    /// `m` fails while it is on; all others answer.
+    fn script(&self) -> impl Fn(&Ask) -> Turn + Send + Sync + 'static {
+        let fails = self.0.clone();
+        move |ask| match ask.model.as_str() {
+            "m" if fails.load(Ordering::SeqCst) => Turn::status(500, &json!({})),
+            _ if ask.body["stream"] == true => stream(&["hello"]),
+            _ => Turn::Text("hello".to_owned()),
+        }
+    }
+}
+
+async fn status(desk: &Desk) -> u16 {
+    desk.ask(&hello()).await.status().as_u16()
+}
+
+/// Asks until the breaker of `m` is open.
+async fn open(desk: &Desk) {
+    for _ in 0..3 {
+        status(desk).await;
+    }
+    assert!(state(desk).is_some_and(|state| state != BreakerState::Closed));
+}
+
+/// How the breaker of `m` stands, if it has anything to remember.
+fn state(desk: &Desk) -> Option<BreakerState> {
+    let reports = desk.server.app.gateway.breakers();
+    reports.into_iter().find(|report| report.model.as_deref() == Some("m")).map(|report| report.state)
+}
+
+async fn half_open(desk: &Desk) {
+    eventually("the pause ends", || state(desk) == Some(BreakerState::HalfOpen)).await;
+}
+
+#[tokio::test]
+async fn what_keeps_failing_is_no_longer_asked_and_the_answer_says_until_when() {
+    let desk = desk_with(LONG, "", |setup| setup, Switch::on().script()).await;
+    for _ in 0..3 {
+        assert_eq!(desk.json(&hello()).await.1["code"], "provider_error");
+    }
+    let booked = desk.rows().len();
+    for body in [hello(), hello_stream()] {
+        let began = Instant::now();
+        let response = desk.ask(&body).await;
+        assert!(began.elapsed() < Duration::from_secs(5));
+        assert_eq!(response.status(), 503);
+        assert_eq!(response.headers()["x-mk-attempts"], "0");
+        let wait: u64 = response.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+        assert!((200..=300).contains(&wait), "{wait}");
+        let error: Value = response.json().await.unwrap();
+        assert_eq!((&error["code"], &error["provider"]), (&json!("no_provider_available"), &json!("fake")));
+        let expected = format!(
+            "fake/m is paused after failures in a row (the last: provider_error); try again in {wait} s"
+        );
+        assert_eq!(error["message"], expected);
+    }
+    assert_eq!(desk.provider.asks().len(), 3);
+    assert_eq!(desk.rows().len(), booked, "a call that was not made is not on the books");
+    let report =
+        BreakerReport { provider: "fake".to_owned(), model: Some("m".to_owned()), state: BreakerState::Open };
+    assert_eq!(desk.server.app.gateway.breakers(), [report]);
+    // The provider's other models are none the worse.
+    assert_eq!(desk.ask(&json!({"model": "fake/n", "messages": hello()["messages"]})).await.status(), 200);
+}
+
+#[tokio::test]
+async fn the_fallback_answers_at_once() {
+    // Before it opens, the silent model is waited for.
+    let more = format!("[inference]\nfirst_token_timeout_with_fallback = \"100ms\"\n{FALLBACK}");
+    let desk = desk_with(
+        LONG,
+        &more,
+        |setup| setup,
+        |ask| match ask.model.as_str() {
+            "m" => Turn::Hang,
+            _ => stream(&["hello"]),
+        },
+    )
+    .await;
+    for expected in ["2", "2", "2", "1", "1"] {
+        let response = desk.ask(&hello_stream()).await;
+        assert_eq!(response.headers()["x-mk-attempts"], expected);
+        assert_eq!(response.headers()["x-mk-model"], "fake/n");
+        assert_eq!(text_of(&chunks(&response.text().await.unwrap()), 0), "hello");
+    }
+    // A call may have been given up before the provider had read it.
+    assert!((1..=3).contains(&desk.provider.asks_of("m").len()));
+}
+
+#[tokio::test]
+async fn nobody_is_hurried_for_a_fallback_that_is_paused() {
+    let more = format!("[inference]\nfirst_token_timeout_with_fallback = \"100ms\"\n{FALLBACK}");
+    let slow = |ask: &Ask| match ask.model.as_str() {
+        "m" => stream(&["slow"]).after(Duration::from_millis(400)),
+        _ => Turn::status(500, &json!({})),
+    };
+    let of_provider = "breaker_pause = \"5m\"\nbreaker_failures = 0\n\
+                       [providers.fake.models.n]\nbreaker_failures = 1";
+    let desk = desk_with(of_provider, &more, |setup| setup, slow).await;
+    // Until the fallback has failed, it counts as one.
+    assert_eq!(desk.ask(&hello_stream()).await.status(), 504);
+    assert_eq!(text_of(&chunks(&desk.stream(&hello_stream()).await), 0), "slow");
+}
+
+#[tokio::test]
+async fn a_probe_that_succeeds_closes_and_one_that_fails_doubles() {
+    let switch = Switch::on();
+    let desk = desk_with(SHORT, "", |setup| setup, switch.script()).await;
+    open(&desk).await;
+    let mut asked = 3;
+    for pause in [300, 600] {
+        half_open(&desk).await;
+        let began = Instant::now();
+        assert_eq!(status(&desk).await, 502);
+        asked += 1;
+        assert_eq!(desk.provider.asks().len(), asked);
+        half_open(&desk).await;
+        assert!(began.elapsed() >= Duration::from_millis(pause), "{:?}", began.elapsed());
+    }
+    switch.turn(false);
+    for _ in 0..4 {
+        assert_eq!(status(&desk).await, 200);
+    }
+    assert_eq!((state(&desk), desk.provider.asks().len()), (None, asked + 4));
+    // And the count begins anew.
+    switch.turn(true);
+    assert_eq!((status(&desk).await, status(&desk).await), (502, 502));
+    assert_eq!(state(&desk), Some(BreakerState::Closed));
+}
+
+#[tokio::test]
+async fn one_of_many_requests_is_the_probe() {
+    let count = AtomicUsize::new(0);
+    let desk = desk_with(
+        SHORT,
+        "",
+        |setup| setup,
+        move |_| match count.fetch_add(1, Ordering::SeqCst) {
+            0..3 => Turn::status(500, &json!({})),
+            _ => Turn::Text("hello".to_owned()).after(Duration::from_secs(2)),
+        },
+    )
+    .await;
+    open(&desk).await;
+    half_open(&desk).await;
+    let statuses = futures_util::future::join_all((0..10).map(|_| status(&desk))).await;
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 503).count(), 9, "{statuses:?}");
+    assert_eq!(desk.provider.asks().len(), 4);
+}
+
+#[tokio::test]
+async fn a_probe_whose_caller_leaves_makes_room_for_the_next() {
+    let count = AtomicUsize::new(0);
+    let desk = desk_with(
+        SHORT,
+        "",
+        |setup| setup,
+        move |_| match count.fetch_add(1, Ordering::SeqCst) {
+            0..3 => Turn::status(500, &json!({})),
+            3 => Turn::Hang,
+            _ => Turn::Text("hello".to_owned()),
+        },
+    )
+    .await;
+    open(&desk).await;
+    half_open(&desk).await;
+    let leaving = tokio::spawn(desk.post(hello().to_string()).send());
+    eventually("the probe is under way", || desk.provider.asks().len() == 4).await;
+    assert_eq!(status(&desk).await, 503);
+    leaving.abort();
+    eventually("the probe is given up", || desk.provider.in_flight() == 0).await;
+    assert_eq!(status(&desk).await, 200);
+    assert_eq!(state(&desk), None);
+}
+
+#[tokio::test]
+async fn what_callers_bring_about_counts_against_nobody() {
+    for (code, body) in [
+        (400, json!({"error": {"code": "content_filter"}})),
+        (400, json!({"error": {"message": "no such field"}})),
+        (400, json!({"error": {"code": "context_length_exceeded"}})),
+        (404, json!({})),
+        (429, json!({})),
+    ] {
+        let switch = AtomicUsize::new(0);
+        let told = body.clone();
+        let desk = desk_with(
+            LONG,
+            "",
+            |setup| setup,
+            move |_| match switch.fetch_add(1, Ordering::SeqCst) {
+                0..8 => Turn::status(code, &told),
+                _ => Turn::Text("hello".to_owned()),
+            },
+        )
+        .await;
+        for _ in 0..8 {
+            assert_ne!(desk.json(&hello()).await.1["code"], "no_provider_available", "{body}");
+        }
+        assert_eq!(status(&desk).await, 200);
+    }
+}
+
+#[tokio::test]
+async fn streams_that_break_count_and_whole_ones_forgive() {
+    let count = AtomicUsize::new(0);
+    // What breaks right behind its first event has reached nobody; this has.
+    let pause = Beat::Pause(Duration::from_millis(300));
+    let broken = move || Turn::Stream(vec![role_chunk(), text_chunk("half"), pause.clone(), Beat::Cut]);
+    let desk = desk_with(
+        LONG,
+        "",
+        |setup| setup,
+        move |_| match count.fetch_add(1, Ordering::SeqCst) {
+            2 => stream(&["hello"]),
+            _ => broken(),
+        },
+    )
+    .await;
+    for expected in ["half", "half", "hello", "half", "half", "half"] {
+        let raw = desk.stream(&hello_stream()).await;
+        assert_eq!(text_of(&chunks(&raw), 0), expected);
+    }
+    assert_eq!(desk.json(&hello_stream()).await.1["code"], "no_provider_available");
+    assert_eq!(desk.provider.asks().len(), 6);
+}
+
+#[tokio::test]
+async fn a_provider_that_cannot_be_reached_is_paused_with_all_its_models() {
+    let gone = FakeProvider::start(|_| Turn::Hang).await;
+    let config = config(&gone.base_url, LONG, "");
+    drop(gone);
+    let mut desk = desk_with("", "", |setup| setup, |_| Turn::Hang).await;
+    desk.server = Setup::new(config).start().await;
+    desk.key = desk.server.key(Service::Inference);
+    let whole = |desk: &Desk| {
+        let reports = desk.server.app.gateway.breakers();
+        reports.iter().any(|report| report.model.is_none() && report.state == BreakerState::Open)
+    };
+    // The port may close a moment later than the provider is dropped.
+    for _ in 0..50 {
+        if whole(&desk) {
+            break;
+        }
+        status(&desk).await;
+    }
+    let (status, body) = desk.json(&json!({"model": "fake/n", "messages": hello()["messages"]})).await;
+    assert_eq!((status, &body["code"]), (503, &json!("no_provider_available")));
+    let message = body["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("the provider fake is paused after failures in a row (the last: unreachable)")
+    );
+}
+
+#[tokio::test]
+async fn retries_end_where_the_breaker_opens_and_a_provider_may_ask_for_more() {
+    let busy = |_: &Ask| Turn::Raw(503, vec![("retry-after", "40".to_owned())], "{}".to_owned());
+    let of_provider = "breaker_failures = 1\nbreaker_pause = \"1s\"\n";
+    let desk =
+        desk_with(of_provider, "", |setup| setup.config(|config| config.providers[0].retries = 2), busy)
+            .await;
+    let response = desk.ask(&hello()).await;
+    assert_eq!(response.headers()["x-mk-attempts"], "1");
+    assert_eq!(response.json::<Value>().await.unwrap()["code"], "provider_overloaded");
+    let response = desk.ask(&hello()).await;
+    let wait: u64 = response.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((20..=40).contains(&wait), "{wait}");
+}
+
+#[tokio::test]
+async fn a_verification_asks_a_standby_in_the_place_of_a_paused_model() {
+    let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
+        ("claims", _) => claims(&[eiffel()]),
+        (_, "one") => Turn::status(500, &json!({})),
+        _ => ask.choose("Paris"),
+    })
+    .await;
+    let server = Setup::new(panel::config(&provider.base_url))
+        .config(|config| {
+            config.verify.general.standby = vec!["fake/four".into()];
+            config.providers[0].breaker_failures = 2;
+            config.providers[0].breaker_pause = Duration::from_mins(5);
+        })
+        .start()
+        .await;
+    let key = server.key(Service::Verify);
+    for code in ["provider_error", "provider_error", "paused", "paused"] {
+        let request = server.verify(&key, &json!({"fact": "x"}));
+        let events = Events::read(request.send().await.unwrap()).await;
+        let results = events.results();
+        assert_eq!(results[0]["assessment"], "TRUE");
+        assert_eq!(results[0]["model_errors"], json!([{"model": "fake/one", "code": code}]));
+        let answered: Vec<&Value> =
+            results[0]["model_answers"].as_array().unwrap().iter().map(|answer| &answer["model"]).collect();
+        assert_eq!(answered, ["fake/two", "fake/three", "fake/four"]);
+    }
+    assert_eq!(provider.asks_of("one").len(), 2);
+}
+
+#[tokio::test]
+async fn a_verification_that_nobody_can_be_asked_for_says_so() {
+    let provider = FakeProvider::start(|_| Turn::status(500, &json!({}))).await;
+    let server = Setup::new(panel::config(&provider.base_url))
+        .config(|config| config.providers[0].breaker_failures = 1)
+        .start()
+        .await;
+    let key = server.key(Service::Verify);
+    for code in ["provider_error", "no_provider_available"] {
+        let request = server.verify(&key, &json!({"fact": "x"}));
+        assert_eq!(Events::read(request.send().await.unwrap()).await.end("error")["code"], code);
+    }
+    assert_eq!(provider.asks().len(), 1);
+}

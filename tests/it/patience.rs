@@ -1,0 +1,70 @@
+//! Retries, time limits and pauses, set for a provider and otherwise for one of its models.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::chat::{chunks, desk_with, hello, hello_stream, text_of};
+use crate::support::provider::{Turn, stream};
+
+#[tokio::test]
+async fn a_model_s_settings_win_over_its_provider_s() {
+    let of_provider = r#"
+first_byte_timeout = "200ms"
+idle_timeout = "200ms"
+breaker_failures = 0
+[providers.fake.models.patient]
+first_byte_timeout = "30s"
+retries = 1
+[providers.fake.models.slow]
+first_byte_timeout = "30s"
+idle_timeout = "30s"
+total_timeout = "250ms"
+breaker_failures = 1
+"#;
+    let retried = AtomicUsize::new(0);
+    let desk = desk_with(
+        of_provider,
+        "",
+        |setup| setup,
+        move |ask| match ask.model.as_str() {
+            "patient" if retried.fetch_add(1, Ordering::SeqCst) == 0 => Turn::status(500, &json!({})),
+            "slow" => Turn::Hang,
+            _ => Turn::Text("hello".to_owned()).after(Duration::from_millis(500)),
+        },
+    )
+    .await;
+    let ask = async |model: &str| {
+        let response = desk.ask(&json!({"model": model, "messages": hello()["messages"]})).await;
+        let attempts = response.headers()["x-mk-attempts"].to_str().unwrap().to_owned();
+        (response.status().as_u16(), attempts)
+    };
+    assert_eq!(ask("fake/other").await, (504, "1".to_owned()));
+    assert_eq!(ask("fake/patient").await, (200, "2".to_owned()));
+    assert_eq!(ask("fake/slow").await, (504, "1".to_owned()));
+    assert_eq!(ask("fake/slow").await, (503, "0".to_owned()));
+    assert_eq!(ask("fake/other").await, (504, "1".to_owned()));
+}
+
+#[tokio::test]
+async fn a_model_s_first_token_timeout_wins_and_holds_where_there_is_a_fallback() {
+    let of_provider =
+        "first_token_timeout = \"100ms\"\n[providers.fake.models.o]\nfirst_token_timeout = \"30s\"";
+    let more = "[inference.fallbacks]\n\"fake/m\" = [\"fake/n\"]\n\"fake/o\" = [\"fake/n\"]\n";
+    let desk = desk_with(
+        of_provider,
+        more,
+        |setup| setup,
+        |ask| match ask.model.as_str() {
+            "m" | "o" => stream(&["slow"]).after(Duration::from_millis(500)),
+            _ => stream(&["quick"]),
+        },
+    )
+    .await;
+    for (model, text) in [("fake/m", "quick"), ("fake/o", "slow")] {
+        let mut body = hello_stream();
+        body["model"] = json!(model);
+        assert_eq!(text_of(&chunks(&desk.stream(&body).await), 0), text);
+    }
+}
