@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::config::ServerConfig;
 use crate::inference::{self, Gateway};
 use crate::limits::{self, Limiter};
+use crate::metrics::Metrics;
 use crate::storage::{self, Store};
 use crate::usage::Ledger;
 use crate::verify::Verifier;
@@ -23,6 +24,8 @@ pub struct App {
     pub ledger: Ledger,
     /// Asks models.
     pub gateway: Arc<Gateway>,
+    /// What is counted for Prometheus.
+    pub metrics: Arc<Metrics>,
     /// Runs verifications.
     pub verifier: Arc<Verifier>,
     /// The time of day.
@@ -82,10 +85,14 @@ impl App {
         let gateway = Gateway::new(config.providers.clone(), clock.clone())
             .map_err(|error| StartError::Provider { name: error.provider, message: error.message })?;
         let gateway = Arc::new(gateway.with_settings(chat_settings(config)));
+        let now = clock.now();
+        let providers = gateway.provider_names().into_iter().map(str::to_owned);
+        let metrics = Arc::new(Metrics::new(providers, gateway.models(now), now));
         Ok(Self {
             limiter: Limiter::new(store.clone()),
             limits: config.limits,
-            ledger: Ledger::new(store.clone()),
+            ledger: Ledger::new(store.clone()).counted_in(metrics.clone()),
+            metrics,
             verifier: Arc::new(Verifier::new(gateway.clone(), config.verify.clone(), clock.clone())),
             gateway,
             clock,

@@ -10,17 +10,18 @@
 //!
 //! | room | what it does | names |
 //! |---|---|---|
-//! | `cli` | the terminal side; the only room that prints | app client config keys server storage |
+//! | `cli` | the terminal side; the only room that prints | app client config keys metrics server storage |
 //! | `config` | flags, environment and files, resolved and checked once | limits providers verify |
 //! | `app` | opens storage, builds the rooms below the server | every room below the server, config |
-//! | `server` | HTTP: connections, gate, routes, answers | app config inference keys limits storage usage verify |
+//! | `server` | HTTP: connections, gate, routes, answers | app config inference keys limits metrics storage usage verify |
 //! | `client` | a running server over HTTP | nobody |
 //! | `verify` | from a statement to an assessment of each claim; knows no HTTP | inference usage |
 //! | `inference` | from a model's identifier to an answer: choice, retries, fallbacks, accounts | providers usage |
 //! | `providers` | formats of model APIs, and the only sender | nobody |
 //! | `keys` | making, recognising and admitting keys; apps | storage |
 //! | `limits` | an exact sliding minute and a UTC day | storage |
-//! | `usage` | what requests cost, a row per attempt | storage |
+//! | `usage` | what requests cost, a row per attempt | metrics storage |
+//! | `metrics` | what the server counts of itself, for Prometheus | nobody |
 //! | `storage` | SQLite | nobody |
 //! | `api` | the wire's types, shared by client and server | open to all |
 //! | `clock` `id` `money` `secret` `workers` | leaves | open to all |
@@ -40,6 +41,7 @@ pub mod id;
 pub mod inference;
 pub mod keys;
 pub mod limits;
+pub mod metrics;
 pub mod money;
 pub mod providers;
 pub mod secret;

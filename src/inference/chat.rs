@@ -150,10 +150,10 @@ impl Gateway {
             if let Failure::Paused { retry_after, .. } = failure {
                 soonest = Some(soonest.map_or(retry_after, |soonest| soonest.min(retry_after)));
             }
-            if let Some(next) = fallbacks.first() {
-                tracing::info!(model = id, outcome = failure.code(), next, "asking a fallback");
-            }
             first.get_or_insert(failure);
+            if let Some(fallback) = fallbacks.first() {
+                meter.fell_back(id, fallback);
+            }
         }
         // Whichever of them is asked again first may answer.
         if let (Some(Failure::Paused { retry_after, .. }), Some(soonest)) = (&mut first, soonest) {
@@ -209,6 +209,7 @@ impl Gateway {
             sleep(pause).await;
             retries += 1;
             failed = Some(failure);
+            candidate.meter.retried(candidate.id);
         }
     }
 }
@@ -261,6 +262,7 @@ impl Candidate<'_> {
         };
         match opened {
             Ok((flow, first)) => {
+                attempt.streams();
                 let relay = Relay::new(labels.model, flow, first, attempt, self.price, ticket);
                 Ok(Given::Stream(Box::new(relay)))
             }

@@ -165,6 +165,7 @@ impl Gateway {
             sleep(pause).await;
             retries += 1;
             failed = Some(failure);
+            meter.retried(id);
         }
     }
 

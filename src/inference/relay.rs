@@ -137,6 +137,11 @@ impl Relay {
         piece
     }
 
+    /// Whether the whole answer has been given, but for what waits to be taken.
+    pub const fn is_over(&self) -> bool {
+        self.flow.is_over()
+    }
+
     /// The last bytes of a stream that is not whole: a chunk with `error`, and the end mark.
     pub fn fault(&mut self, error: &Value) -> Bytes {
         self.flow.fault(error)

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::metrics::Metrics;
 use crate::storage::{AttemptRow, Error, Store};
 
 /// Rows that may wait while the store is down: about 40 MB.
@@ -12,6 +13,7 @@ const MAX_QUEUED: usize = 100_000;
 #[derive(Clone)]
 pub struct Ledger {
     shared: Arc<Shared>,
+    metrics: Arc<Metrics>,
 }
 
 struct Shared {
@@ -24,7 +26,17 @@ impl Ledger {
     /// A ledger kept in `store`.
     pub fn new(store: Store) -> Self {
         let shared = Shared { store, queue: Mutex::new(Vec::new()), lost: AtomicU64::new(0) };
-        Self { shared: Arc::new(shared) }
+        Self { shared: Arc::new(shared), metrics: Arc::default() }
+    }
+
+    /// The ledger, with attempts counted in these metrics too.
+    #[must_use]
+    pub fn counted_in(self, metrics: Arc<Metrics>) -> Self {
+        Self { metrics, ..self }
+    }
+
+    pub(super) fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// Queues a row; never blocks. Rows beyond a bound (a store that has been down for long) are dropped and counted.
@@ -45,6 +57,11 @@ impl Ledger {
             self.put_back(rows);
         }
         outcome
+    }
+
+    /// How many rows wait to be written.
+    pub fn queued(&self) -> usize {
+        self.queue().len()
     }
 
     /// How many rows have been dropped because the store was down for too long.

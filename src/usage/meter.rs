@@ -1,10 +1,12 @@
 //! What one request takes: summed for its answer, and booked attempt by attempt.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Account, Ledger, Purpose};
 use crate::clock::{Clock, Time};
+use crate::metrics;
 use crate::money::NanoUsd;
 use crate::storage::AttemptRow;
 
@@ -21,12 +23,14 @@ struct Shared {
     ledger: Ledger,
     clock: Clock,
     totals: Mutex<Vec<Total>>,
+    attempts: AtomicU32,
 }
 
 impl Meter {
     /// A meter whose attempts go to `ledger`.
     pub fn new(account: Account, ledger: Ledger, clock: Clock) -> Self {
-        Self(Arc::new(Shared { account, ledger, clock, totals: Mutex::new(Vec::new()) }))
+        let (totals, attempts) = (Mutex::new(Vec::new()), AtomicU32::new(0));
+        Self(Arc::new(Shared { account, ledger, clock, totals, attempts }))
     }
 
     /// Begins an attempt at `model` (its full identifier).
@@ -36,6 +40,7 @@ impl Meter {
             model: model.to_owned(),
             purpose,
             begun: Instant::now(),
+            first_token: None,
             expected: Usage::default(),
             is_booked: false,
         }
@@ -51,9 +56,57 @@ impl Meter {
         self.lock_totals().clone()
     }
 
+    /// What has been booked so far, over all models.
+    pub fn sum(&self) -> Sum {
+        let zero =
+            Sum { attempts: 0, prompt_tokens: 0, completion_tokens: 0, cost: Some(NanoUsd::default()) };
+        let sum = self.lock_totals().iter().fold(zero, |sum, total| Sum {
+            prompt_tokens: sum.prompt_tokens.saturating_add(total.prompt_tokens),
+            completion_tokens: sum.completion_tokens.saturating_add(total.completion_tokens),
+            cost: sum.cost.zip(total.cost).map(|(sum, more)| sum.plus(more)),
+            ..sum
+        });
+        Sum { attempts: self.0.attempts.load(Ordering::Relaxed), ..sum }
+    }
+
+    /// Counts that the next attempt at `model` repeats one that failed.
+    pub fn retried(&self, model: &str) {
+        self.0.ledger.metrics().attempts.count_retry(model);
+    }
+
+    /// Counts and logs that `fallback` is asked in the place of `model`.
+    pub fn fell_back(&self, model: &str, fallback: &str) {
+        self.0.ledger.metrics().attempts.count_fallback(model);
+        tracing::warn!(model, fallback, "another model is asked in the place of one that failed");
+    }
+
     fn book(&self, attempt: &Attempt, outcome: &str, usage: Usage) {
+        let took = attempt.begun.elapsed();
         self.add(&attempt.model, attempt.purpose, usage);
+        self.0.attempts.fetch_add(1, Ordering::Relaxed);
         let account = &self.0.account;
+        let counted = metrics::Attempt {
+            model: &attempt.model,
+            outcome,
+            took,
+            first_token: attempt.first_token,
+            prompt_tokens: usage.prompt_tokens,
+            completion_tokens: usage.completion_tokens,
+            cost: usage.cost,
+        };
+        self.0.ledger.metrics().attempts.count(&counted);
+        let latency_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        tracing::debug!(
+            request_id = account.request_id,
+            model = attempt.model,
+            purpose = ?attempt.purpose,
+            outcome,
+            prompt_tokens = usage.prompt_tokens,
+            completion_tokens = usage.completion_tokens,
+            cost_usd = usage.cost.map(NanoUsd::usd),
+            ms = latency_ms,
+            "attempt"
+        );
         self.0.ledger.book(AttemptRow {
             at: self.0.clock.now(),
             request_id: account.request_id.clone(),
@@ -65,7 +118,7 @@ impl Meter {
             prompt_tokens: usage.prompt_tokens,
             completion_tokens: usage.completion_tokens,
             cost: usage.cost,
-            latency_ms: u64::try_from(attempt.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            latency_ms,
         });
     }
 
@@ -108,6 +161,7 @@ pub struct Attempt {
     model: String,
     purpose: Purpose,
     begun: Instant,
+    first_token: Option<Duration>,
     /// What it is booked with if it is dropped.
     expected: Usage,
     is_booked: bool,
@@ -119,6 +173,11 @@ impl Attempt {
     /// purpose has none.
     pub fn expect(&mut self, prompt_tokens: u64, completion_tokens: u64, cost: Option<NanoUsd>) {
         self.expected = Usage { prompt_tokens, completion_tokens, cost };
+    }
+
+    /// Notes that the first event of its stream is there.
+    pub fn streams(&mut self) {
+        self.first_token = Some(self.begun.elapsed());
     }
 
     /// Books the attempt. `outcome` is `ok` or a failure's code.
@@ -140,6 +199,19 @@ impl Drop for Attempt {
             self.meter.book(self, CANCELLED, self.expected);
         }
     }
+}
+
+/// What a whole request took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sum {
+    /// How many attempts were made.
+    pub attempts: u32,
+    /// Of prompts.
+    pub prompt_tokens: u64,
+    /// Of completions.
+    pub completion_tokens: u64,
+    /// `None` as soon as one attempt that used tokens has no known price.
+    pub cost: Option<NanoUsd>,
 }
 
 /// What one model took for one purpose.
@@ -226,6 +298,8 @@ mod tests {
             total("a/x", Purpose::Verification, 1, 1, 1),
         ];
         assert_eq!(desk.meter.totals(), expected);
+        let sum = Sum { attempts: 4, prompt_tokens: 12, completion_tokens: 8, cost: Some(NanoUsd(8)) };
+        assert_eq!(desk.meter.sum(), sum);
     }
 
     #[test]
@@ -253,6 +327,7 @@ mod tests {
         desk.meter.attempt("a/x", Purpose::Verification).finish("ok", 1, 1, Some(NanoUsd(1)));
         let totals = desk.meter.totals();
         assert_eq!((totals.len(), totals[0].prompt_tokens, totals[0].cost), (1, 9, None));
+        assert_eq!(desk.meter.sum().cost, None);
     }
 
     #[test]

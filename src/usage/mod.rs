@@ -10,7 +10,7 @@ mod meter;
 #[cfg(test)]
 pub use crate::storage::Store;
 pub use ledger::Ledger;
-pub use meter::{Attempt, Meter, Total};
+pub use meter::{Attempt, Meter, Sum, Total};
 
 use crate::api::Service;
 

@@ -120,7 +120,8 @@ pub(super) async fn extract(
     fences: &Fences,
 ) -> Result<Extraction, Error> {
     let mut failed = Error::Unconfigured;
-    for model in extractors(settings) {
+    let mut models = extractors(settings).peekable();
+    while let Some(model) = models.next() {
         let prompt = || prompts::extraction(job, fences);
         match calls.structured(model, Purpose::Extraction, prompt, json::object::<Draft>).await {
             Ok(draft) => return Ok(lint::check(draft, settings.max_claims)),
@@ -130,6 +131,9 @@ pub(super) async fn extract(
                 failed = Error::Extraction { model: model.to_owned(), failure };
                 if refused {
                     break;
+                }
+                if let Some(fallback) = models.peek() {
+                    calls.meter.fell_back(model, fallback);
                 }
             }
         }

@@ -67,8 +67,11 @@ impl Panel<'_> {
                 () = outbox.flush(), if !outbox.is_empty() => {}
                 heard = open.next() => {
                     let Some(heard) = heard else { break };
-                    let claim = heard.claim;
+                    let (claim, left) = (heard.claim, heard.seat);
                     if let Some(seat) = minutes.enter(heard, outbox) {
+                        if let (Some(model), Some(standby)) = (self.roster.model(left), self.roster.model(seat)) {
+                            self.calls.meter.fell_back(model, standby);
+                        }
                         open.push(self.ask(claim, seat));
                     }
                 }

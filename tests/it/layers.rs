@@ -9,16 +9,33 @@ const OPEN: [&str; 6] = ["api", "clock", "id", "money", "secret", "workers"];
 
 fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
     BTreeMap::from([
-        ("cli", vec!["app", "client", "config", "keys", "server", "storage"]),
-        ("app", vec!["config", "inference", "keys", "limits", "providers", "storage", "usage", "verify"]),
-        ("server", vec!["app", "config", "inference", "keys", "limits", "storage", "usage", "verify"]),
+        ("cli", vec!["app", "client", "config", "keys", "metrics", "server", "storage"]),
+        (
+            "app",
+            vec![
+                "config",
+                "inference",
+                "keys",
+                "limits",
+                "metrics",
+                "providers",
+                "storage",
+                "usage",
+                "verify",
+            ],
+        ),
+        (
+            "server",
+            vec!["app", "config", "inference", "keys", "limits", "metrics", "storage", "usage", "verify"],
+        ),
         ("config", vec!["limits", "providers", "verify"]),
         ("verify", vec!["inference", "usage"]),
         ("inference", vec!["providers", "usage"]),
         ("keys", vec!["storage"]),
         ("limits", vec!["storage"]),
-        ("usage", vec!["storage"]),
+        ("usage", vec!["metrics", "storage"]),
         ("client", vec![]),
+        ("metrics", vec![]),
         ("providers", vec![]),
         ("storage", vec![]),
         ("api", vec![]),

@@ -1,0 +1,193 @@
+//! Every metric, in the order of the page: what the manual and the page say of them is written from here.
+
+/// What a metric is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows, from the start of the process.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Durations by size: the series `_bucket`, `_sum` and `_count`.
+    Histogram,
+}
+
+/// A metric's description.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// As it is asked for; that of a counter ends in `_total`.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// The names of its labels.
+    pub labels: &'static [&'static str],
+    /// What its name ends with before `_total`, for metrics that measure something; otherwise empty.
+    pub unit: &'static str,
+    /// One sentence.
+    pub help: &'static str,
+}
+
+const MODEL: &[&str] = &["provider", "model"];
+
+const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+    Metric { name, kind: Kind::Counter, labels, unit: "", help }
+}
+
+const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+    Metric { name, kind: Kind::Gauge, labels, unit: "", help }
+}
+
+const fn duration(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+    Metric { name, kind: Kind::Histogram, labels, unit: "seconds", help }
+}
+
+pub(super) static BUILD: Metric = gauge("mk_build_info", &["version"], "Always 1; the version is the label.");
+
+pub(super) static STARTED: Metric = Metric {
+    unit: "seconds",
+    ..gauge("process_start_time_seconds", &[], "When the server started, in seconds since the Unix epoch.")
+};
+
+pub(super) static REQUESTS: Metric = counter(
+    "mk_http_requests_total",
+    &["route", "method", "status"],
+    "Requests that have ended; status is `cancelled` if the caller left before the answer began.",
+);
+
+pub(super) static REQUEST_DURATION: Metric = duration(
+    "mk_http_request_duration_seconds",
+    &["route"],
+    "From a request's head until its answer is made; of a stream, until its end.",
+);
+
+pub(super) static CONNECTIONS: Metric = gauge("mk_connections_open", &[], "Connections of callers.");
+
+pub(super) static STREAMS: Metric =
+    gauge("mk_streams_open", &[], "Streamed answers under way, verifications and completions.");
+
+pub(super) static LIMITED: Metric = counter(
+    "mk_rate_limited_total",
+    &["subject", "window"],
+    "Requests refused with 429; subject is what was counted: a key, or an address that opens pages or fails to log in.",
+);
+
+pub(super) static AUTH_FAILURES: Metric = counter(
+    "mk_auth_failures_total",
+    &["reason"],
+    "Requests refused for their key, by the code of the answer.",
+);
+
+pub(super) static ATTEMPTS: Metric = counter(
+    "mk_attempts_total",
+    &["provider", "model", "outcome"],
+    "Calls to models that have ended; outcome is `ok`, `cancelled` or the failure's code, as in the ledger.",
+);
+
+pub(super) static ATTEMPT_DURATION: Metric =
+    duration("mk_attempt_duration_seconds", MODEL, "From the beginning of a call to a model to its end.");
+
+pub(super) static FIRST_TOKEN: Metric = duration(
+    "mk_first_token_seconds",
+    MODEL,
+    "From the beginning of a streamed call to a model to its first event.",
+);
+
+pub(super) static TOKENS: Metric = counter(
+    "mk_tokens_total",
+    &["provider", "model", "kind"],
+    "Tokens that calls have used, failed and cancelled ones included; kind is `prompt` or `completion`.",
+);
+
+pub(super) static COST: Metric = Metric {
+    unit: "usd",
+    ..counter("mk_cost_usd_total", MODEL, "What calls with a known price have cost, in US dollars.")
+};
+
+pub(super) static UNPRICED: Metric = counter(
+    "mk_attempts_unpriced_total",
+    MODEL,
+    "Calls that have used tokens at an unknown price; they are missing from mk_cost_usd_total.",
+);
+
+pub(super) static RETRIES: Metric =
+    counter("mk_retries_total", MODEL, "Calls that were made again to the same model.");
+
+pub(super) static FALLBACKS: Metric = counter(
+    "mk_fallbacks_total",
+    MODEL,
+    "How often another model was asked in the place of this one: a fallback, or a standby of a panel.",
+);
+
+pub(super) static BREAKER: Metric = gauge(
+    "mk_breaker_state",
+    MODEL,
+    "Circuit breakers that are on watch: 0 is closed, 1 half open (one call tries), 2 open (no calls); model is empty for a whole provider.",
+);
+
+pub(super) static LEDGER_QUEUE: Metric =
+    gauge("mk_ledger_queue", &[], "Rows of usage that wait to be written to the database.");
+
+pub(super) static LEDGER_LOST: Metric = counter(
+    "mk_ledger_rows_lost_total",
+    &[],
+    "Rows of usage that were dropped because the database could not be written for too long.",
+);
+
+/// All of them, in the order of the page.
+pub static ALL: [&Metric; 19] = [
+    &BUILD,
+    &STARTED,
+    &REQUESTS,
+    &REQUEST_DURATION,
+    &CONNECTIONS,
+    &STREAMS,
+    &LIMITED,
+    &AUTH_FAILURES,
+    &ATTEMPTS,
+    &ATTEMPT_DURATION,
+    &FIRST_TOKEN,
+    &TOKENS,
+    &COST,
+    &UNPRICED,
+    &RETRIES,
+    &FALLBACKS,
+    &BREAKER,
+    &LEDGER_QUEUE,
+    &LEDGER_LOST,
+];
+
+impl Metric {
+    /// The name without what the exposition format adds by itself: the unit, and `_total` of counters.
+    pub(super) fn stem(&self) -> &'static str {
+        let name = match self.kind {
+            Kind::Counter => self.name.strip_suffix("_total").unwrap_or(self.name),
+            Kind::Gauge | Kind::Histogram => self.name,
+        };
+        name.strip_suffix(self.unit).map_or(name, |name| name.trim_end_matches('_'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_conventions_of_prometheus() {
+        for metric in ALL {
+            let Metric { name, kind, labels, unit, help } = metric;
+            assert!(name.starts_with("mk_") || *name == "process_start_time_seconds", "{name}");
+            assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{name}");
+            assert_eq!(name.ends_with("_total"), *kind == Kind::Counter, "{name}");
+            let base = name.strip_suffix("_total").unwrap_or(name);
+            assert!(base.ends_with(unit), "{name} is not in {unit}");
+            assert_eq!(unit.is_empty(), metric.stem() == base, "{name}");
+            assert!(labels.iter().all(|label| label.bytes().all(|byte| byte.is_ascii_lowercase())), "{name}");
+            assert!(help.ends_with('.') && !help.contains(['\n', '\\', '"']), "{name}: {help}");
+        }
+    }
+
+    #[test]
+    fn no_name_stands_twice() {
+        let names: std::collections::BTreeSet<_> = ALL.iter().map(|metric| metric.name).collect();
+        assert_eq!(names.len(), ALL.len());
+    }
+}
