@@ -15,6 +15,7 @@ use serde_json::json;
 use super::Cli;
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
+use crate::metrics::table::{self, Metric};
 
 /// Examples of `mk completions`, first in its help.
 pub(crate) const COMPLETIONS_EXAMPLES: &str = "\
@@ -108,6 +109,9 @@ fn add_pages(command: &Command, pages: &mut Vec<(String, String)>) -> io::Result
         man.render_subcommands_section(&mut page)?;
     }
     notes(command).to_writer(&mut page)?;
+    if command.get_name() == "serve" {
+        metrics().to_writer(&mut page)?;
+    }
     pages.push((man.get_filename(), String::from_utf8_lossy(&page).into_owned()));
     command.get_subcommands().filter(|sub| !sub.is_hide_set()).try_for_each(|sub| add_pages(sub, pages))
 }
@@ -129,6 +133,16 @@ fn examples(command: &Command) -> Roff {
 fn notes(command: &Command) -> Roff {
     let Some(text) = command.get_after_help() else { return Roff::new() };
     as_it_stands("NOTES", text.to_string().lines())
+}
+
+/// What the server counts: each metric with its labels, and what it is.
+fn metrics() -> Roff {
+    let lines = table::ALL.into_iter().flat_map(|Metric { name, labels, help, .. }| {
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        [format!("{name}{labels}"), format!("    {help}")]
+    });
+    let lines: Vec<String> = lines.collect();
+    as_it_stands("METRICS", lines.iter().map(String::as_str))
 }
 
 /// A section whose lines are kept: tables and commands are no running text.

@@ -39,7 +39,8 @@ Examples:
 /// What stands below the options of `mk serve --help`.
 pub(crate) const NOTES: &str = "\
 SIGTERM and SIGINT let requests under way end for a while; a second signal ends at once.
-MK_LOG sets what is logged (default: info). On a terminal logs are text, elsewhere JSON.";
+MK_LOG sets what is logged (default: info). On a terminal logs are text, elsewhere JSON.
+GET /metrics is for Prometheus, from this machine or with a console key; man mk-serve lists what is counted.";
 
 /// How long the key of `--sandbox` lives, if the server does not end it before.
 const SANDBOX_KEY_LIFE: Duration = Duration::from_hours(24);

@@ -118,10 +118,16 @@ impl Resumption {
             match again {
                 Some(pause) => {
                     sleep(pause).await;
+                    self.meter.retried(&self.chain[place]);
                     retried += 1;
                 }
                 None if is_final(&failure) => return None,
-                None => (place, retried) = (place + 1, 0),
+                None => {
+                    if let Some(fallback) = self.chain.get(place + 1) {
+                        self.meter.fell_back(&self.chain[place], fallback);
+                    }
+                    (place, retried) = (place + 1, 0);
+                }
             }
             if place >= self.chain.len() || Instant::now() >= self.deadline {
                 return None;

@@ -80,6 +80,13 @@ impl Limiter {
         }
     }
 
+    /// Marks that a key is used by a request that does not count.
+    pub fn note_use(&self, key_id: &str, now: Time) {
+        let mut shard = self.shard_of(key_id);
+        let entry = shard.keys.entry(key_id.to_owned()).or_insert_with(|| KeyEntry::new(now));
+        entry.last_use = entry.last_use.max(Some(now));
+    }
+
     /// The state without counting.
     pub fn peek(&self, subject: &Subject, quota: Quota, now: Time) -> State {
         match subject {

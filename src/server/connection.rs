@@ -43,6 +43,7 @@ pub(crate) async fn serve(
     context: Arc<Context>,
     closing: watch::Receiver<()>,
 ) {
+    let _open = context.app.metrics.http.connections.hold();
     // Without it, Nagle's algorithm holds small frames back; a failure costs speed alone.
     let _ = stream.set_nodelay(true);
     let (socket, watch) = socket::split(stream);

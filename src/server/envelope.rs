@@ -1,11 +1,10 @@
-//! What surrounds every request, whatever its route: its id, the headers that every answer carries, one line of log,
-//! and an answer even when a handler panics.
+//! What surrounds every request, whatever its route: its id, the headers that every answer carries, its record, and
+//! an answer even when a handler panics.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures_util::FutureExt;
 use http::{HeaderValue, Request, StatusCode, Version, header};
@@ -17,11 +16,9 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::incoming::Incoming;
-use super::reply::{self, ApiError, Rate};
+use super::record::OK;
+use super::reply::{self, ApiError, ErrorCode, Rate};
 use super::{Context, gate};
-
-/// How much of a request's path is logged, in characters.
-const LOGGED_PATH: usize = 200;
 
 /// Answers one request.
 pub(crate) async fn answer(
@@ -30,11 +27,8 @@ pub(crate) async fn answer(
     routes: BoxedFilter<(Response,)>,
     context: Arc<Context>,
 ) -> Result<Response, Infallible> {
-    let started = Instant::now();
-    let incoming = Incoming::new(request.headers(), peer, &context.app.trusted_proxies);
+    let incoming = Incoming::new(&request, peer, &context.app);
     request.extensions_mut().insert(incoming.clone());
-    let method = request.method().clone();
-    let path: String = request.uri().path().chars().take(LOGGED_PATH).collect();
     let version = request.version();
 
     let service = TowerToHyperService::new(warp::service(routes));
@@ -44,13 +38,14 @@ pub(crate) async fn answer(
         Ok(Ok(response)) => response,
         Ok(Err(never)) => match never {},
         Err(_panic) => {
-            tracing::error!(request_id = %incoming.request_id, %method, path, "a handler panicked");
+            let path = incoming.record.path();
+            tracing::error!(request_id = %incoming.request_id, path, "a handler panicked");
             ApiError::internal().into_response(&incoming.request_id)
         }
     };
 
     let rate = response.extensions_mut().remove::<Rate>();
-    let rate = rate.unwrap_or_else(|| gate::open_state(&context.app, &incoming).into());
+    let rate = rate.unwrap_or_else(|| gate::open_state(&context.app, incoming.address).into());
     reply::write_rate_headers(response.headers_mut(), &rate);
     if let Ok(id) = HeaderValue::from_str(&incoming.request_id) {
         response.headers_mut().insert("x-request-id", id);
@@ -58,15 +53,10 @@ pub(crate) async fn answer(
     if leaves_body_unread(response.status()) && version <= Version::HTTP_11 {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    tracing::info!(
-        request_id = %incoming.request_id,
-        %method,
-        path,
-        status = response.status().as_u16(),
-        client = %incoming.address,
-        ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        "request"
-    );
+    match response.extensions_mut().remove::<ErrorCode>() {
+        Some(ErrorCode(code)) => incoming.record.is_answered(response.status(), code),
+        None => incoming.record.is_answered(response.status(), OK),
+    }
     Ok(response)
 }
 

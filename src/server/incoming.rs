@@ -10,28 +10,53 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
-use http::{HeaderMap, header};
+use http::{HeaderMap, Request, header};
 use ipnet::IpNet;
 
+use super::record::Record;
 use super::reply::ApiError;
+use crate::app::App;
+
+/// What proxies add to the requests that they pass on.
+const FORWARDING: [&str; 6] =
+    ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
 
 /// What is known of a request before its route.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Incoming {
     /// The caller's own `X-Request-Id` if it is well formed, else a new one.
     pub(crate) request_id: Arc<str>,
     /// Who the caller is, seen through trusted proxies.
     pub(crate) address: IpAddr,
+    /// Whether it comes from this machine, and from nobody behind it.
+    pub(crate) is_local: bool,
+    /// What is noted of it.
+    pub(crate) record: Arc<Record>,
 }
 
 impl Incoming {
     /// Reads a request's head.
-    pub(crate) fn new(headers: &HeaderMap, peer: SocketAddr, trusted_proxies: &[IpNet]) -> Self {
-        Self { request_id: request_id(headers), address: client_address(headers, peer.ip(), trusted_proxies) }
+    pub(crate) fn new<B>(request: &Request<B>, peer: SocketAddr, app: &App) -> Self {
+        let headers = request.headers();
+        let request_id = request_id(headers);
+        let address = client_address(headers, peer.ip(), &app.trusted_proxies);
+        let (method, path) = (request.method().clone(), request.uri().path());
+        Self {
+            record: Record::begin(app.metrics.clone(), request_id.clone(), address, method, path),
+            is_local: is_local(headers, peer.ip()),
+            request_id,
+            address,
+        }
     }
 }
 
-fn request_id(headers: &HeaderMap) -> Arc<str> {
+/// Whether a request comes from this machine itself. A proxy that runs here passes on requests of others, and says so.
+fn is_local(headers: &HeaderMap, peer: IpAddr) -> bool {
+    peer.to_canonical().is_loopback() && !FORWARDING.iter().any(|name| headers.contains_key(*name))
+}
+
+/// The id of a request: its own if it has a well-formed one.
+pub(crate) fn request_id(headers: &HeaderMap) -> Arc<str> {
     let well_formed = |text: &str| {
         (1..=128).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
@@ -185,6 +210,18 @@ mod tests {
         assert_eq!(client_address(&forged, proxy, &trusted), "2.2.2.2".parse::<IpAddr>().unwrap());
         let senseless = headers(&[("x-forwarded-for", "1.1.1.1, what")]);
         assert_eq!(client_address(&senseless, proxy, &trusted), proxy);
+    }
+
+    #[test]
+    fn only_who_is_here_is_local() {
+        let here: IpAddr = "127.0.0.1".parse().unwrap();
+        assert!(is_local(&headers(&[]), here));
+        assert!(is_local(&headers(&[]), "::1".parse().unwrap()));
+        assert!(is_local(&headers(&[]), "::ffff:127.0.0.1".parse().unwrap()));
+        assert!(!is_local(&headers(&[]), "10.0.0.1".parse().unwrap()));
+        for name in FORWARDING {
+            assert!(!is_local(&headers(&[(name, "127.0.0.1")]), here), "{name}");
+        }
     }
 
     #[test]

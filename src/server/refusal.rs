@@ -11,13 +11,13 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as Task, Poll, ready};
+use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::incoming::Incoming;
 use super::reply::{self, ApiError, Rate};
-use super::{Context, gate};
+use super::{Context, gate, incoming};
 
 /// A connection on which hyper's bare refusals become ours.
 pub(crate) struct Refusals<S> {
@@ -35,16 +35,18 @@ impl<S> Refusals<S> {
 
     fn answer(&self, status: StatusCode) -> Vec<u8> {
         // A request that could not be read has no headers that could be believed.
-        let incoming = Incoming::new(&HeaderMap::new(), self.peer, &[]);
-        let rate = Rate::from(gate::open_state(&self.context.app, &incoming));
-        let (body, mut headers) = ApiError::unreadable(status).into_parts(&incoming.request_id);
+        let request_id = incoming::request_id(&HeaderMap::new());
+        let app = &self.context.app;
+        let rate = Rate::from(gate::open_state(app, self.peer.ip().to_canonical()));
+        app.metrics.http.count("", "", Some(status.as_str()), Duration::ZERO);
+        let (body, mut headers) = ApiError::unreadable(status).into_parts(&request_id);
         reply::write_rate_headers(&mut headers, &rate);
         let mut bytes =
             format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
         for (name, value) in &headers {
             bytes.extend([name.as_str(), ": ", value.to_str().unwrap_or_default(), "\r\n"]);
         }
-        bytes.extend(["x-request-id: ", &*incoming.request_id, "\r\n\r\n"]);
+        bytes.extend(["x-request-id: ", &*request_id, "\r\n\r\n"]);
         let mut bytes = bytes.into_bytes();
         bytes.extend_from_slice(&body);
         bytes

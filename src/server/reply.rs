@@ -43,6 +43,10 @@ pub(crate) struct Rate {
     pub(crate) violated: Option<Window>,
 }
 
+/// The code of the error that an answer tells, for the request's record.
+#[derive(Clone, Debug)]
+pub(crate) struct ErrorCode(pub(crate) String);
+
 impl From<State> for Rate {
     fn from(state: State) -> Self {
         Self { state, violated: None }
@@ -231,6 +235,11 @@ impl ApiError {
         }
     }
 
+    /// Its code, as in the body.
+    pub(crate) fn code(&self) -> &str {
+        &self.code
+    }
+
     /// The error with the limits that its headers describe; a 429 keeps its own.
     #[must_use]
     pub(crate) fn with_rate(mut self, rate: State) -> Self {
@@ -271,9 +280,10 @@ impl ApiError {
 
     /// The answer.
     pub(crate) fn into_response(self, request_id: &str) -> Response {
-        let (status, rate) = (self.status, self.rate);
+        let (status, rate, code) = (self.status, self.rate, ErrorCode(self.code.clone()));
         let (body, headers) = self.into_parts(request_id);
         let mut response = Response::new(body.into());
+        response.extensions_mut().insert(code);
         *response.status_mut() = status;
         *response.headers_mut() = headers;
         if let Some(rate) = rate {

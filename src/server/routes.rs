@@ -12,9 +12,9 @@ use warp::{Filter, path};
 
 use super::incoming::Incoming;
 use super::reply::ApiError;
-use super::{Context, chat, gate, health, models, verify};
+use super::{Context, chat, gate, health, metrics, models, verify};
 
-/// All routes, hot ones first.
+/// All routes, hot ones first. `crate::metrics::ROUTES` names those that are counted by name.
 pub(crate) fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     let read = warp::get().or(warp::head()).unify().boxed();
     let stream = path!("verify" / "v1" / "stream").boxed();
@@ -22,15 +22,18 @@ pub(crate) fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     let inference_health = path!("inference" / "v1" / "health").boxed();
     let completions = path!("inference" / "v1" / "chat" / "completions").boxed();
     let model_list = path!("inference" / "v1" / "models").boxed();
+    let counted = path!("metrics").boxed();
 
     any_of([
         chat::route(completions.clone().and(warp::post()).boxed(), context),
         verify::route(stream.clone().and(warp::post()).boxed(), context),
         open_page(verify_health.clone().and(read.clone()).boxed(), context, health::verify),
         open_page(inference_health.clone().and(read.clone()).boxed(), context, health::inference),
-        models::route(model_list.clone().and(read).boxed(), context),
+        models::route(model_list.clone().and(read.clone()).boxed(), context),
+        metrics::route(counted.clone().and(read).boxed(), context),
         refuse(completions, context, || ApiError::method_not_allowed("POST")),
         refuse(model_list, context, || ApiError::method_not_allowed("GET, HEAD")),
+        refuse(counted, context, || ApiError::method_not_allowed("GET, HEAD")),
         refuse(stream, context, || ApiError::method_not_allowed("POST")),
         refuse(verify_health, context, || ApiError::method_not_allowed("GET, HEAD")),
         refuse(inference_health, context, || ApiError::method_not_allowed("GET, HEAD")),

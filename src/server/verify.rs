@@ -21,6 +21,7 @@ use warp::{Filter, Reply};
 use super::gate::{self, Pass};
 use super::incoming::{self, Incoming};
 use super::params::{Params, invalid};
+use super::record::{OK, Record};
 use super::reply::{self, ApiError};
 use super::streams::Registration;
 use super::{Context, rated, routes};
@@ -140,6 +141,7 @@ struct Running {
     events: mpsc::Receiver<Event>,
     listed: Registration,
     keep_alive: Duration,
+    record: Arc<Record>,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -154,14 +156,21 @@ fn start(context: &Arc<Context>, pass: &Pass, job: Job) -> Result<Running, ApiEr
         service: Service::Verify,
     };
     let meter = Meter::new(account, app.ledger.clone(), app.clock.clone());
+    pass.record.verifies(&id, &meter);
     let (sender, events) = mpsc::channel(QUEUE);
-    let run = async move { app.verifier.run(job, &meter, sender).await };
+    // The run keeps the record as well: cut off, it books what it has used after the answer is gone.
+    let record = pass.record.clone();
+    let run = async move {
+        let _record = record;
+        app.verifier.run(job, &meter, sender).await;
+    };
     let task = context.runs.spawn(run.in_current_span());
     Ok(Running {
         id,
         events,
         listed,
         keep_alive: context.options.keep_alive,
+        record: pass.record.clone(),
         _task: AbortOnDropHandle::new(task),
     })
 }
@@ -186,6 +195,7 @@ impl Running {
 
     /// The answer as a stream of frames.
     fn stream(self) -> Response {
+        self.record.streams();
         let mut response = warp::reply::stream(frames(self)).into_response();
         reply::mark_stream(response.headers_mut());
         response
@@ -210,6 +220,11 @@ fn frames(running: Running) -> impl Stream<Item = serde_json::Result<Bytes>> {
         tokio::select! {
             event = running.next() => {
                 let frame = event.frame();
+                match &event {
+                    Event::Completed(_) => running.record.ends(OK),
+                    Event::Error(error) => running.record.ends(error.code.clone()),
+                    _ => {}
+                }
                 let over = event.is_terminal() || frame.is_err();
                 Some((frame, (!over).then_some(running)))
             }

@@ -13,6 +13,7 @@ use crate::support::events::Events;
 use crate::support::eventually;
 use crate::support::panel::{self, eiffel};
 use crate::support::provider::{Ask, Beat, FakeProvider, Turn, claims, role_chunk, stream, text_chunk};
+use crate::support::scrape::scrape;
 use crate::support::server::Setup;
 
 /// `fake/m` opens at the third failure, for longer than any test takes.
@@ -94,6 +95,7 @@ async fn what_keeps_failing_is_no_longer_asked_and_the_answer_says_until_when() 
     let report =
         BreakerReport { provider: "fake".to_owned(), model: Some("m".to_owned()), state: BreakerState::Open };
     assert_eq!(desk.server.app.gateway.breakers(), [report]);
+    scrape(&desk.server).await.assert(&[(r#"mk_breaker_state{provider="fake",model="m"}"#, 2.0)]);
     // The provider's other models are none the worse.
     assert_eq!(desk.ask(&json!({"model": "fake/n", "messages": hello()["messages"]})).await.status(), 200);
 }

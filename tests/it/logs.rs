@@ -3,15 +3,17 @@
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use futures_util::StreamExt;
 use mk::api::Service;
 use mk::server::Options;
 use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::support::chat::{desk_with, hello};
+use crate::support::chat::{Desk, desk, desk_with, hello, hello_stream};
 use crate::support::events::Events;
+use crate::support::eventually;
 use crate::support::panel::{config, eiffel};
-use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::provider::{Beat, FakeProvider, Turn, claims, role_chunk, stream, text_chunk};
 use crate::support::server::Setup;
 
 /// Keeps what is logged on this thread.
@@ -44,6 +46,19 @@ impl Log {
 
     fn lines(&self) -> Vec<Value> {
         self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The lines of requests that have ended, their durations apart, which differ from run to run.
+    fn requests(&self) -> Vec<Value> {
+        let mut lines: Vec<Value> = self.lines().into_iter().map(|line| line["fields"].clone()).collect();
+        lines.retain(|fields| fields["message"] == "request");
+        for fields in lines.iter_mut().map(|fields| fields.as_object_mut().unwrap()) {
+            for name in ["ms", "first_token_ms"] {
+                let taken = fields.remove(name);
+                assert!(taken.is_none_or(|ms| ms.is_u64()), "{fields:?}");
+            }
+        }
+        lines
     }
 
     fn capture(&self, level: &str) -> tracing::subscriber::DefaultGuard {
@@ -143,10 +158,10 @@ async fn failures_fallbacks_and_breakers_are_told_with_the_request_s_id() {
     assert_eq!(failed.len(), 2);
     assert!(failed[0]["fields"]["retry_in"].as_str().unwrap().starts_with("Some("), "{}", failed[0]);
     assert_eq!(failed[1]["fields"]["retry_in"], "None");
-    let fallback = told("asking a fallback");
+    let fallback = told("another model is asked in the place of one that failed");
     assert_eq!(fallback.len(), 1);
     assert_eq!(
-        (&fallback[0]["fields"]["model"], &fallback[0]["fields"]["next"]),
+        (&fallback[0]["fields"]["model"], &fallback[0]["fields"]["fallback"]),
         (&json!("fake/m"), &json!("fake/n"))
     );
     let opens = told("a circuit breaker opens");
@@ -179,4 +194,170 @@ async fn foreign_text_cannot_forge_a_line_of_the_log() {
     // Each line is one record of ours.
     assert!(log.lines().iter().all(|line| line["target"].as_str().unwrap().starts_with("mk::")));
     assert!(log.text().lines().all(|line| line.len() < 2_000));
+}
+
+/// The record of a chat completion of a key, with more about it.
+fn record(desk: &Desk, key_id: &str, more: &Value) -> Value {
+    let key = desk.server.app.store.key(key_id).unwrap();
+    let mut record = json!({
+        "message": "request",
+        "request_id": "req-1",
+        "method": "POST",
+        "path": "/inference/v1/chat/completions",
+        "client": "127.0.0.1",
+        "key": key_id,
+        "app": key.app_id,
+    });
+    record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    record
+}
+
+#[tokio::test]
+async fn a_chat_completion_is_one_line_that_tells_all_of_it() {
+    let log = Log::default();
+    let guard = log.capture("info");
+    let fallback = "[inference.fallbacks]\n\"fake/down\" = [\"fake/m\"]";
+    let desk = desk_with(
+        "",
+        fallback,
+        |setup| setup,
+        |ask| match ask.model.as_str() {
+            "down" => Turn::status(401, &json!({})),
+            "bad" => Turn::status(400, &json!({"error": {"message": "zebra-4711"}})),
+            _ if ask.body["stream"] == true => stream(&["okapi-4712"]),
+            _ => Turn::Text("okapi-4712".into()),
+        },
+    )
+    .await;
+    let (key, id) = desk.server.key_with(Service::Inference, |_| {});
+    let asks = |model: &str, body: Value| {
+        let mut body = body;
+        body["model"] = json!(model);
+        body.to_string()
+    };
+    let bodies = [
+        asks("fake/m", hello()),
+        asks("fake/down", hello_stream()),
+        asks("fake/bad", hello()),
+        asks("nobody/m", hello()),
+    ];
+    for body in bodies {
+        desk.post_as(&key, body).send().await.unwrap().text().await.unwrap();
+    }
+    eventually("all requests have ended", || log.requests().len() == 4).await;
+    drop(guard);
+
+    let done = json!({
+        "status": 200, "outcome": "ok", "model": "fake/m", "answered_by": "fake/m", "attempts": 1,
+        "prompt_tokens": 100, "completion_tokens": 10, "cost_usd": 0.00012,
+    });
+    // The first attempt used no tokens, so that its unknown price does not matter.
+    let fell_back = json!({
+        "status": 200, "outcome": "ok", "model": "fake/down", "answered_by": "fake/m", "attempts": 2,
+        "prompt_tokens": 7, "completion_tokens": 3, "cost_usd": 0.000_013,
+    });
+    let refused = json!({
+        "status": 400, "outcome": "provider_rejected", "model": "fake/bad", "attempts": 1,
+        "prompt_tokens": 0, "completion_tokens": 0, "cost_usd": 0.0,
+    });
+    let unknown = json!({"status": 404, "outcome": "model_not_found"});
+    let expected = [done, fell_back, refused, unknown].map(|more| record(&desk, &id, &more));
+    assert_eq!(log.requests(), expected);
+
+    let lines = log.lines();
+    let fallback = lines.iter().find(|line| line["fields"]["fallback"] == "fake/m").expect("not logged");
+    assert_eq!(
+        (&fallback["fields"]["model"], &fallback["span"]["id"]),
+        (&json!("fake/down"), &json!("req-1"))
+    );
+    for word in [&key, &key[key.len() - 20..], "okapi-4712", "Hello"] {
+        assert!(!log.text().contains(word), "{word} is logged");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_logged_when_it_is_over_and_how_it_ended() {
+    let log = Log::default();
+    let guard = log.capture("info");
+    let desk = desk(|ask| {
+        let last = if ask.text().contains("Break") { Beat::Cut } else { Beat::Stall };
+        let pause = Beat::Pause(std::time::Duration::from_millis(30));
+        Turn::Stream(vec![role_chunk(), text_chunk("a"), pause, last])
+    })
+    .await;
+    let (key, id) = desk.server.key_with(Service::Inference, |_| {});
+
+    let broken = hello_stream().to_string().replace("Hello", "Break");
+    desk.post_as(&key, broken).send().await.unwrap().text().await.unwrap();
+    eventually("the broken stream is logged", || log.requests().len() == 1).await;
+    let body = hello_stream().to_string();
+    let mut answer = desk.post_as(&key, body.clone()).send().await.unwrap().bytes_stream();
+    answer.next().await.unwrap().unwrap();
+    assert_eq!(log.requests().len(), 1, "it goes on");
+    drop(answer);
+    eventually("the abandoned stream is logged", || log.requests().len() == 2).await;
+    let mut answer = desk.post_as(&key, body).send().await.unwrap().bytes_stream();
+    answer.next().await.unwrap().unwrap();
+    desk.server.app.store.revoke_key(&id, desk.server.clock.now()).unwrap();
+    while answer.next().await.is_some() {}
+    eventually("the revoked stream is logged", || log.requests().len() == 3).await;
+    drop(guard);
+
+    let expected = ["provider_error", "cancelled", "api_key_revoked"].map(|outcome| {
+        record(
+            &desk,
+            &id,
+            &json!({
+                "status": 200, "outcome": outcome, "model": "fake/m", "answered_by": "fake/m", "attempts": 1,
+                "prompt_tokens": 6, "completion_tokens": 1, "cost_usd": 0.000_008,
+            }),
+        )
+    });
+    assert_eq!(log.requests(), expected);
+}
+
+#[tokio::test]
+async fn a_caller_who_leaves_before_the_answer_is_logged_with_what_was_used() {
+    let log = Log::default();
+    let guard = log.capture("debug");
+    let desk = desk(|_| Turn::Hang).await;
+    let (key, id) = desk.server.key_with(Service::Inference, |_| {});
+    let leaver = tokio::spawn(desk.post_as(&key, hello().to_string()).send());
+    eventually("the provider is asked", || desk.provider.in_flight() == 1).await;
+    leaver.abort();
+    eventually("the request is logged", || log.requests().len() == 1).await;
+    drop(guard);
+    let left = json!({
+        "outcome": "cancelled", "model": "fake/m", "attempts": 1,
+        "prompt_tokens": 6, "completion_tokens": 0, "cost_usd": 0.000_006,
+    });
+    assert_eq!(log.requests(), [record(&desk, &id, &left)]);
+    let lines = log.lines();
+    let attempt = lines.iter().find(|line| line["fields"]["message"] == "attempt").expect("not logged");
+    assert_eq!(
+        (&attempt["fields"]["outcome"], &attempt["fields"]["request_id"]),
+        (&json!("cancelled"), &json!("req-1"))
+    );
+}
+
+#[tokio::test]
+async fn a_verification_that_is_left_is_logged_when_all_its_calls_are_booked() {
+    let log = Log::default();
+    let guard = log.capture("info");
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => Turn::Hang,
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let key = server.key(Service::Verify);
+    let answer = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap();
+    eventually("the panel is asked", || provider.in_flight() == 3).await;
+    drop(answer);
+    eventually("the request is logged", || log.requests().len() == 1).await;
+    drop(guard);
+    let record = log.requests().remove(0);
+    assert_eq!((&record["status"], &record["outcome"]), (&json!(200), &json!("cancelled")));
+    assert_eq!(record["attempts"], 4, "{record}");
+    assert!(record["verification"].as_str().unwrap().starts_with("ver_"), "{record}");
 }

@@ -41,6 +41,7 @@ mod keys;
 mod layers;
 mod limits;
 mod logs;
+mod metrics;
 mod patience;
 mod random;
 mod shutdown;

@@ -234,11 +234,11 @@ fn fail_three_times(table: &Arc<Table>, model: &str, failure: &Failure, now: Ins
     (0..3).for_each(|_| enter(table, model, now).unwrap().failed(failure, now));
 }
 
-fn reported(table: &Table, now: Instant) -> Vec<(Option<String>, &'static str)> {
-    table.report(now).into_iter().map(|report| (report.model, report.state.name())).collect()
+fn reported(table: &Table, now: Instant) -> Vec<(Option<String>, BreakerState)> {
+    table.report(now).into_iter().map(|report| (report.model, report.state)).collect()
 }
 
-fn of(model: &str, state: &'static str) -> (Option<String>, &'static str) {
+fn of(model: &str, state: BreakerState) -> (Option<String>, BreakerState) {
     (Some(model.to_owned()), state)
 }
 
@@ -249,7 +249,7 @@ fn a_model_is_paused_alone_and_an_unreachable_provider_whole() {
     let paused = Failure::Paused { whole_provider: false, because: "overloaded", retry_after: BASE };
     assert_eq!(table.refusal("m", start), Some(paused.clone()));
     assert_eq!(enter(&table, "m", start).err(), Some(paused));
-    assert_eq!(reported(&table, start), [of("m", "open")]);
+    assert_eq!(reported(&table, start), [of("m", BreakerState::Open)]);
     let later = start + seconds(4);
     fail_three_times(&table, "n", &Failure::Unreachable, later);
     for model in ["m", "n", "never-asked"] {
@@ -258,7 +258,7 @@ fn a_model_is_paused_alone_and_an_unreachable_provider_whole() {
         assert_eq!(enter(&table, model, later).err(), Some(paused), "{model}");
     }
     let end = later + BASE;
-    assert_eq!(reported(&table, end), [(None, "half_open"), of("m", "half_open")]);
+    assert_eq!(reported(&table, end), [(None, BreakerState::HalfOpen), of("m", BreakerState::HalfOpen)]);
     let probe = enter(&table, "m", end).unwrap();
     assert!(enter(&table, "m", end).is_err() && enter(&table, "n", end).is_err(), "one probe at a time");
     probe.succeeded();
@@ -278,7 +278,7 @@ fn a_probe_that_tells_nothing_makes_room_for_the_next() {
     assert!(enter(&table, "m", end).is_ok());
     assert_eq!(reported(&table, end), []);
     stream.failed(&Failure::Cut, end);
-    assert_eq!(reported(&table, end), [of("m", "closed")]);
+    assert_eq!(reported(&table, end), [of("m", BreakerState::Closed)]);
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn time_that_others_used_up_is_not_held_against_a_model() {
     assert_eq!(reported(&table, end), []);
     for (waited, lasted) in [(29, 60), (50, 59)] {
         enter(waited).failed(&Failure::Timeout, asked + seconds(lasted));
-        assert_eq!(reported(&table, asked + seconds(lasted)), [of("m", "open")]);
+        assert_eq!(reported(&table, asked + seconds(lasted)), [of("m", BreakerState::Open)]);
         enter(100).succeeded();
     }
 }

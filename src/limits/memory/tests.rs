@@ -22,6 +22,17 @@ fn entries(limiter: &Limiter) -> usize {
 }
 
 #[test]
+fn a_use_that_does_not_count_is_kept_and_leaves_no_entry_behind() {
+    let store = Store::in_memory(NOON).unwrap();
+    let limiter = Limiter::new(store.clone());
+    limiter.note_use("key_1", NOON);
+    assert_eq!(left_today(&limiter, "key_1", NOON), 100);
+    limiter.flush(NOON).unwrap();
+    limiter.flush(NOON).unwrap();
+    assert_eq!(entries(&limiter), 0);
+}
+
+#[test]
 fn day_counters_and_last_uses_survive_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), NOON).unwrap();

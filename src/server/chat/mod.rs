@@ -109,17 +109,20 @@ async fn ask(
         service: Service::Inference,
     };
     let meter = Meter::new(account, context.app.ledger.clone(), context.app.clock.clone());
+    pass.record.asks(chain.first().map(String::as_str).unwrap_or_default(), &meter);
     let answered = tokio::select! {
         biased;
         answered = context.app.gateway.chat(asked, body, chain, &meter) => answered?,
         why = listed.cut() => return Err(why.into()),
     };
     let Answered { model, attempts, given } = answered;
+    pass.record.is_answered_by(&model);
     let mut response = match given {
         Given::Whole(body) => reply::written(body),
         Given::Stream(relay) => {
-            let keep_alive = context.options.keep_alive;
-            stream::respond(stream::Running { relay, listed, keep_alive, _run: run })
+            pass.record.streams();
+            let (keep_alive, record) = (context.options.keep_alive, pass.record.clone());
+            stream::respond(stream::Running { relay, listed, keep_alive, record, _run: run })
         }
     };
     let headers = response.headers_mut();

@@ -4,6 +4,7 @@
 //! breaks. Dropping it (the caller left) drops the relay, which stops the provider and books what was used.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +16,7 @@ use warp::reply::Response;
 
 use crate::api::sse;
 use crate::inference::Relay;
+use crate::server::record::{OK, Record};
 use crate::server::reply::{self, ApiError};
 use crate::server::streams::Registration;
 
@@ -23,6 +25,8 @@ pub(super) struct Running {
     pub(super) relay: Box<Relay>,
     pub(super) listed: Registration,
     pub(super) keep_alive: Duration,
+    /// Stands behind the relay: it is written when that has booked what was used.
+    pub(super) record: Arc<Record>,
     /// The end of the server waits for it, so that everything is booked by then.
     pub(super) _run: TaskTrackerToken,
 }
@@ -42,11 +46,19 @@ fn pieces(running: Running) -> impl Stream<Item = Result<Bytes, Infallible>> {
             biased;
             why = running.listed.cut() => ApiError::from(why),
             piece = running.relay.next() => match piece? {
-                Ok(piece) => return Some((Ok(piece), Some(running))),
+                Ok(piece) => {
+                    // Many callers leave once they have read the end mark.
+                    if running.relay.is_over() {
+                        running.record.is_answered_by(running.relay.model());
+                        running.record.ends(OK);
+                    }
+                    return Some((Ok(piece), Some(running)));
+                }
                 Err(failure) => ApiError::broken_off(running.relay.model(), failure),
             },
             () = sleep_until(quiet_until) => return Some((Ok(sse::KEEP_ALIVE), Some(running))),
         };
+        running.record.ends(fault.code().to_owned());
         Some((Ok(running.relay.fault(&fault.into_chunk_error())), None))
     })
 }

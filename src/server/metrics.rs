@@ -1,0 +1,57 @@
+//! `GET /metrics`: what the server counts of itself, for Prometheus.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, header};
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use super::incoming::Incoming;
+use super::reply::ApiError;
+use super::{Context, gate, rated, routes};
+use crate::inference::{self, BreakerReport};
+use crate::metrics::{Breaker, BreakerState, CONTENT_TYPE, Readings};
+
+/// The route, behind path and method.
+pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
+    filter
+        .and(routes::with_context(context))
+        .and(warp::header::headers_cloned())
+        .map(|context: Arc<Context>, incoming: Incoming, headers: HeaderMap| {
+            let rate = match gate::operator(&context.app, &incoming, &headers) {
+                Ok(rate) => rate,
+                Err(refused) => return refused.into_response(&incoming.request_id),
+            };
+            match page(&context) {
+                Ok(response) => rated(response, rate),
+                Err(error) => error.with_rate(rate).into_response(&incoming.request_id),
+            }
+        })
+        .boxed()
+}
+
+fn breaker(report: BreakerReport) -> Breaker {
+    let state = match report.state {
+        inference::BreakerState::Closed => BreakerState::Closed,
+        inference::BreakerState::HalfOpen => BreakerState::HalfOpen,
+        inference::BreakerState::Open => BreakerState::Open,
+    };
+    Breaker { provider: report.provider, model: report.model, state }
+}
+
+fn page(context: &Context) -> Result<Response, ApiError> {
+    let app = &context.app;
+    let readings = Readings {
+        ledger_queue: app.ledger.queued() as u64,
+        ledger_rows_lost: app.ledger.lost(),
+        breakers: app.gateway.breakers().into_iter().map(breaker).collect(),
+    };
+    let page = app.metrics.page(&readings).map_err(|cause| {
+        tracing::error!(%cause, "the metrics cannot be written");
+        ApiError::internal()
+    })?;
+    let mut response = Response::new(page.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
+    Ok(response)
+}

@@ -1,0 +1,142 @@
+//! The page of `GET /metrics` as a strict reader of the exposition format sees it.
+
+use std::collections::BTreeMap;
+
+use super::server::TestServer;
+
+/// The page: each series with its value, and the families that were declared.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// By name and labels, as they stand on the page.
+    pub series: BTreeMap<String, f64>,
+    /// Kind of each family, by its name.
+    pub families: BTreeMap<String, String>,
+}
+
+/// Scrapes a server from its own machine.
+pub async fn scrape(server: &TestServer) -> Page {
+    let response = super::server::client().get(format!("{}/metrics", server.base)).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    Page::read(&response.text().await.unwrap())
+}
+
+impl Page {
+    /// Reads a page; whatever is not in the format fails.
+    pub fn read(text: &str) -> Self {
+        let mut page = Self::default();
+        let body = text.strip_suffix("# EOF\n").unwrap_or_else(|| panic!("no end: {text}"));
+        let mut lines = body.split_terminator('\n').peekable();
+        while let Some(line) = lines.next() {
+            let (family, help) = declared(line, "HELP");
+            assert!(!help.is_empty(), "{line}");
+            let (typed, kind) = declared(lines.next().unwrap(), "TYPE");
+            assert_eq!(family, typed);
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{kind}");
+            let twice = page.families.insert(family.to_owned(), kind.to_owned());
+            assert_eq!(twice, None, "{family} is declared twice");
+            if let Some(line) = lines.next_if(|line| line.starts_with("# UNIT ")) {
+                let (named, unit) = declared(line, "UNIT");
+                assert!(named == family && family.ends_with(&format!("_{unit}")), "{line}");
+            }
+            while let Some(line) = lines.next_if(|line| !line.starts_with('#')) {
+                page.add(family, kind, line);
+            }
+        }
+        page.check_histograms();
+        page
+    }
+
+    fn add(&mut self, family: &str, kind: &str, line: &str) {
+        let (series, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("no value: {line}"));
+        let value: f64 = value.parse().unwrap_or_else(|_| panic!("no number: {line}"));
+        let name = series.split('{').next().unwrap();
+        if let Some(labels) = series.strip_prefix(name).filter(|labels| !labels.is_empty()) {
+            check_labels(labels);
+        }
+        let suffix = name.strip_prefix(family).unwrap_or_else(|| panic!("{name} is not of {family}"));
+        let suffixes: &[&str] = match kind {
+            "counter" => &["_total"],
+            "histogram" => &["_bucket", "_sum", "_count"],
+            _ => &[""],
+        };
+        assert!(suffixes.contains(&suffix), "{line} in a {kind}");
+        assert!(value >= 0.0, "{line}");
+        assert_eq!(self.series.insert(series.to_owned(), value), None, "{series} stands twice");
+    }
+
+    /// Buckets grow, and the last one is the count.
+    fn check_histograms(&self) {
+        let mut last = BTreeMap::<String, (f64, f64)>::new();
+        for (series, value) in self.series.iter().filter(|(series, _)| series.contains("_bucket{le=")) {
+            let (name, labels) = series.split_once("_bucket{le=\"").unwrap();
+            let (bound, labels) = labels.split_once('"').unwrap();
+            let bound = bound.replace("+Inf", "inf").parse::<f64>().unwrap();
+            let labels = labels.trim_start_matches(',').trim_end_matches('}');
+            let key = format!("{name}_count{{{labels}}}");
+            let total = self.series[&key];
+            assert!(*value <= total, "{series}");
+            if bound.is_infinite() {
+                assert!((value - total).abs() < f64::EPSILON, "{series}");
+            }
+            let (largest, most) = last.entry(key).or_insert((bound, *value));
+            assert_eq!(
+                bound.total_cmp(largest),
+                value.total_cmp(most).then(bound.total_cmp(largest)),
+                "{series}"
+            );
+            if bound > *largest {
+                (*largest, *most) = (bound, *value);
+            }
+        }
+    }
+
+    /// The value of a series; zero if it is not there.
+    pub fn get(&self, series: &str) -> f64 {
+        self.series.get(series).copied().unwrap_or(0.0)
+    }
+
+    /// Fails unless these series have these values.
+    pub fn assert(&self, expected: &[(&str, f64)]) {
+        for (series, value) in expected {
+            let found = self.get(series);
+            assert!((found - value).abs() < 1e-9, "{series} is {found}, not {value}; {:#?}", self.series);
+        }
+    }
+
+    /// Fails if something that only grows has shrunk since `earlier`.
+    pub fn assert_grown_from(&self, earlier: &Self) {
+        for (series, value) in &earlier.series {
+            let name = series.split('{').next().unwrap();
+            if ["_total", "_bucket", "_sum", "_count"].iter().any(|suffix| name.ends_with(suffix)) {
+                assert!(self.get(series) >= *value, "{series} has shrunk from {value}");
+            }
+        }
+    }
+}
+
+fn declared<'a>(line: &'a str, what: &str) -> (&'a str, &'a str) {
+    let rest = line.strip_prefix(&format!("# {what} ")).unwrap_or_else(|| panic!("no {what}: {line}"));
+    rest.split_once(' ').unwrap_or_else(|| panic!("{line}"))
+}
+
+/// `{name="value",…}` with escapes, and nothing else.
+fn check_labels(labels: &str) {
+    let mut rest = labels.strip_prefix('{').unwrap_or_else(|| panic!("{labels}"));
+    loop {
+        let (name, behind) = rest.split_once("=\"").unwrap_or_else(|| panic!("{labels}"));
+        assert!(!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase()), "{labels}");
+        let mut is_escaped = false;
+        let end = behind.find(|c| {
+            let ends = c == '"' && !is_escaped;
+            assert!(!is_escaped || matches!(c, '"' | '\\' | 'n'), "{labels}");
+            is_escaped = c == '\\' && !is_escaped;
+            ends
+        });
+        rest = &behind[end.unwrap_or_else(|| panic!("{labels}")) + 1..];
+        match rest.strip_prefix(',') {
+            Some(more) => rest = more,
+            None => break,
+        }
+    }
+    assert_eq!(rest, "}", "{labels}");
+}
