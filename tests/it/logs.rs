@@ -9,7 +9,7 @@ use mk::server::Options;
 use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::support::chat::{Desk, desk, desk_with, hello, hello_stream};
+use crate::support::chat::{Desk, desk_with, hello, hello_stream};
 use crate::support::events::Events;
 use crate::support::eventually;
 use crate::support::panel::{config, eiffel};
@@ -117,6 +117,10 @@ async fn requests_are_found_by_their_id_and_nothing_secret_is_logged() {
     }
 }
 
+fn here(setup: Setup) -> Setup {
+    setup.options(on_this_thread)
+}
+
 /// Only this thread's records are captured.
 fn on_this_thread(options: &mut Options) {
     options.workers = 0;
@@ -132,7 +136,7 @@ async fn failures_fallbacks_and_breakers_are_told_with_the_request_s_id() {
     let desk = desk_with(
         of_provider,
         more,
-        |setup| setup.config(|config| config.providers[0].retries = 1),
+        |setup| setup.options(on_this_thread).config(|config| config.providers[0].retries = 1),
         move |ask| match ask.model.as_str() {
             "m" if count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < 2 => {
                 Turn::status(500, &json!({}))
@@ -217,17 +221,12 @@ async fn a_chat_completion_is_one_line_that_tells_all_of_it() {
     let log = Log::default();
     let guard = log.capture("info");
     let fallback = "[inference.fallbacks]\n\"fake/down\" = [\"fake/m\"]";
-    let desk = desk_with(
-        "",
-        fallback,
-        |setup| setup,
-        |ask| match ask.model.as_str() {
-            "down" => Turn::status(401, &json!({})),
-            "bad" => Turn::status(400, &json!({"error": {"message": "zebra-4711"}})),
-            _ if ask.body["stream"] == true => stream(&["okapi-4712"]),
-            _ => Turn::Text("okapi-4712".into()),
-        },
-    )
+    let desk = desk_with("", fallback, here, |ask| match ask.model.as_str() {
+        "down" => Turn::status(401, &json!({})),
+        "bad" => Turn::status(400, &json!({"error": {"message": "zebra-4711"}})),
+        _ if ask.body["stream"] == true => stream(&["okapi-4712"]),
+        _ => Turn::Text("okapi-4712".into()),
+    })
     .await;
     let (key, id) = desk.server.key_with(Service::Inference, |_| {});
     let asks = |model: &str, body: Value| {
@@ -279,7 +278,7 @@ async fn a_chat_completion_is_one_line_that_tells_all_of_it() {
 async fn a_stream_is_logged_when_it_is_over_and_how_it_ended() {
     let log = Log::default();
     let guard = log.capture("info");
-    let desk = desk(|ask| {
+    let desk = desk_with("", "", here, |ask| {
         let last = if ask.text().contains("Break") { Beat::Cut } else { Beat::Stall };
         let pause = Beat::Pause(std::time::Duration::from_millis(30));
         Turn::Stream(vec![role_chunk(), text_chunk("a"), pause, last])
@@ -320,7 +319,7 @@ async fn a_stream_is_logged_when_it_is_over_and_how_it_ended() {
 async fn a_caller_who_leaves_before_the_answer_is_logged_with_what_was_used() {
     let log = Log::default();
     let guard = log.capture("debug");
-    let desk = desk(|_| Turn::Hang).await;
+    let desk = desk_with("", "", here, |_| Turn::Hang).await;
     let (key, id) = desk.server.key_with(Service::Inference, |_| {});
     let leaver = tokio::spawn(desk.post_as(&key, hello().to_string()).send());
     eventually("the provider is asked", || desk.provider.in_flight() == 1).await;
@@ -349,7 +348,7 @@ async fn a_verification_that_is_left_is_logged_when_all_its_calls_are_booked() {
         _ => Turn::Hang,
     })
     .await;
-    let server = Setup::new(config(&provider.base_url)).start().await;
+    let server = Setup::new(config(&provider.base_url)).options(on_this_thread).start().await;
     let key = server.key(Service::Verify);
     let answer = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap();
     eventually("the panel is asked", || provider.in_flight() == 3).await;
