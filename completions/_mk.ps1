@@ -163,12 +163,13 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Make an app')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List all apps')
             [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one app')
-            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name')
+            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name or budget')
             [CompletionResult]::new('delete', 'delete', [CompletionResultType]::ParameterValue, 'Delete an app and revoke its keys, for ever; its usage stays')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
         }
         'mk;apps;create' {
+            [CompletionResult]::new('--budget-usd', '--budget-usd', [CompletionResultType]::ParameterName, 'What all its keys together may spend in a calendar month (UTC), in US dollars [default: any amount]')
             [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
@@ -224,6 +225,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
         }
         'mk;apps;update' {
             [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'A new name, which no other app has')
+            [CompletionResult]::new('--budget-usd', '--budget-usd', [CompletionResultType]::ParameterName, 'What all its keys together may spend in a calendar month (UTC), in US dollars')
             [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
@@ -232,6 +234,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
             [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
             [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--no-budget', '--no-budget', [CompletionResultType]::ParameterName, 'Let its keys spend any amount')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
             [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
@@ -265,7 +268,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Make an app')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List all apps')
             [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one app')
-            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name')
+            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name or budget')
             [CompletionResult]::new('delete', 'delete', [CompletionResultType]::ParameterValue, 'Delete an app and revoke its keys, for ever; its usage stays')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
@@ -318,6 +321,8 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--per-minute', '--per-minute', [CompletionResultType]::ParameterName, 'Requests in any 60 seconds; 0 is unlimited [default: the server''s limit]')
             [CompletionResult]::new('--per-day', '--per-day', [CompletionResultType]::ParameterName, 'Requests in a UTC day; 0 is unlimited [default: the server''s limit]')
             [CompletionResult]::new('--address', '--address', [CompletionResultType]::ParameterName, 'A network it may be used from, such as 10.0.0.0/8; repeat it for several [default: all]')
+            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'A model it may use: openai/gpt-5.4-mini, or openai/* for a provider''s; repeat it for several [default: all]')
+            [CompletionResult]::new('--budget-usd', '--budget-usd', [CompletionResultType]::ParameterName, 'What it may spend in a calendar month (UTC), in US dollars [default: any amount]')
             [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
@@ -676,7 +681,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Make an app')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List all apps')
             [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one app')
-            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name')
+            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name or budget')
             [CompletionResult]::new('delete', 'delete', [CompletionResultType]::ParameterValue, 'Delete an app and revoke its keys, for ever; its usage stays')
             break
         }

@@ -327,12 +327,16 @@ _mk() {
             return 0
             ;;
         mk__subcmd__apps__subcmd__create)
-            opts="-q -v -h --json --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            opts="-q -v -h --budget-usd --json --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --budget-usd)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --data-dir)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -609,13 +613,17 @@ _mk() {
             return 0
             ;;
         mk__subcmd__apps__subcmd__update)
-            opts="-q -v -h --name --json --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            opts="-q -v -h --name --budget-usd --no-budget --json --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --budget-usd)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1479,7 +1487,7 @@ _mk() {
             return 0
             ;;
         mk__subcmd__keys__subcmd__create)
-            opts="-q -v -h --service --app --name --expires --per-minute --per-day --address --json --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            opts="-q -v -h --service --app --name --expires --per-minute --per-day --address --model --budget-usd --json --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1510,6 +1518,14 @@ _mk() {
                     return 0
                     ;;
                 --address)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --model)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --budget-usd)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -155,11 +155,12 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand create 'Make an app'
             cand list 'List all apps'
             cand show 'Show one app'
-            cand update 'Change an app''s name'
+            cand update 'Change an app''s name or budget'
             cand delete 'Delete an app and revoke its keys, for ever; its usage stays'
             cand help 'Print this message or the help of the given subcommand(s)'
         }
         &'mk;apps;create'= {
+            cand --budget-usd 'What all its keys together may spend in a calendar month (UTC), in US dollars [default: any amount]'
             cand --data-dir 'Directory of the database [default: as the server''s]'
             cand --config 'The server''s configuration file, which names that directory'
             cand --color 'When to colour: auto, always or never'
@@ -212,6 +213,7 @@ set edit:completion:arg-completer[mk] = {|@words|
         }
         &'mk;apps;update'= {
             cand --name 'A new name, which no other app has'
+            cand --budget-usd 'What all its keys together may spend in a calendar month (UTC), in US dollars'
             cand --data-dir 'Directory of the database [default: as the server''s]'
             cand --config 'The server''s configuration file, which names that directory'
             cand --color 'When to colour: auto, always or never'
@@ -220,6 +222,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --profile 'Profile of config.toml to use'
             cand --api-key-file 'File that holds the API key'
             cand --ca-cert 'PEM file of further certificate authorities to trust'
+            cand --no-budget 'Let its keys spend any amount'
             cand --json 'Print JSON'
             cand -q 'Print nothing but errors and what --json asks for'
             cand --quiet 'Print nothing but errors and what --json asks for'
@@ -251,7 +254,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand create 'Make an app'
             cand list 'List all apps'
             cand show 'Show one app'
-            cand update 'Change an app''s name'
+            cand update 'Change an app''s name or budget'
             cand delete 'Delete an app and revoke its keys, for ever; its usage stays'
             cand help 'Print this message or the help of the given subcommand(s)'
         }
@@ -296,6 +299,8 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --per-minute 'Requests in any 60 seconds; 0 is unlimited [default: the server''s limit]'
             cand --per-day 'Requests in a UTC day; 0 is unlimited [default: the server''s limit]'
             cand --address 'A network it may be used from, such as 10.0.0.0/8; repeat it for several [default: all]'
+            cand --model 'A model it may use: openai/gpt-5.4-mini, or openai/* for a provider''s; repeat it for several [default: all]'
+            cand --budget-usd 'What it may spend in a calendar month (UTC), in US dollars [default: any amount]'
             cand --data-dir 'Directory of the database [default: as the server''s]'
             cand --config 'The server''s configuration file, which names that directory'
             cand --color 'When to colour: auto, always or never'
@@ -620,7 +625,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand create 'Make an app'
             cand list 'List all apps'
             cand show 'Show one app'
-            cand update 'Change an app''s name'
+            cand update 'Change an app''s name or budget'
             cand delete 'Delete an app and revoke its keys, for ever; its usage stays'
         }
         &'mk;help;apps;create'= {

@@ -166,9 +166,10 @@ complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcomma
 complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "create" -d 'Make an app'
 complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "list" -d 'List all apps'
 complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "show" -d 'Show one app'
-complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "update" -d 'Change an app\'s name'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "update" -d 'Change an app\'s name or budget'
 complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "delete" -d 'Delete an app and revoke its keys, for ever; its usage stays'
 complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l budget-usd -d 'What all its keys together may spend in a calendar month (UTC), in US dollars [default: any amount]' -r
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l config -d 'The server\'s configuration file, which names that directory' -r -F
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
@@ -221,6 +222,7 @@ complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l name -d 'A new name, which no other app has' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l budget-usd -d 'What all its keys together may spend in a calendar month (UTC), in US dollars' -r
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l config -d 'The server\'s configuration file, which names that directory' -r -F
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
@@ -234,6 +236,7 @@ complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l profile -d 'Profile of config.toml to use' -r
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l api-key-file -d 'File that holds the API key' -r -F
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l no-budget -d 'Let its keys spend any amount'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l json -d 'Print JSON'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -s v -l verbose -d 'Tell causes and request ids of errors'
@@ -259,7 +262,7 @@ complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "create" -d 'Make an app'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "list" -d 'List all apps'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show one app'
-complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "update" -d 'Change an app\'s name'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "update" -d 'Change an app\'s name or budget'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "delete" -d 'Delete an app and revoke its keys, for ever; its usage stays'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
@@ -290,6 +293,8 @@ complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l per-minute -d 'Requests in any 60 seconds; 0 is unlimited [default: the server\'s limit]' -r
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l per-day -d 'Requests in a UTC day; 0 is unlimited [default: the server\'s limit]' -r
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l address -d 'A network it may be used from, such as 10.0.0.0/8; repeat it for several [default: all]' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l model -d 'A model it may use: openai/gpt-5.4-mini, or openai/* for a provider\'s; repeat it for several [default: all]' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l budget-usd -d 'What it may spend in a calendar month (UTC), in US dollars [default: any amount]' -r
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l config -d 'The server\'s configuration file, which names that directory' -r -F
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
@@ -577,7 +582,7 @@ complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcomma
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "create" -d 'Make an app'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "list" -d 'List all apps'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "show" -d 'Show one app'
-complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "update" -d 'Change an app\'s name'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "update" -d 'Change an app\'s name or budget'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "delete" -d 'Delete an app and revoke its keys, for ever; its usage stays'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from keys" -f -a "create" -d 'Make a key; it is printed once, alone on standard output'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from keys" -f -a "list" -d 'List keys'

@@ -42,6 +42,26 @@ impl Time {
         Self((self.utc_day() + 1) * DAY_MS)
     }
 
+    /// The calendar month in UTC, year first: `202611`. The form in which months are stored.
+    pub fn utc_month(self) -> i64 {
+        let date = self.civil().date();
+        i64::from(date.year()) * 100 + i64::from(date.month())
+    }
+
+    /// The beginning of the next calendar month after this moment (UTC).
+    #[must_use]
+    pub fn next_utc_month(self) -> Self {
+        let next = self.civil().date().first_of_month().checked_add(jiff::Span::new().months(1));
+        let zoned = next.and_then(|date| date.to_zoned(jiff::tz::TimeZone::UTC));
+        zoned.map_or(self, |zoned| Self(zoned.timestamp().as_millisecond()))
+    }
+
+    /// Date and time of day in UTC; the epoch's for a moment beyond the calendar.
+    fn civil(self) -> jiff::civil::DateTime {
+        let at = jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        jiff::tz::TimeZone::UTC.to_datetime(at)
+    }
+
     /// This moment and `span` more; saturates at the end of time.
     #[must_use]
     pub fn plus(self, span: Duration) -> Self {
@@ -128,6 +148,16 @@ mod tests {
         assert_eq!(Time::parse("2026-11-20T19:26:00Z"), Some(Time(1_795_202_760_000)));
         assert_eq!(Time::parse("1970-01-02"), Some(Time(DAY_MS)));
         assert_eq!(Time::parse("tomorrow"), None);
+    }
+
+    #[test]
+    fn months_are_those_of_the_calendar() {
+        let at = |text: &str| Time::parse(text).unwrap();
+        let last = at("2026-12-31T23:59:59.999Z");
+        assert_eq!((last.utc_month(), at("2027-01-01").utc_month()), (202_612, 202_701));
+        assert_eq!(last.next_utc_month(), at("2027-01-01"));
+        assert_eq!(at("2027-01-01").next_utc_month(), at("2027-02-01"));
+        assert_eq!(at("2028-01-31").next_utc_month(), at("2028-02-01"));
     }
 
     #[test]

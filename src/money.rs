@@ -2,7 +2,16 @@
 //!
 //! Unknown prices stay unknown (`None` where a [`Price`] is asked for), never zero.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
+
+use crate::clock::Time;
+
+/// The digits of a dollar behind the point.
+const DECIMALS: usize = 9;
+/// The largest amount that a person may mean, in dollars.
+const MOST_DOLLARS: u64 = 1_000_000_000;
 
 /// An amount in nano-dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -24,10 +33,97 @@ impl NanoUsd {
         self.0 as f64 / 1e9
     }
 
+    /// The amount of dollars that a person has written: `25`, `0.50`. Digit by digit, so that it is exactly what was
+    /// meant; `None` for what is none, for more than a billion and for less than whole nano-dollars.
+    pub fn parse_usd(text: &str) -> Option<Self> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number(whole) || !is_number(fraction) || fraction.len() > DECIMALS {
+            return None;
+        }
+        let nano: u64 = format!("{whole}{fraction:0<DECIMALS$}").parse().ok()?;
+        (nano <= MOST_DOLLARS * 1_000_000_000).then_some(Self(nano))
+    }
+
     /// The sum, saturating.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
+    }
+
+    /// The difference, zero where the other is more.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+/// Exact, with cents at least: `$25.00`, `$0.0000375`.
+impl fmt::Display for NanoUsd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (dollars, nano) = (self.0 / 1_000_000_000, self.0 % 1_000_000_000);
+        let fraction = format!("{nano:0DECIMALS$}");
+        write!(f, "${dollars}.{:0<2}", fraction.trim_end_matches('0'))
+    }
+}
+
+/// Whose budget it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetOf {
+    /// The key's own.
+    Key,
+    /// That of the app the key belongs to.
+    App,
+}
+
+/// A month's budget that does not cover what a call may cost. Its text says how things stand, not what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shortage {
+    /// Whose budget.
+    pub of: BudgetOf,
+    /// For the month.
+    pub budget: NanoUsd,
+    /// What has been spent of it.
+    pub spent: NanoUsd,
+    /// What other calls that are under way may still take of it.
+    pub reserved: NanoUsd,
+    /// The most that the call may cost.
+    pub most: NanoUsd,
+    /// When it begins anew.
+    pub anew: Time,
+}
+
+impl Shortage {
+    /// Whether nothing is left, whatever becomes of the calls under way.
+    pub const fn is_used_up(&self) -> bool {
+        self.spent.0 >= self.budget.0
+    }
+
+    /// What is left for further calls.
+    pub fn left(&self) -> NanoUsd {
+        self.budget.minus(self.spent).minus(self.reserved)
+    }
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { budget, reserved, most, .. } = self;
+        let whose = match self.of {
+            BudgetOf::Key => "this API key",
+            BudgetOf::App => "this API key's app",
+        };
+        if self.is_used_up() {
+            return write!(f, "the monthly budget of {whose} ({budget}) is used up");
+        }
+        let left = self.left();
+        write!(
+            f,
+            "this could cost up to {most}, but {left} is left of the monthly budget of {whose} ({budget})"
+        )?;
+        if reserved.0 > 0 {
+            write!(f, ", besides {reserved} reserved for requests under way")?;
+        }
+        Ok(())
     }
 }
 
@@ -59,6 +155,77 @@ mod tests {
         let price = Price { input_per_mtok: NanoUsd(37_500_000), output_per_mtok: NanoUsd(150_000_000) };
         assert_eq!(price.of(2, 1), NanoUsd(225));
         assert_eq!(price.of(1, 0), NanoUsd(38));
+    }
+
+    #[test]
+    fn what_people_write_is_taken_to_the_last_digit() {
+        for (text, nano) in [
+            ("25", 25_000_000_000),
+            ("0.5", 500_000_000),
+            ("0", 0),
+            ("007.10", 7_100_000_000),
+            ("0.000000001", 1),
+            ("1000000000", 1_000_000_000_000_000_000),
+        ] {
+            assert_eq!(NanoUsd::parse_usd(text), Some(NanoUsd(nano)), "{text}");
+        }
+        for wrong in [
+            "",
+            ".",
+            "5.",
+            ".5",
+            "-5",
+            "+5",
+            "$5",
+            "5,00",
+            "1e3",
+            "NaN",
+            "inf",
+            " 5",
+            "1.2.3",
+            "0.0000000001",
+            "1000000000.000000001",
+            "99999999999999999999999999",
+            "٣",
+        ] {
+            assert_eq!(NanoUsd::parse_usd(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn amounts_are_shown_as_they_are() {
+        for (nano, text) in [
+            (0, "$0.00"),
+            (1, "$0.000000001"),
+            (37_500, "$0.0000375"),
+            (500_000_000, "$0.50"),
+            (25_000_000_000, "$25.00"),
+            (u64::MAX, "$18446744073.709551615"),
+        ] {
+            assert_eq!(NanoUsd(nano).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_shortage_says_how_things_stand() {
+        let shortage = |spent, reserved| Shortage {
+            of: BudgetOf::App,
+            budget: NanoUsd(5_000_000_000),
+            spent: NanoUsd(spent),
+            reserved: NanoUsd(reserved),
+            most: NanoUsd(2_000_000_000),
+            anew: Time::from_unix_ms(0),
+        };
+        assert_eq!(
+            shortage(5_100_000_000, 7).to_string(),
+            "the monthly budget of this API key's app ($5.00) is used up"
+        );
+        let near = "this could cost up to $2.00, but $1.50 is left of the monthly budget of this API key's app ($5.00)";
+        assert_eq!(shortage(3_500_000_000, 0).to_string(), near);
+        assert_eq!(
+            shortage(3_000_000_000, 500_000_000).to_string(),
+            format!("{near}, besides $0.50 reserved for requests under way")
+        );
     }
 
     #[test]

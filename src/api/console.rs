@@ -15,6 +15,9 @@ pub struct App {
     pub name: String,
     /// Monthly budget in US dollars; null for none.
     pub budget_usd: Option<f64>,
+    /// What its keys have spent in this UTC month, in US dollars; known costs only.
+    #[serde(default)]
+    pub spent_usd: f64,
     /// RFC 3339.
     pub created_at: String,
     /// How many of its keys are usable now.
@@ -77,6 +80,9 @@ pub struct Key {
     pub addresses: Vec<String>,
     /// Monthly budget in US dollars; null for none.
     pub budget_usd: Option<f64>,
+    /// What it has spent in this UTC month, in US dollars; known costs only.
+    #[serde(default)]
+    pub spent_usd: f64,
 }
 
 /// A key's own limits. `0` is unlimited, null the server's limit.

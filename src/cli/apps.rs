@@ -5,20 +5,24 @@ use serde_json::json;
 
 use super::confirm::confirm;
 use super::exit::{Failure, Outcome};
+use super::figures::{self, monthly, this_month};
 use super::globals::Session;
 use super::local::{Database, Local, refused, stored};
+use super::number::dollars;
 use super::sheet::{self, column, hidden};
 use crate::api::console::App;
 use crate::clock::Clock;
-use crate::keys::apps;
+use crate::keys::{self, apps};
+use crate::money::NanoUsd;
 use crate::storage::{AppChange, AppRow};
 
 /// Examples of `mk apps`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  mk apps create newsroom
+  mk apps create newsroom --budget-usd 50
   mk apps list
-  mk apps delete newsroom          its keys are revoked, its usage stays";
+  mk apps update newsroom --budget-usd 80     holds from the next request on
+  mk apps delete newsroom                     its keys are revoked, its usage stays";
 
 /// The arguments of `mk apps`.
 #[derive(Args, Debug)]
@@ -33,6 +37,9 @@ enum Command {
     Create {
         /// Its name, which no other app has
         name: String,
+        /// What all its keys together may spend in a calendar month (UTC), in US dollars [default: any amount]
+        #[arg(long, value_name = "N", value_parser = dollars, allow_negative_numbers = true)]
+        budget_usd: Option<NanoUsd>,
         #[command(flatten)]
         common: Common,
     },
@@ -48,13 +55,19 @@ enum Command {
         #[command(flatten)]
         common: Common,
     },
-    /// Change an app's name
+    /// Change an app's name or budget
     Update {
         /// Its name or id
         app: String,
         /// A new name, which no other app has
-        #[arg(long)]
-        name: String,
+        #[arg(long, required_unless_present_any = ["budget_usd", "no_budget"])]
+        name: Option<String>,
+        /// What all its keys together may spend in a calendar month (UTC), in US dollars
+        #[arg(long, value_name = "N", value_parser = dollars, allow_negative_numbers = true)]
+        budget_usd: Option<NanoUsd>,
+        /// Let its keys spend any amount
+        #[arg(long, conflicts_with = "budget_usd")]
+        no_budget: bool,
         #[command(flatten)]
         common: Common,
     },
@@ -102,8 +115,8 @@ pub(crate) fn run(args: &AppsArgs, session: &Session) -> Outcome {
     let is_json = args.wants_json();
     let local = args.common().database.open(session)?;
     match &args.command {
-        Command::Create { name, .. } => {
-            let made = apps::create(&local.store, name, None, local.now);
+        Command::Create { name, budget_usd, .. } => {
+            let made = apps::create(&local.store, name, *budget_usd, local.now);
             let app = made.map_err(|cause| refused(cause, &format!("app `{name}`")))?;
             session.printer.sentence(&format!(
                 "made the app; `mk keys create --service verify --app {}` makes a key in it",
@@ -113,8 +126,9 @@ pub(crate) fn run(args: &AppsArgs, session: &Session) -> Outcome {
         }
         Command::List { .. } => list(session, &local, is_json)?,
         Command::Show { app, .. } => show(session, &local, &find(&local, app)?, is_json)?,
-        Command::Update { app, name, .. } => {
-            let change = AppChange { name: Some(name.clone()), ..AppChange::default() };
+        Command::Update { app, name, budget_usd, no_budget, .. } => {
+            let budget = if *no_budget { Some(None) } else { budget_usd.map(Some) };
+            let change = AppChange { name: name.clone(), budget };
             let changed = apps::update(&local.store, app, &change);
             let row = changed.map_err(|cause| refused(cause, &format!("app `{app}`")))?;
             show(session, &local, &row, is_json)?;
@@ -143,24 +157,38 @@ fn list(session: &Session, local: &Local, is_json: bool) -> Result<(), Failure> 
     if is_json {
         return session.printer.document(&json!({ "schema": "mk.apps/1", "apps": records }));
     }
-    let columns = [hidden("id"), column("name"), column("active keys"), column("created")];
+    let columns = [
+        hidden("id"),
+        column("name"),
+        column("active keys"),
+        column("created"),
+        column("budget"),
+        column("spent"),
+    ];
     let rows: Vec<Vec<String>> = records
         .into_iter()
-        .map(|app| vec![app.id, app.name, app.active_keys.to_string(), app.created_at])
+        .map(|app| {
+            let budget = app.budget_usd.map_or_else(|| "-".to_owned(), figures::dollars);
+            let spent = figures::dollars(app.spent_usd);
+            vec![app.id, app.name, app.active_keys.to_string(), app.created_at, budget, spent]
+        })
         .collect();
     sheet::print(&session.printer, &columns, &rows)
 }
 
-fn show(session: &Session, local: &Local, app: &AppRow, is_json: bool) -> Result<(), Failure> {
-    let app = record(local, app)?;
+fn show(session: &Session, local: &Local, row: &AppRow, is_json: bool) -> Result<(), Failure> {
+    let app = record(local, row)?;
     if is_json {
         return session.printer.document(&json!({ "schema": "mk.app/1", "app": app }));
     }
+    let spent = keys::spent(&local.store, &row.id, local.now).map_err(|cause| stored(cause, "app"))?;
     let fields = [
         ("id", app.id),
         ("name", app.name),
         ("active keys", app.active_keys.to_string()),
         ("created", app.created_at),
+        ("budget", monthly(row.budget)),
+        ("spent", this_month(spent)),
     ];
     sheet::record(&session.printer, &fields)
 }

@@ -86,6 +86,7 @@ fn invalid(field: &str, why: &str) -> String {
         "key" => return why.to_owned(),
         "addresses" => "--address",
         "expires_at" => "--expires",
+        "models" => "--model",
         other => other,
     };
     let goes_on = why.starts_with("must ") || why.starts_with("may ");

@@ -1,8 +1,10 @@
-//! Whole numbers as flags take them, refused in words.
+//! Numbers as flags take them, refused in words.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+
+use crate::money::NanoUsd;
 
 /// A value parser for whole numbers in `range`. The argument parser's own speaks of `2..=3` and of digits.
 pub(crate) fn within<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone
@@ -13,6 +15,14 @@ where
         let number = text.parse().ok().filter(|number| range.contains(number));
         number.ok_or_else(|| format!("it must be a whole number from {} to {}", range.start(), range.end()))
     }
+}
+
+/// An amount of US dollars, exactly as written.
+pub(crate) fn dollars(text: &str) -> Result<NanoUsd, String> {
+    NanoUsd::parse_usd(text).ok_or_else(|| {
+        "it must be an amount of US dollars such as 25 or 0.50, at most a billion, with at most nine decimals"
+            .to_owned()
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Apps as operators see them: created, changed, deleted, shown. An app is named by its id or its name.
 
-use super::{ManageError, state_of, validate};
+use super::{ManageError, spent, state_of, validate};
 use crate::api::console::{App, KeyState};
 use crate::clock::Time;
 use crate::money::NanoUsd;
@@ -31,23 +31,24 @@ pub fn delete(store: &Store, id_or_name: &str, now: Time) -> Result<(AppRow, u64
 /// The record of one app, for JSON.
 pub fn record(store: &Store, app: &AppRow, now: Time) -> Result<App, Error> {
     let keys = store.keys(&KeyFilter { app_id: Some(app.id.clone()), ..KeyFilter::default() })?;
-    Ok(record_with(app, &keys, now))
+    Ok(record_with(app, &keys, spent(store, &app.id, now)?, now))
 }
 
 /// The records of all apps, oldest first.
 pub fn records(store: &Store, now: Time) -> Result<Vec<App>, Error> {
     let apps = store.apps()?;
     let keys = store.keys(&KeyFilter::default())?;
-    Ok(apps.iter().map(|app| record_with(app, &keys, now)).collect())
+    apps.iter().map(|app| Ok(record_with(app, &keys, spent(store, &app.id, now)?, now))).collect()
 }
 
 /// `keys` holds at least those of the app that are not revoked.
-fn record_with(app: &AppRow, keys: &[KeyRow], now: Time) -> App {
+fn record_with(app: &AppRow, keys: &[KeyRow], spent: NanoUsd, now: Time) -> App {
     let active = keys.iter().filter(|key| key.app_id == app.id && state_of(key, now) == KeyState::Active);
     App {
         id: app.id.clone(),
         name: app.name.clone(),
         budget_usd: app.budget.map(NanoUsd::usd),
+        spent_usd: spent.usd(),
         created_at: app.created_at.rfc3339(),
         active_keys: active.count() as u64,
     }

@@ -9,7 +9,7 @@ use crate::api::console::{Key, KeyLimits};
 use crate::clock::Time;
 use crate::money::NanoUsd;
 use crate::secret::SecretString;
-use crate::storage::{Error, KeyRow, Store};
+use crate::storage::{Error, KeyRow, MonthOf, Store};
 
 /// What a new key is to be.
 #[derive(Clone, Debug)]
@@ -116,6 +116,7 @@ pub fn create(store: &Store, new: &NewKey, now: Time) -> Result<(SecretString, K
         models: valid.models,
         addresses: valid.addresses,
         budget: valid.budget,
+        app_budget: app.budget,
     };
     store.create_key(&row, &minted.hash)?;
     Ok((minted.key, row))
@@ -145,8 +146,8 @@ pub fn rotate(
     Ok((minted.key, new))
 }
 
-/// The record of a key, for JSON.
-pub fn record(row: &KeyRow, now: Time) -> Key {
+/// The record of a key that has spent so much this month, for JSON.
+pub fn record(row: &KeyRow, spent: NanoUsd, now: Time) -> Key {
     Key {
         id: row.id.clone(),
         app_id: row.app_id.clone(),
@@ -163,7 +164,14 @@ pub fn record(row: &KeyRow, now: Time) -> Key {
         models: row.models.clone(),
         addresses: row.addresses.clone(),
         budget_usd: row.budget.map(NanoUsd::usd),
+        spent_usd: spent.usd(),
     }
+}
+
+/// What a key or an app has spent in the UTC month of `now`, known costs only.
+pub fn spent(store: &Store, id: &str, now: Time) -> Result<NanoUsd, Error> {
+    let month = MonthOf { subject: id.to_owned(), month: now.utc_month() };
+    Ok(store.spent(&[month])?.first().copied().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -188,7 +196,7 @@ mod tests {
         assert_eq!(service_of(key.expose_secret()), Some(Service::Verify));
         assert_eq!(store.key(&row.id).unwrap(), row);
 
-        let json = serde_json::to_string(&record(&row, NOW)).unwrap();
+        let json = serde_json::to_string(&record(&row, NanoUsd(0), NOW)).unwrap();
         let secret = key.expose_secret().rsplit('_').next().unwrap();
         assert!(!json.contains(secret) && !format!("{row:?}").contains(secret));
         assert!(json.contains(r#""state":"active""#) && json.contains(r#""budget_usd":1.5"#), "{json}");

@@ -67,6 +67,8 @@ pub struct KeyRow {
     pub addresses: Vec<String>,
     /// A month's.
     pub budget: Option<NanoUsd>,
+    /// Its app's, which all keys of the app share.
+    pub app_budget: Option<NanoUsd>,
 }
 
 /// What a changed app gets; `None` leaves a field as it is.
@@ -114,6 +116,15 @@ pub struct AttemptRow {
     pub cost: Option<NanoUsd>,
     /// From request to end.
     pub latency_ms: u64,
+}
+
+/// One calendar month of a key or an app: what spending is summed by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MonthOf {
+    /// A key's or an app's id.
+    pub subject: String,
+    /// As [`Time::utc_month`] counts.
+    pub month: i64,
 }
 
 /// How many requests a subject has made on one day.

@@ -19,6 +19,7 @@ mod chat_resume;
 mod chat_resume_ends;
 mod chat_sandbox;
 mod chat_stream;
+mod cli_budgets;
 mod cli_chat;
 mod cli_hostile;
 mod cli_keys;

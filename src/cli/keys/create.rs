@@ -10,10 +10,12 @@ use crate::api::console::{CreatedKey, Key};
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::globals::Session;
 use crate::cli::local::{Local, refused};
-use crate::cli::number::within;
+use crate::cli::number::{dollars, within};
 use crate::clock::Time;
 use crate::keys::{self, NewKey, expiry};
+use crate::money::NanoUsd;
 use crate::secret::{ExposeSecret, SecretString};
+use crate::storage::KeyRow;
 
 /// The arguments of `mk keys create`.
 #[derive(Args, Debug)]
@@ -46,6 +48,14 @@ pub(super) struct CreateArgs {
     #[arg(long = "address", value_name = "CIDR")]
     addresses: Vec<String>,
 
+    /// A model it may use: openai/gpt-5.4-mini, or openai/* for a provider's; repeat it for several [default: all]
+    #[arg(long = "model", value_name = "PATTERN")]
+    models: Vec<String>,
+
+    /// What it may spend in a calendar month (UTC), in US dollars [default: any amount]
+    #[arg(long, value_name = "N", value_parser = dollars, allow_negative_numbers = true)]
+    budget_usd: Option<NanoUsd>,
+
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -72,17 +82,18 @@ pub(super) fn create(args: &CreateArgs, session: &Session) -> Result<(), Failure
         per_minute: args.per_minute,
         per_day: args.per_day,
         addresses: args.addresses.clone(),
+        models: args.models.clone(),
+        budget: args.budget_usd,
         ..NewKey::of(args.service, &args.app)
     };
     let made = keys::create(&local.store, &new, local.now);
     let (key, row) = made.map_err(|cause| no_app_or(refused(cause, &format!("app `{}`", args.app))))?;
-    let record = keys::record(&row, local.now);
     session.printer.sentence(&format!(
         "made the {} in the app `{}`; it is shown this once:",
-        describe(&record),
-        record.app
+        describe(&row),
+        row.app_name
     ));
-    hand_over(session, &local, &key, record, args.common.json)
+    hand_over(session, &local, &key, &row, args.common.json)
 }
 
 pub(super) fn rotate(args: &RotateArgs, session: &Session) -> Result<(), Failure> {
@@ -90,14 +101,14 @@ pub(super) fn rotate(args: &RotateArgs, session: &Session) -> Result<(), Failure
     let old = named(&local, &args.key)?;
     let made = keys::rotate(&local.store, &old.id, args.grace, local.now);
     let (key, row) = made.map_err(|cause| refused(cause, "key"))?;
-    let was = describe(&keys::record(&old, local.now));
+    let was = describe(&old);
     let end = if args.grace.is_zero() {
         "has ended".to_owned()
     } else {
         format!("ends at {}", local.now.plus(args.grace).rfc3339())
     };
     session.printer.sentence(&format!("the {was} {end}; the new one is shown this once:"));
-    hand_over(session, &local, &key, keys::record(&row, local.now), args.common.json)
+    hand_over(session, &local, &key, &row, args.common.json)
 }
 
 /// Prints a new key. One that nobody could see must not live on.
@@ -105,12 +116,14 @@ fn hand_over(
     session: &Session,
     local: &Local,
     key: &SecretString,
-    record: Key,
+    row: &KeyRow,
     is_json: bool,
 ) -> Result<(), Failure> {
-    let id = record.id.clone();
+    let id = &row.id;
+    // Nobody has used it yet.
+    let record = keys::record(row, NanoUsd::default(), local.now);
     print(session, key, record, is_json).inspect_err(|_| {
-        let outcome = match local.store.revoke_key(&id, local.now) {
+        let outcome = match local.store.revoke_key(id, local.now) {
             Ok(_) => "is revoked",
             Err(_) => "could not be revoked; revoke it yourself",
         };

@@ -7,11 +7,13 @@ use super::{Common, key_document, named};
 use crate::api::Service;
 use crate::api::console::Key;
 use crate::cli::exit::Failure;
+use crate::cli::figures::{monthly, this_month};
 use crate::cli::globals::Session;
-use crate::cli::local::stored;
+use crate::cli::local::{Local, stored};
 use crate::cli::sheet::{self, column, hidden};
 use crate::clock::Time;
 use crate::keys;
+use crate::money::NanoUsd;
 use crate::storage::{KeyFilter, KeyRow};
 
 /// The arguments of `mk keys list`.
@@ -55,7 +57,8 @@ pub(super) fn list(args: &ListArgs, session: &Session) -> Result<(), Failure> {
     let filter = KeyFilter { app_id, service: args.service, revoked_too: args.all };
     let rows = local.store.keys(&filter).map_err(|cause| stored(cause, "key"))?;
     if args.common.json {
-        let records: Vec<Key> = rows.iter().map(|row| keys::record(row, local.now)).collect();
+        let record = |row: &KeyRow| Ok(keys::record(row, spent(&local, row)?, local.now));
+        let records: Vec<Key> = rows.iter().map(record).collect::<Result<_, Failure>>()?;
         return session.printer.document(&json!({ "schema": "mk.keys/1", "keys": records }));
     }
     if rows.is_empty() {
@@ -80,6 +83,10 @@ pub(super) fn list(args: &ListArgs, session: &Session) -> Result<(), Failure> {
     sheet::print(&session.printer, &columns, &cells)
 }
 
+fn spent(local: &Local, row: &KeyRow) -> Result<NanoUsd, Failure> {
+    keys::spent(&local.store, &row.id, local.now).map_err(|cause| stored(cause, "key"))
+}
+
 /// People get dates, programs moments.
 fn cells(row: &KeyRow, now: Time, is_for_people: bool) -> Vec<String> {
     let moment = |at: Option<Time>| match at {
@@ -102,7 +109,8 @@ fn cells(row: &KeyRow, now: Time, is_for_people: bool) -> Vec<String> {
 pub(super) fn show(args: &ShowArgs, session: &Session) -> Result<(), Failure> {
     let local = args.common.database.open(session)?;
     let row = named(&local, &args.key)?;
-    let record = keys::record(&row, local.now);
+    let spent = spent(&local, &row)?;
+    let record = keys::record(&row, spent, local.now);
     if args.common.json {
         return session.printer.document(&key_document(record)?);
     }
@@ -125,7 +133,10 @@ pub(super) fn show(args: &ShowArgs, session: &Session) -> Result<(), Failure> {
         ("revoked", or_dash(record.revoked_at)),
         ("per minute", limit(record.limits.per_minute)),
         ("per day", limit(record.limits.per_day)),
+        ("models", all_or(&record.models)),
         ("addresses", all_or(&record.addresses)),
+        ("budget", monthly(row.budget)),
+        ("spent", this_month(spent)),
     ];
     sheet::record(&session.printer, &fields)
 }

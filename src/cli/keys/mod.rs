@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::local::{Database, Local, not_found};
-use crate::api::console::Key;
 use crate::keys;
 use crate::secret::{self, ExposeSecret};
 use crate::storage::KeyRow;
@@ -25,6 +24,7 @@ use crate::storage::KeyRow;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   KEY=$(mk keys create --service verify --name ci --expires 90d)
+  mk keys create --service inference --model 'openai/*' --budget-usd 20
   mk keys list
   mk keys revoke ci                by name, last four characters or id; `-` reads the key
   mk keys rotate ci --grace 24h    a new key now; the old one ends in a day
@@ -107,7 +107,7 @@ fn named(local: &Local, text: &str) -> Result<KeyRow, Failure> {
 }
 
 /// A key as a person tells it from others: `verify key …wXyZ (ci)`.
-fn describe(key: &Key) -> String {
+fn describe(key: &KeyRow) -> String {
     let name = key.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
     format!("{} key …{}{name}", key.service, key.last4)
 }

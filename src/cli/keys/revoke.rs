@@ -8,8 +8,7 @@ use crate::cli::confirm::confirm;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
 use crate::cli::local::stored;
-use crate::clock::Clock;
-use crate::keys;
+use crate::clock::{Clock, Time};
 
 /// The arguments of `mk keys revoke`.
 #[derive(Args, Debug)]
@@ -32,9 +31,8 @@ pub(super) fn run(args: &RevokeArgs, session: &Session) -> Result<(), Failure> {
     let alive = rows.iter().filter(|row| row.revoked_at.is_none());
     let named: Vec<String> = alive
         .map(|row| {
-            let record = keys::record(row, local.now);
-            let used = record.last_used_at.clone().unwrap_or_else(|| "never".to_owned());
-            format!("the {} of the app `{}`, last used: {used}", describe(&record), record.app)
+            let used = row.last_used_at.map_or_else(|| "never".to_owned(), Time::rfc3339);
+            format!("the {} of the app `{}`, last used: {used}", describe(row), row.app_name)
         })
         .collect();
     if !args.yes && !named.is_empty() {
@@ -49,7 +47,7 @@ pub(super) fn run(args: &RevokeArgs, session: &Session) -> Result<(), Failure> {
     let mut revoked = Vec::new();
     for row in &rows {
         let at = local.store.revoke_key(&row.id, now).map_err(|cause| stored(cause, "key"))?;
-        let what = describe(&keys::record(row, local.now));
+        let what = describe(row);
         let when = if row.revoked_at.is_some() { "had been revoked already" } else { "is revoked" };
         session.printer.sentence(&format!("the {what} {when}"));
         revoked.push(json!({ "id": row.id, "revoked_at": at.rfc3339() }));

@@ -143,6 +143,7 @@ fn a_key(store: &Store) -> String {
         models: Vec::new(),
         addresses: Vec::new(),
         budget: None,
+        app_budget: None,
     };
     store.create_key(&row, &[1; 32]).unwrap();
     row.id

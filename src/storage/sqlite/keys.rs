@@ -18,7 +18,7 @@ const EXPIRED: &str = "this key has expired already; create a new one instead";
 /// The columns in the order of [`key_row`].
 const SELECT: &str = "
     SELECT k.id, k.app_id, a.name, k.service, k.name, k.last4, k.created_at, k.expires_at, k.revoked_at,
-           k.per_minute, k.per_day, k.models, k.addresses, k.budget_nano_usd
+           k.per_minute, k.per_day, k.models, k.addresses, k.budget_nano_usd, a.budget_nano_usd
     FROM keys k JOIN apps a ON a.id = k.app_id";
 
 /// The read behind the look-up of every request, put together once.
@@ -177,6 +177,7 @@ fn key_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
         models: read_list(row, 11)?,
         addresses: read_list(row, 12)?,
         budget: read_money(row, 13)?,
+        app_budget: read_money(row, 14)?,
     })
 }
 

@@ -1,14 +1,20 @@
-//! `ledger.db`: attempts at models, day counters, last uses. Written in batches.
+//! `ledger.db`: attempts at models, what they sum up to by month, day counters, last uses. Written in batches.
 
-use rusqlite::{OptionalExtension, Row, params};
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::Store;
 use super::values::{count, money, read_count, read_money, read_service, read_time};
 use crate::clock::Time;
-use crate::storage::{AttemptRow, DayCount, Error};
+use crate::money::NanoUsd;
+use crate::storage::{AttemptRow, DayCount, Error, MonthOf};
+
+/// No sum goes beyond this; another one of this size still fits a column.
+const MOST_SPENT: i64 = i64::MAX / 2;
 
 impl Store {
-    /// Adds attempts to the ledger, in one transaction.
+    /// Adds attempts to the ledger and their costs to what their keys and apps have spent, in one transaction.
     pub fn add_attempts(&self, rows: &[AttemptRow]) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());
@@ -34,7 +40,23 @@ impl Store {
                     count(row.latency_ms),
                 ])?;
             }
-            Ok(())
+            add_spending(db, rows)
+        })
+    }
+
+    /// What each of these has spent, in their order; nothing where the ledger knows of nothing.
+    pub fn spent(&self, months: &[MonthOf]) -> Result<Vec<NanoUsd>, Error> {
+        if months.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.ledger().read(|db| {
+            let mut query =
+                db.prepare_cached("SELECT nano_usd FROM spend WHERE subject = ?1 AND month = ?2")?;
+            let of = |month: &MonthOf| {
+                let spent = query.query_row(params![month.subject, month.month], |row| read_count(row, 0));
+                Ok(NanoUsd(spent.optional()?.unwrap_or(0)))
+            };
+            months.iter().map(of).collect()
         })
     }
 
@@ -101,6 +123,26 @@ impl Store {
     }
 }
 
+fn add_spending(db: &Connection, rows: &[AttemptRow]) -> Result<(), Error> {
+    let mut sums = BTreeMap::new();
+    for row in rows {
+        let Some(cost) = row.cost.filter(|cost| cost.0 > 0) else { continue };
+        let month = row.at.utc_month();
+        for subject in [&row.key_id, &row.app_id].into_iter().filter(|subject| !subject.is_empty()) {
+            let sum: &mut NanoUsd = sums.entry((subject, month)).or_default();
+            *sum = sum.plus(cost);
+        }
+    }
+    let mut add = db.prepare_cached(
+        "INSERT INTO spend (subject, month, nano_usd) VALUES (?1, ?2, min(?3, ?4))
+         ON CONFLICT DO UPDATE SET nano_usd = min(nano_usd + excluded.nano_usd, ?4)",
+    )?;
+    for ((subject, month), sum) in sums {
+        add.execute(params![subject, month, count(sum.0), MOST_SPENT])?;
+    }
+    Ok(())
+}
+
 fn attempt_row(row: &Row<'_>) -> rusqlite::Result<AttemptRow> {
     Ok(AttemptRow {
         at: read_time(row, 0)?,
@@ -115,4 +157,68 @@ fn attempt_row(row: &Row<'_>) -> rusqlite::Result<AttemptRow> {
         cost: read_money(row, 9)?,
         latency_ms: read_count(row, 10)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Service;
+    use crate::storage::sqlite::LEDGER_FILE;
+    use crate::storage::sqlite::migrations::{LEDGER, migrate};
+
+    const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
+
+    fn attempt(cost: Option<NanoUsd>) -> AttemptRow {
+        AttemptRow {
+            at: NOW,
+            request_id: "req_1".to_owned(),
+            app_id: "app_1".to_owned(),
+            key_id: "key_1".to_owned(),
+            service: Service::Verify,
+            model: "a/b".to_owned(),
+            outcome: "ok".to_owned(),
+            prompt_tokens: 1,
+            completion_tokens: 1,
+            cost,
+            latency_ms: 1,
+        }
+    }
+
+    #[test]
+    fn spending_is_summed_by_month_of_key_and_app_also_what_an_older_version_wrote() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut older = rusqlite::Connection::open(dir.path().join(LEDGER_FILE)).unwrap();
+        migrate(&mut older, &LEDGER[..1]).unwrap();
+        let last_month = Time::parse("2026-10-31T23:59:59.999Z").unwrap();
+        for (at, cost) in [(NOW, Some(5)), (NOW, Some(i64::MAX)), (NOW, None), (last_month, Some(40))] {
+            let insert = "
+                INSERT INTO attempts (at, request_id, app_id, key_id, service, model, outcome, prompt_tokens,
+                    completion_tokens, cost_nano_usd, latency_ms)
+                VALUES (?1, '', 'app_1', '', 'verify', '', '', 0, 0, ?2, 0)";
+            older.execute(insert, rusqlite::params![at.unix_ms(), cost]).unwrap();
+        }
+        drop(older);
+
+        let store = Store::open(dir.path(), NOW).unwrap();
+        let of = |subject: &str, at: Time| MonthOf { subject: subject.to_owned(), month: at.utc_month() };
+        let asked = [of("app_1", NOW), of("app_1", last_month), of("key_1", NOW), of("", NOW)];
+        let senseless = 1_000_000_000_000_000;
+        assert_eq!(
+            store.spent(&asked).unwrap(),
+            [NanoUsd(senseless + 5), NanoUsd(40), NanoUsd(0), NanoUsd(0)]
+        );
+
+        let of_key = attempt(Some(NanoUsd(7)));
+        store.add_attempts(&[of_key.clone(), of_key.clone(), attempt(None)]).unwrap();
+        let spent = store.spent(&asked).unwrap();
+        assert_eq!((spent[0], spent[2]), (NanoUsd(senseless + 19), NanoUsd(14)));
+        let absurd = AttemptRow { cost: Some(NanoUsd(u64::MAX)), ..of_key };
+        for _ in 0..3 {
+            store.add_attempts(std::slice::from_ref(&absurd)).unwrap();
+        }
+        assert!(
+            store.spent(&asked).unwrap()[2] > NanoUsd(1_000_000_000_000_000_000),
+            "no sum leaves the range"
+        );
+    }
 }

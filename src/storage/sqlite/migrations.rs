@@ -40,7 +40,8 @@ pub(super) const MAIN: &[&str] = &["
 "];
 
 /// Steps of `ledger.db`.
-pub(super) const LEDGER: &[&str] = &["
+pub(super) const LEDGER: &[&str] = &[
+    "
     CREATE TABLE attempts (
         id                INTEGER PRIMARY KEY,
         at                INTEGER NOT NULL,
@@ -70,7 +71,25 @@ pub(super) const LEDGER: &[&str] = &["
         key_id TEXT    NOT NULL PRIMARY KEY,
         at     INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-"];
+",
+    "
+    -- What budgets go by: known costs, by key or app (ids differ by their prefixes) and UTC month (202611).
+    CREATE TABLE spend (
+        subject  TEXT    NOT NULL,
+        month    INTEGER NOT NULL,
+        nano_usd INTEGER NOT NULL,
+        PRIMARY KEY (subject, month)
+    ) STRICT, WITHOUT ROWID;
+    -- No call costs a million dollars, and no sum of such calls leaves the range.
+    INSERT INTO spend (subject, month, nano_usd)
+    SELECT subject, CAST(strftime('%Y%m', at / 1000, 'unixepoch') AS INTEGER),
+           sum(min(cost_nano_usd, 1000000000000000))
+    FROM (SELECT key_id AS subject, at, cost_nano_usd FROM attempts
+          UNION ALL SELECT app_id, at, cost_nano_usd FROM attempts)
+    WHERE subject <> '' AND cost_nano_usd > 0
+    GROUP BY 1, 2;
+",
+];
 
 /// Takes the steps that `connection`'s database has not taken yet, each in one transaction. Others may be doing the
 /// same: the count is read again under the lock.

@@ -40,6 +40,7 @@ fn a_key(store: &Store, number: u64) -> (KeyRow, KeyHash) {
         models: vec!["openai/*".to_owned(), "say \"hi\"".to_owned()],
         addresses: Vec::new(),
         budget: Some(NanoUsd(7)),
+        app_budget: None,
     };
     (row, hash)
 }
@@ -130,6 +131,16 @@ fn older_databases_are_brought_up_to_date() {
             store.add_attempts(&[an_attempt("req_1", None)]).unwrap();
         }
     }
+}
+
+#[test]
+fn the_look_up_of_a_key_brings_its_app_s_budget_as_it_is_now() {
+    let store = Store::in_memory(NOW).unwrap();
+    let (key, hash) = kept_key(&store, 1);
+    let change = AppChange { name: None, budget: Some(Some(NanoUsd(9))) };
+    store.update_app(&key.app_id, &change).unwrap();
+    let found = store.key_by_hash(&hash).unwrap().unwrap();
+    assert_eq!((found.app_budget, found.budget), (Some(NanoUsd(9)), key.budget));
 }
 
 #[test]

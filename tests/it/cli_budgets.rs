@@ -1,0 +1,116 @@
+//! Budgets and models of keys on the command line: set, changed, shown.
+
+use mk::api::Service;
+use mk::clock::{Clock, Time};
+use mk::storage::{AttemptRow, Store};
+use serde_json::json;
+
+use crate::support::mk::{Mk, Ran};
+
+/// Runs commands on one database.
+struct Desk(Mk);
+
+impl Desk {
+    fn new() -> Self {
+        let mk = Mk::new();
+        let data = mk.home().join("data");
+        Self(mk.env("MK_DATA_DIR", data.to_str().unwrap()))
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        self.0.clone().args(arguments.iter().copied()).run()
+    }
+
+    fn done(&self, arguments: &[&str]) -> Ran {
+        let ran = self.run(arguments);
+        assert_eq!(ran.code(), 0, "{ran:?}");
+        ran
+    }
+
+    /// Books a call of this key that cost a quarter of a dollar.
+    fn book(&self, key_id: &str, at: Time) {
+        let store = Store::open(&self.0.home().join("data"), at).unwrap();
+        let row = AttemptRow {
+            at,
+            request_id: "req_1".into(),
+            app_id: store.app("default").unwrap().id,
+            key_id: key_id.into(),
+            service: Service::Inference,
+            model: "a/b".into(),
+            outcome: "ok".into(),
+            prompt_tokens: 1,
+            completion_tokens: 1,
+            cost: Some(mk::money::NanoUsd(250_000_000)),
+            latency_ms: 1,
+        };
+        store.add_attempts(&[row]).unwrap();
+    }
+}
+
+#[test]
+fn a_key_s_budget_and_models_are_kept_exactly_and_shown_with_what_was_spent() {
+    let desk = Desk::new();
+    let arguments = [
+        "keys",
+        "create",
+        "--service",
+        "inference",
+        "--name",
+        "ci",
+        "--budget-usd",
+        "12.000000001",
+        "--model",
+        "openai/*",
+        "--model",
+        "fake/m",
+        "--json",
+    ];
+    let made = desk.done(&arguments).json();
+    assert_eq!((&made["models"], &made["spent_usd"]), (&json!(["openai/*", "fake/m"]), &json!(0.0)));
+    desk.book(made["id"].as_str().unwrap(), Clock::system().now());
+
+    let shown = desk.done(&["keys", "show", "ci"]).stdout;
+    for line in ["models\topenai/*, fake/m\n", "budget\t$12.000000001 a month\n", "spent\t$0.25 this month\n"]
+    {
+        assert!(shown.contains(line), "{shown}");
+    }
+    assert_eq!(desk.done(&["keys", "show", "ci", "--json"]).json()["spent_usd"], 0.25);
+}
+
+#[test]
+fn an_app_s_budget_is_set_changed_and_taken_away() {
+    let desk = Desk::new();
+    let made = desk.done(&["apps", "create", "news", "--budget-usd", "5", "--json"]).json();
+    assert_eq!((&made["app"]["budget_usd"], &made["app"]["spent_usd"]), (&json!(5.0), &json!(0.0)));
+    let budget = |flags: &[&str]| {
+        let arguments: Vec<&str> = ["apps", "update", "news"].iter().chain(flags).copied().collect();
+        desk.done(&arguments).stdout
+    };
+    assert!(budget(&["--budget-usd", "7.5"]).contains("budget\t$7.50 a month\n"));
+    assert!(budget(&["--name", "press"]).contains("budget\t$7.50 a month\n"), "only what is named changes");
+    assert!(desk.done(&["apps", "update", "press", "--no-budget"]).stdout.contains("budget\tnone\n"));
+    desk.book("key_1", Clock::system().now());
+    let listed = desk.done(&["apps", "list"]).stdout;
+    let default = listed.lines().find(|line| line.contains("\tdefault\t")).unwrap();
+    assert!(default.ends_with("\t-\t$0.2500"), "{default}");
+    assert_eq!(desk.done(&["apps", "show", "default", "--json"]).json()["app"]["spent_usd"], 0.25);
+}
+
+#[test]
+fn amounts_that_are_none_are_refused_by_the_flag_s_name() {
+    let desk = Desk::new();
+    for amount in ["-5", "NaN", "inf", "1e3", "five", "0.0000000001", "1000000001", "5,00", ""] {
+        let ran = desk.run(&["apps", "create", "news", "--budget-usd", amount]);
+        assert_eq!(ran.code(), 2, "{amount}: {ran:?}");
+        assert!(ran.stderr.contains("--budget-usd") && ran.stderr.contains("such as 25 or 0.50"), "{ran:?}");
+    }
+    let both = desk.run(&["apps", "update", "default", "--budget-usd", "5", "--no-budget"]);
+    assert_eq!(both.code(), 2, "{both:?}");
+    let nothing = desk.run(&["apps", "update", "default"]);
+    assert!(nothing.code() == 2 && nothing.stderr.contains("--name"), "{nothing:?}");
+    let pattern = desk.run(&["keys", "create", "--service", "inference", "--model", "gpt-*"]);
+    assert!(
+        pattern.code() == 2 && pattern.stderr.contains("--model: \"gpt-*\" is no model pattern"),
+        "{pattern:?}"
+    );
+}
