@@ -20,7 +20,7 @@
 //! | `providers` | formats of model APIs, and the only sender | nobody |
 //! | `keys` | making, recognising and admitting keys; apps | storage |
 //! | `limits` | an exact sliding minute and a UTC day | storage |
-//! | `usage` | what requests cost, a row per attempt | metrics storage |
+//! | `usage` | what requests cost, a row per attempt; budgets | metrics storage |
 //! | `metrics` | what the server counts of itself, for Prometheus | nobody |
 //! | `storage` | SQLite | nobody |
 //! | `api` | the wire's types, shared by client and server | open to all |

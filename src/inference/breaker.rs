@@ -195,7 +195,10 @@ pub(super) fn of_model(failure: &Failure) -> Verdict {
         | Failure::Rejected { .. }
         | Failure::Unsupported { .. }
         | Failure::Unreachable
-        | Failure::Paused { .. } => Verdict::Neither,
+        | Failure::Paused { .. }
+        | Failure::BudgetExceeded(_)
+        | Failure::PriceUnknown
+        | Failure::StoreUnavailable => Verdict::Neither,
     }
 }
 
@@ -204,6 +207,7 @@ pub(super) const fn of_provider(failure: &Failure) -> Verdict {
     match failure {
         Failure::Unreachable => Verdict::Against,
         Failure::Timeout | Failure::Unsupported { .. } | Failure::Paused { .. } => Verdict::Neither,
+        unpaid if unpaid.is_unpaid() => Verdict::Neither,
         _ => Verdict::For,
     }
 }

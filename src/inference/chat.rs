@@ -2,9 +2,10 @@
 //!
 //! A model is tried again for what may pass, then its fallbacks are asked in their order; once the caller has a byte,
 //! only to go on from there (see `resume`). A content refusal is an answer that nobody routes around, and a request
-//! that a provider calls wrong is the caller's to mend: both end it at once. The failure that is told is that of the
-//! model that was asked for. Every attempt is booked exactly once, also when the caller leaves. A model that is paused
-//! is passed over at once, and no wait is shortened for the sake of a fallback that is.
+//! that a provider calls wrong is the caller's to mend: both end it at once. So does a budget that does not cover the
+//! next try. The failure that is told is that of the model that was asked for. Every attempt is booked exactly once,
+//! also when the caller leaves. A model that is paused is passed over at once, and no wait is shortened for the sake of
+//! a fallback that is.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use super::breaker::{Span, Table, Ticket};
 use super::gateway::{Gateway, Known, price, threshold};
 use super::relay::Relay;
 use super::resume::Resumption;
-use super::retry;
+use super::{most, retry};
 use crate::money::Price;
 use crate::providers::{Completion, Failed, Failure, Labels, Patience, Permit, Provider, Usage};
 use crate::usage::{Attempt, Meter, Purpose};
@@ -191,9 +192,11 @@ impl Gateway {
                 Ok(ticket) => ticket,
                 Err(paused) => return Err(failed.unwrap_or(paused)),
             };
+            // Without the money for it, nothing is called.
+            let attempt = candidate.begin()?;
             *attempts += 1;
             let first_token = limit.filter(|_| candidate.asked.stream).map(|limit| Instant::now() + limit);
-            let failure = match candidate.attempt(permit, ticket, first_token).await {
+            let failure = match candidate.attempt(attempt, permit, ticket, first_token).await {
                 Ok(given) => return Ok(given),
                 Err(failure) => failure,
             };
@@ -232,15 +235,21 @@ impl Candidate<'_> {
         })
     }
 
+    fn begin(&self) -> Result<Attempt, Failure> {
+        let most = || most::of_completion(self.asked, self.provider, self.model, self.price);
+        let mut attempt = self.meter.attempt(self.id, Purpose::Chat, most)?;
+        let prompt_tokens = self.asked.prompt_tokens;
+        attempt.expect(prompt_tokens, 0, self.cost(Usage { prompt_tokens, completion_tokens: 0 }));
+        Ok(attempt)
+    }
+
     async fn attempt(
         &self,
+        mut attempt: Attempt,
         permit: Permit,
         ticket: Ticket<'_>,
         first_token: Option<Instant>,
     ) -> Result<Given, Failure> {
-        let mut attempt = self.meter.attempt(self.id, Purpose::Chat);
-        let prompt_tokens = self.asked.prompt_tokens;
-        attempt.expect(prompt_tokens, 0, self.cost(Usage { prompt_tokens, completion_tokens: 0 }));
         let created = self.meter.now().unix_ms().div_euclid(1000);
         let labels = Labels { model: self.id.to_owned(), created };
         if !self.asked.stream {
@@ -306,5 +315,6 @@ impl Candidate<'_> {
 
 /// Whether no other model may or need be asked.
 pub(super) const fn is_final(failure: &Failure) -> bool {
-    matches!(failure, Failure::Refused | Failure::Rejected { .. } | Failure::Unsupported { .. })
+    failure.is_unpaid()
+        || matches!(failure, Failure::Refused | Failure::Rejected { .. } | Failure::Unsupported { .. })
 }

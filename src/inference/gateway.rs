@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::time::{Instant, sleep};
 
 use super::breaker::{BreakerReport, Span, Table, Threshold};
-use super::{Settings, retry};
+use super::{Settings, most, retry};
 use crate::clock::Clock;
 use crate::money::{NanoUsd, Price};
 use crate::providers::{
@@ -169,6 +169,12 @@ impl Gateway {
         }
     }
 
+    /// The most that asking `id` once may cost. `None` where that cannot be told: its price is not known.
+    pub fn most(&self, id: &str, chat: &Chat) -> Option<NanoUsd> {
+        let (provider, model) = self.find(id)?;
+        most::of_chat(chat, provider, model, price(id, provider, model))
+    }
+
     pub(super) fn find<'a>(&self, id: &'a str) -> Option<(&Provider, &'a str)> {
         self.known(id).map(|(known, model)| (&known.provider, model))
     }
@@ -187,7 +193,8 @@ pub(super) const fn threshold(patience: &Patience) -> Threshold {
 
 impl Call<'_> {
     async fn attempt(&self, permit: Permit) -> Result<Answer, Failure> {
-        let mut attempt = self.meter.attempt(self.id, self.purpose);
+        let most = || most::of_chat(self.chat, self.provider, self.model, self.price);
+        let mut attempt = self.meter.attempt(self.id, self.purpose, most)?;
         let prompt_tokens = estimate::prompt_tokens(self.chat);
         attempt.expect(prompt_tokens, 0, self.price.map(|price| price.of(prompt_tokens, 0)));
         let result = self.provider.complete(permit, self.chat, self.model, self.deadline).await;

@@ -8,6 +8,7 @@ mod breaker;
 mod chat;
 mod gateway;
 mod models;
+mod most;
 mod relay;
 mod resume;
 mod retry;

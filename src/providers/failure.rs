@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Usage;
+use crate::money::Shortage;
 
 /// The most characters kept of what a provider writes about a failure.
 const MESSAGE_CHARS: usize = 300;
@@ -89,6 +90,12 @@ pub enum Failure {
         /// Until it can be asked again.
         retry_after: Duration,
     },
+    /// Not called: a budget of the caller's does not cover what the call might have cost.
+    BudgetExceeded(Box<Shortage>),
+    /// Not called: the caller has a budget, and the model's price is not known.
+    PriceUnknown,
+    /// Not called: the caller has a budget, and the store cannot say what has been spent of it.
+    StoreUnavailable,
 }
 
 impl Failure {
@@ -132,7 +139,15 @@ impl Failure {
             Self::Cut => "cut",
             Self::Timeout => "timeout",
             Self::Paused { .. } => "paused",
+            Self::BudgetExceeded(_) => "budget_exceeded",
+            Self::PriceUnknown => "price_unknown",
+            Self::StoreUnavailable => "store_unavailable",
         }
+    }
+
+    /// Whether it was the caller's budget that kept the call from being made.
+    pub const fn is_unpaid(&self) -> bool {
+        matches!(self, Self::BudgetExceeded(_) | Self::PriceUnknown | Self::StoreUnavailable)
     }
 
     /// Whether the same call may succeed a little later.

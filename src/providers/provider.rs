@@ -110,6 +110,11 @@ impl Provider {
         self.settings.patience(model)
     }
 
+    /// The most tokens that `model` answers with, where that is known.
+    pub fn max_output_tokens(&self, model: &str) -> Option<u64> {
+        Model::known(&self.settings.name, self.settings.kind, model).max_output_tokens
+    }
+
     /// What the operator has set about models, by the provider's own names.
     pub fn models(&self) -> impl Iterator<Item = (&str, &ModelSettings)> {
         self.settings.models.iter().map(|(name, settings)| (name.as_str(), settings))

@@ -20,6 +20,7 @@ use crate::app::App;
 use crate::keys::{self, Denied};
 use crate::limits::{Decision, Quota, State, Subject, Window};
 use crate::storage::KeyRow;
+use crate::usage::{Account, Budget};
 
 /// A request that may go on.
 pub(crate) struct Pass {
@@ -29,6 +30,24 @@ pub(crate) struct Pass {
     pub(crate) rate: State,
     /// What is noted of it.
     pub(crate) record: Arc<Record>,
+}
+
+impl Pass {
+    /// What the key may spend.
+    pub(crate) fn budget(&self) -> Budget {
+        Budget { key: self.key.budget, app: self.key.app_budget }
+    }
+
+    /// The account that a request runs on.
+    pub(crate) fn account(&self, request_id: &str) -> Account {
+        Account {
+            request_id: request_id.to_owned(),
+            app_id: self.key.app_id.clone(),
+            key_id: self.key.id.clone(),
+            service: self.key.service,
+            budget: self.budget(),
+        }
+    }
 }
 
 /// Lets a request with a valid key for `service` through.

@@ -190,13 +190,18 @@ impl ApiError {
     pub(crate) fn from_event(event: ErrorEvent) -> Self {
         let status = match event.error.as_str() {
             "Unauthorized" => StatusCode::UNAUTHORIZED,
+            "Payment Required" => StatusCode::PAYMENT_REQUIRED,
+            "Forbidden" => StatusCode::FORBIDDEN,
             "Internal Server Error" => StatusCode::INTERNAL_SERVER_ERROR,
             "Service Unavailable" => StatusCode::SERVICE_UNAVAILABLE,
             "Gateway Timeout" => StatusCode::GATEWAY_TIMEOUT,
             _ => StatusCode::BAD_GATEWAY,
         };
         Self {
-            hopeless: matches!(event.code.as_str(), "provider_auth_failed" | "provider_quota_exhausted"),
+            hopeless: matches!(
+                event.code.as_str(),
+                "provider_auth_failed" | "provider_quota_exhausted" | "budget_exceeded"
+            ),
             retry_after: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(Duration::from_secs(5)),
             provider: event.provider,
             ..Self::new(status, event.code, event.message)
@@ -238,6 +243,11 @@ impl ApiError {
     /// Its code, as in the body.
     pub(crate) fn code(&self) -> &str {
         &self.code
+    }
+
+    /// 403 for a verification that would ask models that the key is not for.
+    pub(crate) fn verification_not_allowed(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "model_not_allowed", message)
     }
 
     /// The error with the limits that its headers describe; a 429 keeps its own.

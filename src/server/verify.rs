@@ -28,7 +28,8 @@ use super::{Context, rated, routes};
 use crate::api::verify::{Domain, Event, PROGRESS_HEADER};
 use crate::api::{Service, sse};
 use crate::clock::Time;
-use crate::usage::{Account, Meter};
+use crate::keys;
+use crate::usage::Meter;
 use crate::verify::Job;
 
 /// Events that wait for a slow reader before the run slows down with it.
@@ -68,6 +69,7 @@ async fn answer<B: Buf>(
     let body = context.read_json(headers, body).await?;
     let model_progress = headers.get(PROGRESS_HEADER).is_some_and(|value| value == "models");
     let job = read_job(context, &body, model_progress)?;
+    check_models(context, pass, job.domain)?;
 
     let running = start(context, pass, job)?;
     if incoming::wants_json(headers) { running.document().await } else { Ok(running.stream()) }
@@ -135,6 +137,20 @@ fn read_job(context: &Context, body: &[u8], model_progress: bool) -> Result<Job,
     })
 }
 
+/// A key that is not for every model is refused what might ask one of the others.
+fn check_models(context: &Context, pass: &Pass, domain: Domain) -> Result<(), ApiError> {
+    if pass.key.models.is_empty() {
+        return Ok(());
+    }
+    match context.app.verifier.models(domain).find(|model| !keys::may_use(&pass.key, model)) {
+        None => Ok(()),
+        Some(model) => Err(ApiError::verification_not_allowed(format!(
+            "this API key may not use {model}, which is among the models that verify; it is for {}",
+            pass.key.models.join(", ")
+        ))),
+    }
+}
+
 /// A verification under way, with everything that ends when it is dropped.
 struct Running {
     id: String,
@@ -146,17 +162,12 @@ struct Running {
 }
 
 fn start(context: &Arc<Context>, pass: &Pass, job: Job) -> Result<Running, ApiError> {
-    let listed = gate::enlist(context, pass)?;
     let app = context.app.clone();
     let id = job.id.clone();
-    let account = Account {
-        request_id: id.clone(),
-        app_id: pass.key.app_id.clone(),
-        key_id: pass.key.id.clone(),
-        service: Service::Verify,
-    };
-    let meter = Meter::new(account, app.ledger.clone(), app.clock.clone());
+    let meter = Meter::new(pass.account(&id), app.ledger.clone(), app.clock.clone());
     pass.record.verifies(&id, &meter);
+    app.verifier.check_budget(&job, &meter).map_err(|error| ApiError::from_event(error.event(&id)))?;
+    let listed = gate::enlist(context, pass)?;
     let (sender, events) = mpsc::channel(QUEUE);
     // The run keeps the record as well: cut off, it books what it has used after the answer is gone.
     let record = pass.record.clone();

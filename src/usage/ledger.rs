@@ -3,7 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::Account;
+use super::budgets::{Budgets, Hold, Unpaid};
+use crate::clock::Time;
 use crate::metrics::Metrics;
+use crate::money::NanoUsd;
 use crate::storage::{AttemptRow, Error, Store};
 
 /// Rows that may wait while the store is down: about 40 MB.
@@ -18,14 +22,23 @@ pub struct Ledger {
 
 struct Shared {
     store: Store,
-    queue: Mutex<Vec<AttemptRow>>,
+    budgets: Budgets,
+    queue: Mutex<Queue>,
     lost: AtomicU64,
+}
+
+#[derive(Default)]
+struct Queue {
+    rows: Vec<AttemptRow>,
+    /// What some of the rows hold of budgets until the store has them.
+    holds: Vec<Hold>,
 }
 
 impl Ledger {
     /// A ledger kept in `store`.
     pub fn new(store: Store) -> Self {
-        let shared = Shared { store, queue: Mutex::new(Vec::new()), lost: AtomicU64::new(0) };
+        let budgets = Budgets::new(store.clone());
+        let shared = Shared { store, budgets, queue: Mutex::default(), lost: AtomicU64::new(0) };
         Self { shared: Arc::new(shared), metrics: Arc::default() }
     }
 
@@ -39,29 +52,44 @@ impl Ledger {
         &self.metrics
     }
 
-    /// Queues a row; never blocks. Rows beyond a bound (a store that has been down for long) are dropped and counted.
-    pub fn book(&self, row: AttemptRow) {
+    /// Queues a row, with what it holds of budgets; never blocks. Rows beyond a bound (a store that has been down for
+    /// long) are dropped and counted.
+    pub(super) fn book(&self, row: AttemptRow, hold: Option<Hold>) {
         let mut queue = self.queue();
-        if queue.len() < MAX_QUEUED {
-            queue.push(row);
+        if queue.rows.len() < MAX_QUEUED {
+            queue.rows.push(row);
+            queue.holds.extend(hold);
         } else {
             self.add_lost(1);
         }
     }
 
-    /// Writes what is queued. Blocking. Rows that cannot be written stay queued.
+    /// Reserves the most that a call may cost (`None` if it cannot be told) for an account that has a budget.
+    pub(super) fn reserve(&self, of: &Account, most: Option<NanoUsd>, now: Time) -> Result<Hold, Unpaid> {
+        self.shared.budgets.reserve(of, most, now)
+    }
+
+    /// Whether that much could be reserved.
+    pub(super) fn check(&self, of: &Account, most: Option<NanoUsd>, now: Time) -> Result<(), Unpaid> {
+        self.shared.budgets.check(of, most, now)
+    }
+
+    /// Writes what is queued, and brings the budgets up to date. Blocking. Rows that cannot be written stay queued.
     pub fn flush(&self) -> Result<(), Error> {
-        let rows = std::mem::take(&mut *self.queue());
-        let outcome = self.shared.store.add_attempts(&rows);
-        if outcome.is_err() {
-            self.put_back(rows);
+        let queue = std::mem::take(&mut *self.queue());
+        match self.shared.store.add_attempts(&queue.rows) {
+            Ok(()) => self.shared.budgets.hear(queue.holds),
+            Err(cause) => {
+                self.put_back(queue);
+                self.shared.budgets.doubt();
+                Err(cause)
+            }
         }
-        outcome
     }
 
     /// How many rows wait to be written.
     pub fn queued(&self) -> usize {
-        self.queue().len()
+        self.queue().rows.len()
     }
 
     /// How many rows have been dropped because the store was down for too long.
@@ -70,12 +98,14 @@ impl Ledger {
     }
 
     /// Puts rows that were not written before those booked since; the newest beyond the bound are lost.
-    fn put_back(&self, mut rows: Vec<AttemptRow>) {
+    fn put_back(&self, unwritten: Queue) {
+        let Queue { mut rows, holds } = unwritten;
         let mut queue = self.queue();
-        rows.append(&mut queue);
+        rows.append(&mut queue.rows);
         let too_many = rows.len().saturating_sub(MAX_QUEUED);
         rows.truncate(MAX_QUEUED);
-        *queue = rows;
+        queue.rows = rows;
+        queue.holds.extend(holds);
         self.add_lost(too_many);
     }
 
@@ -84,7 +114,7 @@ impl Ledger {
     }
 
     /// Also after a panic elsewhere: a queue is whole after every step.
-    fn queue(&self) -> MutexGuard<'_, Vec<AttemptRow>> {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
         self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -120,7 +150,7 @@ mod tests {
         let rows: Vec<AttemptRow> =
             (1..=3).map(|latency_ms| AttemptRow { latency_ms, ..row("req_1") }).collect();
         for row in &rows {
-            ledger.clone().book(row.clone());
+            ledger.clone().book(row.clone(), None);
         }
         assert_eq!(store.attempts_of("req_1").unwrap(), []);
         ledger.flush().unwrap();
@@ -136,10 +166,10 @@ mod tests {
         let breaker = rusqlite::Connection::open(dir.path().join("ledger.db")).unwrap();
         breaker.execute_batch("ALTER TABLE attempts RENAME TO hidden").unwrap();
 
-        ledger.book(row("req_1"));
+        ledger.book(row("req_1"), None);
         assert!(ledger.flush().is_err());
         for _ in 0..MAX_QUEUED {
-            ledger.book(row("req_2"));
+            ledger.book(row("req_2"), None);
         }
         assert_eq!(ledger.lost(), 1);
         assert!(ledger.flush().is_err());
@@ -154,9 +184,9 @@ mod tests {
     #[test]
     fn of_rows_that_come_back_the_newest_beyond_the_bound_are_lost() {
         let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
-        ledger.book(row("req_new"));
-        ledger.put_back(vec![row("req_old"); MAX_QUEUED]);
+        ledger.book(row("req_new"), None);
+        ledger.put_back(Queue { rows: vec![row("req_old"); MAX_QUEUED], holds: Vec::new() });
         assert_eq!(ledger.lost(), 1);
-        assert!(ledger.queue().iter().all(|row| row.request_id == "req_old"));
+        assert!(ledger.queue().rows.iter().all(|row| row.request_id == "req_old"));
     }
 }

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Account, Ledger, Purpose};
+use super::budgets::Hold;
+use super::{Account, Ledger, Purpose, Unpaid};
 use crate::clock::{Clock, Time};
 use crate::metrics;
 use crate::money::NanoUsd;
@@ -33,17 +34,46 @@ impl Meter {
         Self(Arc::new(Shared { account, ledger, clock, totals, attempts }))
     }
 
-    /// Begins an attempt at `model` (its full identifier).
-    pub fn attempt(&self, model: &str, purpose: Purpose) -> Attempt {
-        Attempt {
+    /// Begins an attempt at `model` (its full identifier). Where there is a budget, `most` says what it may cost at
+    /// most (`None` if that cannot be told), and that much is reserved until the attempt is on the books.
+    ///
+    /// # Errors
+    /// If a budget does not allow it. Nothing is booked then, and nothing may be called.
+    pub fn attempt(
+        &self,
+        model: &str,
+        purpose: Purpose,
+        most: impl FnOnce() -> Option<NanoUsd>,
+    ) -> Result<Attempt, Unpaid> {
+        let Shared { account, ledger, .. } = &*self.0;
+        let hold =
+            if account.budget.is_set() { Some(ledger.reserve(account, most(), self.now())?) } else { None };
+        Ok(Attempt {
             meter: self.clone(),
             model: model.to_owned(),
             purpose,
             begun: Instant::now(),
             first_token: None,
             expected: Usage::default(),
+            hold,
             is_booked: false,
+        })
+    }
+
+    /// Whether there is a budget to keep to.
+    pub fn has_budget(&self) -> bool {
+        self.0.account.budget.is_set()
+    }
+
+    /// Whether an attempt that may cost this much could begin now; for requests that answer before they begin one.
+    ///
+    /// # Errors
+    /// If a budget would not allow it.
+    pub fn check(&self, most: Option<NanoUsd>) -> Result<(), Unpaid> {
+        if !self.has_budget() {
+            return Ok(());
         }
+        self.0.ledger.check(&self.0.account, most, self.now())
     }
 
     /// The time that attempts are booked at.
@@ -80,7 +110,7 @@ impl Meter {
         tracing::warn!(model, fallback, "another model is asked in the place of one that failed");
     }
 
-    fn book(&self, attempt: &Attempt, outcome: &str, usage: Usage) {
+    fn book(&self, attempt: &Attempt, hold: Option<Hold>, outcome: &str, usage: Usage) {
         let took = attempt.begun.elapsed();
         self.add(&attempt.model, attempt.purpose, usage);
         self.0.attempts.fetch_add(1, Ordering::Relaxed);
@@ -107,7 +137,7 @@ impl Meter {
             ms = latency_ms,
             "attempt"
         );
-        self.0.ledger.book(AttemptRow {
+        let row = AttemptRow {
             at: self.0.clock.now(),
             request_id: account.request_id.clone(),
             app_id: account.app_id.clone(),
@@ -119,7 +149,8 @@ impl Meter {
             completion_tokens: usage.completion_tokens,
             cost: usage.cost,
             latency_ms,
-        });
+        };
+        self.0.ledger.book(row, hold);
     }
 
     fn add(&self, model: &str, purpose: Purpose, usage: Usage) {
@@ -164,6 +195,8 @@ pub struct Attempt {
     first_token: Option<Duration>,
     /// What it is booked with if it is dropped.
     expected: Usage,
+    /// What is reserved for it, where there is a budget.
+    hold: Option<Hold>,
     is_booked: bool,
 }
 
@@ -189,14 +222,22 @@ impl Attempt {
         cost: Option<NanoUsd>,
     ) {
         self.is_booked = true;
-        self.meter.book(&self, outcome, Usage { prompt_tokens, completion_tokens, cost });
+        self.book(outcome, Usage { prompt_tokens, completion_tokens, cost });
+    }
+
+    fn book(&mut self, outcome: &str, usage: Usage) {
+        let mut hold = self.hold.take();
+        if let (Some(hold), Some(cost)) = (&mut hold, usage.cost) {
+            hold.settle(cost);
+        }
+        self.meter.book(self, hold, outcome, usage);
     }
 }
 
 impl Drop for Attempt {
     fn drop(&mut self) {
         if !self.is_booked {
-            self.meter.book(self, CANCELLED, self.expected);
+            self.book(CANCELLED, self.expected);
         }
     }
 }
@@ -244,6 +285,7 @@ mod tests {
     use super::*;
     use crate::api::Service;
     use crate::storage::Store;
+    use crate::usage::Budget;
 
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 
@@ -261,9 +303,14 @@ mod tests {
             app_id: "app_1".to_owned(),
             key_id: "key_1".to_owned(),
             service: Service::Verify,
+            budget: Budget::default(),
         };
         let meter = Meter::new(account, ledger.clone(), Clock::manual(NOW));
         Desk { store, ledger, meter }
+    }
+
+    fn begin(desk: &Desk, model: &str, purpose: Purpose) -> Attempt {
+        desk.meter.attempt(model, purpose, || None).unwrap()
     }
 
     fn booked(desk: &Desk) -> Vec<AttemptRow> {
@@ -274,10 +321,10 @@ mod tests {
     #[test]
     fn a_finished_attempt_is_booked_once_and_summed() {
         let desk = desk();
-        desk.meter.attempt("a/x", Purpose::Extraction).finish("ok", 10, 5, Some(NanoUsd(3)));
-        desk.meter.attempt("b/y", Purpose::Verification).finish("provider_timeout", 0, 0, None);
-        desk.meter.attempt("a/x", Purpose::Verification).finish("ok", 1, 1, Some(NanoUsd(1)));
-        desk.meter.attempt("a/x", Purpose::Extraction).finish("ok", 1, 2, Some(NanoUsd(4)));
+        begin(&desk, "a/x", Purpose::Extraction).finish("ok", 10, 5, Some(NanoUsd(3)));
+        begin(&desk, "b/y", Purpose::Verification).finish("provider_timeout", 0, 0, None);
+        begin(&desk, "a/x", Purpose::Verification).finish("ok", 1, 1, Some(NanoUsd(1)));
+        begin(&desk, "a/x", Purpose::Extraction).finish("ok", 1, 2, Some(NanoUsd(4)));
 
         let rows = booked(&desk);
         assert_eq!(rows.len(), 4);
@@ -305,7 +352,7 @@ mod tests {
     #[test]
     fn a_dropped_attempt_is_booked_as_cancelled() {
         let desk = desk();
-        let mut attempt = desk.meter.attempt("a/x", Purpose::Verification);
+        let mut attempt = begin(&desk, "a/x", Purpose::Verification);
         attempt.expect(120, 0, Some(NanoUsd(9)));
         drop(attempt);
         let rows = booked(&desk);
@@ -320,11 +367,11 @@ mod tests {
     #[test]
     fn one_unknown_price_makes_the_sum_unknown() {
         let desk = desk();
-        desk.meter.attempt("a/x", Purpose::Verification).finish("ok", 1, 1, Some(NanoUsd(1)));
-        let mut attempt = desk.meter.attempt("a/x", Purpose::Verification);
+        begin(&desk, "a/x", Purpose::Verification).finish("ok", 1, 1, Some(NanoUsd(1)));
+        let mut attempt = begin(&desk, "a/x", Purpose::Verification);
         attempt.expect(7, 0, None);
         drop(attempt);
-        desk.meter.attempt("a/x", Purpose::Verification).finish("ok", 1, 1, Some(NanoUsd(1)));
+        begin(&desk, "a/x", Purpose::Verification).finish("ok", 1, 1, Some(NanoUsd(1)));
         let totals = desk.meter.totals();
         assert_eq!((totals.len(), totals[0].prompt_tokens, totals[0].cost), (1, 9, None));
         assert_eq!(desk.meter.sum().cost, None);
@@ -337,7 +384,7 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..100 {
-                        desk.meter.attempt("a/x", Purpose::Verification).finish("ok", 2, 1, None);
+                        begin(&desk, "a/x", Purpose::Verification).finish("ok", 2, 1, None);
                     }
                 });
             }

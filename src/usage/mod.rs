@@ -3,12 +3,18 @@
 //! Every attempt at a model is accounted exactly once, also when it fails or the caller leaves: an [`Attempt`] that
 //! is dropped unfinished is booked as cancelled. Nothing on a request's path waits for the disk: rows are queued
 //! and written by [`Ledger::flush`], which the server calls every half second and once at its end.
+//!
+//! Where key or app have a [`Budget`], an attempt reserves the most it may cost before it begins, retries and
+//! fallbacks like any other, so that requests that run side by side cannot overrun it together.
 
+mod budgets;
 mod ledger;
 mod meter;
+mod tallies;
 
 #[cfg(test)]
 pub use crate::storage::Store;
+pub use budgets::{Budget, Unpaid};
 pub use ledger::Ledger;
 pub use meter::{Attempt, Meter, Sum, Total};
 
@@ -25,6 +31,8 @@ pub struct Account {
     pub key_id: String,
     /// The area of the request.
     pub service: Service,
+    /// What key and app may spend.
+    pub budget: Budget,
 }
 
 /// What an attempt was made for, so that a request can say what each stage took.

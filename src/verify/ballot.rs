@@ -71,9 +71,13 @@ impl<'a> Ballot<'a> {
     }
 
     /// Notes what became of a seat's call. Returns the seat to be asked in its place, if it failed and somebody
-    /// still stands by; a model that declines is not replaced, as little as one that abstains.
+    /// still stands by. A model that declines is not replaced, as little as one that abstains, nor is one for which
+    /// the budget had nothing left: another would be paid from the same.
     pub(super) fn record(&mut self, seat: usize, outcome: Result<Given, Failure>) -> Option<usize> {
-        let replaceable = matches!(&outcome, Err(failure) if *failure != Failure::Refused);
+        let replaceable = match &outcome {
+            Ok(_) | Err(Failure::Refused | Failure::BudgetExceeded(_) | Failure::StoreUnavailable) => false,
+            Err(_) => true,
+        };
         *self.seats.get_mut(seat)? = outcome.map_or_else(Seat::Failed, Seat::Answered);
         let next = self.seats.len();
         if !replaceable || self.roster.model(next).is_none() {

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::{prompts, text};
 use crate::inference::{Answer, Chat, Failure, Finish, Gateway, Message, Role};
+use crate::money::NanoUsd;
 use crate::usage::{Meter, Purpose};
 
 /// How much of a malformed answer the model is shown again, in characters.
@@ -26,6 +27,9 @@ pub(super) trait Ask: Send + Sync {
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Answer, Failure>>;
 
+    /// As [`Gateway::most`].
+    fn most(&self, model: &str, chat: &Chat) -> Option<NanoUsd>;
+
     /// Whether this model's answers are simulated.
     fn is_sandbox(&self, model: &str) -> bool;
 }
@@ -40,6 +44,10 @@ impl Ask for Gateway {
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Answer, Failure>> {
         Box::pin(Self::ask(self, model, chat, purpose, meter, deadline))
+    }
+
+    fn most(&self, model: &str, chat: &Chat) -> Option<NanoUsd> {
+        Self::most(self, model, chat)
     }
 
     fn is_sandbox(&self, model: &str) -> bool {

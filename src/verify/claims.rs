@@ -127,10 +127,19 @@ pub(super) async fn extract(
             Ok(draft) => return Ok(lint::check(draft, settings.max_claims)),
             Err(failure) => {
                 warn!(verification = %job.id, model, code = failure.code(), "extraction failed");
-                let refused = failure == Failure::Refused;
-                failed = Error::Extraction { model: model.to_owned(), failure };
-                if refused {
-                    break;
+                match failure {
+                    // The first has a price, as was checked: it is one that failed otherwise whose failure is told.
+                    Failure::PriceUnknown => {}
+                    failure if failure.is_unpaid() => {
+                        return Err(Error::Unpaid { model: model.to_owned(), failure });
+                    }
+                    failure => {
+                        let refused = failure == Failure::Refused;
+                        failed = Error::Extraction { model: model.to_owned(), failure };
+                        if refused {
+                            break;
+                        }
+                    }
                 }
                 if let Some(fallback) = models.peek() {
                     calls.meter.fell_back(model, fallback);

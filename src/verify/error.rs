@@ -26,6 +26,13 @@ pub enum Error {
         /// What most of them failed with.
         failure: Failure,
     },
+    /// The caller has a budget, which does not allow to ask a model.
+    Unpaid {
+        /// The model.
+        model: String,
+        /// How it does not.
+        failure: Failure,
+    },
     /// The time for the whole verification passed before there were claims.
     Deadline,
     /// The system gave no random bytes.
@@ -46,7 +53,9 @@ impl Error {
     const fn table(&self) -> (&'static str, &'static str) {
         match self {
             Self::Unconfigured => ("Service Unavailable", "no_provider_available"),
-            Self::Extraction { failure, .. } | Self::NoAnswers { failure } => of_failure(failure),
+            Self::Extraction { failure, .. } | Self::NoAnswers { failure } | Self::Unpaid { failure, .. } => {
+                of_failure(failure)
+            }
             Self::Deadline => ("Gateway Timeout", "provider_timeout"),
             Self::Internal => ("Internal Server Error", "internal"),
         }
@@ -76,6 +85,8 @@ impl Error {
             Self::NoAnswers { failure: Failure::ContextOverflow } => {
                 "The questions are too long for the panel models. Send less context".to_owned()
             }
+            Self::NoAnswers { failure } if failure.is_unpaid() => unpaid("a panel model", failure),
+            Self::Unpaid { model, failure } => unpaid(model, failure),
             Self::NoAnswers { failure } => {
                 let (what, next) = (what(failure), next(failure));
                 format!("No panel model answered any question (most often: {what}). {next}")
@@ -131,6 +142,26 @@ const fn of_failure(failure: &Failure) -> (&'static str, &'static str) {
         | Failure::Rejected { .. }
         | Failure::Unsupported { .. }
         | Failure::Broken { .. } => ("Bad Gateway", "provider_error"),
+        Failure::BudgetExceeded(_) => ("Payment Required", "budget_exceeded"),
+        Failure::PriceUnknown => ("Forbidden", "price_unknown"),
+        Failure::StoreUnavailable => ("Service Unavailable", "store_unavailable"),
+    }
+}
+
+/// Why a budget does not allow to ask `model`, and what to do.
+fn unpaid(model: &str, failure: &Failure) -> String {
+    match failure {
+        Failure::BudgetExceeded(shortage) => {
+            let anew = shortage.anew.utc_date();
+            format!(
+                "Asking {model}: {shortage}. Ask the operator to raise it; it begins anew on {anew} (UTC)"
+            )
+        }
+        Failure::PriceUnknown => format!(
+            "This API key has a budget, and what {model} costs is not known. The server's operator can set \
+             input_usd_per_mtok and output_usd_per_mtok for it"
+        ),
+        _ => format!("Asking {model}: {}. {}", what(failure), next(failure)),
     }
 }
 
@@ -152,6 +183,9 @@ const fn what(failure: &Failure) -> &'static str {
         Failure::Cut => "the connection broke",
         Failure::Timeout => "no answer in time",
         Failure::Paused { .. } => "paused after failures in a row",
+        Failure::BudgetExceeded(_) => "the budget does not cover it",
+        Failure::PriceUnknown => "its price is not known",
+        Failure::StoreUnavailable => "the server cannot tell what is left of the budget",
     }
 }
 
@@ -164,7 +198,9 @@ const fn next(failure: &Failure) -> &'static str {
         Failure::UnknownModel
         | Failure::Rejected { .. }
         | Failure::Unsupported { .. }
-        | Failure::ContextOverflow => "The server's operator has to check the configured models",
+        | Failure::ContextOverflow
+        | Failure::PriceUnknown => "The server's operator has to check the configured models",
+        Failure::BudgetExceeded(_) => "Ask the operator to raise the budget",
         Failure::Refused => "Rephrase the statement",
         Failure::RateLimited { .. }
         | Failure::Overloaded { .. }
@@ -173,7 +209,8 @@ const fn next(failure: &Failure) -> &'static str {
         | Failure::Unreachable
         | Failure::Cut
         | Failure::Timeout
-        | Failure::Paused { .. } => "Try again in a moment",
+        | Failure::Paused { .. }
+        | Failure::StoreUnavailable => "Try again in a moment",
     }
 }
 

@@ -20,7 +20,7 @@ use crate::api::verify::{
     VerifyingClaims,
 };
 use crate::clock::Clock;
-use crate::inference::Gateway;
+use crate::inference::{Failure, Gateway};
 use crate::usage::Meter;
 
 /// Said of results in which simulated models took part.
@@ -73,6 +73,31 @@ impl Verifier {
         if simulated { Some(SANDBOX) } else { None }
     }
 
+    /// Every model that may be asked in a domain.
+    pub fn models(&self, domain: Domain) -> impl Iterator<Item = &str> {
+        models(self.settings(domain))
+    }
+
+    /// Whether the budget of a verification's account, if it has one, allows to begin it: the prices of extractor and
+    /// panel are known, and the extraction could be paid for now. What comes later is paid call by call.
+    pub fn check_budget(&self, job: &Job, meter: &Meter) -> Result<(), Error> {
+        if !meter.has_budget() {
+            return Ok(());
+        }
+        let settings = self.settings(job.domain);
+        let prompt = prompts::measured_extraction(job);
+        let Some(extractor) = claims::extractors(settings).next() else { return Err(Error::Unconfigured) };
+        let roster = Roster::new(&settings.panel, &[], total(job));
+        let mut panel = (0..roster.asked()).filter_map(|seat| roster.model(seat));
+        if let Some(model) = panel.find(|model| self.asker.most(model, &prompt).is_none()) {
+            return Err(Error::Unpaid { model: model.to_owned(), failure: Failure::PriceUnknown });
+        }
+        let most = self.asker.most(extractor, &prompt);
+        meter
+            .check(most)
+            .map_err(|unpaid| Error::Unpaid { model: extractor.to_owned(), failure: unpaid.into() })
+    }
+
     /// Runs one verification and emits its events, the last of which is terminal. A closed channel ends it; a full
     /// one holds back events but no calls. Dropping the future stops every call made for it.
     pub async fn run(&self, job: Job, meter: &Meter, events: mpsc::Sender<Event>) {
@@ -107,8 +132,7 @@ impl Verifier {
         outbox.push(Event::ExtractingClaims(ExtractingClaims { status: "extracting_claims".to_owned() }));
         outbox.flush().await;
 
-        let total = usize::try_from(job.total_models).unwrap_or(usize::MAX);
-        let roster = Roster::new(&settings.panel, &settings.standby, total);
+        let roster = Roster::new(&settings.panel, &settings.standby, total(job));
         if roster.asked() < 2 || claims::extractors(settings).next().is_none() {
             return Err(Error::Unconfigured);
         }
@@ -166,7 +190,11 @@ impl Verifier {
     }
 }
 
-/// Every model that may be asked in a domain.
+/// How many models are asked about each claim.
+fn total(job: &Job) -> usize {
+    usize::try_from(job.total_models).unwrap_or(usize::MAX)
+}
+
 fn models(settings: &PanelSettings) -> impl Iterator<Item = &str> {
     let panel = settings.panel.iter().chain(&settings.standby).map(String::as_str);
     claims::extractors(settings).chain(panel)

@@ -12,6 +12,8 @@
 
 mod accounting;
 mod breaker;
+mod budgets;
+mod budgets_verify;
 mod chat;
 mod chat_accounts;
 mod chat_errors;

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use mk::api::Service;
 use mk::metrics::{ROUTES, table};
 use mk::money::NanoUsd;
-use mk::usage::{Account, Meter, Purpose};
+use mk::usage::{Account, Budget, Meter, Purpose};
 use serde_json::{Value, json};
 
 use crate::support::chat::{self, Desk, desk, desk_with, hello, hello_stream};
@@ -220,13 +220,14 @@ async fn names_that_callers_make_up_do_not_grow_the_page() {
         app_id: String::new(),
         key_id: String::new(),
         service: Service::Inference,
+        budget: Budget::default(),
     };
     let app = &desk.server.app;
     let meter = Meter::new(account, app.ledger.clone(), app.clock.clone());
     for number in 0..10_000 {
         let model = format!("fake/made-up-{number}");
         let outcome = if number % 2 == 0 { "ok" } else { "unknown_model" };
-        meter.attempt(&model, Purpose::Chat).finish(outcome, 1, 1, Some(NanoUsd(1)));
+        meter.attempt(&model, Purpose::Chat, || None).unwrap().finish(outcome, 1, 1, Some(NanoUsd(1)));
     }
     let page = scrape(&desk.server).await;
     let own = |series: &&String| series.starts_with("mk_attempts_total") && series.contains("made-up");

@@ -8,7 +8,7 @@ use crate::clock::Time;
 use crate::providers::scripted::{Scripted, Step, completion, response};
 use crate::providers::{Kind, Message, ModelSettings, Role, Settings};
 use crate::storage::Store;
-use crate::usage::{Account, Ledger, Total};
+use crate::usage::{Account, Budget, Ledger, Total};
 
 /// A dollar for a million tokens of prompt, two for as many of completion.
 const PRICE: Price =
@@ -29,6 +29,7 @@ fn meter() -> Meter {
         app_id: String::new(),
         key_id: String::new(),
         service: Service::Verify,
+        budget: Budget::default(),
     };
     let store = Store::in_memory(Time::from_unix_ms(0)).unwrap();
     Meter::new(account, Ledger::new(store), Clock::system())

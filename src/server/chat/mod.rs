@@ -24,7 +24,7 @@ use super::{Context, rated, routes};
 use crate::api::Service;
 use crate::inference::{Answered, Completion, Given};
 use crate::keys;
-use crate::usage::{Account, Meter};
+use crate::usage::Meter;
 
 /// The longest identifier of a model.
 const MAX_MODEL_BYTES: usize = 200;
@@ -61,7 +61,7 @@ async fn answer<B: Buf>(
     ask(context, pass, incoming, (&asked, &body), chain).await
 }
 
-/// The models to ask: the one that is named, and those of its fallbacks that the key may use.
+/// The models to ask: the one that is named, and those of its fallbacks that the key may use, and pay for.
 fn chain(context: &Context, pass: &Pass, model: &str) -> Result<Vec<String>, ApiError> {
     let gateway = &context.app.gateway;
     let is_well_formed = model.len() <= MAX_MODEL_BYTES && model.bytes().all(|byte| byte.is_ascii_graphic());
@@ -76,6 +76,10 @@ fn chain(context: &Context, pass: &Pass, model: &str) -> Result<Vec<String>, Api
     }
     let mut chain = gateway.chain(model);
     chain.retain(|id| keys::may_use(&pass.key, id));
+    if pass.budget().is_set() {
+        // What the model itself costs is the gateway's question, so that its answer is told.
+        chain.retain(|id| id == model || gateway.about(id).price.is_some());
+    }
     Ok(chain)
 }
 
@@ -102,12 +106,7 @@ async fn ask(
     let mut listed =
         if asked.stream { gate::enlist(context, pass)? } else { context.streams.register(&pass.key.id) };
     let run = context.runs.token();
-    let account = Account {
-        request_id: incoming.request_id.to_string(),
-        app_id: pass.key.app_id.clone(),
-        key_id: pass.key.id.clone(),
-        service: Service::Inference,
-    };
+    let account = pass.account(&incoming.request_id);
     let meter = Meter::new(account, context.app.ledger.clone(), context.app.clock.clone());
     pass.record.asks(chain.first().map(String::as_str).unwrap_or_default(), &meter);
     let answered = tokio::select! {

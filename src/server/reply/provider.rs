@@ -9,6 +9,7 @@ use http::StatusCode;
 
 use super::{ApiError, whole_seconds};
 use crate::inference::{Failure, Unanswered};
+use crate::money::Shortage;
 
 /// What a caller is asked to wait where a provider does not say.
 const SHORTLY: Duration = Duration::from_secs(5);
@@ -19,13 +20,15 @@ impl From<Unanswered> for ApiError {
         let name = model.split_once('/').map_or(model.as_str(), |(provider, _)| provider).to_owned();
         let mut error = describe(&model, &name, &failure);
         error.attempts = Some(attempts);
-        error.hopeless = matches!(failure, Failure::Unauthorized | Failure::QuotaExhausted);
+        error.hopeless =
+            matches!(failure, Failure::Unauthorized | Failure::QuotaExhausted | Failure::BudgetExceeded(_));
         if error.status == StatusCode::SERVICE_UNAVAILABLE {
             error.retry_after = Some(failure.retry_after().unwrap_or(SHORTLY));
         }
         match failure {
             Failure::Unsupported { param, .. } => error.param = Some(param),
             Failure::Rejected { param, .. } => (error.param, error.provider) = (param, Some(name)),
+            failure if failure.is_unpaid() => {}
             _ => error.provider = Some(name),
         }
         error
@@ -37,6 +40,12 @@ impl ApiError {
     pub(crate) fn broken_off(model: &str, failure: Failure) -> Self {
         Self::from(Unanswered { model: model.to_owned(), failure, attempts: 0 })
     }
+}
+
+fn exceeded(shortage: &Shortage) -> String {
+    let smaller = if shortage.is_used_up() { "" } else { "send a smaller `max_tokens`, or " };
+    let anew = shortage.anew.utc_date();
+    format!("{shortage}; {smaller}ask the operator to raise it; it begins anew on {anew} (UTC)")
 }
 
 fn describe(model: &str, provider: &str, failure: &Failure) -> ApiError {
@@ -109,5 +118,17 @@ fn describe(model: &str, provider: &str, failure: &Failure) -> ApiError {
                 ),
             )
         }
+        Failure::BudgetExceeded(shortage) => {
+            ApiError::new(StatusCode::PAYMENT_REQUIRED, "budget_exceeded", exceeded(shortage))
+        }
+        Failure::PriceUnknown => ApiError::new(
+            StatusCode::FORBIDDEN,
+            "price_unknown",
+            format!(
+                "this API key has a budget, and what {model} costs is not known; the server's operator can set \
+                 input_usd_per_mtok and output_usd_per_mtok for it"
+            ),
+        ),
+        Failure::StoreUnavailable => ApiError::store_unavailable(),
     }
 }

@@ -105,6 +105,11 @@ pub(super) fn extraction(job: &Job, fences: &Fences) -> Chat {
     chat(system, user, None, schemas::claims())
 }
 
+/// [`extraction`], to be measured but never sent: its marker is no secret.
+pub(super) fn measured_extraction(job: &Job) -> Chat {
+    extraction(job, &Fences::known())
+}
+
 /// Asks `model` about a claim, its options in this `order`: the option at `order[0]` is shown as `A`.
 pub(super) fn panel(job: &Job, fences: &Fences, claim: &Claim, model: &str, order: &[usize]) -> Chat {
     let shown = order.iter().filter_map(|&original| claim.options().get(original));

@@ -13,7 +13,7 @@ use crate::api::verify::{ClaimResult, Domain, Event, VerifyResponse};
 use crate::clock::{Clock, Time};
 use crate::inference::{Answer, Chat, Failure, Finish};
 use crate::money::NanoUsd;
-use crate::usage::{Account, Ledger, Meter, Purpose, Store};
+use crate::usage::{Account, Budget, Ledger, Meter, Purpose, Store};
 use crate::verify::calls::Ask;
 use crate::verify::{Job, PanelSettings, Settings, Verifier};
 
@@ -98,7 +98,7 @@ impl Ask for Scripted {
         let turn =
             (self.script)(&Call { model, purpose, chat, time: deadline.duration_since(Instant::now()) });
         Box::pin(async move {
-            let mut attempt = meter.attempt(model, purpose);
+            let mut attempt = meter.attempt(model, purpose, || Some(NanoUsd(13)))?;
             attempt.expect(7, 0, None);
             let (text, finish) = match turn {
                 Turn::Says(text) => (text, Finish::Stop),
@@ -116,6 +116,10 @@ impl Ask for Scripted {
             attempt.finish("ok", 10, 3, Some(NanoUsd(13)));
             Ok(Answer { text, finish, usage: None })
         })
+    }
+
+    fn most(&self, _: &str, _: &Chat) -> Option<NanoUsd> {
+        Some(NanoUsd(13))
     }
 
     fn is_sandbox(&self, model: &str) -> bool {
@@ -224,6 +228,7 @@ pub(super) fn meter() -> Meter {
         app_id: String::new(),
         key_id: String::new(),
         service: Service::Verify,
+        budget: Budget::default(),
     };
     Meter::new(account, Ledger::new(store), clock)
 }

@@ -1,0 +1,185 @@
+//! Budgets, as all requests of a server share them: what a call may cost at most is reserved before it begins, and
+//! given back when the ledger knows what it has cost.
+//!
+//! Requests without a budget never come here. Those with one lock a map for some nanoseconds; the ledger is only
+//! asked (a small indexed read) for a key or app that was not in use a moment ago. After every turn of writing, the
+//! ledger says what it knows by then ([`Budgets::hear`]), which includes what other servers on the same data
+//! directory have spent.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Account;
+use super::tallies::{Limit, Tallies};
+use crate::clock::Time;
+use crate::money::{BudgetOf, NanoUsd, Shortage};
+use crate::storage::{Error, MonthOf, Store};
+
+/// What a key and its app may spend in a UTC calendar month.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// The key alone; `None` for any amount.
+    pub key: Option<NanoUsd>,
+    /// All keys of the app together; `None` for any amount.
+    pub app: Option<NanoUsd>,
+}
+
+impl Budget {
+    /// Whether there is any.
+    pub const fn is_set(&self) -> bool {
+        self.key.is_some() || self.app.is_some()
+    }
+}
+
+/// Why a call may not be made.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Unpaid {
+    /// A budget does not cover what it may cost.
+    Exceeded(Box<Shortage>),
+    /// There is a budget, and what the call costs cannot be told.
+    PriceUnknown,
+    /// The store cannot say what has been spent.
+    Unavailable,
+}
+
+impl From<Box<Shortage>> for Unpaid {
+    fn from(shortage: Box<Shortage>) -> Self {
+        Self::Exceeded(shortage)
+    }
+}
+
+/// The budgets of all keys and apps. Clones share them.
+#[derive(Clone)]
+pub(super) struct Budgets {
+    store: Store,
+    tallies: Arc<Mutex<Tallies>>,
+}
+
+/// What a call has reserved; given back when it is dropped.
+pub(super) struct Hold {
+    budgets: Budgets,
+    subjects: Vec<String>,
+    amount: NanoUsd,
+    /// Whether that is what the call has cost, no longer what it may cost.
+    is_settled: bool,
+}
+
+impl Budgets {
+    /// Budgets on what `store` knows to be spent.
+    pub(super) fn new(store: Store) -> Self {
+        Self { store, tallies: Arc::default() }
+    }
+
+    /// Reserves `most` (`None` if it cannot be told) for a call on this account, which has a budget.
+    pub(super) fn reserve(
+        &self,
+        account: &Account,
+        most: Option<NanoUsd>,
+        now: Time,
+    ) -> Result<Hold, Unpaid> {
+        let amount = most.ok_or(Unpaid::PriceUnknown)?;
+        let limits = limits(account);
+        self.known(&limits, now)?.take(&limits, amount, now)?;
+        let subjects = limits.iter().map(|limit| limit.subject.to_owned()).collect();
+        Ok(Hold { budgets: self.clone(), subjects, amount, is_settled: false })
+    }
+
+    /// Whether `most` could be reserved now.
+    pub(super) fn check(&self, account: &Account, most: Option<NanoUsd>, now: Time) -> Result<(), Unpaid> {
+        let amount = most.ok_or(Unpaid::PriceUnknown)?;
+        let limits = limits(account);
+        Ok(self.known(&limits, now)?.check(&limits, amount, now)?)
+    }
+
+    /// The tallies, once what has been spent of `limits` is known. The ledger is asked without the lock.
+    fn known(&self, limits: &[Limit<'_>], now: Time) -> Result<MutexGuard<'_, Tallies>, Unpaid> {
+        let month = now.utc_month();
+        loop {
+            let tallies = self.lock();
+            let (unknown, asked_at) = tallies.unknown(limits, month);
+            if unknown.is_empty() {
+                return Ok(tallies);
+            }
+            drop(tallies);
+            let spent = self.store.spent(&unknown).map_err(|cause| {
+                tracing::error!(%cause, "cannot tell what has been spent of a budget");
+                Unpaid::Unavailable
+            })?;
+            let answers: Vec<(MonthOf, NanoUsd)> = unknown.into_iter().zip(spent).collect();
+            let mut tallies = self.lock();
+            if tallies.learn(&answers, asked_at) {
+                return Ok(tallies);
+            }
+        }
+    }
+
+    /// Asks the ledger what has been spent, and gives back what `written` held: the ledger knows their costs.
+    pub(super) fn hear(&self, written: Vec<Hold>) -> Result<(), Error> {
+        let watched = self.lock().watched();
+        if watched.is_empty() {
+            return Ok(());
+        }
+        let spent = self.store.spent(&watched);
+        let mut tallies = self.lock();
+        let outcome = match spent {
+            Ok(spent) => {
+                tallies.hear(watched.into_iter().zip(spent));
+                Ok(())
+            }
+            Err(cause) => {
+                tallies.doubt();
+                Err(cause)
+            }
+        };
+        for mut hold in written {
+            hold.give_back(&mut tallies);
+        }
+        tallies.drop_idle();
+        outcome
+    }
+
+    /// The ledger cannot be written, and perhaps not read: what it has said is no longer relied upon.
+    pub(super) fn doubt(&self) {
+        self.lock().doubt();
+    }
+
+    /// Also after a panic elsewhere: tallies are whole after every step.
+    fn lock(&self) -> MutexGuard<'_, Tallies> {
+        self.tallies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Hold {
+    /// The call is over and has cost this. To be said once.
+    pub(super) fn settle(&mut self, actual: NanoUsd) {
+        let mut tallies = self.budgets.lock();
+        for subject in &self.subjects {
+            tallies.settle(subject, self.amount, actual);
+        }
+        (self.amount, self.is_settled) = (actual, true);
+    }
+
+    fn give_back(&mut self, tallies: &mut Tallies) {
+        for subject in self.subjects.drain(..) {
+            tallies.give_back(&subject, self.amount, self.is_settled);
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if !self.subjects.is_empty() {
+            let budgets = self.budgets.clone();
+            self.give_back(&mut budgets.lock());
+        }
+    }
+}
+
+fn limits(account: &Account) -> Vec<Limit<'_>> {
+    let Account { key_id, app_id, budget, .. } = account;
+    let of_key = budget.key.map(|budget| Limit { of: BudgetOf::Key, subject: key_id, budget });
+    let of_app = budget.app.map(|budget| Limit { of: BudgetOf::App, subject: app_id, budget });
+    of_key.into_iter().chain(of_app).collect()
+}
+
+#[cfg(test)]
+mod tests;

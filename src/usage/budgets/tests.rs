@@ -1,0 +1,150 @@
+//! Budgets on a real store: by way of meters and ledgers, as requests use them.
+
+use std::time::Duration;
+
+use super::*;
+use crate::api::Service;
+use crate::clock::Clock;
+use crate::usage::{Attempt, Ledger, Meter, Purpose};
+
+const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
+const MODEL: &str = "a/x";
+
+fn account(key: Option<u64>, app: Option<u64>) -> Account {
+    Account {
+        request_id: "req_1".to_owned(),
+        app_id: "app_1".to_owned(),
+        key_id: "key_1".to_owned(),
+        service: Service::Inference,
+        budget: Budget { key: key.map(NanoUsd), app: app.map(NanoUsd) },
+    }
+}
+
+fn begin(meter: &Meter, most: u64) -> Result<Attempt, Unpaid> {
+    meter.attempt(MODEL, Purpose::Chat, || Some(NanoUsd(most)))
+}
+
+fn spend(meter: &Meter, cost: u64) {
+    begin(meter, cost).unwrap().finish("ok", 1, 1, Some(NanoUsd(cost)));
+}
+
+fn left(meter: &Meter) -> u64 {
+    match meter.check(Some(NanoUsd(u64::MAX))) {
+        Err(Unpaid::Exceeded(shortage)) => shortage.left().0,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn threads_together_never_take_more_than_there_is() {
+    let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
+    let meter = Meter::new(account(Some(1_000), Some(1_500)), ledger.clone(), Clock::manual(NOW));
+    let begun: usize = std::thread::scope(|scope| {
+        let flushing = scope.spawn(|| (0..50).for_each(|_| ledger.flush().unwrap()));
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    let once =
+                        || begin(&meter, 20).map(|attempt| attempt.finish("ok", 1, 1, Some(NanoUsd(7))));
+                    (0..100).filter(|_| once().is_ok()).count()
+                })
+            })
+            .collect();
+        let begun = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+        flushing.join().unwrap();
+        begun
+    });
+    assert!(begun >= 1_000 / 20 && begun * 7 <= 1_000, "{begun}");
+    assert_eq!(left(&meter), 1_000 - 7 * begun as u64);
+    ledger.flush().unwrap();
+    assert_eq!(left(&meter), 1_000 - 7 * begun as u64, "the same once it is written");
+}
+
+#[test]
+fn a_dropped_attempt_settles_with_what_it_is_booked_with() {
+    let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
+    let meter = Meter::new(account(Some(100), None), ledger.clone(), Clock::manual(NOW));
+    let mut attempt = begin(&meter, 90).unwrap();
+    attempt.expect(5, 0, Some(NanoUsd(30)));
+    assert_eq!(left(&meter), 10);
+    drop(attempt);
+    assert_eq!(left(&meter), 70);
+    begin(&meter, 70).unwrap().finish("provider_error", 0, 0, Some(NanoUsd(0)));
+    assert_eq!(left(&meter), 70, "what cost nothing gives everything back");
+}
+
+#[test]
+fn without_a_budget_nothing_is_asked_and_nothing_kept() {
+    let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
+    let meter = Meter::new(account(None, None), ledger, Clock::manual(NOW));
+    let attempt = meter.attempt(MODEL, Purpose::Chat, || panic!("nobody asks what it may cost"));
+    attempt.unwrap().finish("ok", 1, 1, Some(NanoUsd(1)));
+    meter.check(None).unwrap();
+}
+
+#[test]
+fn a_price_that_is_not_known_is_never_zero() {
+    let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
+    let meter = Meter::new(account(None, Some(100)), ledger, Clock::manual(NOW));
+    assert_eq!(meter.attempt(MODEL, Purpose::Chat, || None).err(), Some(Unpaid::PriceUnknown));
+}
+
+#[test]
+fn spending_survives_a_restart_and_ends_with_the_month() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Clock::manual(NOW);
+    let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
+    let meter = Meter::new(account(Some(100), None), ledger.clone(), clock.clone());
+    spend(&meter, 60);
+    ledger.flush().unwrap();
+    drop((meter, ledger));
+
+    let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
+    let meter = Meter::new(account(Some(100), None), ledger.clone(), clock.clone());
+    assert_eq!(left(&meter), 40);
+    let under_way = begin(&meter, 25).unwrap();
+    let last_second = Time::from_unix_ms(NOW.next_utc_month().unix_ms() - 1_000);
+    clock.advance(last_second.since(NOW));
+    assert_eq!(left(&meter), 15);
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(left(&meter), 75, "what is under way will be booked in the new month");
+    under_way.finish("ok", 1, 1, Some(NanoUsd(5)));
+    ledger.flush().unwrap();
+    assert_eq!(left(&meter), 95);
+}
+
+#[test]
+fn two_servers_see_each_other_within_a_flush() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Clock::manual(NOW);
+    let server = || {
+        let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
+        (Meter::new(account(None, Some(100)), ledger.clone(), clock.clone()), ledger)
+    };
+    let ((here, here_kept), (there, there_kept)) = (server(), server());
+    assert_eq!((left(&here), left(&there)), (100, 100));
+    spend(&there, 30);
+    there_kept.flush().unwrap();
+    here_kept.flush().unwrap();
+    assert_eq!((left(&here), left(&there)), (70, 70));
+}
+
+#[test]
+fn a_store_that_cannot_say_is_no_pass() {
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
+    let meter = Meter::new(account(Some(100), None), ledger.clone(), Clock::manual(NOW));
+    let breaker = rusqlite::Connection::open(dir.path().join("ledger.db")).unwrap();
+    breaker.execute_batch("ALTER TABLE spend RENAME TO hidden").unwrap();
+    assert_eq!(begin(&meter, 1).err(), Some(Unpaid::Unavailable));
+    breaker.execute_batch("ALTER TABLE hidden RENAME TO spend").unwrap();
+    spend(&meter, 60);
+
+    breaker.execute_batch("ALTER TABLE spend RENAME TO hidden").unwrap();
+    assert!(ledger.flush().is_err());
+    assert_eq!(begin(&meter, 1).err(), Some(Unpaid::Unavailable), "also when it was known before");
+    breaker.execute_batch("ALTER TABLE hidden RENAME TO spend").unwrap();
+    assert_eq!(left(&meter), 40, "what could not be written is held");
+    ledger.flush().unwrap();
+    assert_eq!(left(&meter), 40);
+}

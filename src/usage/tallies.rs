@@ -1,0 +1,166 @@
+//! What keys and apps with a budget have spent and may still take this month. Pure: no store, no clock, no lock.
+//!
+//! A tally is what the ledger knows to be spent, what calls have cost that are over but not in the ledger yet, and the
+//! most that those under way may cost. What must hold: nothing is taken that does not fit beside all three; a call takes of the key's and of the app's budget or of neither; what was taken is
+//! given back once, when the ledger knows what became of it. A tally that nobody holds of or asks for is dropped.
+
+use std::collections::HashMap;
+
+use crate::clock::Time;
+use crate::money::{BudgetOf, NanoUsd, Shortage};
+use crate::storage::MonthOf;
+
+/// A budget that a call has to fit into.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limit<'a> {
+    /// Whose it is.
+    pub(super) of: BudgetOf,
+    /// The id of that key or app.
+    pub(super) subject: &'a str,
+    /// For the month.
+    pub(super) budget: NanoUsd,
+}
+
+/// The tallies of all keys and apps with a budget that are in use, by id.
+#[derive(Debug, Default)]
+pub(super) struct Tallies {
+    by_subject: HashMap<String, Tally>,
+    /// Counts the times that the ledger was heard.
+    heard: u64,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    /// As [`Time::utc_month`] counts.
+    month: i64,
+    /// What the ledger knows to be spent in that month; `None` if it has to be asked.
+    spent: Option<NanoUsd>,
+    /// What calls have cost that the ledger does not know yet.
+    settled: NanoUsd,
+    /// What calls under way may cost.
+    reserved: NanoUsd,
+    /// How many calls those are, both together.
+    open: usize,
+    /// Whether anybody has asked since the ledger was last heard.
+    is_used: bool,
+}
+
+impl Tallies {
+    /// Those of `limits` whose spending the ledger has to be asked for, and a number for [`Tallies::learn`].
+    pub(super) fn unknown(&self, limits: &[Limit<'_>], month: i64) -> (Vec<MonthOf>, u64) {
+        let is_known = |limit: &&Limit<'_>| {
+            let tally = self.by_subject.get(limit.subject);
+            tally.is_some_and(|tally| tally.month == month && tally.spent.is_some())
+        };
+        let unknown = limits.iter().filter(|limit| !is_known(limit));
+        let months = unknown.map(|limit| MonthOf { subject: limit.subject.to_owned(), month }).collect();
+        (months, self.heard)
+    }
+
+    /// Notes what the ledger says to a question of [`Tallies::unknown`]. Returns false, and notes nothing, if the
+    /// ledger was heard in between: the answer may be older than what was dropped since.
+    pub(super) fn learn(&mut self, answers: &[(MonthOf, NanoUsd)], asked_at: u64) -> bool {
+        if self.heard != asked_at {
+            return false;
+        }
+        for (of, spent) in answers {
+            let tally = self.by_subject.entry(of.subject.clone()).or_default();
+            if tally.month != of.month {
+                // What calls hold will be booked in the new month.
+                (tally.month, tally.spent) = (of.month, None);
+            }
+            tally.spent = tally.spent.max(Some(*spent));
+            tally.is_used = true;
+        }
+        true
+    }
+
+    /// Takes `most` of every one of `limits`, or of none. All must be known.
+    pub(super) fn take(
+        &mut self,
+        limits: &[Limit<'_>],
+        most: NanoUsd,
+        now: Time,
+    ) -> Result<(), Box<Shortage>> {
+        self.check(limits, most, now)?;
+        for limit in limits {
+            if let Some(tally) = self.by_subject.get_mut(limit.subject) {
+                tally.reserved = tally.reserved.plus(most);
+                tally.open += 1;
+                tally.is_used = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `most` could be taken; else which budget is in the way, the one with the least left.
+    pub(super) fn check(&self, limits: &[Limit<'_>], most: NanoUsd, now: Time) -> Result<(), Box<Shortage>> {
+        let shortage = |limit: &Limit<'_>| {
+            let tally = self.by_subject.get(limit.subject)?;
+            let shortage = Shortage {
+                of: limit.of,
+                budget: limit.budget,
+                spent: tally.spent.unwrap_or_default().plus(tally.settled),
+                reserved: tally.reserved,
+                most,
+                anew: now.next_utc_month(),
+            };
+            (most > shortage.left()).then_some(shortage)
+        };
+        match limits.iter().filter_map(shortage).min_by_key(Shortage::left) {
+            Some(shortage) => Err(Box::new(shortage)),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts what a call has cost in the place of what it might have cost.
+    pub(super) fn settle(&mut self, subject: &str, most: NanoUsd, actual: NanoUsd) {
+        if let Some(tally) = self.by_subject.get_mut(subject) {
+            tally.reserved = tally.reserved.minus(most);
+            tally.settled = tally.settled.plus(actual);
+        }
+    }
+
+    /// Gives back what a call held: its cost, if it is settled, or what was reserved for it.
+    pub(super) fn give_back(&mut self, subject: &str, held: NanoUsd, is_settled: bool) {
+        if let Some(tally) = self.by_subject.get_mut(subject) {
+            let from = if is_settled { &mut tally.settled } else { &mut tally.reserved };
+            *from = from.minus(held);
+            tally.open = tally.open.saturating_sub(1);
+        }
+    }
+
+    /// Everything that the ledger is to be asked for anew.
+    pub(super) fn watched(&self) -> Vec<MonthOf> {
+        let of =
+            |(subject, tally): (&String, &Tally)| MonthOf { subject: subject.clone(), month: tally.month };
+        self.by_subject.iter().map(of).collect()
+    }
+
+    /// Notes what the ledger now knows. Spending only grows within a month: an answer that was overtaken changes
+    /// nothing. To be followed by [`Tallies::drop_idle`].
+    pub(super) fn hear(&mut self, answers: impl IntoIterator<Item = (MonthOf, NanoUsd)>) {
+        self.heard += 1;
+        for (of, spent) in answers {
+            if let Some(tally) = self.by_subject.get_mut(&of.subject)
+                && tally.month == of.month
+            {
+                tally.spent = tally.spent.max(Some(spent));
+            }
+        }
+    }
+
+    /// Forgets the tallies that nobody has asked for since the last time, and of which no call holds anything.
+    pub(super) fn drop_idle(&mut self) {
+        self.by_subject.retain(|_, tally| std::mem::take(&mut tally.is_used) || tally.open > 0);
+    }
+
+    /// The ledger could not be heard: it is to be asked before anything more is taken.
+    pub(super) fn doubt(&mut self) {
+        self.heard += 1;
+        self.by_subject.values_mut().for_each(|tally| tally.spent = None);
+    }
+}
+
+#[cfg(test)]
+mod tests;

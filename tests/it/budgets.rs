@@ -1,0 +1,272 @@
+//! Budgets of keys and apps before chat completions: reserved before a call, settled after it, never overrun.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use mk::api::Service;
+use mk::keys;
+use mk::money::NanoUsd;
+use mk::storage::AppChange;
+use serde_json::{Value, json};
+
+use crate::support::chat::{Desk, config, desk, desk_with, hello, hello_stream};
+use crate::support::eventually;
+use crate::support::mk::Mk;
+use crate::support::provider::{Ask, Beat, FakeProvider, Turn, role_chunk, text_chunk};
+use crate::support::server::{NOON, Setup};
+
+/// What a call costs whose answer is `Turn::Text`: 100 tokens at a dollar and 10 at two for a million.
+const COST: u64 = 120_000;
+/// The most that [`small`] may cost: 6 tokens of prompt by estimate, 100 of answer.
+const MOST: u64 = 206_000;
+
+/// A request with a short answer.
+fn small() -> Value {
+    let mut body = hello();
+    body["max_tokens"] = json!(100);
+    body
+}
+
+fn said(_: &Ask) -> Turn {
+    Turn::Text("Hi".to_owned())
+}
+
+/// A key with this budget, and its id.
+fn key_of(desk: &Desk, budget: u64) -> (String, String) {
+    desk.server.key_with(Service::Inference, |new| new.budget = Some(NanoUsd(budget)))
+}
+
+fn set_app_budget(desk: &Desk, budget: Option<u64>) {
+    let change = AppChange { name: None, budget: Some(budget.map(NanoUsd)) };
+    keys::apps::update(&desk.server.app.store, "default", &change).unwrap();
+}
+
+async fn ask(desk: &Desk, key: &str, body: &Value) -> (u16, Value) {
+    let response = desk.post_as(key, body.to_string()).send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+/// What is left of a budget of less than `hello` may cost without a limit of its own, as its refusal says.
+async fn left(desk: &Desk, key: &str) -> String {
+    let (status, body) = ask(desk, key, &hello()).await;
+    assert_eq!((status, &body["code"]), (402, &json!("budget_exceeded")), "{body}");
+    let message = body["message"].as_str().unwrap();
+    assert!(message.starts_with("this could cost up to $0.065542, but "), "{message}");
+    message.split("but ").nth(1).unwrap().split(' ').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_refusal_byte_for_byte_before_anything_is_called() {
+    let desk = desk(said).await;
+    let (key, _) = key_of(&desk, 200_000);
+    for body in [small(), {
+        let mut body = hello_stream();
+        body["max_tokens"] = json!(100);
+        body
+    }] {
+        let response = desk.post_as(&key, body.to_string()).send().await.unwrap();
+        assert_eq!(response.status(), 402);
+        let headers = response.headers().clone();
+        assert_eq!(headers["content-type"], "application/json");
+        assert_eq!(
+            (&headers["x-should-retry"], &headers["x-mk-attempts"]),
+            (&"false".parse().unwrap(), &"0".parse().unwrap())
+        );
+        assert!(headers.contains_key("x-ratelimit-remaining") && !headers.contains_key("retry-after"));
+        let expected = concat!(
+            r#"{"error":"Payment Required","message":"this could cost up to $0.000206, but $0.0002 is left of the "#,
+            r#"monthly budget of this API key ($0.0002); send a smaller `max_tokens`, or ask the operator to raise "#,
+            r#"it; it begins anew on 2026-12-01 (UTC)","code":"budget_exceeded","request_id":"req-1"}"#
+        );
+        assert_eq!(response.text().await.unwrap(), expected);
+    }
+    assert_eq!((desk.provider.asks().len(), desk.rows().len()), (0, 0));
+
+    let mut smaller = small();
+    smaller["max_tokens"] = json!(90);
+    assert_eq!(ask(&desk, &key, &smaller).await.0, 200, "a smaller answer fits");
+    smaller["n"] = json!(2);
+    assert_eq!(ask(&desk, &key, &smaller).await.0, 402, "two do not");
+}
+
+#[tokio::test]
+async fn a_budget_that_is_used_up_says_so() {
+    let desk = desk(said).await;
+    let (key, _) = key_of(&desk, MOST);
+    assert_eq!(ask(&desk, &key, &small()).await.0, 200);
+    let mut tiny = small();
+    tiny["max_tokens"] = json!(40);
+    assert_eq!(ask(&desk, &key, &tiny).await.0, 200, "the estimate of its prompt was too low");
+    let (status, body) = ask(&desk, &key, &tiny).await;
+    assert_eq!(status, 402);
+    assert_eq!(
+        body["message"],
+        "the monthly budget of this API key ($0.000206) is used up; ask the operator to raise it; \
+         it begins anew on 2026-12-01 (UTC)"
+    );
+    let (status, _) =
+        ask(&desk, &key, &json!({"model": "sandbox/alpha", "messages": hello()["messages"]})).await;
+    assert_eq!(status, 200, "what is free goes on");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_run_side_by_side_cannot_overrun_it() {
+    let desk = desk(|_| Turn::Text("Hi".to_owned()).after(Duration::from_millis(150))).await;
+    let (key, id) = key_of(&desk, 5 * MOST - 1);
+    let body = small();
+    let all = join_all((0..24).map(|_| ask(&desk, &key, &body))).await;
+    assert!(all.iter().all(|(status, _)| matches!(status, 200 | 402)), "{all:?}");
+    let served = all.iter().filter(|(status, _)| *status == 200).count();
+    assert!(served >= 4 && served as u64 * COST < 5 * MOST, "{served}");
+    assert!(desk.provider.most_in_flight() <= 4, "{}", desk.provider.most_in_flight());
+    assert_eq!(desk.provider.asks().len(), served);
+
+    desk.server.app.flush().unwrap();
+    let spent = keys::spent(&desk.server.app.store, &id, NOON).unwrap();
+    assert_eq!(spent, NanoUsd(served as u64 * COST));
+    assert_eq!(left(&desk, &key).await, NanoUsd(5 * MOST - 1).minus(spent).to_string());
+}
+
+#[tokio::test]
+async fn the_app_s_budget_is_that_of_all_its_keys() {
+    let desk = desk(said).await;
+    set_app_budget(&desk, Some(MOST + COST));
+    let (own, _) = key_of(&desk, 10 * MOST);
+    assert_eq!(ask(&desk, &own, &small()).await.0, 200);
+    assert_eq!(ask(&desk, &desk.key, &small()).await.0, 200, "a key without one of its own");
+    for key in [&own, &desk.key] {
+        let (status, body) = ask(&desk, key, &small()).await;
+        let message = body["message"].as_str().unwrap();
+        assert!(
+            status == 402 && message.contains("the monthly budget of this API key's app ($0.000326)"),
+            "{body}"
+        );
+    }
+    set_app_budget(&desk, None);
+    assert_eq!(ask(&desk, &own, &small()).await.0, 200);
+    assert_eq!(
+        left(&desk, &own).await,
+        NanoUsd(10 * MOST - 2 * COST).to_string(),
+        "a refusal took of neither"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_command_line_changes_holds_from_the_next_request_on() {
+    let desk = desk(said).await;
+    let data = desk.server.dir.path().join("data");
+    let update = async |flags: &[&'static str]| {
+        let arguments = ["apps", "update", "default"].into_iter().chain(flags.iter().copied());
+        let ran = Mk::new().args(arguments).env("MK_DATA_DIR", data.to_str().unwrap()).run_beside().await;
+        assert_eq!(ran.code(), 0, "{ran:?}");
+    };
+    for (flags, status) in [
+        (&["--budget-usd", "0.0002"][..], 402),
+        (&["--budget-usd", "0.000206"], 200),
+        (&["--budget-usd", "0.000206"], 402),
+        (&["--budget-usd", "0.1"], 200),
+        (&["--budget-usd", "0"], 402),
+        (&["--no-budget"], 200),
+    ] {
+        update(flags).await;
+        assert_eq!(ask(&desk, &desk.key, &small()).await.0, status, "{flags:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_cost_nothing_is_given_back_and_a_retry_reserves_anew() {
+    let calls = std::sync::atomic::AtomicUsize::new(0);
+    let script = move |_: &Ask| match calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+        0..3 => Turn::status(503, &json!({})),
+        3 => Turn::status(400, &json!({"error": {"message": "no"}})),
+        _ => Turn::Text("Hi".to_owned()),
+    };
+    let desk =
+        desk_with("", "", |setup| setup.config(|config| config.providers[0].retries = 2), script).await;
+    let (key, _) = key_of(&desk, MOST);
+    assert_eq!(ask(&desk, &key, &small()).await.0, 503);
+    assert_eq!(desk.provider.asks().len(), 3, "each try found the budget whole");
+    assert_eq!(ask(&desk, &key, &small()).await.0, 400);
+    assert_eq!(left(&desk, &key).await, "$0.000206");
+    assert_eq!(ask(&desk, &key, &small()).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_caller_who_leaves_a_stream_pays_for_what_came() {
+    let desk = desk(|_| Turn::Stream(vec![role_chunk(), text_chunk("four char"), Beat::Stall])).await;
+    let (key, id) = key_of(&desk, 60_000_000);
+    let mut body = hello_stream();
+    body["max_tokens"] = json!(1000);
+    let response = desk.post_as(&key, body.to_string()).send().await.unwrap();
+    let mut stream = Box::pin(response.bytes_stream());
+    let mut seen = String::new();
+    while !seen.contains("four char") {
+        seen.push_str(std::str::from_utf8(&stream.next().await.unwrap().unwrap()).unwrap());
+    }
+    assert_eq!(left(&desk, &key).await, NanoUsd(60_000_000 - 6_000 - 2_000_000).to_string(), "reserved");
+    drop(stream);
+    eventually("the attempt is booked", || !desk.rows().is_empty()).await;
+    let row = desk.rows().remove(0);
+    let cost = row.cost.unwrap();
+    assert_eq!(
+        (row.outcome.as_str(), cost > NanoUsd(6_000), cost < NanoUsd(100_000)),
+        ("cancelled", true, true)
+    );
+    assert_eq!(keys::spent(&desk.server.app.store, &id, NOON).unwrap(), cost);
+    assert_eq!(left(&desk, &key).await, NanoUsd(60_000_000).minus(cost).to_string());
+}
+
+#[tokio::test]
+async fn spending_outlives_the_server_and_ends_with_the_month() {
+    let provider = FakeProvider::start(said).await;
+    let first = Setup::new(config(&provider.base_url, "", "")).start().await;
+    let (key, _) = first.key_with(Service::Inference, |new| new.budget = Some(NanoUsd(MOST)));
+    let dir = first.dir.clone();
+    let desk = Desk { server: first, provider, key };
+    assert_eq!(desk.ask(&small()).await.status(), 200);
+    let Desk { server, provider, key } = desk;
+    server.shutdown().await;
+
+    let mut again = Setup::new(config(&provider.base_url, "", ""));
+    again.config.data_dir = dir.path().join("data");
+    let desk = Desk { server: again.start().await, provider, key };
+    assert_eq!(left(&desk, &desk.key).await, NanoUsd(MOST - COST).to_string());
+    desk.server.clock.advance(NOON.next_utc_month().since(NOON));
+    assert_eq!(left(&desk, &desk.key).await, NanoUsd(MOST).to_string());
+    assert_eq!(desk.ask(&small()).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_model_without_a_price_is_not_asked_on_a_budget() {
+    let fallbacks = "[inference.fallbacks]\n\"fake/m\" = [\"fake/n\"]";
+    let desk = desk_with("", fallbacks, |setup| setup, |_| Turn::status(500, &json!({}))).await;
+    let (key, _) = key_of(&desk, 1_000_000_000);
+    let mut body = small();
+    body["model"] = json!("fake/n");
+    let (status, body) = ask(&desk, &key, &body).await;
+    assert_eq!((status, &body["code"], &body["error"]), (403, &json!("price_unknown"), &json!("Forbidden")));
+    assert_eq!(
+        body["message"],
+        "this API key has a budget, and what fake/n costs is not known; the server's operator can set \
+         input_usd_per_mtok and output_usd_per_mtok for it"
+    );
+    assert_eq!(ask(&desk, &key, &small()).await.0, 502);
+    assert_eq!(desk.provider.asks_of("n").len(), 0, "nor as a fallback");
+    assert_eq!(ask(&desk, &desk.key, &small()).await.0, 502);
+    assert_eq!(desk.provider.asks_of("n").len(), 1, "without a budget it is");
+}
+
+#[tokio::test]
+async fn a_ledger_that_cannot_be_read_is_no_pass() {
+    let desk = desk(said).await;
+    let (key, _) = key_of(&desk, 1_000_000_000);
+    let ledger = desk.server.dir.path().join("data").join("ledger.db");
+    std::fs::rename(&ledger, ledger.with_extension("gone")).unwrap();
+    let response = desk.post_as(&key, small().to_string()).send().await.unwrap();
+    assert_eq!((response.status().as_u16(), response.headers().contains_key("retry-after")), (503, true));
+    assert_eq!(response.json::<Value>().await.unwrap()["code"], "store_unavailable");
+    assert_eq!(desk.provider.asks().len(), 0);
+    std::fs::rename(ledger.with_extension("gone"), &ledger).unwrap();
+    assert_eq!(ask(&desk, &key, &small()).await.0, 200);
+}

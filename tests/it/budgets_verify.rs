@@ -1,0 +1,127 @@
+//! Budgets before verifications: what cannot be paid for is not asked, and the rest is judged as usual.
+
+use mk::api::Service;
+use mk::money::{NanoUsd, Price};
+use mk::providers::ModelSettings;
+use serde_json::{Value, json};
+
+use crate::support::events::Events;
+use crate::support::panel::{config, eiffel};
+use crate::support::provider::{FakeProvider, claims};
+use crate::support::server::{Setup, TestServer};
+
+/// The longest extraction takes 32,768 tokens, an answer of the panel 4,096: at a dollar for a million.
+const EXTRACTION: u64 = 32_768_000;
+const ANSWER: u64 = 4_096_000;
+
+/// A server whose models cost so many dollars for a million tokens of answer, and nothing for prompts.
+async fn server(prices: &[(&str, u64)]) -> (TestServer, FakeProvider) {
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => ask.choose("Paris"),
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url))
+        .config(|config| {
+            config.verify.general.standby = vec!["fake/four".into()];
+            for (model, dollars) in prices {
+                let price =
+                    Price { input_per_mtok: NanoUsd(0), output_per_mtok: NanoUsd(dollars * 1_000_000_000) };
+                let settings = ModelSettings { price: Some(price), ..ModelSettings::default() };
+                config.providers[0].models.insert((*model).to_owned(), settings);
+            }
+        })
+        .start()
+        .await;
+    (server, provider)
+}
+
+fn key_of(server: &TestServer, budget: u64) -> String {
+    server.key_with(Service::Verify, |new| new.budget = Some(NanoUsd(budget))).0
+}
+
+async fn refused(server: &TestServer, key: &str) -> (u16, bool, Value) {
+    let response = server.verify(key, &json!({"fact": "x"})).send().await.unwrap();
+    let is_hopeless = response.headers().get("x-should-retry").is_some_and(|value| value == "false");
+    (response.status().as_u16(), is_hopeless, response.json().await.unwrap())
+}
+
+const PRICED: [(&str, u64); 5] = [("extractor", 1), ("one", 1), ("two", 1), ("three", 1), ("four", 1)];
+
+#[tokio::test]
+async fn without_the_money_for_the_extraction_no_stream_begins() {
+    let (server, provider) = server(&PRICED).await;
+    let (status, is_hopeless, body) = refused(&server, &key_of(&server, EXTRACTION - 1)).await;
+    assert_eq!((status, is_hopeless), (402, true));
+    assert_eq!((&body["error"], &body["code"]), (&json!("Payment Required"), &json!("budget_exceeded")));
+    assert_eq!(
+        body["message"],
+        "Asking fake/extractor: this could cost up to $0.032768, but $0.032767999 is left of the monthly budget of \
+         this API key ($0.032767999). Ask the operator to raise it; it begins anew on 2026-12-01 (UTC)"
+    );
+    assert_eq!(provider.asks().len(), 0);
+
+    let key = key_of(&server, EXTRACTION);
+    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    assert_eq!(events.end("completed")["results"][0]["assessment"], "TRUE");
+}
+
+#[tokio::test]
+async fn calls_that_it_does_not_cover_fail_alone_and_nobody_stands_in() {
+    let (server, provider) =
+        server(&[("extractor", 1), ("one", 1), ("two", 1), ("three", 10), ("four", 1)]).await;
+    let key = key_of(&server, EXTRACTION);
+    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let result = &events.end("completed")["results"][0];
+    assert_eq!(result["assessment"], "TRUE");
+    assert_eq!(result["model_errors"], json!([{"model": "fake/three", "code": "budget_exceeded"}]));
+    assert_eq!(provider.asks_of("three").len() + provider.asks_of("four").len(), 0);
+}
+
+#[tokio::test]
+async fn a_budget_that_ends_with_the_extraction_ends_the_verification() {
+    let (server, provider) =
+        server(&[("extractor", 1), ("one", 10), ("two", 10), ("three", 10), ("four", 1)]).await;
+    let key = key_of(&server, 10 * ANSWER - 1);
+    let call = || server.verify(&key, &json!({"fact": "x"}));
+    let events = Events::read(call().send().await.unwrap()).await;
+    let error = events.end("error");
+    assert_eq!((&error["error"], &error["code"]), (&json!("Payment Required"), &json!("budget_exceeded")));
+    let response = call().header("accept", "application/json").send().await.unwrap();
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["x-should-retry"]),
+        (402, &"false".parse().unwrap())
+    );
+    assert_eq!(provider.asks().len(), 2, "the extractions alone");
+}
+
+#[tokio::test]
+async fn models_without_a_price_are_told_before_the_stream() {
+    for missing in ["extractor", "two"] {
+        let priced: Vec<_> = PRICED.into_iter().filter(|(model, _)| *model != missing).collect();
+        let (server, provider) = server(&priced).await;
+        let (status, _, body) = refused(&server, &key_of(&server, u64::from(u32::MAX))).await;
+        assert_eq!((status, &body["code"]), (403, &json!("price_unknown")));
+        let message = body["message"].as_str().unwrap();
+        assert!(
+            message.contains(&format!("fake/{missing} ")) && message.contains("input_usd_per_mtok"),
+            "{message}"
+        );
+        assert_eq!(provider.asks().len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_key_for_some_models_verifies_only_where_all_are_among_them() {
+    let (server, _provider) = server(&[]).await;
+    let of = |models: &[&str]| {
+        server
+            .key_with(Service::Verify, |new| new.models = models.iter().map(|&model| model.into()).collect())
+            .0
+    };
+    let (status, _, body) = refused(&server, &of(&["fake/one", "fake/extractor"])).await;
+    assert_eq!((status, &body["code"]), (403, &json!("model_not_allowed")));
+    assert!(body["message"].as_str().unwrap().contains("fake/two"), "{body}");
+    let response = server.verify(&of(&["fake/*"]), &json!({"fact": "x"})).send().await.unwrap();
+    Events::read(response).await.end("completed");
+}
