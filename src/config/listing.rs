@@ -92,6 +92,10 @@ fn provider(settings: &Settings) -> Vec<(String, String)> {
         ("kind", kind),
         ("base_url", quoted(&settings.base_url)),
         ("api_key", set_or_not(settings.api_key.is_some())),
+        (
+            "api_key_header",
+            settings.api_key_header.as_ref().map(|name| quoted(name.as_str())).unwrap_or_default(),
+        ),
         ("max_concurrent", settings.max_concurrent.to_string()),
         ("connect_timeout", span(settings.connect_timeout)),
         ("first_byte_timeout", span(settings.first_byte_timeout)),

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use http::HeaderName;
+
 use super::origin::Origins;
 use super::patience_file::{self, PatienceFile};
 use super::reader::{Found, Section};
@@ -15,6 +17,9 @@ use crate::secret::{self, SecretString};
 /// The name of the simulated provider, and of its kind.
 pub(super) const SANDBOX: &str = "sandbox";
 
+/// What `api_key_header` takes.
+const KEY_HEADER: &str = "the name of a header that carries a key, such as \"api-key\"";
+
 /// One `[providers.NAME]`.
 pub(super) struct ProviderFile {
     pub(super) name: Found<String>,
@@ -22,6 +27,7 @@ pub(super) struct ProviderFile {
     base_url: Option<Found<String>>,
     api_key_env: Option<Found<String>>,
     api_key_file: Option<Found<String>>,
+    api_key_header: Option<Found<HeaderName>>,
     max_concurrent: Option<Found<usize>>,
     connect_timeout: Option<Found<Duration>>,
     patience: PatienceFile,
@@ -49,13 +55,14 @@ fn provider(name: Found<String>, mut section: Section<'_>) -> Result<ProviderFil
         "api_key",
         "is not taken from the file: name a variable by `api_key_env`, or a file by `api_key_file`",
     )?;
-    let url = |text: &str| values::base_url(text).map(|url| values::url_text(&url));
+    let url = |text: &str| values::provider_url(text).map(|url| values::url_text(&url));
     let file = ProviderFile {
         name,
         kind: section.text("kind")?,
-        base_url: section.parsed("base_url", values::BASE_URL, url)?,
+        base_url: section.parsed("base_url", values::PROVIDER_URL, url)?,
         api_key_env: section.text("api_key_env")?,
         api_key_file: section.text("api_key_file")?,
+        api_key_header: section.parsed("api_key_header", KEY_HEADER, Settings::header_of_key)?,
         max_concurrent: section.number("max_concurrent", 1..=10_000)?,
         connect_timeout: section.duration("connect_timeout")?,
         patience: patience_file::read(&mut section)?,
@@ -120,7 +127,9 @@ impl ProviderFile {
         origins.found(key("kind"), self.kind.as_ref());
         origins.found(key("base_url"), self.base_url.as_ref());
         origins.found(key("api_key"), self.api_key_env.as_ref().or(self.api_key_file.as_ref()));
+        origins.found(key("api_key_header"), self.api_key_header.as_ref());
         settings.api_key = self.api_key(env)?;
+        settings.api_key_header = self.api_key_header.as_ref().map(|found| found.value.clone());
         settings.max_concurrent =
             origins.take(key("max_concurrent"), self.max_concurrent.as_ref(), settings.max_concurrent);
         settings.connect_timeout =
@@ -186,7 +195,10 @@ impl ProviderFile {
 
     fn api_key(&self, env: &Env) -> Result<Option<SecretString>, ConfigError> {
         match (&self.api_key_env, &self.api_key_file) {
-            (None, None) => Ok(None),
+            (None, None) => match &self.api_key_header {
+                Some(found) => Err(found.place.error("needs a key: set `api_key_env` or `api_key_file` too")),
+                None => Ok(None),
+            },
             (Some(_), Some(file)) => {
                 Err(file.place.error("and `api_key_env` are both set; keep one of them"))
             }
@@ -225,7 +237,7 @@ impl ProviderFile {
     fn doubts(&self, settings: &Settings) -> Option<String> {
         let name = &self.name.value;
         if settings.api_key.is_some() {
-            let url = values::base_url(&settings.base_url)?;
+            let url = values::provider_url(&settings.base_url)?;
             return values::is_clear_to_others(&url).then(|| {
                 format!("the key of provider {name} is sent without encryption to {}", settings.base_url)
             });

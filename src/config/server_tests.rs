@@ -397,6 +397,8 @@ fn what_is_wrong_is_named_with_line_and_remedy() {
             "[providers.mine]\nbase_url = \"https://u:secret@h\"",
             "must be an http:// or https:// address without",
         ),
+        ("[providers.openai]\napi_key_header = \"api-key\"", "needs a key: set `api_key_env`"),
+        ("[providers.openai]\napi_key_header = \"content-type\"", "must be the name of a header"),
         (
             "[providers.openai]\nkind = \"azure\"",
             "must be \"openai\", \"anthropic\", \"google\" or \"sandbox\"",

@@ -34,14 +34,25 @@ pub(super) fn duration_text(span: Duration) -> String {
 /// What [`base_url`] takes.
 pub(super) const BASE_URL: &str = "an http:// or https:// address without user name, password, query or fragment, such as \"http://127.0.0.1:8080\"";
 
-/// A base address that paths can be appended to: no slash at the end.
+/// A base address that paths can be appended to.
 pub(super) fn base_url(text: &str) -> Option<Url> {
+    address(text).filter(|url| url.query().is_none())
+}
+
+/// What [`provider_url`] takes.
+pub(super) const PROVIDER_URL: &str = "an http:// or https:// address without user name, password, key or fragment, such as \"http://127.0.0.1:8000/v1\"";
+
+/// The base address of a provider, whose query (such as `api-version`) goes with every call. A key in there would be
+/// shown wherever the address is.
+pub(super) fn provider_url(text: &str) -> Option<Url> {
+    let is_secret = |name: &str| ["key", "token", "secret"].iter().any(|word| name.contains(word));
+    address(text).filter(|url| url.query_pairs().all(|(name, _)| !is_secret(&name.to_ascii_lowercase())))
+}
+
+fn address(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok()?;
-    let plain = url.username().is_empty()
-        && url.password().is_none()
-        && url.query().is_none()
-        && url.fragment().is_none()
-        && url.has_host();
+    let plain =
+        url.username().is_empty() && url.password().is_none() && url.fragment().is_none() && url.has_host();
     (plain && matches!(url.scheme(), "http" | "https")).then_some(url)
 }
 
@@ -101,6 +112,18 @@ mod tests {
         assert_eq!(text("http://127.0.0.1:8080").as_deref(), Some("http://127.0.0.1:8080"));
         for wrong in
             ["", "api.openai.com", "ftp://a", "https://user:pw@host", "https://k@host", "https://h?k=v"]
+        {
+            assert_eq!(text(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_provider_s_address_may_have_a_query_but_no_key_in_it() {
+        let text = |text| provider_url(text).map(|url| url_text(&url));
+        let azure = "https://x.openai.azure.com/openai/deployments/d?api-version=2024-10-21";
+        assert_eq!(text(azure).as_deref(), Some(azure));
+        for wrong in
+            ["https://h?key=v", "https://h?a=b&API-Key=v", "https://h?access_token=v", "https://k@h?a=b"]
         {
             assert_eq!(text(wrong), None, "{wrong}");
         }

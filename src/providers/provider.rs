@@ -72,7 +72,8 @@ impl Provider {
         let wire = match dialect(settings.kind) {
             None => Wire::Sandbox,
             Some(dialect) => {
-                let transport = Transport::new(&settings, dialect.key_header()).map_err(wrong)?;
+                let transport =
+                    Transport::new(&settings, settings.key_header(dialect.key_header())).map_err(wrong)?;
                 Wire::Http { dialect, transport: Box::new(transport) }
             }
         };

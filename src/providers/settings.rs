@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use http::HeaderName;
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
+
+use super::KeyHeader;
 use super::patience::ModelPatience;
 use crate::money::Price;
 use crate::secret::SecretString;
@@ -50,8 +54,10 @@ pub struct Settings {
     pub kind: Kind,
     /// Such as `https://api.openai.com/v1`, without a slash at the end. Unused by the sandbox.
     pub base_url: String,
-    /// Sent in the header that the format has for it; `None` sends none.
+    /// Sent in `api_key_header`; `None` sends none.
     pub api_key: Option<SecretString>,
+    /// The header that carries the key, as [`Settings::header_of_key`] reads it; `None` is the one of the format.
+    pub api_key_header: Option<HeaderName>,
     /// The most calls at once.
     pub max_concurrent: usize,
     /// For the connection to stand.
@@ -95,6 +101,7 @@ impl Settings {
             kind,
             base_url: base_url.trim_end_matches('/').to_owned(),
             api_key: None,
+            api_key_header: None,
             max_concurrent: 64,
             connect_timeout: Duration::from_secs(5),
             first_byte_timeout: Duration::from_mins(1),
@@ -106,5 +113,19 @@ impl Settings {
             breaker_pause: Duration::from_secs(10),
             models: BTreeMap::new(),
         }
+    }
+
+    /// A header that can carry a key; `None` for what is no header's name, or one that means something else to HTTP.
+    pub fn header_of_key(name: &str) -> Option<HeaderName> {
+        const TAKEN: [HeaderName; 5] = [CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING];
+        HeaderName::from_bytes(name.as_bytes()).ok().filter(|name| !TAKEN.contains(name))
+    }
+
+    /// Where the key goes, if the format has it in `usual`.
+    pub(super) fn key_header(&self, usual: KeyHeader) -> KeyHeader {
+        let Some(name) = self.api_key_header.clone() else { return usual };
+        // A scheme belongs into this header, and into no other.
+        let prefix = if name == AUTHORIZATION { "Bearer " } else { "" };
+        KeyHeader { name, prefix }
     }
 }

@@ -48,6 +48,27 @@ async fn a_call_carries_key_agent_and_body() {
 }
 
 #[tokio::test]
+async fn a_key_goes_where_it_is_set_to_go_and_nowhere_else() {
+    for (kind, header, expected) in [
+        (Kind::OpenAi, "api-key", "api-key: sk-secret\r\n"),
+        (Kind::Anthropic, "authorization", "authorization: Bearer sk-secret\r\n"),
+    ] {
+        let server =
+            Scripted::start(vec![if kind == Kind::OpenAi { completion("4") } else { message("4") }]).await;
+        let provider = provider(&server.base_url, |settings| {
+            settings.kind = kind;
+            settings.api_key_header = Settings::header_of_key(header);
+        });
+        assert_eq!(ask(&provider).await, Ok("4".to_owned()));
+        let request = server.requests().remove(0);
+        assert!(request.contains(expected) && request.matches("sk-secret").count() == 1, "{request}");
+    }
+    for taken in ["Content-Type", "host", "transfer-encoding", "", "a b", "ä"] {
+        assert_eq!(Settings::header_of_key(taken), None, "{taken}");
+    }
+}
+
+#[tokio::test]
 async fn each_format_has_its_address_and_its_header_for_the_key() {
     let server = Scripted::start(vec![message("4"), content("4")]).await;
     for kind in [Kind::Anthropic, Kind::Google] {
