@@ -84,9 +84,17 @@ impl Provider {
             .lesson(model)
             .unwrap_or_else(|| Model::known(&self.settings.name, self.settings.kind, model));
         let mut outgoing = speaker.chat_request(asked, &target)?;
+        // Kept once the provider agrees: a refusal alone may be about what this caller wrote.
+        let mut lesson = None;
+        let keep = |lesson: Option<Model>| {
+            if let Some(lesson) = lesson {
+                self.learn(model, lesson);
+            }
+        };
         loop {
             let opened = transport.open(&outgoing, &patience, deadline).await?;
             if asked.stream && opened.is_stream() {
+                keep(lesson);
                 return Ok(Heard::Stream(Box::new(opened)));
             }
             let reply = opened.whole().await?;
@@ -97,7 +105,10 @@ impl Provider {
                 at: self.clock.now(),
             };
             let failed = match speaker.chat_answer(&incoming, asked, labels) {
-                Ok(completed) => return Ok(Heard::Whole(completed)),
+                Ok(completed) => {
+                    keep(lesson);
+                    return Ok(Heard::Whole(completed));
+                }
                 Err(failed) => failed,
             };
             let Failure::Rejected { message, .. } = &failed.failure else { return Err(failed) };
@@ -107,7 +118,7 @@ impl Provider {
                 return Err(failed);
             }
             tracing::debug!(provider = self.name(), model, message, "a parameter goes by another name");
-            self.learn(model, reduced.clone());
+            lesson = Some(reduced.clone());
             (target, outgoing) = (reduced, next);
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::clock::Clock;
-use crate::providers::scripted::{Scripted, Step, content, message};
+use crate::providers::scripted::{Scripted, Step, content, message, response};
 use crate::providers::{Fields, Kind, Settings};
 
 const BODY: &str =
@@ -94,4 +94,23 @@ async fn whole_answers_in_other_formats_are_told_in_the_callers() {
         assert_eq!(body["choices"][0], json!({"index": 0, "message": said, "finish_reason": "stop"}));
         assert_eq!(body["model"], "acme/m");
     }
+}
+
+#[tokio::test]
+async fn a_caller_s_mistake_teaches_nothing_about_the_model() {
+    let refusal = r#"{"error":{"message":"Unknown parameter: 'stream_options.nonsense'."}}"#;
+    let refused = || response(400, "", refusal);
+    let whole =
+        "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"4\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let server = Scripted::start(vec![refused(), refused(), stream(whole)]).await;
+    let provider = provider(&server, Kind::OpenAi);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let permit = provider.admit(deadline).await.unwrap();
+    let opened = provider.open(permit, &asked(true), "m", &labels(), deadline).await;
+    assert!(matches!(opened.err().unwrap().failure, Failure::Rejected { .. }));
+    let (text, failure) = heard(&provider).await;
+    assert_eq!((failure, text.matches("[DONE]").count()), (None, 1));
+    let asked_for_usage: Vec<bool> =
+        server.requests().iter().map(|request| request.contains("include_usage")).collect();
+    assert_eq!(asked_for_usage, [true, false, true], "the next caller's stream is asked for its usage");
 }
