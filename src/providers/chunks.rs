@@ -182,7 +182,18 @@ impl Chunks {
     }
 
     /// Ends one choice. `choice` is what the provider said of it beside delta and reason.
-    pub fn finish(&mut self, index: u32, reason: &str, mut choice: serde_json::Map<String, Value>) {
+    pub fn finish(&mut self, index: u32, reason: &str, choice: serde_json::Map<String, Value>) {
+        self.finish_beside(index, reason, choice, std::iter::empty());
+    }
+
+    /// The same, with further fields of the provider's beside the choice.
+    pub fn finish_beside<'f>(
+        &mut self,
+        index: u32,
+        reason: &str,
+        mut choice: serde_json::Map<String, Value>,
+        further: impl Iterator<Item = (&'f str, &'f str)>,
+    ) {
         if self.place(index) == Place::First {
             self.delta(index, &json!({"role": "assistant", "content": ""}));
         }
@@ -193,7 +204,7 @@ impl Chunks {
         choice.insert("index".to_owned(), json!(index));
         choice.insert("delta".to_owned(), json!({}));
         choice.insert("finish_reason".to_owned(), json!(reason));
-        self.one(&Value::Object(choice));
+        self.write(&format!("[{}]", Value::Object(choice)), further);
     }
 
     /// Writes a chunk of one choice.

@@ -1,5 +1,5 @@
-//! What an HTTP status alone says about a failed call, for all formats; RFC 9110, and 529, which Anthropic made up and
-//! others took over. Bodies say more, and each dialect reads its own.
+//! What an HTTP status alone says about a failed call, for all formats; RFC 9110, 529, which Anthropic made up and
+//! others took over, and 498, Groq's word for a tier without capacity. Bodies say more, and each dialect reads its own.
 
 use super::{Failure, Incoming, retry_after};
 
@@ -14,7 +14,7 @@ pub(super) fn failure(status: u16, incoming: &Incoming) -> Option<Failure> {
         // Larger than the model, or the account's allowance, can ever take at once.
         413 => Failure::ContextOverflow,
         429 => Failure::RateLimited { retry_after: wait() },
-        503 | 529 => Failure::Overloaded { retry_after: wait() },
+        498 | 503 | 529 => Failure::Overloaded { retry_after: wait() },
         // The provider gave up waiting, two calls met, or it was cancelled inside: these pass as faults do.
         408 | 409 | 499 | 500.. => Failure::Broken { status },
         _ => return None,

@@ -8,9 +8,9 @@
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{OpenAi, complaint, finish, reply, stream};
+use super::{OpenAi, complaint, finish, parts, reply, stream};
 use crate::providers::chunks::usage_json;
 use crate::providers::completion::{Completed, Completion, Completions, Decoder, Labels};
 use crate::providers::fields::{self, Fields};
@@ -60,7 +60,7 @@ impl Completions for OpenAi {
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(stream::Reader)
+        Box::new(stream::Reader::default())
     }
 }
 
@@ -97,6 +97,8 @@ struct Message<'a> {
     role: Option<&'a RawValue>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_calls: Option<&'a RawValue>,
 }
 
 fn read(incoming: &Incoming, asked: &Completion<'_>, labels: &Labels) -> Result<Completed, Failed> {
@@ -122,6 +124,10 @@ fn read(incoming: &Incoming, asked: &Completion<'_>, labels: &Labels) -> Result<
         let reason = choice.finish_reason.map_or("\"\"", RawValue::get).trim_matches('"');
         let known = finish::read(reason).map_err(failed)?;
         is_regular &= known == Some(reason) && choice.index.is_some() && message.role.is_some();
+        is_regular &= match message.content {
+            Some(content) => !content.get().starts_with('['),
+            None => message.tool_calls.is_some(),
+        };
     }
     let usage = reported.unwrap_or_else(|| Usage {
         prompt_tokens: asked.prompt_tokens,
@@ -169,20 +175,25 @@ pub(super) fn complete_usage(reported: &RawValue, usage: Usage) -> String {
 
 /// Choices with what the documented shape requires and this provider left out.
 fn repaired(choices: &RawValue) -> Result<String, Failure> {
-    let mut list: Vec<Value> = serde_json::from_str(choices.get()).map_err(|_| Failure::Malformed)?;
+    let mut list: Vec<Map<String, Value>> =
+        serde_json::from_str(choices.get()).map_err(|_| Failure::Malformed)?;
     for (place, choice) in list.iter_mut().enumerate() {
-        if choice["index"].as_u64().is_none() {
-            choice["index"] = json!(place);
+        if choice.get("index").and_then(Value::as_u64).is_none() {
+            choice.insert("index".to_owned(), json!(place));
         }
-        if !choice["message"]["role"].is_string() {
-            choice["message"]["role"] = json!("assistant");
+        let message = choice.get_mut("message").and_then(Value::as_object_mut).ok_or(Failure::Malformed)?;
+        if !message.get("role").is_some_and(Value::is_string) {
+            message.insert("role".to_owned(), json!("assistant"));
         }
-        let reason = choice["finish_reason"].as_str().unwrap_or_default();
+        parts::flatten(message);
+        // Azure sends none where its filter took all of it.
+        message.entry("content").or_insert_with(|| json!(""));
+        let reason = choice.get("finish_reason").and_then(Value::as_str).unwrap_or_default();
         // Breaks were found before; an answer that came whole and gives no reason has stopped.
         let known = finish::read(reason).ok().flatten().unwrap_or("stop").to_owned();
-        choice["finish_reason"] = json!(known);
+        choice.insert("finish_reason".to_owned(), json!(known));
     }
-    Ok(Value::from(list).to_string())
+    Ok(json!(list).to_string())
 }
 
 /// The failure inside a body of success: of the whole, or of one choice.
@@ -266,6 +277,9 @@ mod tests {
         let deep =
             format!(r#"{{"choices":[{{"message":{{"content":{}{}}}}}]}}"#, "[".repeat(500), "]".repeat(500));
         assert_eq!(answered(&deep), Err(Failure::Malformed));
+        for body in [r#"{"choices":[[null,{},"stop",null]]}"#, r#"{"choices":[{"message":[null,null]}]}"#] {
+            assert_eq!(answered(body), Err(Failure::Malformed), "{body}");
+        }
     }
 
     #[test]

@@ -15,10 +15,10 @@ use crate::providers::chunks::Chunks;
 #[derive(Debug, Default)]
 pub(super) struct Delta<'a> {
     pub(super) role: Option<&'a RawValue>,
-    content: Option<&'a RawValue>,
+    pub(super) content: Option<&'a RawValue>,
     reasoning: Option<&'a RawValue>,
     refusal: Option<&'a RawValue>,
-    tool_calls: Option<&'a RawValue>,
+    pub(super) tool_calls: Option<&'a RawValue>,
     /// Whether another field says something.
     has_more: bool,
 }

@@ -4,10 +4,13 @@
 //! they do not know), and answers are read leniently where leniency cannot change their meaning. What must hold:
 //! an answer that is incomplete or withheld never looks like a finished one.
 
+mod calls;
 mod complaint;
 mod completion;
 mod delta;
 mod finish;
+mod order;
+mod parts;
 mod reply;
 mod stream;
 #[cfg(test)]
@@ -115,5 +118,44 @@ fn response_format(schema: &Schema, structure: Structure) -> Option<Format<'_>> 
         }),
         Structure::JsonMode => Some(Format::JsonObject),
         Structure::Plain => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::providers::{Kind, chat_scenarios, scenarios};
+
+    #[test]
+    fn every_scenario_goes_as_written() {
+        assert!(scenarios::play(&OpenAi, Kind::OpenAi) >= 55);
+    }
+
+    #[test]
+    fn every_chat_goes_as_written() {
+        assert!(chat_scenarios::play(&OpenAi, Kind::OpenAi) >= 30);
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(32))]
+
+        #[test]
+        fn however_a_stream_is_cut_into_pieces_it_says_the_same(cuts: Vec<proptest::sample::Index>) {
+            for stream in chat_scenarios::streams(Kind::OpenAi) {
+                let whole = chat_scenarios::told(&OpenAi, &[&stream]);
+                let pieces = chat_scenarios::pieces(&stream, &cuts);
+                proptest::prop_assert_eq!(chat_scenarios::told(&OpenAi, &pieces), whole);
+            }
+        }
+
+        #[test]
+        fn a_stream_that_breaks_is_not_told_as_a_whole_one(
+            place: proptest::sample::Index,
+            damage in "[\\x00-\\x7f]{0,8}",
+        ) {
+            for stream in chat_scenarios::streams(Kind::OpenAi) {
+                chat_scenarios::survives(&OpenAi, &stream, place.index(stream.len()), damage.as_bytes());
+            }
+        }
     }
 }

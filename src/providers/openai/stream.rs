@@ -1,48 +1,56 @@
 //! A streamed answer: chunks that are in order pass as they are, the others are put in order.
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
 
+use super::calls::Calls;
 use super::delta::Delta;
-use super::{complaint, completion, finish, reply};
-use crate::providers::chunks::{Chunks, Place};
+use super::{complaint, completion, order, reply};
+use crate::providers::chunks::Chunks;
 use crate::providers::completion::{Decoder, Step};
 use crate::providers::fields::Fields;
 use crate::providers::sse::Event;
 use crate::providers::{Failure, Incoming};
 
-/// Reads the events of one answer; what it knows of it is in the chunks.
-#[derive(Debug)]
-pub(super) struct Reader;
+/// Reads the events of one answer; what it knows of it beyond its calls of tools is in the chunks.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    calls: Calls,
+}
 
+/// A choice of a chunk; what is not here is not looked at.
 #[derive(Deserialize)]
-struct Choice<'a> {
+pub(super) struct Choice<'a> {
     /// Some servers that know one choice only leave it out.
-    index: Option<u32>,
+    pub(super) index: Option<u32>,
     #[serde(borrow)]
-    delta: Option<Delta<'a>>,
+    pub(super) delta: Option<Delta<'a>>,
     #[serde(borrow)]
-    finish_reason: Option<&'a RawValue>,
+    pub(super) finish_reason: Option<&'a RawValue>,
     #[serde(borrow)]
     logprobs: Option<&'a RawValue>,
     #[serde(borrow)]
-    error: Option<&'a RawValue>,
+    pub(super) error: Option<&'a RawValue>,
 }
 
 impl Choice<'_> {
-    fn place(&self) -> u32 {
+    pub(super) fn place(&self) -> u32 {
         self.index.unwrap_or_default()
     }
 
     /// Notes what goes to the caller.
-    fn note(&self, chunks: &mut Chunks) {
+    pub(super) fn note(&self, chunks: &mut Chunks) {
         if let Some(delta) = &self.delta {
             delta.note(self.place(), chunks);
         }
         if self.logprobs.is_some() {
             chunks.keep_nothing();
         }
+    }
+
+    fn calls(&self) -> Option<&RawValue> {
+        self.delta.as_ref()?.tool_calls
     }
 }
 
@@ -54,106 +62,58 @@ impl Decoder for Reader {
         if event.data.contains(&b'\n') {
             // Several `data` lines make one text; ours is one line.
             let Ok(value) = serde_json::from_slice::<Value>(event.data) else { return Ok(Step::Skipped) };
-            return chunk(value.to_string().as_bytes(), chunks);
+            return self.chunk(value.to_string().as_bytes(), chunks);
         }
-        chunk(event.data, chunks)
+        self.chunk(event.data, chunks)
     }
 }
 
-fn chunk(data: &[u8], chunks: &mut Chunks) -> Result<Step, Failure> {
-    let Ok(fields) = serde_json::from_slice::<Fields<'_>>(data) else { return Ok(Step::Skipped) };
-    if fields.given("error").is_some() {
-        return Err(disguised(data));
-    }
-    let Some(raw) = fields.given("choices") else {
+impl Reader {
+    fn chunk(&mut self, data: &[u8], chunks: &mut Chunks) -> Result<Step, Failure> {
+        let Ok(fields) = serde_json::from_slice::<Fields<'_>>(data) else { return Ok(Step::Skipped) };
+        if fields.given("error").is_some() {
+            return Err(disguised(data));
+        }
+        let Some(raw) = fields.given("choices") else {
+            usage(&fields, chunks);
+            return Ok(if fields.given("usage").is_some() { Step::More } else { Step::Skipped });
+        };
+        let Ok(choices) = serde_json::from_str::<Vec<Choice<'_>>>(raw.get()) else {
+            return Ok(Step::Skipped);
+        };
         usage(&fields, chunks);
-        return Ok(if fields.given("usage").is_some() { Step::More } else { Step::Skipped });
-    };
-    let Ok(choices) = serde_json::from_str::<Vec<Choice<'_>>>(raw.get()) else { return Ok(Step::Skipped) };
-    usage(&fields, chunks);
-    if choices.is_empty() {
-        // The usage at the end, or Azure's opinion about the prompt at the beginning.
-        return Ok(Step::More);
-    }
-    if let Some(error) = choices.iter().find_map(|choice| choice.error) {
-        return Err(disguised(format!("{{\"error\":{}}}", error.get()).as_bytes()));
-    }
-    chunks.begin(fields.read::<String>("id").as_deref(), fields.read("created"));
-    if choices.iter().all(|choice| is_in_order(choice, chunks)) {
-        for choice in &choices {
-            chunks.open(choice.place());
-            choice.note(chunks);
+        if choices.is_empty() {
+            // The usage at the end, or Azure's opinion about the prompt at the beginning.
+            return Ok(Step::More);
         }
-        chunks.write(raw.get(), further(&fields));
-        return Ok(Step::More);
-    }
-    put_in_order(raw, &choices, chunks)
-}
-
-/// Whether a choice may pass as it is: a delta at its place, and no finish reason.
-fn is_in_order(choice: &Choice<'_>, chunks: &Chunks) -> bool {
-    let Some(delta) = &choice.delta else { return false };
-    choice.finish_reason.is_none()
-        && choice.index.is_some()
-        && match chunks.place(choice.place()) {
-            Place::First => delta.role.is_some(),
-            Place::Inside => true,
-            Place::Behind => false,
+        if let Some(error) = choices.iter().find_map(|choice| choice.error) {
+            return Err(disguised(format!("{{\"error\":{}}}", error.get()).as_bytes()));
         }
-}
-
-/// Takes a chunk apart: roles before content, content before finish reasons, nothing behind them.
-fn put_in_order(raw: &RawValue, read: &[Choice<'_>], chunks: &mut Chunks) -> Result<Step, Failure> {
-    let Ok(values) = serde_json::from_str::<Vec<Map<String, Value>>>(raw.get()) else {
-        return Ok(Step::Skipped);
-    };
-    for (mut value, choice) in values.into_iter().zip(read) {
-        let index = choice.place();
-        if chunks.place(index) == Place::Behind {
-            continue;
-        }
-        let reason = choice.finish_reason.map_or("", RawValue::get).trim_matches('"');
-        let reason = finish::read(reason)?;
-        let mut delta = value.shift_remove("delta").unwrap_or_default();
-        value.shift_remove("finish_reason");
-        let has_content = says_something(&delta);
-        choice.note(chunks);
-        if chunks.place(index) == Place::First {
-            chunks.delta(index, &json!({"role": "assistant", "content": ""}));
-            if let (Some(fields), false) = (delta.as_object_mut(), has_content) {
-                fields.clear();
+        chunks.begin(fields.read::<String>("id").as_deref(), fields.read("created"));
+        let numbers = self.numbers(&choices);
+        if numbers.iter().all(Option::is_none) && choices.iter().all(|choice| order::holds(choice, chunks)) {
+            for choice in &choices {
+                chunks.open(choice.place());
+                choice.note(chunks);
             }
+            chunks.write(raw.get(), further(&fields));
+            return Ok(Step::More);
         }
-        if has_content || (reason.is_none() && delta.as_object().is_some_and(|delta| !delta.is_empty())) {
-            let mut content = value.clone();
-            content.insert("index".to_owned(), json!(index));
-            content.insert("delta".to_owned(), delta);
-            content.insert("finish_reason".to_owned(), Value::Null);
-            chunks.one(&Value::Object(content));
-            value.retain(|name, _| name == "index");
-        }
-        if let Some(reason) = reason {
-            chunks.finish(index, reason, value);
-        }
+        order::put(&fields, &choices, &numbers, chunks)
     }
-    Ok(Step::More)
-}
 
-/// Whether a delta holds more than the role and empty texts.
-fn says_something(delta: &Value) -> bool {
-    let is_empty = |value: &Value| match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(list) => list.is_empty(),
-        _ => false,
-    };
-    delta
-        .as_object()
-        .is_some_and(|delta| delta.iter().any(|(name, value)| name != "role" && !is_empty(value)))
+    /// For each choice, the numbers of its calls if they have to be changed; empty where no choice has a call.
+    fn numbers(&mut self, choices: &[Choice<'_>]) -> Vec<Option<Vec<u32>>> {
+        if choices.iter().all(|choice| choice.calls().is_none()) {
+            return Vec::new();
+        }
+        let numbers = |choice: &Choice<'_>| self.calls.renumbered(choice.place(), choice.calls()?);
+        choices.iter().map(numbers).collect()
+    }
 }
 
 /// What a provider adds to a chunk. The usage comes at the end, if it is asked for.
-fn further<'f>(fields: &'f Fields<'_>) -> impl Iterator<Item = (&'f str, &'f str)> {
+pub(super) fn further<'f>(fields: &'f Fields<'_>) -> impl Iterator<Item = (&'f str, &'f str)> {
     fields
         .iter()
         .filter(|(name, _)| !matches!(*name, "id" | "object" | "created" | "model" | "choices" | "usage"))
@@ -161,7 +121,9 @@ fn further<'f>(fields: &'f Fields<'_>) -> impl Iterator<Item = (&'f str, &'f str
 }
 
 fn usage(fields: &Fields<'_>, chunks: &mut Chunks) {
-    let Some(raw) = fields.given("usage") else { return };
+    // Groq has always told it in a field of its own, and elsewhere only if asked to.
+    let of_groq = || fields.read::<Fields<'_>>("x_groq")?.given("usage");
+    let Some(raw) = fields.given("usage").or_else(of_groq) else { return };
     let Some(usage) = serde_json::from_str(raw.get()).ok().and_then(|usage: Value| reply::usage(&usage))
     else {
         return;
@@ -179,6 +141,7 @@ fn disguised(data: &[u8]) -> Failure {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
     use crate::providers::{Completion, Labels, sse};
@@ -200,11 +163,12 @@ mod tests {
     fn play(events: &[String], choices: u32) -> (Vec<Value>, bool, Option<Failure>) {
         let mut chunks = chunks(choices);
         let mut decoder = sse::Decoder::default();
+        let mut reader = Reader::default();
         let mut failure = None;
         for event in events {
             decoder.feed(format!("data: {event}\n\n").as_bytes());
             while let Some(event) = decoder.next().unwrap() {
-                failure = failure.or(Reader.read(&event, &mut chunks).err());
+                failure = failure.or(reader.read(&event, &mut chunks).err());
             }
         }
         let whole = chunks.may_end();
@@ -223,7 +187,7 @@ mod tests {
         let mut chunks = chunks(1);
         let data = format!(r#"{{{HEAD},"choices":[{choice}],"usage":null,"service_tier":"x"}}"#);
         let event = Event { name: b"", data: data.as_bytes() };
-        assert_eq!(Reader.read(&event, &mut chunks), Ok(Step::More));
+        assert_eq!(Reader::default().read(&event, &mut chunks), Ok(Step::More));
         let expected = format!(
             "data: {{\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":5,\"model\":\"a/b\",\
              \"choices\":[{choice}],\"service_tier\":\"x\"}}\n\n"
@@ -258,7 +222,7 @@ mod tests {
         let mut chunks = chunks(1);
         for text in ["ääää", "\\u00e4\\u00e4\\u00e4\\u00e4"] {
             let data = one(&format!(r#"{{"index":0,"delta":{{"role":"assistant","content":"{text}"}}}}"#));
-            Reader.read(&Event { name: b"", data: data.as_bytes() }, &mut chunks).unwrap();
+            Reader::default().read(&Event { name: b"", data: data.as_bytes() }, &mut chunks).unwrap();
         }
         assert_eq!((chunks.used().prompt_tokens, chunks.used().completion_tokens), (9, 2));
     }
@@ -274,6 +238,10 @@ mod tests {
             r#""delta":{"content":"y"},"#,
             r#""delta":{"content":[1]},"#,
             r#""delta":{"tool_calls":[{"index":0}]},"#,
+            r#""delta":{"tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"b"}]},"#,
+            r#""delta":{"tool_calls":[[null,null,{"name":"f"}]]},"#,
+            r#""delta":[null,null,null,null,null,[{"function":{"name":"f"}}]],"#,
+            r#""delta":{"content":[{"type":"text","text":"z"},{"type":"thinking","thinking":7}]},"#,
         ]);
         let finish = prop::sample::select(vec!["null", "\"\"", "\"stop\"", "\"length\"", "\"eos\"", "7"]);
         let choice = (index, delta, finish)

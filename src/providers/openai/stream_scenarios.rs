@@ -41,6 +41,7 @@ fn play(events: &[u8], size: usize) -> Value {
     };
     let mut chunks = Chunks::new(&asked, Labels { model: "fake/m".to_owned(), created: 1 });
     let mut decoder = sse::Decoder::default();
+    let mut reader = Reader::default();
     let mut outcome: Option<Result<Step, Failure>> = None;
     for piece in events.chunks(size) {
         decoder.feed(piece);
@@ -48,7 +49,7 @@ fn play(events: &[u8], size: usize) -> Value {
             if outcome.is_some() {
                 continue;
             }
-            match Reader.read(&event, &mut chunks) {
+            match reader.read(&event, &mut chunks) {
                 Ok(Step::More) => {}
                 Ok(Step::Skipped) => panic!("skipped {:?}", String::from_utf8_lossy(event.data)),
                 end => outcome = Some(end),
