@@ -24,9 +24,8 @@ pub(super) fn holds(choice: &Choice<'_>, chunks: &Chunks) -> bool {
         }
 }
 
-/// Takes a chunk apart: roles before content, content before finish reasons, nothing behind them. `numbers` are those
-/// of the calls in each choice, where they have to be changed. What the provider adds beside the choices is in every
-/// chunk that comes of it.
+/// Takes a chunk apart. `numbers` are those of the calls in each choice, where they have to be changed. What the
+/// provider adds beside the choices is in every chunk that comes of it.
 pub(super) fn put(
     fields: &Fields<'_>,
     read: &[Choice<'_>],

@@ -15,8 +15,10 @@ pub struct Desk {
     pub key: String,
 }
 
-/// The configuration, with more lines for the provider's table and the end of the file.
+/// The configuration, with more lines for the provider's table and the end of the file, where `{base_url}` stands for
+/// the provider's address.
 pub fn config(base_url: &str, of_provider: &str, rest: &str) -> ServerConfig {
+    let rest = rest.replace("{base_url}", base_url);
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("server.toml");
     let text = format!(

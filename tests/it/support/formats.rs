@@ -19,7 +19,9 @@ impl Format {
     pub fn at(path: &str) -> Self {
         match path {
             _ if path.ends_with("/messages") => Self::Anthropic,
-            _ if path.ends_with(":generateContent") => Self::Google,
+            _ if path.ends_with(":generateContent") || path.ends_with(":streamGenerateContent") => {
+                Self::Google
+            }
             _ => Self::Chat,
         }
     }
@@ -28,7 +30,8 @@ impl Format {
     pub fn model(self, path: &str, body: &Value) -> String {
         match self {
             Self::Google => {
-                path.rsplit('/').next().unwrap_or_default().trim_end_matches(":generateContent").to_owned()
+                let last = path.rsplit('/').next().unwrap_or_default();
+                last.split(':').next().unwrap_or_default().to_owned()
             }
             Self::Chat | Self::Anthropic => body["model"].as_str().unwrap_or_default().to_owned(),
         }

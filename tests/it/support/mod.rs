@@ -9,6 +9,7 @@ pub mod panel;
 pub mod provider;
 pub mod pty;
 pub mod raw;
+pub mod recorded;
 pub mod scrape;
 pub mod scripted;
 pub mod serve;

@@ -51,6 +51,11 @@ impl Serve {
         Self { base, child, log: Some(log) }
     }
 
+    /// Its process id.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal by its name.
     pub fn signal(&self, name: &str) {
         signal(&self.child, name);

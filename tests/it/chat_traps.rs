@@ -1,0 +1,316 @@
+//! What users of other gateways filed as bugs. Each trap has its test here, from a caller's request through a provider
+//! on a real socket; those that have more elsewhere are:
+//!
+//! | trap | also held by |
+//! |---|---|
+//! | a truncated stream is a success | `chat_stream::a_stream_that_breaks_says_so`, `providers::chat_scenarios::survives` |
+//! | an error behind the headers has no frame | `chat_stream`, `shutdown`, `tests/sdk` (a cut stream raises) |
+//! | a provider's 401 is shown as the caller's own | `chat_errors::every_failure_has_its_status_streamed_or_not` |
+//! | usage is missing or silently estimated | `chat_stream::a_provider_that_refuses_stream_options_is_asked_without_them` |
+//! | failures are billed, disconnects are free | `chat_accounts`, `chat_stream::a_caller_who_leaves_stops_the_provider_and_pays_for_what_came` |
+//! | a provider goes on for a caller who left | the same, and `disconnect` |
+//! | Anthropic's `finish_reason` is null | scenarios `anthropic/chat-stream-*`, `anthropic/chat-answer-*` |
+//! | the last block of text wins | scenario `anthropic/chat-answer-several-blocks` |
+//! | a default `max_tokens` cuts answers | scenarios `*/chat-request-plain` |
+//! | a prompt that Gemini blocks is an empty success | scenarios `google/chat-*-blocked-prompt` |
+//! | comments of a provider become data | `chat_stream::habits_of_providers_are_put_in_order` |
+//! | a provider's rate-limit headers are forwarded | `chat::an_answer_has_the_documented_shape_and_keeps_what_the_provider_adds` |
+//! | a silent provider is asked again and again | `chat_errors::a_silent_model_is_left_for_its_fallback_but_an_only_one_is_waited_for` |
+//! | memory grows with the number of callers | `chat_stream::a_slow_reader_slows_the_provider_down` |
+//! | an unknown price counts as zero | `chat_accounts::a_model_without_a_price_costs_something_unknown`, `cli_models` |
+
+mod wire;
+
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+
+use crate::support::chat::{chunks, desk_with, hello, hello_stream, text_of};
+use crate::support::eventually;
+use crate::support::provider::{Ask, Beat, Turn, role_chunk, stream, text_chunk};
+use crate::support::recorded::{FORMATS, desk, events, hello_to, play};
+
+/// The finish reasons that a stream tells, in their order.
+fn reasons(list: &[Value]) -> Vec<String> {
+    let reasons = list.iter().filter_map(|chunk| chunk["choices"][0]["finish_reason"].as_str());
+    reasons.map(str::to_owned).collect()
+}
+
+/// Sends a request whose answer may be a failure: the status, and what came.
+async fn asked(desk: &crate::support::chat::Desk, body: &Value) -> (u16, String) {
+    let response = desk.ask(body).await;
+    (response.status().as_u16(), response.text().await.unwrap())
+}
+
+#[tokio::test]
+async fn a_truncated_stream_is_no_success() {
+    let script = |ask: &Ask| {
+        let (how, count) = ask.model.split_once('-').unwrap();
+        let folder = FORMATS[ask.format as usize].1;
+        let scenario = if folder == "openai" { "chat-stream-azure" } else { "chat-stream-text" };
+        let mut beats: Vec<Beat> = events(folder, scenario).into_iter().map(Beat::Send).collect();
+        beats.truncate(count.parse().unwrap());
+        beats.extend((how == "cut").then_some(Beat::Cut));
+        Turn::Stream(beats)
+    };
+    let desk = desk(script).await;
+    for (provider, _) in FORMATS {
+        let whole = desk.stream(&hello_to(&format!("{provider}/whole-99"), true)).await;
+        let (text, reason) = (text_of(&chunks(&whole), 0), reasons(&chunks(&whole)));
+        assert!(!text.is_empty() && reason == ["stop"], "{whole}");
+        for (how, count) in (0..9).flat_map(|count| [("ended", count), ("cut", count)]) {
+            let (status, raw) = asked(&desk, &hello_to(&format!("{provider}/{how}-{count}"), true)).await;
+            if status != 200 {
+                assert_eq!((status, raw.contains("[DONE]")), (502, false), "{provider} {how} {count}: {raw}");
+                continue;
+            }
+            let list = chunks(&raw);
+            let last = list.last().unwrap();
+            if reasons(&list) == ["error"] {
+                assert!(last["error"]["code"].is_string(), "{provider} {how} {count}: {raw}");
+            } else {
+                assert_eq!((text_of(&list, 0), reasons(&list)), (text.clone(), reason.clone()), "{raw}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_behind_the_headers_has_a_frame() {
+    let desk = desk(|ask: &Ask| {
+        let folder = FORMATS[ask.format as usize].1;
+        let told = match folder {
+            "openai" => events(folder, "chat-stream-openrouter-error"),
+            _ => events(folder, "chat-stream-error"),
+        };
+        let mut beats: Vec<Beat> = told.into_iter().map(Beat::Send).collect();
+        if ask.model == "flood" {
+            beats.pop();
+            beats.push(Beat::Send("x".repeat(5 << 20)));
+        }
+        // What fails at once is told by its status.
+        beats.insert(beats.len() - 1, Beat::Pause(Duration::from_millis(50)));
+        Turn::Stream(beats)
+    })
+    .await;
+    for (provider, _) in FORMATS {
+        for model in ["told", "flood"] {
+            let list = chunks(&desk.stream(&hello_to(&format!("{provider}/{model}"), true)).await);
+            let last = list.last().unwrap();
+            assert_eq!(reasons(&list), ["error"], "{provider}/{model}");
+            for field in ["message", "type", "code"] {
+                assert!(last["error"][field].is_string(), "{provider}/{model}: {last}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_provider_s_401_is_not_the_caller_s() {
+    let error = json!({"error": {"type": "authentication_error", "message": "bad key", "code": 401}});
+    let headers = vec![("www-authenticate", "Bearer realm=\"theirs\"".to_owned())];
+    let desk = desk(move |_| Turn::Raw(401, headers.clone(), error.to_string())).await;
+    for (provider, stream) in FORMATS.iter().flat_map(|(provider, _)| [(provider, false), (provider, true)]) {
+        let response = desk.ask(&hello_to(&format!("{provider}/m"), stream)).await;
+        assert_eq!((response.status().as_u16(), response.headers().get("www-authenticate")), (502, None));
+        assert_eq!(response.json::<Value>().await.unwrap()["code"], "provider_auth_failed");
+    }
+}
+
+#[tokio::test]
+async fn usage_that_nobody_told_is_marked_and_booked_as_it_was_told() {
+    let desk = desk(|ask: &Ask| {
+        let folder = FORMATS[ask.format as usize].1;
+        play(
+            folder,
+            match (ask.model.as_str(), folder) {
+                ("known", "openai") => "chat-stream-azure",
+                ("known", _) => "chat-stream-text",
+                (_, "openai") => "chat-stream-ollama-without-usage",
+                (_, "google") => "chat-stream-without-usage",
+                _ => "chat-stream-without-last-usage",
+            },
+        )
+    })
+    .await;
+    for (provider, _) in FORMATS {
+        for (model, is_estimated) in [("known", None), ("unknown", Some(true))] {
+            let list = chunks(&desk.stream(&hello_to(&format!("{provider}/{model}"), true)).await);
+            let usage = &list.last().unwrap()["usage"];
+            assert_eq!(usage["estimated"].as_bool(), is_estimated, "{provider}/{model}: {usage}");
+            let (prompt, completion) = (usage["prompt_tokens"].as_u64(), usage["completion_tokens"].as_u64());
+            let row = desk.booked().into_iter().find(|row| row.0 == format!("{provider}/{model}")).unwrap();
+            assert_eq!((Some(row.2), Some(row.3)), (prompt, completion), "{provider}/{model}");
+            assert!(row.2 > 0 && row.3 > 0, "{row:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_failure_is_not_billed() {
+    let desk = desk_with(
+        "",
+        "",
+        |setup| setup,
+        |ask: &Ask| {
+            Turn::status(ask.body["max_tokens"].as_u64().unwrap().try_into().unwrap(), &json!({"error": {}}))
+        },
+    )
+    .await;
+    for (status, stream) in [400, 401, 403, 404, 429, 500, 503].iter().flat_map(|s| [(s, false), (s, true)]) {
+        let mut body = if stream { hello_stream() } else { hello() };
+        body["max_tokens"] = json!(status);
+        asked(&desk, &body).await;
+    }
+    let rows = desk.rows();
+    assert_eq!(rows.len(), 14);
+    for row in rows {
+        let cost = row.cost.map(|cost| cost.0);
+        assert_eq!((row.prompt_tokens, row.completion_tokens, cost), (0, 0, Some(0)), "{}", row.outcome);
+    }
+}
+
+#[tokio::test]
+async fn whenever_the_caller_leaves_the_provider_is_left_within_a_second() {
+    let desk = desk_with(
+        "max_concurrent = 1",
+        "[providers.claude]\nkind = \"anthropic\"\nbase_url = \"{base_url}\"\n",
+        |setup| setup,
+        |ask: &Ask| match (ask.model.as_str(), FORMATS[ask.format as usize].1) {
+            ("m", "openai") => Turn::Stream(vec![role_chunk(), text_chunk("a"), Beat::Stall]),
+            ("m", _) => {
+                let first = events("anthropic", "chat-stream-text").into_iter().take(4).map(Beat::Send);
+                Turn::Stream(first.chain([Beat::Stall]).collect())
+            }
+            _ => Turn::Hang,
+        },
+    )
+    .await;
+    let mut calls = 0;
+    for (model, stream) in [
+        ("fake/m", true),
+        ("claude/m", true),
+        ("fake/silent", true),
+        ("fake/silent", false),
+        ("claude/silent", false),
+    ] {
+        let running = tokio::spawn(desk.post(hello_to(model, stream).to_string()).send());
+        eventually("the provider is asked", || desk.provider.in_flight() == 1).await;
+        calls += 1;
+        let left = if model.ends_with("/m") {
+            let mut body = running.await.unwrap().unwrap().bytes_stream();
+            body.next().await.unwrap().unwrap();
+            Instant::now()
+        } else {
+            running.abort();
+            Instant::now()
+        };
+        eventually("the call is abandoned", || desk.provider.abandoned() == calls).await;
+        assert!(left.elapsed() < Duration::from_secs(1), "{model}: {:?}", left.elapsed());
+        eventually("the attempt is booked", || desk.rows().len() == calls).await;
+        let row = desk.rows().pop().unwrap();
+        assert_eq!((row.outcome.as_str(), row.prompt_tokens > 0), ("cancelled", true), "{model}");
+    }
+    // Who waits for a place, or for the next try, and leaves is not asked for any more.
+    let first = tokio::spawn(desk.post(hello_to("fake/silent", false).to_string()).send());
+    eventually("the provider is busy", || desk.provider.in_flight() == 1).await;
+    let queued = tokio::spawn(desk.post(hello_to("fake/queued", false).to_string()).send());
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    queued.abort();
+    first.abort();
+    eventually("the call is abandoned", || desk.provider.in_flight() == 0).await;
+    let (status, _) = asked(&desk, &hello_to("nobody/m", false)).await;
+    assert_eq!((status, desk.provider.asks_of("queued").len()), (404, 0));
+}
+
+#[tokio::test]
+async fn anthropic_says_why_it_ended() {
+    let desk = desk(|ask: &Ask| play("anthropic", &ask.model)).await;
+    for (scenario, reason) in [
+        ("chat-stream-text", "stop"),
+        ("chat-stream-length", "length"),
+        ("chat-stream-parallel-tools", "tool_calls"),
+        ("chat-stream-refusal", "content_filter"),
+        ("chat-stream-thinking", "stop"),
+        ("chat-answer-text", "stop"),
+        ("chat-answer-length", "length"),
+        ("chat-answer-tools", "tool_calls"),
+        ("chat-answer-refusal", "content_filter"),
+        ("answer-pause-turn", "stop"),
+        ("answer-context-window", "length"),
+        ("answer-stop-sequence", "stop"),
+    ] {
+        let is_stream = scenario.contains("stream");
+        let (status, raw) = asked(&desk, &hello_to(&format!("claude/{scenario}"), is_stream)).await;
+        let list = if is_stream { chunks(&raw) } else { vec![serde_json::from_str(&raw).unwrap()] };
+        assert_eq!((status, reasons(&list)), (200, vec![reason.to_owned()]), "{scenario}: {raw}");
+    }
+    let (status, raw) = asked(&desk, &hello_to("claude/chat-answer-no-reason", false)).await;
+    assert_eq!(status, 502, "an answer without a reason is none: {raw}");
+}
+
+#[tokio::test]
+async fn all_blocks_of_text_are_the_answer() {
+    let several = "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"usage\":{\"input_tokens\":1}}}\n\n\
+        data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Two \"}}\n\n\
+        data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"and \"}}\n\n\
+        data: {\"type\":\"content_block_stop\",\"index\":0}\n\n\
+        data: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"thinking\"}}\n\n\
+        data: {\"type\":\"content_block_stop\",\"index\":1}\n\n\
+        data: {\"type\":\"content_block_start\",\"index\":2,\"content_block\":{\"type\":\"text\",\"text\":\"two are four.\"}}\n\n\
+        data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":9}}\n\n\
+        data: {\"type\":\"message_stop\"}\n\n";
+    let desk = desk(|ask: &Ask| match ask.body["stream"].as_bool() {
+        Some(true) => Turn::Stream(vec![Beat::Send(several.to_owned())]),
+        _ => play("anthropic", "chat-answer-several-blocks"),
+    })
+    .await;
+    let streamed = text_of(&chunks(&desk.stream(&hello_to("claude/m", true)).await), 0);
+    let (_, whole) = desk.json(&hello_to("claude/m", false)).await;
+    let expected = "Two and two are four.";
+    assert_eq!((streamed.as_str(), &whole["choices"][0]["message"]["content"]), (expected, &json!(expected)));
+}
+
+#[tokio::test]
+async fn no_answer_is_cut_by_a_limit_that_nobody_set() {
+    let desk = desk(|ask: &Ask| match FORMATS[ask.format as usize].1 {
+        "openai" => stream(&["x"]),
+        folder => play(folder, "chat-stream-text"),
+    })
+    .await;
+    for model in
+        ["fake/m", "fake/o4-mini", "claude/claude-haiku-4-5", "claude/unheard-of", "gemini/gemini-3.5-flash"]
+    {
+        desk.stream(&hello_to(model, true)).await;
+    }
+    let limits: Vec<Option<u64>> = desk
+        .provider
+        .asks()
+        .iter()
+        .map(|ask| {
+            let names = ["max_tokens", "max_completion_tokens"].map(|name| ask.body[name].as_u64());
+            names[0].or(names[1]).or(ask.body["generationConfig"]["maxOutputTokens"].as_u64())
+        })
+        .collect();
+    // Only Anthropic must be told one: the model's own maximum, or what every model of today can say.
+    assert_eq!(limits, [None, None, Some(64_000), Some(32_000), None]);
+}
+
+#[tokio::test]
+async fn what_a_provider_withholds_is_no_empty_success() {
+    let desk = desk(|ask: &Ask| play("google", &ask.model)).await;
+    for scenario in ["chat-answer-blocked-prompt", "chat-stream-blocked-prompt"] {
+        let is_stream = scenario.contains("stream");
+        let (status, raw) = asked(&desk, &hello_to(&format!("gemini/{scenario}"), is_stream)).await;
+        let error: Value = serde_json::from_str(&raw).unwrap();
+        assert_eq!((status, &error["code"]), (400, &json!("content_filter")), "{scenario}");
+    }
+    for scenario in ["chat-answer-empty-success", "chat-answer-no-candidates", "chat-stream-empty-success"] {
+        let (status, raw) =
+            asked(&desk, &hello_to(&format!("gemini/{scenario}"), scenario.contains("stream"))).await;
+        assert_eq!(status, 502, "{scenario}: {raw}");
+    }
+    let list = chunks(&desk.stream(&hello_to("gemini/chat-stream-filtered", true)).await);
+    assert_eq!(reasons(&list), ["content_filter"]);
+}

@@ -1,0 +1,47 @@
+//! Providers of every format behind one server, which play what is written down in `tests/data/providers`.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::chat::{Desk, desk_with};
+use super::provider::{Ask, Beat, Turn};
+
+/// The formats: the name of the provider here, and of its folder.
+pub const FORMATS: [(&str, &str); 3] = [("fake", "openai"), ("claude", "anthropic"), ("gemini", "google")];
+
+/// Models of every format at the one fake provider: `fake/…`, `claude/…`, `gemini/…`.
+pub async fn desk(script: impl Fn(&Ask) -> Turn + Send + Sync + 'static) -> Desk {
+    let others = "[providers.claude]\nkind = \"anthropic\"\nbase_url = \"{base_url}\"\nretries = 0\n\
+                  [providers.gemini]\nkind = \"google\"\nbase_url = \"{base_url}\"\nretries = 0\n";
+    desk_with("", others, |setup| setup, script).await
+}
+
+/// A request for a model.
+pub fn hello_to(model: &str, stream: bool) -> Value {
+    let mut body =
+        json!({"model": model, "messages": [{"role": "user", "content": "Hello"}], "stream": stream});
+    if stream {
+        body["stream_options"] = json!({"include_usage": true});
+    }
+    body
+}
+
+/// What a folder has written down, as the provider sends it: a stream, or a whole answer.
+pub fn play(folder: &str, scenario: &str) -> Turn {
+    let text = |file: &str| std::fs::read_to_string(path(folder, scenario).join(file));
+    match text("stream.txt") {
+        Ok(stream) => Turn::Stream(vec![Beat::Send(stream)]),
+        Err(_) => Turn::Raw(200, Vec::new(), text("answer.json").unwrap()),
+    }
+}
+
+/// The events of a stream, each with its end.
+pub fn events(folder: &str, scenario: &str) -> Vec<String> {
+    let stream = std::fs::read_to_string(path(folder, scenario).join("stream.txt")).unwrap();
+    stream.split_inclusive("\n\n").map(str::to_owned).collect()
+}
+
+fn path(folder: &str, scenario: &str) -> std::path::PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/providers")).join(folder).join(scenario)
+}
