@@ -62,6 +62,8 @@ pub struct ClientConfig {
     pub view: View,
     /// What `mk verify` asks for where its flags leave it open.
     pub verify: VerifyDefaults,
+    /// The model that `mk chat` asks where no flag names one.
+    pub chat_model: Option<String>,
     /// What is allowed and yet probably not meant.
     pub warnings: Vec<String>,
     bearers: Bearers,
@@ -148,6 +150,7 @@ pub fn load_client(args: &ClientArgs, env: &Env) -> Result<ClientConfig, ConfigE
             &mut origins,
         )?,
         verify: verify(&project, &user, &mut origins),
+        chat_model: chat_model(env, user.chat_model.as_ref(), &mut origins)?,
         warnings,
         bearers,
         origins,
@@ -265,6 +268,23 @@ fn mode<T: ValueEnum + Default>(
         return modes::choice(text).ok_or_else(wrong);
     }
     Ok(origins.take(choice.key, found, T::default()))
+}
+
+fn chat_model(
+    env: &Env,
+    found: Option<&Found<String>>,
+    origins: &mut Origins,
+) -> Result<Option<String>, ConfigError> {
+    const KEY: &str = "chat.model";
+    if let Some(text) = env.text("MK_MODEL")? {
+        if values::split_model(text).is_none() {
+            return Err(ConfigError::new(format!("MK_MODEL must be {}", values::MODEL)));
+        }
+        origins.set(KEY, Origin::Variable("MK_MODEL"));
+        return Ok(Some(text.to_owned()));
+    }
+    origins.found(KEY, found);
+    Ok(found.map(|found| found.value.clone()))
 }
 
 fn verify(project: &ClientFile, user: &ClientFile, origins: &mut Origins) -> VerifyDefaults {

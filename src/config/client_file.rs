@@ -19,6 +19,8 @@ pub(super) struct ClientFile {
     pub(super) timeout: Option<Found<Duration>>,
     pub(super) ca_cert: Option<Found<String>>,
     pub(super) verify: VerifyFile,
+    /// `model` of `[chat]`.
+    pub(super) chat_model: Option<Found<String>>,
 }
 
 /// `[output]`.
@@ -57,6 +59,11 @@ pub(super) fn read_user(path: &Path) -> Result<Option<ClientFile>, ConfigError> 
         file.ca_cert = network.text("ca_cert")?;
         network.finish()?;
     }
+    if let Some(mut chat) = root.section("chat")? {
+        let model = |text: &str| values::split_model(text).map(|_| text.to_owned());
+        file.chat_model = chat.parsed("model", values::MODEL, model)?;
+        chat.finish()?;
+    }
     root.finish()?;
     Ok(Some(file))
 }
@@ -72,6 +79,7 @@ pub(super) fn read_project(path: &Path) -> Result<Option<ClientFile>, ConfigErro
     for key in ["server", "profile", "profiles", "network", "servers", "ca_cert", "api_key"] {
         root.forbid(key, WHY)?;
     }
+    root.forbid("chat", "is not taken from a project's file: a model costs its caller's money; set it in your own config.toml")?;
     let file = shared(&mut root)?;
     root.finish()?;
     Ok(Some(file))

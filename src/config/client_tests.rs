@@ -111,6 +111,27 @@ fn each_layer_outranks_the_one_below() {
 }
 
 #[test]
+fn the_model_of_chats_is_the_variable_s_or_the_file_s() {
+    const FILE: &str = "[chat]\nmodel = \"openai/gpt-5.4-mini\"";
+    let chosen = |file, variables| world(file, None, variables).load().map(|config| config.chat_model);
+    assert_eq!(chosen(None, &[]), Ok(None));
+    assert_eq!(chosen(Some(FILE), &[]), Ok(Some("openai/gpt-5.4-mini".to_owned())));
+    assert_eq!(chosen(Some(FILE), &[("MK_MODEL", "a/b/c")]), Ok(Some("a/b/c".to_owned())));
+    let listing = client_listing(&world(Some(FILE), None, &[]).load().unwrap());
+    let entry = listing.iter().find(|entry| entry.key == "chat.model").unwrap();
+    assert!(
+        entry.value == "\"openai/gpt-5.4-mini\"" && matches!(entry.origin, Origin::File { .. }),
+        "{entry:?}"
+    );
+    let wrong = chosen(None, &[("MK_MODEL", "gpt")]).unwrap_err();
+    assert!(wrong.message.starts_with("MK_MODEL must be a model, written as provider/model_name"), "{wrong}");
+    let wrong = chosen(Some("[chat]\nmodel = \"gpt\""), &[]).unwrap_err();
+    assert!(wrong.message.contains("line 2 must be a model"), "{wrong}");
+    let of_project = world(None, Some(FILE), &[]).load().unwrap_err();
+    assert!(of_project.message.contains("a model costs its caller's money"), "{of_project}");
+}
+
+#[test]
 fn a_checked_out_file_cannot_redirect_keys() {
     for (project, key) in [
         ("server = \"https://evil.example\"", "server"),

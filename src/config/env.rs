@@ -27,7 +27,7 @@ const fn var(name: &'static str, purpose: &'static str) -> Variable {
 }
 
 /// Variables of our own.
-pub const VARIABLES: [Variable; 26] = [
+pub const VARIABLES: [Variable; 27] = [
     var("MK_LISTEN", "address and port that `mk serve` listens on"),
     var("MK_DATA_DIR", "directory that holds the database, mk.db"),
     var("MK_CONFIG", "the server's configuration file"),
@@ -44,6 +44,7 @@ pub const VARIABLES: [Variable; 26] = [
     var("MK_CONSOLE_KEY", "key for the console service"),
     var("MK_CONSOLE_KEY_FILE", "file that holds such a key"),
     var("MK_PROFILE", "profile of config.toml to use"),
+    var("MK_MODEL", "model that `mk chat` asks without -m"),
     var("MK_CONFIG_DIR", "directory of config.toml, credentials.toml and server.toml"),
     var("MK_COLOR", "colour: auto, always or never"),
     var("MK_PROGRESS", "progress on stderr: auto, bars, lines or none"),

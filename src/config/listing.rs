@@ -41,6 +41,7 @@ pub fn client_listing(config: &ClientConfig) -> Vec<Entry> {
         ("verify.total_models", verify.total_models.map(|n| n.to_string()).unwrap_or_default()),
         ("verify.jobs", verify.jobs.map(|n| n.to_string()).unwrap_or_default()),
         ("verify.fail_on", verify.fail_on.as_ref().map(fail_on).unwrap_or_default()),
+        ("chat.model", config.chat_model.as_deref().map(quoted).unwrap_or_default()),
     ];
     values.extend(rest.map(|(key, value)| (key.to_owned(), value)));
     let entry = |(key, value): (String, String)| Entry { origin: config.origins.of(&key), key, value };

@@ -80,6 +80,9 @@ pub(super) fn is_provider_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 64 && name.chars().all(plain)
 }
 
+/// What [`split_model`] takes.
+pub(super) const MODEL: &str = "a model, written as provider/model_name, such as \"openai/gpt-5.4-mini\"";
+
 /// Provider and model of an identifier, `<provider>/<model_name>`; the model's name may have slashes itself.
 pub(super) fn split_model(id: &str) -> Option<(&str, &str)> {
     let (provider, model) = id.split_once('/')?;

@@ -25,6 +25,7 @@ mod chat_stream;
 mod chat_traps;
 mod cli_budgets;
 mod cli_chat;
+mod cli_chat_model;
 mod cli_hostile;
 mod cli_keys;
 mod cli_messages;

@@ -31,7 +31,8 @@ pub(crate) struct ChatArgs {
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 
-    /// The model to ask, as `mk models` lists it [default: the first one listed]
+    /// The model to ask, as `mk models` lists it
+    /// [default: MK_MODEL, then `model` in [chat] of config.toml, then the cheapest one listed]
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 

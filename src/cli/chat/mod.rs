@@ -26,6 +26,7 @@ use super::progress::Mode;
 use super::{models, runtime, sanitize, text};
 use crate::api::chat::{ChatMessage, ChatRequest, StreamOptions};
 use crate::api::models::Model;
+use crate::config::ClientConfig;
 use output::Output;
 
 /// How long an answer may take in all, unless somebody says otherwise: above what servers allow themselves.
@@ -54,7 +55,7 @@ pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
         printer: session.printer.clone(),
         progress: session.progress(&config),
         request: request(args),
-        model: args.model.clone(),
+        model: args.model.clone().or_else(|| usual_model(args, &config)),
         system: args.system.clone(),
         json: args.json,
         limit,
@@ -67,6 +68,15 @@ pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
         }
         None => runtime::run_listening(async { interactive::run(&begin(&plan, settled).await?).await }),
     }
+}
+
+/// The model that a person has set for all calls; it is not among those that are simulated in this process.
+fn usual_model(args: &ChatArgs, config: &ClientConfig) -> Option<String> {
+    config.chat_model.clone().filter(|model| !args.place.sandbox || is_simulated(model))
+}
+
+fn is_simulated(model: &str) -> bool {
+    model.starts_with("sandbox/")
 }
 
 /// Fails at once if there is nothing to ask and nobody who could type it.
@@ -124,20 +134,29 @@ async fn begin(plan: &Plan, settled: Settled) -> Result<Talk<'_>, Failure> {
     let waiting = output.wait("Connecting");
     output.models = models::within(&desk, plan.limit).await?;
     drop(waiting);
-    let model = first(&output.models, desk.is_sandbox)?;
-    plan.printer.sentence(&format!("asking {model}; -m names another, `mk models` lists them"));
+    let model = cheapest(&output.models)?;
+    let shown = sanitize::line(&model);
+    plan.printer.sentence(&format!("asking {shown}; -m or MK_MODEL names another, `mk models` lists them"));
     Ok(Talk { plan, desk, model, output })
 }
 
-/// The model to ask where nobody names one. What is meant to be simulated is not to reach anybody else.
-fn first(models: &[Model], is_sandbox: bool) -> Result<String, Failure> {
-    let mut ids = models.iter().map(|model| model.id.as_str());
-    let found = ids.find(|id| !is_sandbox || id.starts_with("sandbox/"));
+/// The model to ask where nobody names one: nobody is to be surprised by a bill. One whose price is unknown comes behind
+/// those with a price, and a simulated one is asked only where there is no other.
+fn cheapest(models: &[Model]) -> Result<String, Failure> {
+    let price = |model: &Model| match (model.input_usd_per_mtok, model.output_usd_per_mtok) {
+        (Some(input), Some(output)) => input + output,
+        _ => f64::INFINITY,
+    };
+    let rank = |model: &Model| (is_simulated(&model.id), price(model));
+    let cheapest = models.iter().min_by(|one, other| {
+        let ((one_simulated, one_price), (other_simulated, other_price)) = (rank(one), rank(other));
+        one_simulated.cmp(&other_simulated).then(one_price.total_cmp(&other_price))
+    });
     let none = || {
         Failure::new(Kind::NotFound, "the server lists no model that this key may use")
             .hint("name one with -m")
     };
-    found.map(str::to_owned).ok_or_else(none)
+    cheapest.map(|model| model.id.clone()).ok_or_else(none)
 }
 
 impl Talk<'_> {
@@ -161,13 +180,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_model_is_asked_and_a_simulated_one_where_that_was_wished() {
-        let models: Vec<Model> = ["openai/x", "sandbox/alpha"]
-            .into_iter()
-            .map(|id| Model { id: id.to_owned(), ..Model::default() })
-            .collect();
-        assert_eq!(first(&models, false).unwrap(), "openai/x");
-        assert_eq!(first(&models, true).unwrap(), "sandbox/alpha");
-        assert_eq!(first(&models[..1], true).unwrap_err().kind, Kind::NotFound);
+    fn the_cheapest_model_is_asked_and_a_simulated_one_where_there_is_no_other() {
+        let priced = |id: &str, price: Option<f64>| Model {
+            id: id.to_owned(),
+            input_usd_per_mtok: price,
+            output_usd_per_mtok: price,
+            ..Model::default()
+        };
+        let mut models = vec![
+            priced("sandbox/alpha", Some(0.0)),
+            priced("sandbox/beta", Some(0.0)),
+            priced("anthropic/dear", Some(5.0)),
+            priced("local/unknown", None),
+            priced("openai/cheap", Some(0.5)),
+            priced("openai/equal", Some(0.5)),
+        ];
+        assert_eq!(cheapest(&models).unwrap(), "openai/cheap");
+        models.truncate(4);
+        assert_eq!(cheapest(&models).unwrap(), "anthropic/dear");
+        models.remove(2);
+        assert_eq!(cheapest(&models).unwrap(), "local/unknown");
+        assert_eq!(cheapest(&models[..2]).unwrap(), "sandbox/alpha");
+        assert_eq!(cheapest(&[]).unwrap_err().kind, Kind::NotFound);
     }
 }

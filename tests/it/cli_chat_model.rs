@@ -1,0 +1,41 @@
+//! Which model `mk chat` asks: the one named, the one set for all calls, the cheapest.
+
+use crate::support::chat::{Desk, desk, desk_with};
+use crate::support::mk::Mk;
+use crate::support::provider::stream;
+
+fn call(desk: &Desk, arguments: &[&str]) -> Mk {
+    Mk::new()
+        .args(["chat"])
+        .args(arguments.iter().copied())
+        .env("MK_SERVER", &desk.server.base)
+        .env("MK_INFERENCE_KEY", &desk.key)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sets_a_model_is_asked_no_further() {
+    let desk = desk(|_| stream(&["x"])).await;
+    let by_variable = call(&desk, &["x"]).env("MK_MODEL", "fake/set").run_beside().await;
+    assert_eq!((by_variable.code(), by_variable.stderr.contains("asking")), (0, false), "{by_variable:?}");
+    let by_flag = call(&desk, &["-m", "fake/named", "x"]).env("MK_MODEL", "fake/set").run_beside().await;
+    assert_eq!(by_flag.code(), 0, "{by_flag:?}");
+    let in_file = call(&desk, &["x"]);
+    std::fs::write(in_file.home().join("config.toml"), "[chat]\nmodel = \"fake/kept\"\n").unwrap();
+    let directory = in_file.home().to_str().unwrap().to_owned();
+    let by_file = in_file.env("MK_CONFIG_DIR", &directory).run_beside().await;
+    assert_eq!(by_file.code(), 0, "{by_file:?}");
+    let asked: Vec<String> = desk.provider.asks().into_iter().map(|ask| ask.model).collect();
+    assert_eq!(asked, ["set", "named", "kept"]);
+    // What is meant to be simulated is not sent to anybody else.
+    let simulated = Mk::new().args(["chat", "--sandbox", "x"]).env("MK_MODEL", "fake/set").run();
+    assert!(simulated.code() == 0 && simulated.stderr.contains("sandbox/alpha"), "{simulated:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_one_it_is_the_cheapest_and_nothing_simulated() {
+    let prices = "[providers.fake.models.z]\ninput_usd_per_mtok = 0.1\noutput_usd_per_mtok = 0.2\n";
+    let desk = desk_with("", prices, |setup| setup, |_| stream(&["x"])).await;
+    let ran = call(&desk, &["x"]).run_beside().await;
+    assert!(ran.code() == 0 && ran.stderr.starts_with("asking fake/z; "), "{ran:?}");
+    assert_eq!(desk.provider.asks()[0].model, "z");
+}
