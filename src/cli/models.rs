@@ -35,6 +35,9 @@ const COLUMNS: [Column; 6] = [
     column("retired on"),
 ];
 
+/// Columns that a narrow terminal does without: the sizes.
+const LESSER: [usize; 2] = [4, 3];
+
 /// The arguments of `mk models`.
 #[derive(Args, Debug)]
 pub(crate) struct ModelsArgs {
@@ -63,7 +66,8 @@ pub(crate) fn run(args: &ModelsArgs, session: &mut Session) -> Outcome {
     }
     let is_for_people = printer.terminal.out.is_terminal;
     let rows: Vec<_> = models.iter().map(|model| row(model, is_for_people)).collect();
-    sheet::print(&printer, &COLUMNS, &rows)?;
+    let columns = if is_for_people { sheet::fitting(&printer, COLUMNS, &rows, &LESSER) } else { COLUMNS };
+    sheet::print(&printer, &columns, &rows)?;
     Ok(0)
 }
 

@@ -58,14 +58,38 @@ fn tab_separated(row: &[String]) -> String {
     cells.join("\t")
 }
 
-fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<String> {
-    let shown = |texts: &[String]| -> Vec<String> {
-        let pairs = columns.iter().zip(texts).filter(|(column, _)| column.for_people);
-        pairs.map(|(_, text)| sanitize::line(text).into_owned()).collect()
+/// These columns without as many of `lesser` (places, the least first) as must give way for a table to fit the
+/// terminal. All of them, if that is not enough.
+pub(crate) fn fitting<const N: usize>(
+    printer: &Printer,
+    columns: [Column; N],
+    rows: &[Vec<String>],
+    lesser: &[usize],
+) -> [Column; N] {
+    let mut fewer = columns;
+    for at in lesser {
+        let (headings, texts) = shown(&fewer, rows);
+        if least_width(&headings, &texts) <= printer.terminal.width {
+            return fewer;
+        }
+        fewer[*at].for_people = false;
+    }
+    let (headings, texts) = shown(&fewer, rows);
+    if least_width(&headings, &texts) <= printer.terminal.width { fewer } else { columns }
+}
+
+/// The headings and texts that people see.
+fn shown(columns: &[Column], rows: &[Vec<String>]) -> (Vec<String>, Vec<Vec<String>>) {
+    let is_shown = |pair: &(&Column, &String)| pair.0.for_people;
+    let headings = columns.iter().filter(|column| column.for_people).map(|column| column.heading.to_owned());
+    let texts = |row: &Vec<String>| {
+        columns.iter().zip(row).filter(is_shown).map(|(_, text)| sanitize::line(text).into_owned()).collect()
     };
-    let headings: Vec<String> = columns.iter().map(|column| column.heading.to_owned()).collect();
-    let headings = shown(&headings);
-    let rows: Vec<Vec<String>> = rows.iter().map(|row| shown(row)).collect();
+    (headings.collect(), rows.iter().map(texts).collect())
+}
+
+fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<String> {
+    let (headings, rows) = shown(columns, rows);
     if least_width(&headings, &rows) > printer.terminal.width {
         return blocks(printer, &headings, &rows);
     }
@@ -140,6 +164,21 @@ mod tests {
             "created  2026-11-20",
         ];
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn lesser_columns_give_way_to_a_table_that_fits() {
+        let columns = [column("name"), column("lesser"), column("least")];
+        let rows = [vec!["a-long-name".to_owned(), "1".to_owned(), "2".to_owned()]];
+        let shown = |width: usize| {
+            let terminal = Terminal::test(width, Paint::Plain);
+            let printer = Printer { terminal, quiet: false, verbose: false };
+            fitting(&printer, columns, &rows, &[2, 1]).map(|column| column.for_people)
+        };
+        assert_eq!(shown(31), [true, true, true]);
+        assert_eq!(shown(30), [true, true, false]);
+        assert_eq!(shown(22), [true, false, false]);
+        assert_eq!(shown(13), [true, true, true], "in blocks there is room for all");
     }
 
     #[test]

@@ -66,9 +66,9 @@ async fn a_truncated_stream_is_no_success() {
                 continue;
             }
             let list = chunks(&raw);
-            let last = list.last().unwrap();
+            let end = list.last().unwrap();
             if reasons(&list) == ["error"] {
-                assert!(last["error"]["code"].is_string(), "{provider} {how} {count}: {raw}");
+                assert!(end["error"]["code"].is_string(), "{provider} {how} {count}: {raw}");
             } else {
                 assert_eq!((text_of(&list, 0), reasons(&list)), (text.clone(), reason.clone()), "{raw}");
             }
@@ -97,10 +97,10 @@ async fn an_error_behind_the_headers_has_a_frame() {
     for (provider, _) in FORMATS {
         for model in ["told", "flood"] {
             let list = chunks(&desk.stream(&hello_to(&format!("{provider}/{model}"), true)).await);
-            let last = list.last().unwrap();
+            let end = list.last().unwrap();
             assert_eq!(reasons(&list), ["error"], "{provider}/{model}");
             for field in ["message", "type", "code"] {
-                assert!(last["error"][field].is_string(), "{provider}/{model}: {last}");
+                assert!(end["error"][field].is_string(), "{provider}/{model}: {end}");
             }
         }
     }
@@ -187,17 +187,16 @@ async fn whenever_the_caller_leaves_the_provider_is_left_within_a_second() {
         },
     )
     .await;
-    let mut calls = 0;
-    for (model, stream) in [
+    let stages = [
         ("fake/m", true),
         ("claude/m", true),
         ("fake/silent", true),
         ("fake/silent", false),
         ("claude/silent", false),
-    ] {
+    ];
+    for (calls, (model, stream)) in (1..).zip(stages) {
         let running = tokio::spawn(desk.post(hello_to(model, stream).to_string()).send());
         eventually("the provider is asked", || desk.provider.in_flight() == 1).await;
-        calls += 1;
         let left = if model.ends_with("/m") {
             let mut body = running.await.unwrap().unwrap().bytes_stream();
             body.next().await.unwrap().unwrap();

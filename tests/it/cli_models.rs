@@ -52,3 +52,14 @@ fn people_get_a_table() {
         assert!(shown.contains(words), "{words:?} is not in\n{shown}");
     }
 }
+
+#[test]
+fn a_usual_terminal_gets_a_table_of_real_models_too() {
+    let call = Mk::new().args(["models", "--local"]).env("ANTHROPIC_API_KEY", "x").env("GEMINI_API_KEY", "x");
+    let shown = pty::run(&call, 80, 120).last;
+    for words in ["model", "$/M in", "retired on"] {
+        assert!(shown.contains(words), "{words:?} is not in\n{shown}");
+    }
+    let line = shown.lines().find(|line| line.contains("anthropic/claude-haiku-4-5 ")).unwrap_or_default();
+    assert!(line.contains(" 1 ") && line.contains(" 5 "), "a model a line:\n{shown}");
+}

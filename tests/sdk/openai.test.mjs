@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI from "openai";
 
-const { MK_BASE_URL, MK_KEY, MK_KEY_OF_VERIFY, MK_KEY_PER_MINUTE, PROVIDER_URL } = process.env;
+const { MK_BASE_URL, MK_KEY, MK_KEY_ELSEWHERE, MK_KEY_OF_VERIFY, MK_KEY_PER_MINUTE, PROVIDER_URL } = process.env;
 const TEXT = "Hello, wörld \u2713";
 const ARGUMENTS = '{"city": "Oslo"}';
 const messages = [{ role: "user", content: "Hello" }];
@@ -76,6 +76,7 @@ test("errors", async () => {
   const cases = [
     [OpenAI.AuthenticationError, 401, {}, client("sk-nothing")],
     [OpenAI.AuthenticationError, 401, {}, client(MK_KEY_OF_VERIFY)],
+    [OpenAI.PermissionDeniedError, 403, {}, client(MK_KEY_ELSEWHERE)],
     [OpenAI.RateLimitError, 429, {}, client(MK_KEY_PER_MINUTE)],
     [OpenAI.BadRequestError, 400, { temperature: 3 }],
     [OpenAI.BadRequestError, 400, { model: "fake/filtered" }],

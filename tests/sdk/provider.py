@@ -18,7 +18,7 @@ TOOL_CALL = {"id": "call_1", "type": "function", "function": {"name": "weather",
 # Streams that end as they should, and streams that break behind the first word. The server and the clients must tell
 # them apart: `cut` breaks the connection, `ended` closes it in order but without a finish reason, `stall` falls
 # silent, `broken` reports an error.
-WHOLE = ("whole", "tools", "no-done", "second-try")
+WHOLE = ("whole", "tools", "called", "no-done", "second-try")
 BROKEN = ("cut", "ended", "stall", "broken")
 # Longer than the time limits that desk.py sets.
 SILENCE = 4
@@ -77,6 +77,8 @@ def _handler(provider):
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             nth = provider.note(body)
             script = body["model"].split(":")[0]
+            if script == "called":  # until the tool has answered
+                script = "whole" if body["messages"][-1]["role"] == "tool" else "tools"
             if script in COMPLAINTS:
                 status, error = COMPLAINTS[script]
                 self._json(status, {"error": error})

@@ -52,8 +52,12 @@ class LangChain(unittest.TestCase):
         self.assertEqual(asked["response_format"]["type"], "json_schema")
 
     def test_errors(self):
+        spent = desk().make_key("--per-minute", "1")
+        model(key=spent).invoke("Hello")
         for kind, chat in (
             (openai.AuthenticationError, model(key="sk-nothing")),
+            (openai.PermissionDeniedError, model(key=desk().make_key("--address", "192.0.2.0/24"))),
+            (openai.RateLimitError, model(key=spent)),
             (openai.NotFoundError, model("nobody/whole")),
             (openai.BadRequestError, model("fake/status-400")),
             (openai.InternalServerError, model("fake/status-401")),

@@ -11,14 +11,14 @@ from pathlib import Path
 from desk import desk
 from provider import TEXT
 
-MODEL = {"api_key_name": "mk", "supports_schema": True}
+MODEL = {"api_key_name": "mk", "supports_schema": True, "supports_tools": True}
 
 
 class Llm(unittest.TestCase):
     def setUp(self):
         home = tempfile.TemporaryDirectory()
         self.addCleanup(home.cleanup)
-        names = ("whole", "cut", "status-401")
+        names = ("whole", "cut", "called", "status-401", "status-429")
         models = [
             {**MODEL, "model_id": name, "model_name": f"fake/{name}", "api_base": desk().base_url} for name in names
         ]
@@ -42,11 +42,20 @@ class Llm(unittest.TestCase):
         done = self.llm("-m", "whole", "Hello", "--no-stream", "--schema", "city, degrees int")
         self.assertEqual((done.returncode, json.loads(done.stdout)), (0, {"city": "Oslo", "degrees": 7}))
 
-    def test_failures(self):
+    def test_tools(self):
+        tool = "def weather(city: str) -> str:\n    return 'sunny in ' + city"
         for more in ([], ["--no-stream"]):
-            done = self.llm("-m", "status-401", "Hello", *more)
-            self.assertEqual((done.returncode, done.stdout), (1, ""))
-            self.assertIn("502", done.stderr)
+            done = self.llm("-m", "called", "Hello", "--functions", tool, *more)
+            self.assertEqual((done.returncode, done.stdout.strip()), (0, TEXT), done.stderr)
+            result = desk().provider.calls("called")[-1]["messages"][-1]
+            self.assertEqual((result["role"], result["content"]), ("tool", "sunny in Oslo"))
+
+    def test_failures(self):
+        for model, words in (("status-401", "502"), ("status-429", "503")):
+            for more in ([], ["--no-stream"]):
+                done = self.llm("-m", model, "Hello", *more)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn(words, done.stderr)
 
     def test_a_stream_that_breaks_fails(self):
         done = self.llm("-m", "cut", "Hello")

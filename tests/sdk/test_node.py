@@ -20,6 +20,7 @@ class Node(unittest.TestCase):
             "PATH": os.environ["PATH"],
             "MK_BASE_URL": desk().base_url,
             "MK_KEY": desk().key,
+            "MK_KEY_ELSEWHERE": desk().make_key("--address", "192.0.2.0/24"),
             "MK_KEY_OF_VERIFY": desk().make_key(service="verify"),
             "MK_KEY_PER_MINUTE": desk().make_key("--per-minute", "1"),
             "PROVIDER_URL": desk().provider.base_url,

@@ -159,6 +159,11 @@ class Errors(unittest.TestCase):
         self.expect(openai.NotFoundError, 404, "model_not_found", model="gpt-5")
         self.expect(openai.NotFoundError, 404, "model_not_found", model="fake/status-404")
 
+    def test_size(self):
+        """There is no class of its own for 413."""
+        large = {"metadata": {"x": "y" * 1_100_000}}
+        self.expect(openai.APIStatusError, 413, "body_too_large", extra_body=large)
+
     def test_providers(self):
         """What a provider refuses is never the caller's own key or limit."""
         for script, status, code in (
