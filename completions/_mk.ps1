@@ -105,8 +105,8 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             break
         }
         'mk;chat' {
-            [CompletionResult]::new('-m', '-m', [CompletionResultType]::ParameterName, 'The model to ask, as `mk models` lists it [default: `MK_MODEL`, then `model` in [chat] of config.toml, then the cheapest one listed]')
-            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'The model to ask, as `mk models` lists it [default: `MK_MODEL`, then `model` in [chat] of config.toml, then the cheapest one listed]')
+            [CompletionResult]::new('-m', '-m', [CompletionResultType]::ParameterName, 'The model to ask, as `mk models` lists it [default: `MK_MODEL`, then `[chat] model` of config.toml, then the cheapest one listed]')
+            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'The model to ask, as `mk models` lists it [default: `MK_MODEL`, then `[chat] model` of config.toml, then the cheapest one listed]')
             [CompletionResult]::new('--system', '--system', [CompletionResultType]::ParameterName, 'What the model is told before anything else')
             [CompletionResult]::new('--temperature', '--temperature', [CompletionResultType]::ParameterName, 'How freely the model chooses its words, from 0 to 2 [default: the provider''s]')
             [CompletionResult]::new('--max-tokens', '--max-tokens', [CompletionResultType]::ParameterName, 'The most tokens of an answer [default: the provider''s]')

@@ -99,8 +99,8 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --help 'Print help'
         }
         &'mk;chat'= {
-            cand -m 'The model to ask, as `mk models` lists it [default: `MK_MODEL`, then `model` in [chat] of config.toml, then the cheapest one listed]'
-            cand --model 'The model to ask, as `mk models` lists it [default: `MK_MODEL`, then `model` in [chat] of config.toml, then the cheapest one listed]'
+            cand -m 'The model to ask, as `mk models` lists it [default: `MK_MODEL`, then `[chat] model` of config.toml, then the cheapest one listed]'
+            cand --model 'The model to ask, as `mk models` lists it [default: `MK_MODEL`, then `[chat] model` of config.toml, then the cheapest one listed]'
             cand --system 'What the model is told before anything else'
             cand --temperature 'How freely the model chooses its words, from 0 to 2 [default: the provider''s]'
             cand --max-tokens 'The most tokens of an answer [default: the provider''s]'

@@ -109,7 +109,7 @@ complete -c mk -n "__fish_mk_using_subcommand verify" -l jsonl -d 'A line of JSO
 complete -c mk -n "__fish_mk_using_subcommand verify" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand verify" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand verify" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand chat" -s m -l model -d 'The model to ask, as `mk models` lists it [default: `MK_MODEL`, then `model` in [chat] of config.toml, then the cheapest one listed]' -r
+complete -c mk -n "__fish_mk_using_subcommand chat" -s m -l model -d 'The model to ask, as `mk models` lists it [default: `MK_MODEL`, then `[chat] model` of config.toml, then the cheapest one listed]' -r
 complete -c mk -n "__fish_mk_using_subcommand chat" -l system -d 'What the model is told before anything else' -r
 complete -c mk -n "__fish_mk_using_subcommand chat" -l temperature -d 'How freely the model chooses its words, from 0 to 2 [default: the provider\'s]' -r
 complete -c mk -n "__fish_mk_using_subcommand chat" -l max-tokens -d 'The most tokens of an answer [default: the provider\'s]' -r

@@ -32,7 +32,7 @@ pub(crate) struct ChatArgs {
     pub(crate) prompt: Option<String>,
 
     /// The model to ask, as `mk models` lists it
-    /// [default: `MK_MODEL`, then `model` in [chat] of config.toml, then the cheapest one listed]
+    /// [default: `MK_MODEL`, then `[chat] model` of config.toml, then the cheapest one listed]
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
