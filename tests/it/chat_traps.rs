@@ -150,7 +150,7 @@ async fn usage_that_nobody_told_is_marked_and_booked_as_it_was_told() {
 #[tokio::test]
 async fn a_failure_is_not_billed() {
     let desk = desk_with(
-        "",
+        "breaker_failures = 0",
         "",
         |setup| setup,
         |ask: &Ask| {
