@@ -6,7 +6,6 @@
 //! finish reason; nothing else makes it so.
 
 use bytes::Bytes;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::completion::{Completion, Labels};
@@ -14,6 +13,8 @@ use super::{Usage, estimate, fields};
 
 /// The most choices that are kept apart; no provider gives more.
 const MOST_CHOICES: usize = 128;
+/// The most that is set aside for a piece before it is there.
+const MOST_RESERVED_BYTES: usize = 4096;
 /// The longest identifier that is taken over from a provider.
 const MOST_ID_BYTES: usize = 256;
 /// The longest text that is kept so that another answer may go on from it.
@@ -38,7 +39,7 @@ pub struct Chunks {
     said: Option<String>,
     usage: Option<Usage>,
     /// The provider's own words about usage, for the caller.
-    usage_text: Option<Box<RawValue>>,
+    usage_text: Option<String>,
 }
 
 #[derive(Debug)]
@@ -77,18 +78,23 @@ impl Chunks {
 
     /// Sets what all chunks are called; only the first call counts.
     pub fn begin(&mut self, id: Option<&str>, created: Option<i64>) {
-        if !self.head.is_empty() {
+        if self.has_begun() {
             return;
         }
         let fits = |id: &&str| !id.is_empty() && id.len() <= MOST_ID_BYTES;
         let id = id.filter(fits).map_or_else(|| crate::id::new("chatcmpl"), str::to_owned);
         let created = created.filter(|created| *created > 0).unwrap_or(self.labels.created);
         let mut head = b"{".to_vec();
-        fields::write(&mut head, "id", &fields::text(&id));
+        fields::write_string(&mut head, "id", &id);
         fields::write(&mut head, "object", "\"chat.completion.chunk\"");
         fields::write(&mut head, "created", &created.to_string());
-        fields::write(&mut head, "model", &fields::text(&self.labels.model));
+        fields::write_string(&mut head, "model", &self.labels.model);
         self.head = head;
+    }
+
+    /// Whether it is set what all chunks are called.
+    pub const fn has_begun(&self) -> bool {
+        !self.head.is_empty()
     }
 
     /// Where the next chunk of a choice would stand.
@@ -212,10 +218,11 @@ impl Chunks {
         self.write(&format!("[{choice}]"), std::iter::empty());
     }
 
-    /// Notes what the provider says the answer took so far; the last word counts.
-    pub fn usage(&mut self, usage: Usage, text: Option<&RawValue>) {
+    /// Notes what the provider says the answer took so far, and how it says it (an object on one line); the last word
+    /// counts.
+    pub fn usage(&mut self, usage: Usage, text: Option<&str>) {
         self.usage = Some(usage);
-        self.usage_text = text.map(ToOwned::to_owned);
+        self.usage_text = text.filter(|_| self.include_usage).map(str::to_owned);
     }
 
     /// Whether every choice that was asked for is finished.
@@ -239,8 +246,8 @@ impl Chunks {
     /// Writes the end of a whole answer.
     pub(super) fn end(&mut self) {
         if self.include_usage {
-            let text = match &self.usage_text {
-                Some(text) => text.get().to_owned(),
+            let text = match &mut self.usage_text {
+                Some(text) => std::mem::take(text),
                 None => usage_json(self.used(), self.usage.is_none()).to_string(),
             };
             self.write("[]", std::iter::once(("usage", text.as_str())));
@@ -264,7 +271,9 @@ impl Chunks {
 
     /// What the caller is to get next.
     pub(super) fn take(&mut self) -> Bytes {
-        Bytes::from(std::mem::take(&mut self.out))
+        // The next piece will be about as long.
+        let next = Vec::with_capacity(self.out.len().min(MOST_RESERVED_BYTES));
+        Bytes::from(std::mem::replace(&mut self.out, next))
     }
 }
 

@@ -48,15 +48,23 @@ pub(super) fn write(out: &mut Vec<u8>, name: &str, value: &str) {
     out.extend_from_slice(value.as_bytes());
 }
 
-/// Writes a text as JSON.
-pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
-    // Writing a text into memory cannot fail.
-    let _ = serde_json::to_writer(out, text);
+/// The same with a text as its value.
+pub(super) fn write_string(out: &mut Vec<u8>, name: &str, value: &str) {
+    write(out, name, "");
+    write_text(out, value);
 }
 
-/// A text as JSON.
-pub(super) fn text(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+/// Writes a text as JSON.
+pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
+    let is_plain = text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
+    if is_plain {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+        return;
+    }
+    // Writing a text into memory cannot fail.
+    let _ = serde_json::to_writer(out, text);
 }
 
 /// A text that is only copied if it holds escapes.

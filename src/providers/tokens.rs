@@ -7,5 +7,10 @@ const MOST: u64 = 1_000_000_000;
 
 /// A count, if it is one that can be believed.
 pub(super) fn count(value: &Value) -> Option<u64> {
-    value.as_u64().filter(|count| *count <= MOST)
+    value.as_u64().filter(|count| is_believable(*count))
+}
+
+/// Whether a call can have taken that many.
+pub(super) const fn is_believable(count: u64) -> bool {
+    count <= MOST
 }

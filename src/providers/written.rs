@@ -1,7 +1,6 @@
 //! Answers in the chat-completion format, written for providers that speak another one.
 
 use bytes::Bytes;
-use serde_json::value::to_raw_value;
 use serde_json::{Map, Value, json};
 
 use super::chunks::{Chunks, usage_json};
@@ -129,13 +128,13 @@ impl Meter {
     pub(super) fn report(&mut self, spent: Spent, chunks: &mut Chunks) {
         self.reported = Some(spent);
         self.is_behind = false;
-        chunks.usage(spent.usage, to_raw_value(&spent.json()).ok().as_deref());
+        chunks.usage(spent.usage, Some(&spent.json().to_string()));
     }
 
     /// At the end: an account that the provider did not bring up to date is marked as estimated.
     pub(super) fn settle(&self, chunks: &mut Chunks) {
         if let Some(usage) = self.expected().filter(|_| self.is_behind) {
-            chunks.usage(usage, to_raw_value(&usage_json(usage, true)).ok().as_deref());
+            chunks.usage(usage, Some(&usage_json(usage, true).to_string()));
         }
     }
 

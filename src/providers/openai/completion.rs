@@ -5,12 +5,15 @@
 //! they mean something is between the caller and the provider. An answer gets the model's full identifier and what
 //! the documented shape requires; everything a provider adds is kept.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::{OpenAi, complaint, finish, parts, reply, stream};
+use super::usage::Reported;
+use super::{OpenAi, complaint, finish, parts, stream};
 use crate::providers::chunks::usage_json;
 use crate::providers::completion::{Completed, Completion, Completions, Decoder, Labels};
 use crate::providers::fields::{self, Fields};
@@ -18,9 +21,10 @@ use crate::providers::{Failed, Failure, Incoming, Model, Outgoing, Usage, estima
 
 impl Completions for OpenAi {
     fn chat_request(&self, asked: &Completion<'_>, model: &Model) -> Result<Outgoing, Failure> {
-        let mut body = Vec::with_capacity(1024);
+        let length: usize = asked.fields.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum();
+        let mut body = Vec::with_capacity(length + model.name.len() + 64);
         body.push(b'{');
-        fields::write(&mut body, "model", &fields::text(&model.name));
+        fields::write_string(&mut body, "model", &model.name);
         let renames_limit =
             model.max_completion_tokens && asked.fields.given("max_completion_tokens").is_none();
         for (name, value) in asked.fields.iter() {
@@ -103,8 +107,8 @@ struct Message<'a> {
 
 fn read(incoming: &Incoming, asked: &Completion<'_>, labels: &Labels) -> Result<Completed, Failed> {
     let answer: Fields<'_> = serde_json::from_slice(&incoming.body).map_err(|_| Failure::Malformed)?;
-    let reported = answer.read::<Value>("usage").and_then(|usage| reply::usage(&usage));
-    let failed = |failure| Failed { failure, usage: reported };
+    let reported = answer.given("usage").and_then(Reported::read);
+    let failed = |failure| Failed { failure, usage: reported.map(|reported| reported.usage) };
     if answer.given("error").is_some() {
         return Err(failed(disguised(incoming, None)));
     }
@@ -129,48 +133,41 @@ fn read(incoming: &Incoming, asked: &Completion<'_>, labels: &Labels) -> Result<
             None => message.tool_calls.is_some(),
         };
     }
-    let usage = reported.unwrap_or_else(|| Usage {
+    let estimated = || Usage {
         prompt_tokens: asked.prompt_tokens,
         completion_tokens: estimate::length_tokens(length as u64),
-    });
+    };
+    let usage = reported.map_or_else(estimated, |reported| reported.usage);
     let repaired = if is_regular { None } else { Some(repaired(raw).map_err(failed)?) };
     let choices = repaired.as_deref().unwrap_or(raw.get());
-    Ok(Completed { body: written(&answer, choices, labels, usage, reported.is_none()), usage })
+    let usage_text = match reported {
+        Some(reported) => reported.text(),
+        None => Cow::Owned(usage_json(usage, true).to_string()),
+    };
+    Ok(Completed { body: written(&answer, choices, labels, &usage_text), usage })
 }
 
-fn written(answer: &Fields<'_>, choices: &str, labels: &Labels, usage: Usage, is_estimated: bool) -> Bytes {
-    let mut body = Vec::with_capacity(choices.len() + 512);
+fn written(answer: &Fields<'_>, choices: &str, labels: &Labels, usage: &str) -> Bytes {
+    let all_else = answer.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum::<usize>();
+    let mut body = Vec::with_capacity(all_else.max(choices.len()) + 256);
     body.push(b'{');
-    let id = answer.read::<String>("id").filter(|id| !id.is_empty());
-    fields::write(&mut body, "id", &fields::text(&id.unwrap_or_else(|| crate::id::new("chatcmpl"))));
+    match answer.get("id").map(RawValue::get) {
+        Some(id) if id.len() > 2 && id.starts_with('"') => fields::write(&mut body, "id", id),
+        _ => fields::write_string(&mut body, "id", &crate::id::new("chatcmpl")),
+    }
     fields::write(&mut body, "object", "\"chat.completion\"");
     let created = answer.read::<i64>("created").filter(|created| *created > 0);
     fields::write(&mut body, "created", &created.unwrap_or(labels.created).to_string());
-    fields::write(&mut body, "model", &fields::text(&labels.model));
+    fields::write_string(&mut body, "model", &labels.model);
     fields::write(&mut body, "choices", choices);
     for (name, value) in answer.iter() {
         if !matches!(name, "id" | "object" | "created" | "model" | "choices" | "usage") {
             fields::write(&mut body, name, value.get());
         }
     }
-    match answer.get("usage").filter(|_| !is_estimated) {
-        Some(reported) => fields::write(&mut body, "usage", &complete_usage(reported, usage)),
-        None => fields::write(&mut body, "usage", &usage_json(usage, true).to_string()),
-    }
+    fields::write(&mut body, "usage", usage);
     body.push(b'}');
     Bytes::from(body)
-}
-
-/// The provider's own usage object, which may lack the total.
-pub(super) fn complete_usage(reported: &RawValue, usage: Usage) -> String {
-    let Ok(mut value) = serde_json::from_str::<Value>(reported.get()) else {
-        return usage_json(usage, false).to_string();
-    };
-    if value["total_tokens"].as_u64().is_some() {
-        return reported.get().to_owned();
-    }
-    value["total_tokens"] = json!(usage.prompt_tokens.saturating_add(usage.completion_tokens));
-    value.to_string()
 }
 
 /// Choices with what the documented shape requires and this provider left out.

@@ -15,6 +15,7 @@ mod reply;
 mod stream;
 #[cfg(test)]
 mod stream_scenarios;
+mod usage;
 
 use bytes::Bytes;
 use http::header::AUTHORIZATION;

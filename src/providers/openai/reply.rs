@@ -66,7 +66,11 @@ fn without_thoughts(text: &str) -> &str {
 pub(super) fn usage(usage: &Value) -> Option<Usage> {
     let prompt_tokens = tokens::count(&usage["prompt_tokens"])?;
     let completion_tokens = tokens::count(&usage["completion_tokens"])?;
-    // Some count reasoning in the total alone; it is charged as completion.
-    let beyond_prompt = tokens::count(&usage["total_tokens"]).unwrap_or(0).saturating_sub(prompt_tokens);
-    Some(Usage { prompt_tokens, completion_tokens: completion_tokens.max(beyond_prompt) })
+    Some(charged(prompt_tokens, completion_tokens, tokens::count(&usage["total_tokens"])))
+}
+
+/// What is charged of these figures: some count reasoning in the total alone, and it is charged as completion.
+pub(super) fn charged(prompt_tokens: u64, completion_tokens: u64, total: Option<u64>) -> Usage {
+    let beyond_prompt = total.unwrap_or(0).saturating_sub(prompt_tokens);
+    Usage { prompt_tokens, completion_tokens: completion_tokens.max(beyond_prompt) }
 }

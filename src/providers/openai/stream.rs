@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 
 use super::calls::Calls;
 use super::delta::Delta;
-use super::{complaint, completion, order, reply};
+use super::usage::Reported;
+use super::{complaint, order};
 use crate::providers::chunks::Chunks;
 use crate::providers::completion::{Decoder, Step};
 use crate::providers::fields::Fields;
@@ -89,7 +90,9 @@ impl Reader {
         if let Some(error) = choices.iter().find_map(|choice| choice.error) {
             return Err(disguised(format!("{{\"error\":{}}}", error.get()).as_bytes()));
         }
-        chunks.begin(fields.read::<String>("id").as_deref(), fields.read("created"));
+        if !chunks.has_begun() {
+            chunks.begin(fields.read::<String>("id").as_deref(), fields.read("created"));
+        }
         let numbers = self.numbers(&choices);
         if numbers.iter().all(Option::is_none) && choices.iter().all(|choice| order::holds(choice, chunks)) {
             for choice in &choices {
@@ -124,12 +127,8 @@ fn usage(fields: &Fields<'_>, chunks: &mut Chunks) {
     // Groq has always told it in a field of its own, and elsewhere only if asked to.
     let of_groq = || fields.read::<Fields<'_>>("x_groq")?.given("usage");
     let Some(raw) = fields.given("usage").or_else(of_groq) else { return };
-    let Some(usage) = serde_json::from_str(raw.get()).ok().and_then(|usage: Value| reply::usage(&usage))
-    else {
-        return;
-    };
-    let text = RawValue::from_string(completion::complete_usage(raw, usage)).ok();
-    chunks.usage(usage, text.as_deref());
+    let Some(reported) = Reported::read(raw) else { return };
+    chunks.usage(reported.usage, Some(&reported.text()));
 }
 
 /// The failure that a chunk holds.

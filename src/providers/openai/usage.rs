@@ -1,0 +1,104 @@
+//! A usage object that is passed on: its figures are read where it stands, and it is only built anew where the
+//! documented total is missing.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::providers::{Usage, tokens};
+
+/// What a provider says that an answer took.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reported<'a> {
+    raw: &'a RawValue,
+    /// The figures that are accounted.
+    pub(super) usage: Usage,
+    has_total: bool,
+}
+
+#[derive(Deserialize)]
+struct Figures<'a> {
+    #[serde(borrow, rename = "prompt_tokens")]
+    prompt: Option<&'a RawValue>,
+    #[serde(borrow, rename = "completion_tokens")]
+    completion: Option<&'a RawValue>,
+    #[serde(borrow, rename = "total_tokens")]
+    total: Option<&'a RawValue>,
+}
+
+impl<'a> Reported<'a> {
+    /// Reads a usage object; `None` if it is none, or tells what cannot be.
+    pub(super) fn read(raw: &'a RawValue) -> Option<Self> {
+        let figures: Figures<'_> = serde_json::from_str(raw.get()).ok()?;
+        let read = |figure: Option<&RawValue>| figure.and_then(|figure| figure.get().parse::<u64>().ok());
+        let believed = |figure| read(figure).filter(|count| tokens::is_believable(*count));
+        let prompt_tokens = believed(figures.prompt)?;
+        let completion_tokens = believed(figures.completion)?;
+        let total = believed(figures.total);
+        let usage = super::reply::charged(prompt_tokens, completion_tokens, total);
+        Some(Self { raw, usage, has_total: read(figures.total).is_some() })
+    }
+
+    /// The provider's own words, with a total.
+    pub(super) fn text(&self) -> Cow<'a, str> {
+        if self.has_total {
+            return Cow::Borrowed(self.raw.get());
+        }
+        // It was read as an object.
+        let mut value: Value = serde_json::from_str(self.raw.get()).unwrap_or_default();
+        value["total_tokens"] = json!(self.usage.prompt_tokens.saturating_add(self.usage.completion_tokens));
+        Cow::Owned(value.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<(u64, u64, String)> {
+        let raw: &RawValue = serde_json::from_str(text).unwrap();
+        let reported = Reported::read(raw)?;
+        let Usage { prompt_tokens, completion_tokens } = reported.usage;
+        Some((prompt_tokens, completion_tokens, reported.text().into_owned()))
+    }
+
+    #[test]
+    fn figures_are_read_as_any_other_answer_s() {
+        for (text, expected) in [
+            (r#"{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7,"x":{"y":[1]}}"#, Some((3, 4))),
+            (r#"{"prompt_tokens":3,"completion_tokens":4}"#, Some((3, 4))),
+            (r#"{"prompt_tokens":3,"completion_tokens":4,"total_tokens":"7"}"#, Some((3, 4))),
+            // Reasoning that only the total counts.
+            (r#"{"prompt_tokens":3,"completion_tokens":4,"total_tokens":10}"#, Some((3, 7))),
+            (r#"{"prompt_tokens":3,"completion_tokens":null}"#, None),
+            (r#"{"prompt_tokens":-3,"completion_tokens":4}"#, None),
+            (r#"{"prompt_tokens":3.5,"completion_tokens":4}"#, None),
+            (r#"{"prompt_tokens":3,"completion_tokens":99999999999999}"#, None),
+            ("{}", None),
+            ("[]", None),
+            ("null", None),
+        ] {
+            assert_eq!(read(text).map(|(prompt, completion, _)| (prompt, completion)), expected, "{text}");
+            let value: Value = serde_json::from_str(text).unwrap();
+            let usage = crate::providers::openai::reply::usage(&value);
+            assert_eq!(usage.map(|usage| (usage.prompt_tokens, usage.completion_tokens)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_missing_total_is_added() {
+        let whole = r#"{"prompt_tokens":3,  "completion_tokens":4,"total_tokens":9}"#;
+        assert_eq!(read(whole).unwrap().2, whole);
+        for text in [
+            r#"{"prompt_tokens":3,"completion_tokens":4}"#,
+            r#"{"prompt_tokens":3,"completion_tokens":4,"total_tokens":null}"#,
+        ] {
+            assert_eq!(
+                read(text).unwrap().2,
+                r#"{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}"#
+            );
+        }
+    }
+}
