@@ -19,6 +19,7 @@ mod globals;
 mod inference;
 mod keys;
 mod local;
+mod log;
 mod login;
 mod models;
 mod number;

@@ -11,14 +11,12 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::net::TcpListener;
-use tracing_subscriber::EnvFilter;
 
 use super::embedded::cannot_start;
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::local::stored;
-use super::term::Paint;
-use super::{runtime, sanitize, welcome};
+use super::{log, runtime, sanitize, welcome};
 use crate::api::Service;
 use crate::api::console::KeyState;
 use crate::app::App;
@@ -86,7 +84,7 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
     if args.check {
         return check(session, &config);
     }
-    begin_log(session)?;
+    let _log = log::begin(session)?;
     let app = App::open(&config, Clock::system()).map_err(|cause| cannot_start(&config.data_dir, cause))?;
     refuse_open_door(&app, config.listen)?;
 
@@ -206,27 +204,6 @@ fn no_listener(listen: SocketAddr, cause: io::Error) -> Failure {
         _ => Failure::usage(format!("cannot listen on {listen}: {cause}")),
     };
     failure.caused_by(cause)
-}
-
-/// Text on a terminal, JSON elsewhere; on standard error both ways.
-fn begin_log(session: &Session) -> Result<(), Failure> {
-    let wanted = session.env.text("MK_LOG")?.unwrap_or("info");
-    let filter = EnvFilter::try_new(wanted).map_err(|cause| {
-        Failure::usage(format!("MK_LOG: `{wanted}` cannot be understood"))
-            .hint("write info, debug or mk=debug")
-            .caused_by(cause)
-    })?;
-    let err = session.printer.terminal.err;
-    // By default a log that cannot be written is complained about where nobody listens, and that is a panic: every
-    // request would fail because nobody reads about it.
-    let log =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).log_internal_errors(false);
-    let begun = if err.is_terminal {
-        log.with_ansi(err.paint == Paint::Full).with_target(false).try_init()
-    } else {
-        log.json().flatten_event(true).with_span_list(false).with_span_list(false).with_ansi(false).try_init()
-    };
-    begun.map_err(|cause| Failure::new(Kind::Other, format!("cannot begin the log: {cause}")))
 }
 
 /// What ended the server.

@@ -1,0 +1,210 @@
+//! The server's log: text on a terminal, JSON elsewhere; on standard error both ways.
+//!
+//! Beside a terminal, lines are handed to a thread that writes them some at a time, so that no request waits for
+//! whoever reads the log, or pays a system call for its line. What must hold: lines keep their order and are never
+//! mixed; a reader that has stopped costs a bounded amount of memory, and is told how many lines it has missed; at an
+//! orderly end everything is written. A process that is killed loses the lines of its last moment.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+use super::exit::{Failure, Kind};
+use super::globals::Session;
+use super::term::Paint;
+
+/// How long lines are gathered before they are written.
+const GATHER: Duration = Duration::from_millis(20);
+/// The most that waits to be written; lines beyond are dropped.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+/// The log of this process, from [`begin`] on. What waits is written when it is dropped.
+#[must_use = "the log ends when this is dropped"]
+pub(crate) struct Log {
+    writing: Option<(Lines, JoinHandle<()>)>,
+}
+
+/// Begins the log of this process, as `MK_LOG` wants it.
+pub(crate) fn begin(session: &Session) -> Result<Log, Failure> {
+    let wanted = session.env.text("MK_LOG")?.unwrap_or("info");
+    let filter = EnvFilter::try_new(wanted).map_err(|cause| {
+        Failure::usage(format!("MK_LOG: `{wanted}` cannot be understood"))
+            .hint("write info, debug or mk=debug")
+            .caused_by(cause)
+    })?;
+    let unbegun =
+        |cause: &dyn std::fmt::Display| Failure::new(Kind::Other, format!("cannot begin the log: {cause}"));
+    let err = session.printer.terminal.err;
+    // By default a log that cannot be written is complained about where nobody listens, and that is a panic: every
+    // request would fail because nobody reads about it.
+    let log = tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false);
+    if err.is_terminal {
+        let log = log.with_writer(io::stderr).with_ansi(err.paint == Paint::Full).with_target(false);
+        log.try_init().map_err(|cause| unbegun(&cause))?;
+        return Ok(Log { writing: None });
+    }
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let thread =
+        thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_to(&mut io::stderr()));
+    let thread = thread.map_err(|cause| unbegun(&cause))?;
+    let log =
+        log.json().flatten_event(true).with_span_list(false).with_ansi(false).with_writer(lines.clone());
+    log.try_init().map_err(|cause| unbegun(&cause))?;
+    Ok(Log { writing: Some((lines, thread)) })
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let Some((lines, thread)) = self.writing.take() else { return };
+        lines.waiting().is_over = true;
+        lines.0.changed.notify_one();
+        // A thread that panicked has nothing left to write.
+        let _ = thread.join();
+    }
+}
+
+/// Lines on their way to the log; clones share them.
+#[derive(Clone, Default)]
+struct Lines(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    bytes: Vec<u8>,
+    /// Lines that found no room.
+    dropped: u64,
+    is_over: bool,
+}
+
+impl Lines {
+    /// Writes lines as they come, until it is over.
+    fn write_to(&self, out: &mut impl Write) {
+        let mut taken = Vec::new();
+        loop {
+            let mut waiting = self.waiting();
+            while waiting.bytes.is_empty() && !waiting.is_over {
+                waiting = self.0.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            }
+            if !waiting.is_over {
+                drop(waiting);
+                thread::sleep(GATHER);
+                waiting = self.waiting();
+            }
+            let is_over = waiting.is_over;
+            let dropped = std::mem::take(&mut waiting.dropped);
+            std::mem::swap(&mut waiting.bytes, &mut taken);
+            drop(waiting);
+            // A log that cannot be written must not keep the server from its work.
+            let _ = out.write_all(&taken);
+            if dropped > 0 {
+                let _ = writeln!(
+                    out,
+                    r#"{{"level":"WARN","message":"log lines were dropped","lines":{dropped}}}"#
+                );
+            }
+            taken.clear();
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    /// Also after a panic elsewhere: lines are added whole.
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes one whole line at a time, as the subscriber writes them.
+impl Write for &Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let mut waiting = self.waiting();
+        if waiting.bytes.len() + line.len() > MOST_BYTES {
+            waiting.dropped += 1;
+            return Ok(line.len());
+        }
+        let was_empty = waiting.bytes.is_empty();
+        waiting.bytes.extend_from_slice(line);
+        drop(waiting);
+        if was_empty {
+            self.0.changed.notify_one();
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = &'a Self;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use super::*;
+
+    struct Sent(Sender<Vec<u8>>);
+
+    impl Write for Sent {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.send(bytes.to_vec()).map_err(|_| io::ErrorKind::BrokenPipe)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn everything_is_written_in_order_and_at_the_end() {
+        let (sender, receiver) = channel();
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let thread = thread::spawn(move || writer.write_to(&mut Sent(sender)));
+        let log = Log { writing: Some((lines.clone(), thread)) };
+        (&lines).write_all(b"first\n").unwrap();
+        assert_eq!(receiver.recv().unwrap(), b"first\n", "written although nothing ends");
+        let mut expected = Vec::new();
+        for number in 0..1000 {
+            let line = format!("line {number}\n");
+            (&lines).write_all(line.as_bytes()).unwrap();
+            expected.extend_from_slice(line.as_bytes());
+        }
+        drop(log);
+        assert_eq!(receiver.iter().flatten().collect::<Vec<u8>>(), expected);
+    }
+
+    #[test]
+    fn a_reader_who_has_stopped_misses_lines_and_is_told_how_many() {
+        let lines = Lines::default();
+        let line = vec![b'x'; MOST_BYTES / 4];
+        for _ in 0..7 {
+            (&lines).write_all(&line).unwrap();
+        }
+        lines.waiting().is_over = true;
+        let mut written = Vec::new();
+        lines.write_to(&mut written);
+        let notice = "{\"level\":\"WARN\",\"message\":\"log lines were dropped\",\"lines\":3}\n";
+        assert_eq!(written.len(), 4 * line.len() + notice.len());
+        assert!(written.ends_with(notice.as_bytes()));
+    }
+}
