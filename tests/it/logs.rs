@@ -1,79 +1,16 @@
 //! What the log holds: the ids by which a request is found again, and nothing that is secret.
 
-use std::io;
-use std::sync::{Arc, Mutex, OnceLock};
-
 use futures_util::StreamExt;
 use mk::api::Service;
-use mk::server::Options;
 use serde_json::{Value, json};
-use tracing_subscriber::fmt::MakeWriter;
 
 use crate::support::chat::{Desk, desk_with, hello, hello_stream};
 use crate::support::events::Events;
 use crate::support::eventually;
+use crate::support::log::{Log, on_this_thread};
 use crate::support::panel::{config, eiffel};
 use crate::support::provider::{Beat, FakeProvider, Turn, claims, role_chunk, stream, text_chunk};
 use crate::support::server::Setup;
-
-/// Keeps what is logged on this thread.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
-
-impl Log {
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-
-    fn lines(&self) -> Vec<Value> {
-        self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    /// The lines of requests that have ended, their durations apart, which differ from run to run.
-    fn requests(&self) -> Vec<Value> {
-        let mut lines: Vec<Value> = self.lines().into_iter().map(|line| line["fields"].clone()).collect();
-        lines.retain(|fields| fields["message"] == "request");
-        for fields in lines.iter_mut().map(|fields| fields.as_object_mut().unwrap()) {
-            for name in ["ms", "first_token_ms"] {
-                let taken = fields.remove(name);
-                assert!(taken.is_none_or(|ms| ms.is_u64()), "{fields:?}");
-            }
-        }
-        lines
-    }
-
-    fn capture(&self, level: &str) -> tracing::subscriber::DefaultGuard {
-        // While there is one subscriber alone, whether a line is of interest is settled for good by the thread that
-        // comes upon it first, and other tests' threads have none. With a second one, all are asked.
-        static ANOTHER: OnceLock<tracing::Dispatch> = OnceLock::new();
-        ANOTHER.get_or_init(|| tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default()));
-        let subscriber = tracing_subscriber::fmt()
-            .json()
-            .with_env_filter(tracing_subscriber::EnvFilter::new(format!("mk={level}")))
-            .with_writer(self.clone())
-            .finish();
-        tracing::subscriber::set_default(subscriber)
-    }
-}
 
 #[tokio::test]
 async fn requests_are_found_by_their_id_and_nothing_secret_is_logged() {
@@ -119,11 +56,6 @@ async fn requests_are_found_by_their_id_and_nothing_secret_is_logged() {
 
 fn here(setup: Setup) -> Setup {
     setup.options(on_this_thread)
-}
-
-/// Only this thread's records are captured.
-fn on_this_thread(options: &mut Options) {
-    options.workers = 0;
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ pub mod breaks;
 pub mod chat;
 pub mod events;
 pub mod formats;
+pub mod log;
 pub mod mk;
 pub mod panel;
 pub mod provider;
