@@ -1,8 +1,9 @@
 //! What keys and apps with a budget have spent and may still take this month. Pure: no store, no clock, no lock.
 //!
 //! A tally is what the ledger knows to be spent, what calls have cost that are over but not in the ledger yet, and the
-//! most that those under way may cost. What must hold: nothing is taken that does not fit beside all three; a call takes of the key's and of the app's budget or of neither; what was taken is
-//! given back once, when the ledger knows what became of it. A tally that nobody holds of or asks for is dropped.
+//! most that those under way may cost. What must hold: nothing is taken that does not fit beside all three; a call
+//! takes of the key's and of the app's budget or of neither; what was taken is given back once, when the ledger knows
+//! what became of it. A tally that nobody holds of or asks for is dropped.
 
 use std::collections::HashMap;
 

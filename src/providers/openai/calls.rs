@@ -2,9 +2,10 @@
 //! Clients put the pieces of a call together by that number; some servers leave it out, and some give every call the
 //! same one, which would make a single, senseless call of them.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 
 /// More calls than any answer holds.
 const MOST_CALLS: usize = 1024;
