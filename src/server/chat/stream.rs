@@ -31,6 +31,13 @@ pub(super) struct Running {
     pub(super) _run: TaskTrackerToken,
 }
 
+impl Drop for Running {
+    /// Whoever broke off, the model that gave the last of the answer is noted.
+    fn drop(&mut self) {
+        self.record.is_answered_by(self.relay.model());
+    }
+}
+
 /// The answer with this stream as its body.
 pub(super) fn respond(running: Running) -> Response {
     let mut response = warp::reply::stream(pieces(running)).into_response();
@@ -49,7 +56,6 @@ fn pieces(running: Running) -> impl Stream<Item = Result<Bytes, Infallible>> {
                 Ok(piece) => {
                     // Many callers leave once they have read the end mark.
                     if running.relay.is_over() {
-                        running.record.is_answered_by(running.relay.model());
                         running.record.ends(OK);
                     }
                     return Some((Ok(piece), Some(running)));
