@@ -3,9 +3,9 @@
 //! A model is tried again for what may pass, then its fallbacks are asked in their order; once the caller has a byte,
 //! only to go on from there (see `resume`). A content refusal is an answer that nobody routes around, and a request
 //! that a provider calls wrong is the caller's to mend: both end it at once. So does a budget that does not cover the
-//! next try. The failure that is told is that of the model that was asked for. Every attempt is booked exactly once,
-//! also when the caller leaves. A model that is paused is passed over at once, and no wait is shortened for the sake of
-//! a fallback that is.
+//! first call; what it does not cover later is passed over, like a model that is paused, and no wait is shortened for
+//! the sake of a fallback that is paused. The failure that is told is that of the model that was asked for. Every
+//! attempt is booked exactly once, also when the caller leaves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +21,9 @@ use super::{most, retry};
 use crate::money::Price;
 use crate::providers::{Completion, Failed, Failure, Labels, Patience, Permit, Provider, Usage};
 use crate::usage::{Attempt, Meter, Purpose};
+
+/// What a caller is asked to wait where a provider does not say.
+pub const SHORTLY: Duration = Duration::from_secs(5);
 
 /// An answer, and whose it is.
 pub struct Answered {
@@ -63,6 +66,8 @@ pub(super) struct Candidate<'a> {
     pub(super) meter: &'a Meter,
     pub(super) span: Span,
     pub(super) has_fallback: bool,
+    /// The model whose failure it is asked after: itself, where a stream of its own broke.
+    pub(super) after: Option<&'a str>,
     /// How often it was tried again already.
     pub(super) retried: u32,
     /// What the chunks of the stream that it is to go on with begin with.
@@ -100,31 +105,17 @@ impl Gateway {
         let mut attempts = 0;
         let mut first = None;
         let mut soonest: Option<Duration> = None;
+        let mut after = None;
         for place in 0..chain.len() {
-            let (id, fallbacks, before) = (&chain[place], &chain[place + 1..], attempts);
-            let failure = match self.known(id) {
+            let (id, before) = (chain[place].as_str(), attempts);
+            let failure = match self.candidate(&chain, place, asked, meter) {
                 None => Failure::UnknownModel,
-                Some((Known { provider, breakers }, model)) => {
-                    let now = Instant::now();
-                    let patience = provider.patience(model);
-                    let candidate = Candidate {
-                        id,
-                        provider,
-                        breakers,
-                        model,
-                        patience,
-                        price: price(id, provider, model),
-                        asked,
-                        meter,
-                        span: Span { asked: now, deadline: now + patience.total_timeout },
-                        has_fallback: self.is_any_in_use(fallbacks, now),
-                        retried: 0,
-                        head: None,
-                    };
+                Some(candidate) => {
+                    let candidate = Candidate { after, ..candidate };
                     let deadline = candidate.span.deadline;
                     match self.ask_candidate(&candidate, &mut attempts).await {
                         Ok(mut given) => {
-                            let model = id.clone();
+                            let model = id.to_owned();
                             if let Given::Stream(relay) = &mut given {
                                 let retried = (attempts - before).saturating_sub(1);
                                 relay.resume_by(Resumption {
@@ -145,16 +136,16 @@ impl Gateway {
                     }
                 }
             };
-            if is_final(&failure) {
-                return Err(Unanswered { model: id.clone(), failure, attempts });
+            if is_final(&failure) || (first.is_none() && failure.is_unpaid()) {
+                return Err(Unanswered { model: id.to_owned(), failure, attempts });
             }
-            if let Failure::Paused { retry_after, .. } = failure {
-                soonest = Some(soonest.map_or(retry_after, |soonest| soonest.min(retry_after)));
+            if let Some(wait) = wait_for(&failure) {
+                soonest = Some(soonest.map_or(wait, |soonest| soonest.min(wait)));
+            }
+            if first.is_none() || attempts > before {
+                after = Some(id);
             }
             first.get_or_insert(failure);
-            if let Some(fallback) = fallbacks.first() {
-                meter.fell_back(id, fallback);
-            }
         }
         // Whichever of them is asked again first may answer.
         if let (Some(Failure::Paused { retry_after, .. }), Some(soonest)) = (&mut first, soonest) {
@@ -164,8 +155,37 @@ impl Gateway {
         Err(Unanswered { model, failure: first.unwrap_or(Failure::UnknownModel), attempts })
     }
 
+    /// The model at `place` of `chain`, to be asked for the first time; `None` if its provider is not configured.
+    pub(super) fn candidate<'a>(
+        &'a self,
+        chain: &'a [String],
+        place: usize,
+        asked: &'a Completion<'a>,
+        meter: &'a Meter,
+    ) -> Option<Candidate<'a>> {
+        let id = chain.get(place)?;
+        let (Known { provider, breakers }, model) = self.known(id)?;
+        let now = Instant::now();
+        let patience = provider.patience(model);
+        Some(Candidate {
+            id,
+            provider,
+            breakers,
+            model,
+            patience,
+            price: price(id, provider, model),
+            asked,
+            meter,
+            span: Span { asked: now, deadline: now + patience.total_timeout },
+            has_fallback: self.is_any_in_use(&chain[place + 1..], now),
+            after: None,
+            retried: 0,
+            head: None,
+        })
+    }
+
     /// Whether one of these models is configured and not paused.
-    pub(super) fn is_any_in_use(&self, ids: &[String], now: Instant) -> bool {
+    fn is_any_in_use(&self, ids: &[String], now: Instant) -> bool {
         let is_in_use = |(known, model): (&Known, &str)| known.breakers.refusal(model, now).is_none();
         ids.iter().any(|id| self.known(id).is_some_and(is_in_use))
     }
@@ -178,7 +198,7 @@ impl Gateway {
     ) -> Result<Given, Failure> {
         let Candidate { provider, breakers, model, patience, .. } = candidate;
         let deadline = candidate.span.deadline;
-        let mut retries = candidate.retried;
+        let (mut after, mut retries) = (candidate.after, candidate.retried);
         let mut failed = None;
         loop {
             // Asked before the wait for a turn as well: nobody queues up for a call that will not be made.
@@ -193,8 +213,12 @@ impl Gateway {
                 Err(paused) => return Err(failed.unwrap_or(paused)),
             };
             // Without the money for it, nothing is called.
-            let attempt = candidate.begin()?;
+            let attempt = match candidate.begin() {
+                Ok(attempt) => attempt,
+                Err(unpaid) => return Err(failed.unwrap_or(unpaid)),
+            };
             *attempts += 1;
+            candidate.follow(after);
             let first_token = limit.filter(|_| candidate.asked.stream).map(|limit| Instant::now() + limit);
             let failure = match candidate.attempt(attempt, permit, ticket, first_token).await {
                 Ok(given) => return Ok(given),
@@ -211,8 +235,7 @@ impl Gateway {
             let Some(pause) = pause else { return Err(failure) };
             sleep(pause).await;
             retries += 1;
-            failed = Some(failure);
-            candidate.meter.retried(candidate.id);
+            (after, failed) = (Some(candidate.id), Some(failure));
         }
     }
 }
@@ -233,6 +256,15 @@ impl Candidate<'_> {
                 && limit.is_none_or(|limit| *pause <= limit)
                 && self.breakers.refusal(self.model, now).is_none()
         })
+    }
+
+    /// Counts a call that is made because another one failed: to the same model, or to the one before it.
+    fn follow(&self, after: Option<&str>) {
+        match after {
+            Some(id) if id == self.id => self.meter.retried(id),
+            Some(id) => self.meter.fell_back(id, self.id),
+            None => {}
+        }
     }
 
     fn begin(&self) -> Result<Attempt, Failure> {
@@ -315,6 +347,11 @@ impl Candidate<'_> {
 
 /// Whether no other model may or need be asked.
 pub(super) const fn is_final(failure: &Failure) -> bool {
-    failure.is_unpaid()
-        || matches!(failure, Failure::Refused | Failure::Rejected { .. } | Failure::Unsupported { .. })
+    matches!(failure, Failure::Refused | Failure::Rejected { .. } | Failure::Unsupported { .. })
+}
+
+/// How long to wait before a model that failed like this may answer; `None` where that takes more than a wait.
+fn wait_for(failure: &Failure) -> Option<Duration> {
+    let may_pass = failure.is_transient() || *failure == Failure::Timeout;
+    failure.retry_after().or_else(|| may_pass.then_some(SHORTLY))
 }

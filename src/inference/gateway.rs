@@ -144,6 +144,9 @@ impl Gateway {
                 Ok(ticket) => ticket,
                 Err(paused) => return Err(failed.unwrap_or(paused)),
             };
+            if failed.is_some() {
+                meter.retried(id);
+            }
             let failure = match call.attempt(permit).await {
                 Ok(answer) => {
                     ticket.succeeded();
@@ -165,7 +168,6 @@ impl Gateway {
             sleep(pause).await;
             retries += 1;
             failed = Some(failure);
-            meter.retried(id);
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! [`Gateway::ask`] finds the provider, keeps to its concurrency limit, retries what may pass, and books every
 //! attempt on the caller's meter; [`Gateway::chat`] does the same for callers' own chat completions, fallbacks and
-//! streams included. What keeps failing is paused (see `breaker`). Callers name models `<provider>/<model_name>`; the model name may contain `/`.
+//! streams included. What keeps failing is paused (see `breaker`). Callers name models `<provider>/<model_name>`; the
+//! model name may contain `/`.
 
 mod breaker;
 mod chat;
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use breaker::{BreakerReport, BreakerState};
-pub use chat::{Answered, Given, Unanswered};
+pub use chat::{Answered, Given, SHORTLY, Unanswered};
 pub use gateway::{Gateway, Target};
 pub use models::About;
 pub use relay::Relay;

@@ -22,7 +22,7 @@ use tracing::Instrument;
 use self::prefix::{Differs, Prefix};
 use super::breaker::Span;
 use super::chat::{Candidate, Given, is_final};
-use super::gateway::{Gateway, Known, price};
+use super::gateway::Gateway;
 use super::relay::Relay;
 use crate::providers::{Completion, Failure};
 use crate::usage::Meter;
@@ -112,33 +112,31 @@ impl Resumption {
         };
         let patience = self.gateway.settings().first_token_timeout_with_fallback;
         let (mut place, mut retried) = (self.place, self.retried);
+        let mut after = place;
         loop {
-            let again = self.candidate(place, retried, &asked, &head);
+            let again = self.candidate(place, after, retried, &asked, &head);
             let again = again.and_then(|model| model.pause(&failure, retried, model.limit(patience)));
             match again {
                 Some(pause) => {
                     sleep(pause).await;
-                    self.meter.retried(&self.chain[place]);
                     retried += 1;
                 }
                 None if is_final(&failure) => return None,
-                None => {
-                    if let Some(fallback) = self.chain.get(place + 1) {
-                        self.meter.fell_back(&self.chain[place], fallback);
-                    }
-                    (place, retried) = (place + 1, 0);
-                }
+                None => (place, retried) = (place + 1, 0),
             }
             if place >= self.chain.len() || Instant::now() >= self.deadline {
                 return None;
             }
-            let Some(candidate) = self.candidate(place, retried, &asked, &head) else {
+            let Some(candidate) = self.candidate(place, after, retried, &asked, &head) else {
                 failure = Failure::UnknownModel;
                 continue;
             };
             let mut attempts = 0;
             let given = self.gateway.ask_candidate(&candidate, &mut attempts).await;
             retried += attempts.saturating_sub(1);
+            if attempts > 0 {
+                after = place;
+            }
             let mut relay = match given {
                 Ok(Given::Stream(relay)) => relay,
                 // Nobody gives a whole answer for a stream.
@@ -167,32 +165,19 @@ impl Resumption {
         }
     }
 
-    /// The model at a place of the chain, to be asked for the rest of an answer.
+    /// The model at a place of the chain, to be asked for the rest of an answer after the one at another place failed.
     fn candidate<'a>(
         &'a self,
         place: usize,
+        after: usize,
         retried: u32,
         asked: &'a Completion<'a>,
         head: &'a [u8],
     ) -> Option<Candidate<'a>> {
-        let id = self.chain.get(place)?;
-        let (Known { provider, breakers }, model) = self.gateway.known(id)?;
-        let now = Instant::now();
-        let patience = provider.patience(model);
-        Some(Candidate {
-            id,
-            provider,
-            breakers,
-            model,
-            patience,
-            price: price(id, provider, model),
-            asked,
-            meter: &self.meter,
-            span: Span { asked: now, deadline: self.deadline.min(now + patience.total_timeout) },
-            has_fallback: self.gateway.is_any_in_use(&self.chain[place + 1..], now),
-            retried,
-            head: Some(head),
-        })
+        let first = self.gateway.candidate(&self.chain, place, asked, &self.meter)?;
+        let span = Span { deadline: self.deadline.min(first.span.deadline), ..first.span };
+        let after = self.chain.get(after).map(String::as_str);
+        Some(Candidate { span, after, retried, head: Some(head), ..first })
     }
 }
 

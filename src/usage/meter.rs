@@ -99,7 +99,7 @@ impl Meter {
         Sum { attempts: self.0.attempts.load(Ordering::Relaxed), ..sum }
     }
 
-    /// Counts that the next attempt at `model` repeats one that failed.
+    /// Counts that an attempt at `model` repeats one that failed.
     pub fn retried(&self, model: &str) {
         self.0.ledger.metrics().attempts.count_retry(model);
     }

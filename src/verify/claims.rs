@@ -119,35 +119,31 @@ pub(super) async fn extract(
     job: &Job,
     fences: &Fences,
 ) -> Result<Extraction, Error> {
-    let mut failed = Error::Unconfigured;
+    let mut failed = None;
     let mut models = extractors(settings).peekable();
     while let Some(model) = models.next() {
         let prompt = || prompts::extraction(job, fences);
-        match calls.structured(model, Purpose::Extraction, prompt, json::object::<Draft>).await {
+        let failure = match calls.structured(model, Purpose::Extraction, prompt, json::object::<Draft>).await
+        {
             Ok(draft) => return Ok(lint::check(draft, settings.max_claims)),
-            Err(failure) => {
-                warn!(verification = %job.id, model, code = failure.code(), "extraction failed");
-                match failure {
-                    // The first has a price, as was checked: it is one that failed otherwise whose failure is told.
-                    Failure::PriceUnknown => {}
-                    failure if failure.is_unpaid() => {
-                        return Err(Error::Unpaid { model: model.to_owned(), failure });
-                    }
-                    failure => {
-                        let refused = failure == Failure::Refused;
-                        failed = Error::Extraction { model: model.to_owned(), failure };
-                        if refused {
-                            break;
-                        }
-                    }
-                }
-                if let Some(fallback) = models.peek() {
-                    calls.meter.fell_back(model, fallback);
-                }
-            }
+            Err(failure) => failure,
+        };
+        warn!(verification = %job.id, model, code = failure.code(), "extraction failed");
+        let (model, is_refused) = (model.to_owned(), failure == Failure::Refused);
+        match (&failed, failure.is_unpaid()) {
+            (None, true) => return Err(Error::Unpaid { model, failure }),
+            // A fallback that the budget does not allow: what is told is why it was needed.
+            (Some(_), true) => {}
+            (_, false) => failed = Some(Error::Extraction { model: model.clone(), failure }),
+        }
+        if is_refused {
+            break;
+        }
+        if let Some(fallback) = models.peek() {
+            calls.meter.fell_back(&model, fallback);
         }
     }
-    Err(failed)
+    Err(failed.unwrap_or(Error::Unconfigured))
 }
 
 /// The models that may extract, in order.

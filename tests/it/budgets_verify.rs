@@ -1,13 +1,14 @@
 //! Budgets before verifications: what cannot be paid for is not asked, and the rest is judged as usual.
 
 use mk::api::Service;
+use mk::config::ServerConfig;
 use mk::money::{NanoUsd, Price};
 use mk::providers::ModelSettings;
 use serde_json::{Value, json};
 
 use crate::support::events::Events;
 use crate::support::panel::{config, eiffel};
-use crate::support::provider::{FakeProvider, claims};
+use crate::support::provider::{FakeProvider, Turn, claims};
 use crate::support::server::{Setup, TestServer};
 
 /// The longest extraction takes 32,768 tokens, an answer of the panel 4,096: at a dollar for a million.
@@ -16,24 +17,34 @@ const ANSWER: u64 = 4_096_000;
 
 /// A server whose models cost so many dollars for a million tokens of answer, and nothing for prompts.
 async fn server(prices: &[(&str, u64)]) -> (TestServer, FakeProvider) {
+    with_failures(&[], |config| {
+        config.verify.general.standby = vec!["fake/four".into()];
+        price(config, prices);
+    })
+    .await
+}
+
+/// A server with this configuration, whose provider fails for some models.
+async fn with_failures(
+    failing: &'static [&str],
+    change: impl FnOnce(&mut ServerConfig),
+) -> (TestServer, FakeProvider) {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        _ if failing.contains(&ask.model.as_str()) => Turn::status(500, &json!({})),
         "claims" => claims(&[eiffel()]),
         _ => ask.choose("Paris"),
     })
     .await;
-    let server = Setup::new(config(&provider.base_url))
-        .config(|config| {
-            config.verify.general.standby = vec!["fake/four".into()];
-            for (model, dollars) in prices {
-                let price =
-                    Price { input_per_mtok: NanoUsd(0), output_per_mtok: NanoUsd(dollars * 1_000_000_000) };
-                let settings = ModelSettings { price: Some(price), ..ModelSettings::default() };
-                config.providers[0].models.insert((*model).to_owned(), settings);
-            }
-        })
-        .start()
-        .await;
+    let server = Setup::new(config(&provider.base_url)).config(change).start().await;
     (server, provider)
+}
+
+fn price(config: &mut ServerConfig, prices: &[(&str, u64)]) {
+    for (model, dollars) in prices {
+        let price = Price { input_per_mtok: NanoUsd(0), output_per_mtok: NanoUsd(dollars * 1_000_000_000) };
+        let settings = ModelSettings { price: Some(price), ..ModelSettings::default() };
+        config.providers[0].models.insert((*model).to_owned(), settings);
+    }
 }
 
 fn key_of(server: &TestServer, budget: u64) -> String {
@@ -41,7 +52,16 @@ fn key_of(server: &TestServer, budget: u64) -> String {
 }
 
 async fn refused(server: &TestServer, key: &str) -> (u16, bool, Value) {
-    let response = server.verify(key, &json!({"fact": "x"})).send().await.unwrap();
+    answer(server.verify(key, &json!({"fact": "x"}))).await
+}
+
+async fn as_document(server: &TestServer, key: &str) -> (u16, bool, Value) {
+    answer(server.verify(key, &json!({"fact": "x"})).header("accept", "application/json")).await
+}
+
+/// Status, whether it says that a retry mends nothing, and body.
+async fn answer(request: reqwest::RequestBuilder) -> (u16, bool, Value) {
+    let response = request.send().await.unwrap();
     let is_hopeless = response.headers().get("x-should-retry").is_some_and(|value| value == "false");
     (response.status().as_u16(), is_hopeless, response.json().await.unwrap())
 }
@@ -124,4 +144,51 @@ async fn a_key_for_some_models_verifies_only_where_all_are_among_them() {
     assert!(body["message"].as_str().unwrap().contains("fake/two"), "{body}");
     let response = server.verify(&of(&["fake/*"]), &json!({"fact": "x"})).send().await.unwrap();
     Events::read(response).await.end("completed");
+}
+
+#[tokio::test]
+async fn a_standby_stands_in_for_what_is_paused_and_for_nothing_that_the_budget_does_not_cover() {
+    let (server, provider) = with_failures(&["two"], |config| {
+        config.providers[0].breaker_failures = 1;
+        config.verify.general.standby = vec!["fake/four".into()];
+        price(config, &[("extractor", 1), ("one", 1), ("two", 1), ("three", 10), ("four", 1)]);
+    })
+    .await;
+    let run = async |budget| {
+        let key = key_of(&server, budget);
+        let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+        events.end("completed")["results"][0].clone()
+    };
+    let first = run(u64::from(u32::MAX)).await;
+    assert_eq!(first["model_errors"], json!([{"model": "fake/two", "code": "provider_error"}]));
+    let second = run(EXTRACTION).await;
+    assert_eq!(
+        second["model_errors"],
+        json!([{"model": "fake/two", "code": "paused"}, {"model": "fake/three", "code": "budget_exceeded"}])
+    );
+    assert_eq!(second["assessment"], "TRUE");
+    let asked = ["two", "three", "four"].map(|model| provider.asks_of(model).len());
+    assert_eq!(asked, [1, 1, 2], "the paused one once, the dear one once, and four for two each time");
+}
+
+#[tokio::test]
+async fn what_is_told_is_why_another_extractor_was_needed_and_not_its_price() {
+    let (server, provider) = with_failures(&["extractor"], |config| {
+        config.verify.general.extractor_fallbacks = vec!["fake/dear".into(), "fake/cheap".into()];
+        price(config, &PRICED);
+        price(config, &[("dear", 10), ("cheap", 1)]);
+    })
+    .await;
+    let (status, _, result) = as_document(&server, &key_of(&server, EXTRACTION)).await;
+    assert_eq!((status, &result["results"][0]["assessment"]), (200, &json!("TRUE")));
+    assert_eq!((provider.asks_of("dear").len(), provider.asks_of("cheap").len()), (0, 1));
+
+    let (server, _provider) = with_failures(&["extractor"], |config| {
+        config.verify.general.extractor_fallbacks = vec!["fake/dear".into()];
+        price(config, &PRICED);
+        price(config, &[("dear", 10)]);
+    })
+    .await;
+    let (status, is_hopeless, body) = as_document(&server, &key_of(&server, EXTRACTION)).await;
+    assert_eq!((status, is_hopeless, &body["code"]), (502, false, &json!("provider_error")));
 }

@@ -22,6 +22,7 @@ mod chat_resume;
 mod chat_resume_ends;
 mod chat_sandbox;
 mod chat_stream;
+mod chat_together;
 mod chat_traps;
 mod cli_budgets;
 mod cli_chat;

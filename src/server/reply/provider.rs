@@ -3,16 +3,11 @@
 //! A provider's refusal of *our* key is never the caller's 401, and nothing it writes is quoted but what it says about
 //! the caller's own request, tamed.
 
-use std::time::Duration;
-
 use http::StatusCode;
 
 use super::{ApiError, whole_seconds};
-use crate::inference::{Failure, Unanswered};
+use crate::inference::{Failure, SHORTLY, Unanswered};
 use crate::money::Shortage;
-
-/// What a caller is asked to wait where a provider does not say.
-const SHORTLY: Duration = Duration::from_secs(5);
 
 impl From<Unanswered> for ApiError {
     fn from(unanswered: Unanswered) -> Self {

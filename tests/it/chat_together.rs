@@ -1,0 +1,254 @@
+//! Budgets, breakers, fallbacks, streams that go on, metrics and records, where one of them meets another.
+
+use futures_util::StreamExt;
+use mk::api::Service;
+use mk::keys;
+use mk::money::NanoUsd;
+use serde_json::{Value, json};
+
+use crate::support::breaks::{CUT, FALLBACK, broken, desk_retrying, ended_broken, outcomes, row, unbroken};
+use crate::support::chat::{Desk, desk_with, hello, hello_stream};
+use crate::support::eventually;
+use crate::support::log::{Log, on_this_thread};
+use crate::support::provider::{Beat, Turn, role_chunk, stream, text_chunk};
+use crate::support::scrape::scrape;
+use crate::support::server::NOON;
+
+/// The most that `fake/m` may cost with an answer of 100 tokens.
+const MOST: u64 = 206_000;
+/// Models at a tenth and at ten times the price of `fake/m`.
+const CHEAP_AND_DEAR: &str = "
+[providers.fake.models.cheap]
+input_usd_per_mtok = 0.1
+output_usd_per_mtok = 0.2
+[providers.fake.models.dear]
+input_usd_per_mtok = 10.0
+output_usd_per_mtok = 20.0
+";
+
+fn fallbacks(of: &[&str]) -> String {
+    let list: Vec<String> = of.iter().map(|model| format!("\"fake/{model}\"")).collect();
+    format!("[inference.fallbacks]\n\"fake/m\" = [{}]\n{CHEAP_AND_DEAR}", list.join(", "))
+}
+
+fn short(mut body: Value) -> Value {
+    body["max_tokens"] = json!(100);
+    body
+}
+
+/// A key with this budget, and its id.
+fn key_of(desk: &Desk, budget: u64) -> (String, String) {
+    desk.server.key_with(Service::Inference, |new| new.budget = Some(NanoUsd(budget)))
+}
+
+async fn ask(desk: &Desk, key: &str, body: Value) -> reqwest::Response {
+    desk.post_as(key, body.to_string()).send().await.unwrap()
+}
+
+fn retries_of_m(count: f64) -> (&'static str, f64) {
+    (r#"mk_retries_total{provider="fake",model="m"}"#, count)
+}
+
+fn fallbacks_of_m(count: f64) -> (&'static str, f64) {
+    (r#"mk_fallbacks_total{provider="fake",model="m"}"#, count)
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_when_the_budget_has_no_more_for_it_ends_as_broken() {
+    let desk = desk_retrying(2, "", |call, _| match call {
+        0 => broken(&["Hello"], vec![Beat::Cut]),
+        _ => stream(&["Hello!"]),
+    })
+    .await;
+    let (key, id) = key_of(&desk, MOST);
+    let raw = ask(&desk, &key, short(hello_stream())).await.text().await.unwrap();
+    // Nothing is said of the budget: it is not what failed.
+    assert_eq!(ended_broken(&raw, CUT), "Hello");
+    assert_eq!(outcomes(&desk), [row("fake/m", "cut")]);
+    let cost = desk.rows()[0].cost.unwrap();
+    assert_eq!(keys::spent(&desk.server.app.store, &id, NOON).unwrap(), cost);
+    scrape(&desk.server).await.assert(&[retries_of_m(0.0)]);
+
+    let refused: Value = ask(&desk, &key, short(hello())).await.json().await.unwrap();
+    let left = NanoUsd(MOST).minus(cost);
+    assert!(refused["message"].as_str().unwrap().contains(&format!("but {left} is left")), "{refused}");
+}
+
+#[tokio::test]
+async fn a_fallback_that_the_budget_covers_goes_on_where_the_model_itself_is_too_dear() {
+    let desk = desk_retrying(2, &fallbacks(&["dear", "cheap"]), |call, _| match call {
+        0 => broken(&["Hello"], vec![Beat::Cut]),
+        _ => stream(&["Hello!"]),
+    })
+    .await;
+    let (key, _) = key_of(&desk, MOST);
+    let response = ask(&desk, &key, short(hello_stream())).await;
+    assert_eq!(response.headers()["x-mk-attempts"], "1");
+    assert_eq!(unbroken(&response.text().await.unwrap()), "Hello!");
+    assert_eq!(outcomes(&desk), [row("fake/m", "cut"), row("fake/cheap", "ok")]);
+    // Only calls that were made are counted: none again to `m`, and none to what is too dear.
+    scrape(&desk.server).await.assert(&[retries_of_m(0.0), fallbacks_of_m(1.0)]);
+}
+
+#[tokio::test]
+async fn a_fallback_that_the_budget_does_not_cover_is_passed_over() {
+    let script = |ask: &crate::support::provider::Ask| match ask.model.as_str() {
+        "m" => Turn::Raw(503, vec![("retry-after", "120".to_owned())], "{}".to_owned()),
+        _ => Turn::Text("Hi".to_owned()),
+    };
+    let desk = desk_with("", &fallbacks(&["dear"]), |setup| setup, script).await;
+    let (key, _) = key_of(&desk, MOST);
+    let response = ask(&desk, &key, short(hello())).await;
+    let headers = response.headers().clone();
+    assert_eq!((response.status().as_u16(), &headers["x-mk-attempts"]), (503, &"1".parse().unwrap()));
+    assert_eq!(headers["retry-after"], "120", "the failure of the model that was asked for");
+    assert!(!headers.contains_key("x-should-retry"));
+    assert_eq!(response.json::<Value>().await.unwrap()["code"], "provider_overloaded");
+    scrape(&desk.server).await.assert(&[
+        (r#"mk_attempts_total{provider="fake",model="m",outcome="overloaded"}"#, 1.0),
+        fallbacks_of_m(0.0),
+    ]);
+
+    let desk = desk_with("", &fallbacks(&["dear", "cheap"]), |setup| setup, script).await;
+    let (key, _) = key_of(&desk, MOST);
+    let response = ask(&desk, &key, short(hello())).await;
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["x-mk-model"]),
+        (200, &"fake/cheap".parse().unwrap())
+    );
+    assert_eq!(outcomes(&desk), [row("fake/m", "overloaded"), row("fake/cheap", "ok")]);
+    scrape(&desk.server).await.assert(&[fallbacks_of_m(1.0)]);
+    // The model that was asked for is another matter: nobody is given a cheaper one in silence.
+    let (poor, _) = key_of(&desk, MOST - 1);
+    assert_eq!(ask(&desk, &poor, short(hello())).await.status(), 402);
+}
+
+#[tokio::test]
+async fn a_breaker_that_opens_with_the_break_sends_the_stream_to_the_fallback() {
+    let rest = FALLBACK.replace("[\"fake/second\"]", "[\"fake/paused\", \"fake/second\"]");
+    let desk = desk_with(
+        "breaker_failures = 1\nbreaker_pause = \"5m\"",
+        &rest,
+        |setup| setup.config(|config| config.providers[0].retries = 2),
+        |ask| match ask.model.as_str() {
+            "m" => broken(&["Hello"], vec![Beat::Cut]),
+            "paused" => Turn::status(401, &json!({})),
+            _ => stream(&["Hello!"]),
+        },
+    )
+    .await;
+    let mut paused = hello();
+    paused["model"] = json!("fake/paused");
+    assert_eq!(desk.ask(&paused).await.status(), 502);
+
+    assert_eq!(unbroken(&desk.stream(&hello_stream()).await), "Hello!");
+    let response = desk.ask(&hello_stream()).await;
+    assert_eq!(
+        (&response.headers()["x-mk-model"], &response.headers()["x-mk-attempts"]),
+        (&"fake/second".parse().unwrap(), &"1".parse().unwrap())
+    );
+    assert_eq!(unbroken(&response.text().await.unwrap()), "Hello!");
+    assert_eq!(
+        outcomes(&desk)[1..],
+        [row("fake/m", "cut"), row("fake/second", "ok"), row("fake/second", "ok")]
+    );
+    // It is `m` whose place was taken, though another one stands between.
+    scrape(&desk.server).await.assert(&[
+        retries_of_m(0.0),
+        fallbacks_of_m(2.0),
+        (r#"mk_fallbacks_total{provider="fake",model="paused"}"#, 0.0),
+    ]);
+}
+
+#[tokio::test]
+async fn whoever_may_answer_first_decides_when_to_come_back() {
+    let desk = desk_with(
+        "breaker_failures = 1\nbreaker_pause = \"5m\"\n[providers.fake.models.second]\nbreaker_failures = 0",
+        FALLBACK,
+        |setup| setup,
+        |_| Turn::status(500, &json!({})),
+    )
+    .await;
+    assert_eq!(desk.ask(&hello()).await.status(), 502);
+    let response = desk.ask(&hello()).await;
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["x-mk-attempts"]),
+        (503, &"1".parse().unwrap())
+    );
+    // `m` is paused for minutes, but its fallback may be well again in a moment.
+    assert_eq!(response.headers()["retry-after"], "5");
+    assert_eq!(response.json::<Value>().await.unwrap()["code"], "no_provider_available");
+}
+
+#[tokio::test]
+async fn the_record_of_a_stream_names_whoever_gave_its_last_words() {
+    let log = Log::default();
+    let guard = log.capture("info");
+    let desk = desk_with(
+        "max_concurrent = 1",
+        FALLBACK,
+        |setup| setup.options(on_this_thread),
+        |ask| match (ask.model.as_str(), ask.text().as_str()) {
+            ("m", _) => broken(&["Hello"], vec![Beat::Cut]),
+            (_, "Leave") => Turn::Stream(vec![role_chunk(), text_chunk("Hello!"), Beat::Stall]),
+            _ => broken(&["Hello!"], vec![Beat::Cut]),
+        },
+    )
+    .await;
+    let raw = desk.stream(&hello_stream()).await;
+    assert_eq!(ended_broken(&raw, CUT), "Hello!");
+    eventually("the broken stream is on record", || log.requests().len() == 1).await;
+
+    let leave = hello_stream().to_string().replace("Hello", "Leave");
+    let mut answer = desk.post(leave).send().await.unwrap().bytes_stream();
+    let mut seen = String::new();
+    while !seen.contains("\"!\"") {
+        seen.push_str(std::str::from_utf8(&answer.next().await.unwrap().unwrap()).unwrap());
+    }
+    drop(answer);
+    eventually("the abandoned stream is on record", || log.requests().len() == 2).await;
+    drop(guard);
+    for (record, outcome) in log.requests().iter().zip(["provider_error", "cancelled"]) {
+        let expected = json!([outcome, "fake/m", "fake/second", 2]);
+        let found = ["outcome", "model", "answered_by", "attempts"].map(|name| record[name].clone());
+        assert_eq!(json!(found), expected);
+    }
+    eventually("the provider is left alone", || desk.provider.in_flight() == 0).await;
+}
+
+#[tokio::test]
+async fn a_caller_who_leaves_while_another_answer_is_sought_gives_everything_back() {
+    let desk = desk_with(
+        "max_concurrent = 1\nidle_timeout = \"20s\"\nbreaker_failures = 2",
+        "",
+        |setup| setup.config(|config| config.providers[0].retries = 1),
+        {
+            let calls = std::sync::atomic::AtomicUsize::new(0);
+            move |_| match calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+                0 => broken(&["Hello"], vec![Beat::Cut]),
+                1 => Turn::Stream(vec![role_chunk(), text_chunk("Hel"), Beat::Stall]),
+                _ => Turn::Text("Hi".to_owned()),
+            }
+        },
+    )
+    .await;
+    let (key, id) = key_of(&desk, 3 * MOST);
+    let mut body = ask(&desk, &key, short(hello_stream())).await.bytes_stream();
+    let reader = tokio::spawn(async move { while body.next().await.is_some() {} });
+    eventually("the second answer has begun", || {
+        desk.provider.asks().len() == 2 && desk.provider.in_flight() == 1
+    })
+    .await;
+    reader.abort();
+    eventually("both attempts are booked", || desk.rows().len() == 2).await;
+    assert_eq!(outcomes(&desk), [row("fake/m", "cut"), row("fake/m", "cancelled")]);
+    let spent = desk.rows().iter().fold(NanoUsd(0), |sum, row| sum.plus(row.cost.unwrap()));
+    assert_eq!(keys::spent(&desk.server.app.store, &id, NOON).unwrap(), spent);
+
+    // The one place is free, the breaker has heard of one failure only, and nothing is reserved any more.
+    assert_eq!(ask(&desk, &key, short(hello())).await.status(), 200);
+    let mut dear = hello();
+    dear["max_tokens"] = json!(100_000);
+    let refused: Value = ask(&desk, &key, dear).await.json().await.unwrap();
+    assert!(!refused["message"].as_str().unwrap().contains("reserved"), "{refused}");
+}
