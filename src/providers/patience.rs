@@ -19,7 +19,7 @@ pub struct Patience {
     pub first_byte_timeout: Duration,
     /// Between two pieces of the answer.
     pub idle_timeout: Duration,
-    /// For the whole call, retries apart.
+    /// For a whole call; for a caller's completion, all calls to the model included.
     pub total_timeout: Duration,
     /// To the first token, where another model could be asked; `None` leaves it to what is set for all models.
     pub first_token_timeout: Option<Duration>,

@@ -66,7 +66,7 @@ pub struct Settings {
     pub first_byte_timeout: Duration,
     /// Between two pieces of the answer.
     pub idle_timeout: Duration,
-    /// For the whole call, retries apart.
+    /// For a whole call; for a caller's completion, all calls to the model included.
     pub total_timeout: Duration,
     /// How often a call is tried again, at most.
     pub retries: u32,

@@ -1,4 +1,4 @@
-//! The verifications under way, so that they can be cut: when their key is revoked, when the server ends.
+//! The requests under way, so that they can be cut: when their key is revoked, when the server ends.
 //!
 //! A cut reaches the request as a value on a channel of its own; the request then ends with a proper terminal
 //! frame, and dropping its work stops the provider calls.
