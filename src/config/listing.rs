@@ -86,19 +86,18 @@ pub fn server_listing(config: &ServerConfig) -> Vec<Entry> {
 
 fn provider(settings: &Settings) -> Vec<(String, String)> {
     let kind = quoted(settings.kind.name());
-    if settings.kind == Kind::Sandbox {
-        return vec![(key_of(settings, "kind"), kind)];
+    let mut fields = vec![("kind", kind)];
+    if settings.kind != Kind::Sandbox {
+        let header = settings.api_key_header.as_ref().map(|name| quoted(name.as_str()));
+        fields.extend([
+            ("base_url", quoted(&settings.base_url)),
+            ("api_key", set_or_not(settings.api_key.is_some())),
+            ("api_key_header", header.unwrap_or_default()),
+            ("connect_timeout", span(settings.connect_timeout)),
+        ]);
     }
-    let mut values: Vec<(String, String)> = [
-        ("kind", kind),
-        ("base_url", quoted(&settings.base_url)),
-        ("api_key", set_or_not(settings.api_key.is_some())),
-        (
-            "api_key_header",
-            settings.api_key_header.as_ref().map(|name| quoted(name.as_str())).unwrap_or_default(),
-        ),
+    fields.extend([
         ("max_concurrent", settings.max_concurrent.to_string()),
-        ("connect_timeout", span(settings.connect_timeout)),
         ("first_byte_timeout", span(settings.first_byte_timeout)),
         ("idle_timeout", span(settings.idle_timeout)),
         ("total_timeout", span(settings.total_timeout)),
@@ -106,9 +105,9 @@ fn provider(settings: &Settings) -> Vec<(String, String)> {
         ("retries", settings.retries.to_string()),
         ("breaker_failures", settings.breaker_failures.to_string()),
         ("breaker_pause", span(settings.breaker_pause)),
-    ]
-    .map(|(field, value)| (key_of(settings, field), value))
-    .into();
+    ]);
+    let mut values: Vec<(String, String)> =
+        fields.into_iter().map(|(field, value)| (key_of(settings, field), value)).collect();
     for (name, model) in &settings.models {
         let table = provider_file::model_table(&settings.name, name);
         let set = patience(&model.patience).into_iter();

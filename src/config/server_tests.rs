@@ -348,6 +348,16 @@ fn formats_are_those_named_or_those_usual_at_the_address() {
 }
 
 #[test]
+fn what_is_set_for_simulated_models_is_listed_too() {
+    let file = "[providers.sandbox]\nbreaker_failures = 3\n[providers.sandbox.models.alpha]\nretries = 0\n";
+    let listed = server_listing(&load(file, &[]).unwrap());
+    let value = |key: &str| listed.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str());
+    assert_eq!(value("providers.sandbox.breaker_failures"), Some("3"));
+    assert_eq!(value("providers.sandbox.models.\"alpha\".retries"), Some("0"));
+    assert_eq!(value("providers.sandbox.base_url"), None);
+}
+
+#[test]
 fn too_small_a_panel_is_said_and_not_refused() {
     let file = "[providers.local]\nbase_url = \"http://127.0.0.1:8000/v1\"\n";
     let config = load(file, &[]).unwrap();
