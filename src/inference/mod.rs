@@ -6,6 +6,7 @@
 //! model name may contain `/`.
 
 mod breaker;
+mod candidate;
 mod chat;
 mod gateway;
 mod models;

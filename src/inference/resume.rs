@@ -21,7 +21,8 @@ use tracing::Instrument;
 
 use self::prefix::{Differs, Prefix};
 use super::breaker::Span;
-use super::chat::{Candidate, Given, is_final};
+use super::candidate::Candidate;
+use super::chat::{Given, is_final};
 use super::gateway::Gateway;
 use super::relay::Relay;
 use crate::providers::{Completion, Failure};

@@ -1,7 +1,10 @@
 //! Budgets, breakers, fallbacks, streams that go on, metrics and records, where one of them meets another.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use futures_util::StreamExt;
 use mk::api::Service;
+use mk::inference::BreakerState;
 use mk::keys;
 use mk::money::NanoUsd;
 use serde_json::{Value, json};
@@ -10,7 +13,7 @@ use crate::support::breaks::{CUT, FALLBACK, broken, desk_retrying, ended_broken,
 use crate::support::chat::{Desk, desk_with, hello, hello_stream};
 use crate::support::eventually;
 use crate::support::log::{Log, on_this_thread};
-use crate::support::provider::{Beat, Turn, role_chunk, stream, text_chunk};
+use crate::support::provider::{Ask, Beat, Turn, role_chunk, stream, text_chunk};
 use crate::support::scrape::scrape;
 use crate::support::server::NOON;
 
@@ -92,7 +95,7 @@ async fn a_fallback_that_the_budget_covers_goes_on_where_the_model_itself_is_too
 
 #[tokio::test]
 async fn a_fallback_that_the_budget_does_not_cover_is_passed_over() {
-    let script = |ask: &crate::support::provider::Ask| match ask.model.as_str() {
+    let script = |ask: &Ask| match ask.model.as_str() {
         "m" => Turn::Raw(503, vec![("retry-after", "120".to_owned())], "{}".to_owned()),
         _ => Turn::Text("Hi".to_owned()),
     };
@@ -223,8 +226,8 @@ async fn a_caller_who_leaves_while_another_answer_is_sought_gives_everything_bac
         "",
         |setup| setup.config(|config| config.providers[0].retries = 1),
         {
-            let calls = std::sync::atomic::AtomicUsize::new(0);
-            move |_| match calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            let calls = AtomicUsize::new(0);
+            move |_| match calls.fetch_add(1, Ordering::SeqCst) {
                 0 => broken(&["Hello"], vec![Beat::Cut]),
                 1 => Turn::Stream(vec![role_chunk(), text_chunk("Hel"), Beat::Stall]),
                 _ => Turn::Text("Hi".to_owned()),
@@ -251,4 +254,30 @@ async fn a_caller_who_leaves_while_another_answer_is_sought_gives_everything_bac
     dear["max_tokens"] = json!(100_000);
     let refused: Value = ask(&desk, &key, dear).await.json().await.unwrap();
     assert!(!refused["message"].as_str().unwrap().contains("reserved"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_probe_that_the_budget_does_not_allow_leaves_its_place_to_the_next() {
+    let calls = AtomicUsize::new(0);
+    let desk = desk_with(
+        "breaker_failures = 1\nbreaker_pause = \"50ms\"",
+        "",
+        |setup| setup,
+        move |_| match calls.fetch_add(1, Ordering::SeqCst) {
+            0 => Turn::status(500, &json!({})),
+            _ => Turn::Text("Hi".to_owned()),
+        },
+    )
+    .await;
+    let (poor, _) = key_of(&desk, MOST - 1);
+    let (rich, _) = key_of(&desk, MOST);
+    assert_eq!(ask(&desk, &rich, short(hello())).await.status(), 502);
+    eventually("the pause ends", || {
+        desk.server.app.gateway.breakers().iter().any(|breaker| breaker.state == BreakerState::HalfOpen)
+    })
+    .await;
+    assert_eq!(ask(&desk, &poor, short(hello())).await.status(), 402);
+    assert_eq!(ask(&desk, &rich, short(hello())).await.status(), 200);
+    assert_eq!(desk.server.app.gateway.breakers(), [], "that call was the probe, and closed it");
+    assert_eq!(desk.provider.asks().len(), 2);
 }
