@@ -264,6 +264,11 @@ impl Chunks {
         self.take()
     }
 
+    /// How much there is for the caller, in bytes.
+    pub(super) fn len(&self) -> usize {
+        self.out.len()
+    }
+
     /// Whether there is something for the caller.
     pub(super) fn is_empty(&self) -> bool {
         self.out.is_empty()

@@ -1,11 +1,9 @@
-//! The HTTP client under [`super::transport`]: pooled connections to one provider, each with a limit on its making.
+//! The HTTP client under [`super::transport`].
 //!
 //! A provider is called directly where nothing stands between, which is nearly always and costs the least. A proxy
 //! that the environment names (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY` and their kin) is left to the library that knows
 //! all their forms. No redirect is followed either way.
 
-use std::error::Error;
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
@@ -14,23 +12,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body_util::Full;
-use hyper::body::{Frame, Incoming, SizeHint};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::{self, Client as Pool};
+use hyper::body::{Frame, SizeHint};
 use hyper_util::client::proxy::matcher::Matcher;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::net::TcpStream;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
-use tower_service::Service;
 
 use super::Failure;
+use super::link::{self, Links};
 
 /// Connections to one provider.
 #[derive(Debug)]
 pub(super) enum Client {
     /// To the provider itself.
-    Direct(Box<Pool<Connector, Full<Bytes>>>),
+    Direct(Box<Links>),
     /// To a proxy on the way there.
     Proxied(reqwest::Client),
 }
@@ -38,30 +31,17 @@ pub(super) enum Client {
 impl Client {
     /// A client for `address`; nothing is connected yet. Blocking: for the first `https` address the system's root
     /// certificates are read.
-    pub(super) fn new(
-        address: &Uri,
-        connect_timeout: Duration,
-        no_proxy: bool,
-    ) -> Result<Self, reqwest::Error> {
+    ///
+    /// # Errors
+    /// With a sentence for the log.
+    pub(super) fn new(address: &Uri, connect_timeout: Duration, no_proxy: bool) -> Result<Self, String> {
         let is_proxied = !no_proxy && Matcher::from_env().intercept(address).is_some();
         if is_proxied {
-            return Self::proxied(connect_timeout);
+            return Self::proxied(connect_timeout).map_err(|cause| cause.to_string());
         }
         let tls = if address.scheme_str() == Some("https") { tls() } else { without_roots() };
-        let mut http = HttpConnector::new();
-        http.enforce_http(false);
-        // Without it, Nagle's algorithm holds small requests back.
-        http.set_nodelay(true);
-        let inner = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http()
-            .enable_http1()
-            .enable_http2()
-            .wrap_connector(http);
-        let pool = Pool::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .build(Connector { inner, limit: connect_timeout });
-        Ok(Self::Direct(Box::new(pool)))
+        let links = Links::new(address, connect_timeout, tls).map_err(|cause| cause.to_string())?;
+        Ok(Self::Direct(Box::new(links)))
     }
 
     fn proxied(connect_timeout: Duration) -> Result<Self, reqwest::Error> {
@@ -79,16 +59,13 @@ impl Client {
     /// [`Failure::Unreachable`] if no connection stood, [`Failure::Cut`] if it broke.
     pub(super) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, Failure> {
         match self {
-            Self::Direct(pool) => match pool.request(request).await {
-                Ok(response) => Ok(response.map(Body::Direct)),
-                Err(error) => Err(failed(&error)),
-            },
+            Self::Direct(links) => Ok(links.send(request).await?.map(Body::Direct)),
             Self::Proxied(client) => {
                 let request = request.map(reqwest::Body::wrap);
                 let request = reqwest::Request::try_from(request).map_err(|_| Failure::Unreachable)?;
                 match client.execute(request).await {
                     Ok(response) => Ok(Response::from(response).map(Body::Proxied)),
-                    Err(error) => Err(failed_by_proxy(&error)),
+                    Err(error) => Err(failed(&error)),
                 }
             }
         }
@@ -98,7 +75,7 @@ impl Client {
 /// The body of an answer, as it arrives.
 #[derive(Debug)]
 pub(super) enum Body {
-    Direct(Incoming),
+    Direct(link::Body),
     Proxied(reqwest::Body),
 }
 
@@ -110,16 +87,13 @@ impl hyper::body::Body for Body {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
-        Poll::Ready(match &mut *self {
-            Self::Direct(body) => {
-                let frame = ready!(Pin::new(body).poll_frame(context));
-                frame.map(|frame| frame.map_err(|_| Failure::Cut))
-            }
+        match &mut *self {
+            Self::Direct(body) => Pin::new(body).poll_frame(context),
             Self::Proxied(body) => {
                 let frame = ready!(Pin::new(body).poll_frame(context));
-                frame.map(|frame| frame.map_err(|error| failed_by_proxy(&error)))
+                Poll::Ready(frame.map(|frame| frame.map_err(|error| failed(&error))))
             }
-        })
+        }
     }
 
     fn is_end_stream(&self) -> bool {
@@ -137,35 +111,9 @@ impl hyper::body::Body for Body {
     }
 }
 
-/// What a failure of the pool means. A connection that took too long to stand was none.
-fn failed(error: &legacy::Error) -> Failure {
+/// What a failure behind a proxy means. A connection that took too long to stand was none.
+fn failed(error: &reqwest::Error) -> Failure {
     if error.is_connect() { Failure::Unreachable } else { Failure::Cut }
-}
-
-fn failed_by_proxy(error: &reqwest::Error) -> Failure {
-    if error.is_connect() { Failure::Unreachable } else { Failure::Cut }
-}
-
-/// Makes connections, TLS included, and gives up on those that take too long.
-#[derive(Clone, Debug)]
-pub(super) struct Connector {
-    inner: HttpsConnector<HttpConnector>,
-    limit: Duration,
-}
-
-impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
-    type Error = Box<dyn Error + Send + Sync>;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, address: Uri) -> Self::Future {
-        let connecting = tokio::time::timeout(self.limit, self.inner.call(address));
-        Box::pin(async move { connecting.await? })
-    }
 }
 
 /// Trusts what the system trusts, and Mozilla's list where the system has none. Made once: reading it takes some 20 ms.

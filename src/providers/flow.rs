@@ -14,6 +14,8 @@ use super::opened::Opened;
 use super::sandbox::chat::Script;
 use super::{Chunks, Completion, Decoder, Failure, Labels, Permit, Step, Usage, sse};
 
+/// How much of what came at once goes out at once.
+const GATHERED_BYTES: usize = 16 * 1024;
 /// How long a whole answer waits for its usage and the end mark, which some providers never send.
 const EPILOGUE: Duration = Duration::from_millis(500);
 
@@ -106,18 +108,33 @@ impl Flow {
                 }
                 State::Open | State::Whole(_) => {}
             }
-            match self.pull().await {
-                Ok(Some(piece)) => {
-                    self.events.feed(&piece);
-                    self.digest();
-                }
-                Ok(None) => {
-                    self.events.end();
-                    self.digest();
-                    self.close(None);
-                }
-                Err(failure) => self.close(Some(failure)),
+            let piece = self.pull().await;
+            self.take_in(piece);
+            // What came with it goes out with it.
+            while self.is_open() && (1..GATHERED_BYTES).contains(&self.chunks.len()) {
+                let Source::Http(opened) = &mut self.source else { break };
+                let Some(piece) = opened.next_if_ready().await else { break };
+                self.take_in(piece);
             }
+        }
+    }
+
+    const fn is_open(&self) -> bool {
+        matches!(self.state, State::Open | State::Whole(_))
+    }
+
+    fn take_in(&mut self, piece: Result<Option<Bytes>, Failure>) {
+        match piece {
+            Ok(Some(piece)) => {
+                self.events.feed(&piece);
+                self.digest();
+            }
+            Ok(None) => {
+                self.events.end();
+                self.digest();
+                self.close(None);
+            }
+            Err(failure) => self.close(Some(failure)),
         }
     }
 
@@ -167,7 +184,7 @@ impl Flow {
 
     /// Reads the events that are complete by now.
     fn digest(&mut self) {
-        while matches!(self.state, State::Open | State::Whole(_)) {
+        while self.is_open() {
             let event = match self.events.next() {
                 Ok(Some(event)) => event,
                 Ok(None) => return,
@@ -187,7 +204,7 @@ impl Flow {
 
     /// Ends the answer: whole if all of it came, whatever came behind it, otherwise with a failure.
     fn close(&mut self, failure: Option<Failure>) {
-        if !matches!(self.state, State::Open | State::Whole(_)) {
+        if !self.is_open() {
             return;
         }
         if self.chunks.is_whole() || (failure.is_none() && self.chunks.may_end()) {

@@ -24,6 +24,7 @@ mod failure;
 mod fields;
 mod flow;
 mod google;
+mod link;
 mod model;
 mod openai;
 mod opened;

@@ -127,7 +127,7 @@ impl Transport {
         match built {
             Ok(Ok(client)) => Ok(client),
             Ok(Err(error)) => {
-                tracing::error!(%error, "cannot set up a client for calls to providers");
+                tracing::error!(error, "cannot set up a client for calls to providers");
                 Err(Failure::Unreachable)
             }
             Err(_) => Err(Failure::Unreachable),

@@ -1,0 +1,303 @@
+//! Connections to one provider, each driven by whoever waits for its answer.
+//!
+//! hyper's client is two halves, a sender and a connection that must be polled. Given a task of its own, the connection
+//! hands over every chunk of a stream singly, with a wake-up each, and what came in one read goes out in many writes.
+//! Here the one who waits polls both: an answer wakes nobody else, and all that came at once is passed on at once.
+//!
+//! What must hold: a connection is only kept when its answer was read to the end; whatever else becomes of one, it is
+//! closed, which ends the work at the provider. A request that a kept connection did not take, because the provider
+//! had closed it meanwhile, goes out on another one; one that may have been taken is never sent twice.
+
+use std::error::Error;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::HOST;
+use http::{HeaderValue, Request, Response, Uri};
+use http_body_util::Full;
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use hyper::client::conn::http1::{self, Connection, SendRequest};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_rustls::rustls::ClientConfig;
+use tower_service::Service;
+
+use super::Failure;
+
+/// The most that is read of a connection before anybody takes it; a head has to fit in.
+const MOST_BUFFERED_BYTES: usize = 64 * 1024;
+/// How long a connection is kept unused; common servers close theirs after a minute or more.
+const KEEP: Duration = Duration::from_secs(50);
+
+type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+
+/// Connections to one provider.
+#[derive(Debug)]
+pub(super) struct Links {
+    /// Scheme and authority.
+    address: Uri,
+    host: HeaderValue,
+    connector: HttpsConnector<HttpConnector>,
+    connect_timeout: Duration,
+    idle: Arc<Idle>,
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Link {
+    sender: SendRequest<Full<Bytes>>,
+    connection: Pin<Box<Connection<Stream, Full<Bytes>>>>,
+}
+
+/// Connections that wait for a request, the longest unused first.
+#[derive(Debug, Default)]
+struct Idle {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    links: Vec<(Link, Instant)>,
+    /// Whether somebody will close those that are not used.
+    is_swept: bool,
+}
+
+/// Why a link gave no answer.
+enum Unanswered {
+    /// The request has not left.
+    Unsent(Box<Request<Full<Bytes>>>),
+    /// It may have arrived.
+    Broken,
+}
+
+impl Links {
+    /// For the provider at `address`, a base address.
+    pub(super) fn new(
+        address: &Uri,
+        connect_timeout: Duration,
+        tls: ClientConfig,
+    ) -> Result<Self, http::Error> {
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        // Without it, Nagle's algorithm holds small requests back.
+        http.set_nodelay(true);
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
+        let host = address.authority().map_or("", http::uri::Authority::as_str);
+        Ok(Self {
+            host: HeaderValue::from_str(host)?,
+            address: address.clone(),
+            connector: connector.wrap_connector(http),
+            connect_timeout,
+            idle: Arc::default(),
+        })
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`] if no connection stood, [`Failure::Cut`] if it broke.
+    pub(super) async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Body>, Failure> {
+        // What a server is sent that it is spoken to directly: the path alone, and its own name.
+        if let Some(path) = request.uri().path_and_query().cloned() {
+            *request.uri_mut() = Uri::from(path);
+        }
+        request.headers_mut().insert(HOST, self.host.clone());
+        while let Some(link) = self.idle.take() {
+            match link.ask(request).await {
+                Ok((link, response)) => return Ok(self.answered(link, response)),
+                Err(Unanswered::Unsent(unsent)) => request = *unsent,
+                Err(Unanswered::Broken) => return Err(Failure::Cut),
+            }
+        }
+        let link = self.connect().await.map_err(|cause| {
+            tracing::debug!(address = %self.address, cause, "cannot connect to a provider");
+            Failure::Unreachable
+        })?;
+        match link.ask(request).await {
+            Ok((link, response)) => Ok(self.answered(link, response)),
+            Err(_) => Err(Failure::Cut),
+        }
+    }
+
+    fn answered(&self, link: Link, response: Response<Incoming>) -> Response<Body> {
+        response.map(|incoming| {
+            let mut body = Body { incoming, link: Some(link), idle: self.idle.clone() };
+            if body.incoming.is_end_stream() {
+                body.give_back();
+            }
+            body
+        })
+    }
+
+    async fn connect(&self) -> Result<Link, String> {
+        // The connector is always ready.
+        let connecting = self.connector.clone().call(self.address.clone());
+        let stream =
+            timeout(self.connect_timeout, connecting).await.map_err(|_| "it took too long".to_owned())?;
+        let stream = stream.map_err(|cause| told(&*cause))?;
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(MOST_BUFFERED_BYTES);
+        let (sender, connection) = builder.handshake(stream).await.map_err(|cause| told(&cause))?;
+        Ok(Link { sender, connection: Box::pin(connection) })
+    }
+}
+
+/// An error with its causes, which say what the error alone does not.
+fn told(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(deeper) = cause {
+        text.push_str(": ");
+        text.push_str(&deeper.to_string());
+        cause = deeper.source();
+    }
+    text
+}
+
+impl Link {
+    async fn ask(mut self, request: Request<Full<Bytes>>) -> Result<(Self, Response<Incoming>), Unanswered> {
+        let mut answer = pin!(self.sender.try_send_request(request));
+        let connection = &mut self.connection;
+        let mut is_closed = false;
+        let answered = poll_fn(|context| {
+            loop {
+                if let Poll::Ready(answered) = answer.as_mut().poll(context) {
+                    return Poll::Ready(Some(answered));
+                }
+                if is_closed {
+                    return Poll::Ready(None);
+                }
+                is_closed = connection.as_mut().poll(context).is_ready();
+                if !is_closed {
+                    // What it has just read may be the answer.
+                    return answer.as_mut().poll(context).map(Some);
+                }
+            }
+        });
+        match answered.await {
+            Some(Ok(response)) => Ok((self, response)),
+            Some(Err(mut failed)) => Err(match failed.take_message() {
+                Some(unsent) => Unanswered::Unsent(Box::new(unsent)),
+                None => Unanswered::Broken,
+            }),
+            None => Err(Unanswered::Broken),
+        }
+    }
+
+    /// Does what there is to do; whether it can take a request then.
+    fn is_usable(&mut self, context: &mut Context<'_>) -> bool {
+        self.connection.as_mut().poll(context).is_pending() && self.sender.is_ready()
+    }
+}
+
+impl Idle {
+    /// The connection that was used last. One that is closed by now does not take a request, and says so.
+    fn take(&self) -> Option<Link> {
+        let (link, since) = self.kept().links.pop()?;
+        (since.elapsed() < KEEP).then_some(link)
+    }
+
+    fn keep(self: &Arc<Self>, link: Link) {
+        let mut kept = self.kept();
+        kept.links.push((link, Instant::now()));
+        if !std::mem::replace(&mut kept.is_swept, true) {
+            tokio::spawn(sweep(Arc::downgrade(self)));
+        }
+    }
+
+    /// Closes what was unused for long; when to come again, if anything is left.
+    fn close_unused(&self) -> Option<Instant> {
+        let mut kept = self.kept();
+        let now = Instant::now();
+        let used = kept.links.partition_point(|(_, since)| *since + KEEP <= now);
+        // Closed behind the lock.
+        let unused: Vec<(Link, Instant)> = kept.links.drain(..used).collect();
+        let next = kept.links.first().map(|(_, since)| *since + KEEP);
+        kept.is_swept = next.is_some();
+        drop(kept);
+        drop(unused);
+        next
+    }
+
+    /// Also after a panic elsewhere: links are kept whole.
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn sweep(idle: std::sync::Weak<Idle>) {
+    let mut next = Instant::now() + KEEP;
+    loop {
+        sleep_until(next).await;
+        let Some(idle) = idle.upgrade() else { return };
+        match idle.close_unused() {
+            Some(later) => next = later,
+            None => return,
+        }
+    }
+}
+
+/// The body of an answer. Dropping it before its end closes its connection.
+#[derive(Debug)]
+pub(super) struct Body {
+    incoming: Incoming,
+    /// `None` once it is given back or closed.
+    link: Option<Link>,
+    idle: Arc<Idle>,
+}
+
+impl Body {
+    /// Keeps the connection for the next request, if it can take one.
+    fn give_back(&mut self) {
+        let Some(mut link) = self.link.take() else { return };
+        // Nobody waits for it while it is kept.
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        if link.is_usable(&mut context) {
+            self.idle.keep(link);
+        }
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = Failure;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+        let this = &mut *self;
+        let frame = match Pin::new(&mut this.incoming).poll_frame(context) {
+            Poll::Ready(frame) => frame,
+            Poll::Pending => {
+                if let Some(link) = &mut this.link
+                    && link.connection.as_mut().poll(context).is_ready()
+                {
+                    this.link = None;
+                }
+                ready!(Pin::new(&mut this.incoming).poll_frame(context))
+            }
+        };
+        match &frame {
+            Some(Ok(_)) if !this.incoming.is_end_stream() => {}
+            Some(Ok(_)) | None => this.give_back(),
+            Some(Err(_)) => this.link = None,
+        }
+        Poll::Ready(frame.map(|frame| frame.map_err(|_| Failure::Cut)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}
