@@ -114,8 +114,8 @@ impl Gateway {
             tracing::warn!(
                 model = candidate.id,
                 outcome = failure.code(),
-                ?failure,
-                retry_in = ?pause,
+                detail = failure.detail(),
+                retry_in_ms = pause.map(retry::whole_ms),
                 "a chat completion failed"
             );
             let Some(pause) = pause else { return Err(failure) };

@@ -161,7 +161,13 @@ impl Gateway {
                     && now + *pause < deadline
                     && breakers.refusal(model, now).is_none()
             });
-            tracing::warn!(model = id, outcome = failure.code(), ?failure, retry_in = ?pause, "a model call failed");
+            tracing::warn!(
+                model = id,
+                outcome = failure.code(),
+                detail = failure.detail(),
+                retry_in_ms = pause.map(retry::whole_ms),
+                "a model call failed"
+            );
             let Some(pause) = pause else {
                 return Err(failure);
             };

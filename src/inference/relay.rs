@@ -126,7 +126,9 @@ impl Relay {
             }
             Some(Ok(_)) => self.note(),
             Some(Err(failure)) => {
-                self.span.in_scope(|| tracing::warn!(outcome = failure.code(), ?failure, "a stream broke"));
+                self.span.in_scope(|| {
+                    tracing::warn!(outcome = failure.code(), detail = failure.detail(), "a stream broke");
+                });
                 if let Some(ticket) = self.ticket.take() {
                     self.span.in_scope(|| ticket.failed(failure, Instant::now()));
                 }

@@ -30,6 +30,11 @@ pub(super) fn pause(failure: &Failure, retries: u32, chance: f64) -> Option<Dura
     Some(bound.mul_f64(chance))
 }
 
+/// A pause as logs tell it.
+pub(super) fn whole_ms(pause: Duration) -> u64 {
+    u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// A number drawn evenly from `0.0..1.0`.
 pub(super) fn chance() -> f64 {
     // Without the system's generator, which is as good as never, calls return a little more together.

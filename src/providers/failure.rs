@@ -145,6 +145,24 @@ impl Failure {
         }
     }
 
+    /// What else is known of it, for logs: foreign text only as it was made safe.
+    pub fn detail(&self) -> Option<String> {
+        match self {
+            Self::RateLimited { retry_after: Some(wait) } | Self::Overloaded { retry_after: Some(wait) } => {
+                Some(format!("the provider asks to wait {} s", wait.as_secs_f64()))
+            }
+            Self::Rejected { code, message, param } => {
+                let named = [param.as_deref(), code.as_deref()].into_iter().flatten();
+                let named: String = named.flat_map(|name| [name, ": "]).collect();
+                Some(format!("{named}{message}"))
+            }
+            Self::Unsupported { param, message } => Some(format!("{param}: {message}")),
+            Self::Broken { status } => Some(format!("status {status}")),
+            Self::Paused { because, .. } => Some(format!("after {because}")),
+            _ => None,
+        }
+    }
+
     /// Whether it was the caller's budget that kept the call from being made.
     pub const fn is_unpaid(&self) -> bool {
         matches!(self, Self::BudgetExceeded(_) | Self::PriceUnknown | Self::StoreUnavailable)
@@ -224,6 +242,21 @@ mod tests {
             assert_eq!(param(other), None, "{other:?}");
         }
         assert_eq!(Failure::Cut.about(Some("x")), Failure::Cut);
+    }
+
+    #[test]
+    fn details_are_words_and_not_notation() {
+        let detail = |failure: Failure| failure.detail().unwrap_or_default();
+        let wait = Duration::from_millis(1500);
+        assert_eq!(
+            detail(Failure::RateLimited { retry_after: Some(wait) }),
+            "the provider asks to wait 1.5 s"
+        );
+        assert_eq!(detail(Failure::Broken { status: 502 }), "status 502");
+        let rejected = Failure::rejected(Some("unsupported_value"), "no 0.3").about(Some("temperature"));
+        assert_eq!(detail(rejected), "temperature: unsupported_value: no 0.3");
+        assert_eq!(detail(Failure::rejected(None, "no")), "no");
+        assert_eq!(detail(Failure::Cut), "");
     }
 
     #[test]

@@ -92,8 +92,14 @@ async fn failures_fallbacks_and_breakers_are_told_with_the_request_s_id() {
     };
     let failed = told("a chat completion failed");
     assert_eq!(failed.len(), 2);
-    assert!(failed[0]["fields"]["retry_in"].as_str().unwrap().starts_with("Some("), "{}", failed[0]);
-    assert_eq!(failed[1]["fields"]["retry_in"], "None");
+    assert!(failed[0]["fields"]["retry_in_ms"].is_u64(), "{}", failed[0]);
+    assert_eq!(failed[1]["fields"].get("retry_in_ms"), None, "it is not tried again: {}", failed[1]);
+    for line in failed {
+        assert_eq!(
+            (&line["fields"]["outcome"], &line["fields"]["detail"]),
+            (&json!("provider_error"), &json!("status 500"))
+        );
+    }
     let fallback = told("another model is asked in the place of one that failed");
     assert_eq!(fallback.len(), 1);
     assert_eq!(
