@@ -30,6 +30,7 @@ use crate::support::chat::{chunks, desk_with, hello, hello_stream, text_of};
 use crate::support::eventually;
 use crate::support::provider::{Ask, Beat, Turn, role_chunk, stream, text_chunk};
 use crate::support::recorded::{FORMATS, desk, events, hello_to, play};
+use crate::support::scrape::{scrape, scrape_until};
 
 /// The finish reasons that a stream tells, in their order.
 fn reasons(list: &[Value]) -> Vec<String> {
@@ -216,7 +217,12 @@ async fn whenever_the_caller_leaves_the_provider_is_left_within_a_second() {
     eventually("the provider is busy", || desk.provider.in_flight() == 1).await;
     let queued = tokio::spawn(desk.post(hello_to("fake/queued", false).to_string()).send());
     tokio::time::sleep(Duration::from_millis(100)).await;
+    let cancelled =
+        r#"mk_http_requests_total{route="/inference/v1/chat/completions",method="POST",status="cancelled"}"#;
+    let before = scrape(&desk.server).await.get(cancelled);
     queued.abort();
+    // If both left at once, the server could notice the first one first, and give its place to the one in the queue.
+    scrape_until(&desk.server, "the queue is left", |page| page.get(cancelled) > before).await;
     first.abort();
     eventually("the call is abandoned", || desk.provider.in_flight() == 0).await;
     let (status, _) = asked(&desk, &hello_to("nobody/m", false)).await;

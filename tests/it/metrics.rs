@@ -15,20 +15,8 @@ use crate::support::events::Events;
 use crate::support::eventually;
 use crate::support::panel::{config, eiffel};
 use crate::support::provider::{Beat, FakeProvider, Turn, claims, role_chunk, stream, text_chunk};
-use crate::support::scrape::{Page, scrape};
+use crate::support::scrape::{scrape, scrape_until};
 use crate::support::server::{Setup, TestServer, client};
-
-/// Scrapes until the page says so, for ten seconds and fewer times than a minute allows.
-async fn scrape_until(server: &TestServer, what: &str, holds: impl Fn(&Page) -> bool) -> Page {
-    for _ in 0..500 {
-        let page = scrape(server).await;
-        if holds(&page) {
-            return page;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    panic!("never: {what}");
-}
 
 fn asks(model: &str) -> Value {
     let mut body = hello();

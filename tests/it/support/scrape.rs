@@ -13,6 +13,18 @@ pub struct Page {
     pub families: BTreeMap<String, String>,
 }
 
+/// Scrapes until the page says so, for ten seconds and fewer times than a minute allows.
+pub async fn scrape_until(server: &TestServer, what: &str, holds: impl Fn(&Page) -> bool) -> Page {
+    for _ in 0..500 {
+        let page = scrape(server).await;
+        if holds(&page) {
+            return page;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("never: {what}");
+}
+
 /// Scrapes a server from its own machine.
 pub async fn scrape(server: &TestServer) -> Page {
     let response = super::server::client().get(format!("{}/metrics", server.base)).send().await.unwrap();
