@@ -110,7 +110,13 @@ fn provider(settings: &Settings) -> Vec<(String, String)> {
         fields.into_iter().map(|(field, value)| (key_of(settings, field), value)).collect();
     for (name, model) in &settings.models {
         let table = provider_file::model_table(&settings.name, name);
-        let set = patience(&model.patience).into_iter();
+        let price = model.price.map(|price| (price.input_per_mtok.usd(), price.output_per_mtok.usd()));
+        let set = [
+            ("input_usd_per_mtok", price.map(|(input, _)| input.to_string())),
+            ("output_usd_per_mtok", price.map(|(_, output)| output.to_string())),
+            ("fallbacks", (!model.fallbacks.is_empty()).then(|| list_text(&model.fallbacks))),
+        ];
+        let set = set.into_iter().chain(patience(&model.patience));
         values.extend(set.filter_map(|(field, value)| Some((format!("{table}.{field}"), value?))));
     }
     values

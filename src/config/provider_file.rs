@@ -37,7 +37,8 @@ pub(super) struct ProviderFile {
 /// One `[providers.NAME.models."MODEL"]`.
 struct ModelFile {
     name: Found<String>,
-    price: Option<Price>,
+    input_usd_per_mtok: Option<Found<NanoUsd>>,
+    output_usd_per_mtok: Option<Found<NanoUsd>>,
     fallbacks: Option<Found<Vec<String>>>,
     patience: PatienceFile,
 }
@@ -83,23 +84,26 @@ fn model(name: Found<String>, mut section: Section<'_>) -> Result<ModelFile, Con
     let expected = "an amount of US dollars, not negative";
     let input = section.decimal("input_usd_per_mtok", expected, NanoUsd::from_usd)?;
     let output = section.decimal("output_usd_per_mtok", expected, NanoUsd::from_usd)?;
-    let price = match (input, output) {
-        (Some(input), Some(output)) => {
-            Some(Price { input_per_mtok: input.value, output_per_mtok: output.value })
-        }
-        (None, None) => None,
-        (Some(_), None) | (None, Some(_)) => {
-            let complaint = "needs both `input_usd_per_mtok` and `output_usd_per_mtok`, or neither";
-            return Err(name.place.error(complaint));
-        }
-    };
+    if input.is_some() != output.is_some() {
+        let complaint = "needs both `input_usd_per_mtok` and `output_usd_per_mtok`, or neither";
+        return Err(name.place.error(complaint));
+    }
     for key in ["connect_timeout", "max_concurrent"] {
         section.forbid(key, "holds for all models of a provider together: set it in the provider's table")?;
     }
     let fallbacks = section.texts("fallbacks")?;
-    let file = ModelFile { name, price, fallbacks, patience: patience_file::read(&mut section)? };
+    let patience = patience_file::read(&mut section)?;
+    let file =
+        ModelFile { name, input_usd_per_mtok: input, output_usd_per_mtok: output, fallbacks, patience };
     section.finish()?;
     Ok(file)
+}
+
+impl ModelFile {
+    fn price(&self) -> Option<Price> {
+        let (input, output) = (self.input_usd_per_mtok.as_ref()?, self.output_usd_per_mtok.as_ref()?);
+        Some(Price { input_per_mtok: input.value, output_per_mtok: output.value })
+    }
 }
 
 impl ProviderFile {
@@ -137,6 +141,7 @@ impl ProviderFile {
         self.patience.apply(&mut settings, &format!("providers.{name}"), origins);
         settings.models = self.model_settings(origins);
         warnings.extend(self.doubts(&settings));
+        warnings.extend(self.doubt_of_format(kind));
         Ok(settings)
     }
 
@@ -225,12 +230,30 @@ impl ProviderFile {
     }
 
     fn model_settings(&self, origins: &mut Origins) -> BTreeMap<String, ModelSettings> {
-        let mut settings = |model: &ModelFile| ModelSettings {
-            price: model.price,
-            fallbacks: model.fallbacks.as_ref().map(|found| found.value.clone()).unwrap_or_default(),
-            patience: model.patience.of_model(&model_table(&self.name.value, &model.name.value), origins),
+        let mut settings = |model: &ModelFile| {
+            let table = model_table(&self.name.value, &model.name.value);
+            origins.found(format!("{table}.input_usd_per_mtok"), model.input_usd_per_mtok.as_ref());
+            origins.found(format!("{table}.output_usd_per_mtok"), model.output_usd_per_mtok.as_ref());
+            origins.found(format!("{table}.fallbacks"), model.fallbacks.as_ref());
+            ModelSettings {
+                price: model.price(),
+                fallbacks: model.fallbacks.as_ref().map(|found| found.value.clone()).unwrap_or_default(),
+                patience: model.patience.of_model(&table, origins),
+            }
         };
         self.models.iter().map(|model| (model.name.value.clone(), settings(model))).collect()
+    }
+
+    /// A provider with a format of its own, by name, at an address that is none of its own: a proxy may take either.
+    fn doubt_of_format(&self, kind: Kind) -> Option<String> {
+        let name = &self.name.value;
+        let usual = catalog::known(name).filter(|known| known.kind != kind && self.kind.is_none())?;
+        Some(format!(
+            "provider {name} is asked in the format \"{}\", as its `base_url` is not the usual one; set `kind` in \
+             [providers.{name}], to \"{}\" if that is spoken there",
+            kind.name(),
+            usual.kind.name()
+        ))
     }
 
     /// What is allowed and yet probably not meant.

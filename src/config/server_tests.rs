@@ -473,6 +473,22 @@ fn a_key_file_is_read_beside_the_configuration() {
 }
 
 #[test]
+fn a_known_name_at_another_address_is_asked_which_format_it_means() {
+    let warned = |kind: &str| {
+        let file = format!(
+            "[providers.anthropic]\n{kind}base_url = \"http://127.0.0.1:9/v1\"\napi_key_env = \"OPENAI_API_KEY\"\n"
+        );
+        let warnings = load(&file, &[OPENAI]).unwrap().warnings;
+        warnings.into_iter().filter(|warning| warning.contains("format")).collect::<Vec<_>>()
+    };
+    let [warning] = &warned("")[..] else { panic!("{:?}", warned("")) };
+    assert!(warning.starts_with("provider anthropic is asked in the format \"openai\""), "{warning}");
+    for kind in ["anthropic", "openai"] {
+        assert!(warned(&format!("kind = {kind:?}\n")).is_empty(), "{kind}");
+    }
+}
+
+#[test]
 fn a_key_in_the_clear_is_warned_of() {
     let file = "[providers.lan]\nbase_url = \"http://10.0.0.5/v1\"\napi_key_env = \"OPENAI_API_KEY\"\n";
     let warnings = load(file, &[OPENAI]).unwrap().warnings;
@@ -503,7 +519,9 @@ fn the_example_changes_nothing_and_shows_the_defaults() {
     for config in [&untouched, &uncommented] {
         let without_place = |config: &ServerConfig| {
             let values = server_listing(config).into_iter().map(|Entry { key, value, .. }| (key, value));
-            values.filter(|(key, _)| key != "data_dir").collect::<Vec<_>>()
+            // The catalogue's prices stand in the example, which is compared with the catalogue below.
+            let is_elsewhere = |key: &str| key == "data_dir" || key.ends_with("_usd_per_mtok");
+            values.filter(|(key, _)| !is_elsewhere(key)).collect::<Vec<_>>()
         };
         assert_eq!(without_place(config), without_place(&bare));
         assert_eq!(config.verify, bare.verify);
@@ -537,7 +555,8 @@ fn the_example_is_written_once() {
 fn the_listing_tells_origins_and_no_secrets() {
     let file = "max_body_bytes = 5\n[providers.openai]\napi_key_env = \"OPENAI_API_KEY\"\nretries = 1\n\
                 [verify.domains.legal]\nmax_claims = 3\n\
-                [providers.openai.models.\"o.3\"]\nretries = 4\nbreaker_pause = \"2s\"\n";
+                [providers.openai.models.\"o.3\"]\nretries = 4\nbreaker_pause = \"2s\"\n\
+                input_usd_per_mtok = 0.5\noutput_usd_per_mtok = 2\nfallbacks = [\"openai/gpt-5.4-mini\"]\n";
     let world = world(Some(file), &[OPENAI, ("MK_LISTEN", "127.0.0.1:9")]);
     let entries = server_listing(&world.load().unwrap());
     let path = world.dir.path().join("server.toml").display().to_string();
@@ -552,10 +571,14 @@ fn the_listing_tells_origins_and_no_secrets() {
     assert_eq!(shown("providers.openai.retries"), ("1", format!("{path}:4")));
     assert_eq!(shown("providers.openai.models.\"o.3\".retries"), ("4", format!("{path}:8")));
     assert_eq!(shown("providers.openai.models.\"o.3\".breaker_pause"), ("\"2s\"", format!("{path}:9")));
+    assert_eq!(shown("providers.openai.models.\"o.3\".input_usd_per_mtok"), ("0.5", format!("{path}:10")));
+    assert_eq!(shown("providers.openai.models.\"o.3\".output_usd_per_mtok"), ("2", format!("{path}:11")));
+    let fallbacks = shown("providers.openai.models.\"o.3\".fallbacks");
+    assert_eq!(fallbacks, ("[\"openai/gpt-5.4-mini\"]", format!("{path}:12")));
     assert_eq!(shown("providers.openai.breaker_failures"), ("5", "default".to_owned()));
     assert_eq!(shown("providers.openai.first_token_timeout"), ("", "default".to_owned()));
     let of_models = entries.iter().filter(|entry| entry.key.contains(".models.")).count();
-    assert_eq!(of_models, 2, "of a model only what is set");
+    assert_eq!(of_models, 5, "of a model only what is set");
     assert_eq!(shown("verify.extractor"), ("\"openai/gpt-5.4-mini\"", "chosen at start".to_owned()));
     assert_eq!(shown("verify.domains.legal.max_claims"), ("3", format!("{path}:6")));
     assert!(entries.iter().all(|entry| !entry.value.contains("secret")));
