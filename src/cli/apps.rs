@@ -1,6 +1,6 @@
 //! `mk apps`: the groups that keys and their usage belong to.
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 
 use super::confirm::confirm;
@@ -56,11 +56,12 @@ enum Command {
         common: Common,
     },
     /// Change an app's name or budget
+    #[command(group(ArgGroup::new("change").args(["name", "budget_usd", "no_budget"]).required(true).multiple(true)))]
     Update {
         /// Its name or id
         app: String,
         /// A new name, which no other app has
-        #[arg(long, required_unless_present_any = ["budget_usd", "no_budget"])]
+        #[arg(long)]
         name: Option<String>,
         /// What all its keys together may spend in a calendar month (UTC), in US dollars
         #[arg(long, value_name = "N", value_parser = dollars, allow_negative_numbers = true)]
@@ -165,9 +166,13 @@ fn list(session: &Session, local: &Local, is_json: bool) -> Result<(), Failure> 
         column("budget"),
         column("spent"),
     ];
+    let is_for_people = session.printer.terminal.out.is_terminal;
     let rows: Vec<Vec<String>> = records
         .into_iter()
-        .map(|app| {
+        .map(|mut app| {
+            if is_for_people {
+                app.created_at.truncate("2026-11-20".len());
+            }
             let budget = app.budget_usd.map_or_else(|| "-".to_owned(), figures::dollars);
             let spent = figures::dollars(app.spent_usd);
             vec![app.id, app.name, app.active_keys.to_string(), app.created_at, budget, spent]

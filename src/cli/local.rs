@@ -87,6 +87,7 @@ fn invalid(field: &str, why: &str) -> String {
         "addresses" => "--address",
         "expires_at" => "--expires",
         "models" => "--model",
+        "budget_usd" => "--budget-usd",
         other => other,
     };
     let goes_on = why.starts_with("must ") || why.starts_with("may ");

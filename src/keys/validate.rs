@@ -1,6 +1,7 @@
 //! What the fields of keys and apps may hold. Each answers with the field's name and what would be right.
 
 use super::{ManageError, NewKey, addresses};
+use crate::api::Service;
 use crate::clock::Time;
 
 const MAX_KEY_NAME_CHARS: usize = 100;
@@ -19,6 +20,16 @@ pub(super) fn new_key(new: &NewKey, now: Time) -> Result<NewKey, ManageError> {
     if new.expires_at.is_some_and(|at| at <= now) {
         let message = "must be in the future; leave it out for a key that does not expire";
         return Err(ManageError::Invalid("expires_at", message.to_owned()));
+    }
+    if new.service == Service::Console {
+        let message =
+            |what: &str| format!("{what} is for keys that models are asked with; a console key asks none");
+        if !new.models.is_empty() {
+            return Err(ManageError::Invalid("models", message("a list of models")));
+        }
+        if new.budget.is_some() {
+            return Err(ManageError::Invalid("budget_usd", message("a budget")));
+        }
     }
     let name = new.name.as_deref().map(|name| one_line("name", name, MAX_KEY_NAME_CHARS)).transpose()?;
     let models = list("models", &new.models, model_pattern)?;
@@ -82,7 +93,7 @@ fn is_model(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::Service;
+    use crate::money::NanoUsd;
 
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 
@@ -109,6 +120,19 @@ mod tests {
         assert_eq!(fault(|new| new.addresses = vec!["localhost".to_owned()]), "addresses");
         assert_eq!(fault(|new| new.addresses = vec!["10.0.0.1".to_owned(); 101]), "addresses");
         assert_eq!(fault(|new| new.models = vec!["*".to_owned(); 101]), "models");
+    }
+
+    #[test]
+    fn a_console_key_has_nothing_to_do_with_models() {
+        let console = |new: &mut NewKey| new.service = Service::Console;
+        assert_eq!(fault(console), "");
+        let with_models =
+            |new: &mut NewKey| (new.service, new.models) = (Service::Console, vec!["a/*".to_owned()]);
+        assert_eq!(fault(with_models), "models");
+        let with_budget = |new: &mut NewKey| {
+            (new.service, new.budget) = (Service::Console, NanoUsd::from_usd(5.0));
+        };
+        assert_eq!(fault(with_budget), "budget_usd");
     }
 
     #[test]

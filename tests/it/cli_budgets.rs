@@ -6,6 +6,7 @@ use mk::storage::{AttemptRow, Store};
 use serde_json::json;
 
 use crate::support::mk::{Mk, Ran};
+use crate::support::pty;
 
 /// Runs commands on one database.
 struct Desk(Mk);
@@ -97,6 +98,16 @@ fn an_app_s_budget_is_set_changed_and_taken_away() {
 }
 
 #[test]
+fn people_get_the_day_an_app_was_made() {
+    let desk = Desk::new();
+    let listed = desk.done(&["apps", "list"]).stdout;
+    let moment = listed.split('\t').nth(3).unwrap();
+    assert_eq!(moment.len(), "2026-11-20T09:30:00.000Z".len(), "{listed}");
+    let shown = pty::run(&desk.0.clone().args(["apps", "list"]), 80, 12).last;
+    assert!(shown.contains(&moment[..10]) && !shown.contains(moment), "{shown}");
+}
+
+#[test]
 fn amounts_that_are_none_are_refused_by_the_flag_s_name() {
     let desk = Desk::new();
     for amount in ["-5", "NaN", "inf", "1e3", "five", "0.0000000001", "1000000001", "5,00", ""] {
@@ -107,7 +118,10 @@ fn amounts_that_are_none_are_refused_by_the_flag_s_name() {
     let both = desk.run(&["apps", "update", "default", "--budget-usd", "5", "--no-budget"]);
     assert_eq!(both.code(), 2, "{both:?}");
     let nothing = desk.run(&["apps", "update", "default"]);
-    assert!(nothing.code() == 2 && nothing.stderr.contains("--name"), "{nothing:?}");
+    assert_eq!(nothing.code(), 2, "{nothing:?}");
+    for flag in ["--name", "--budget-usd", "--no-budget"] {
+        assert!(nothing.stderr.contains(flag), "{flag}: {nothing:?}");
+    }
     let pattern = desk.run(&["keys", "create", "--service", "inference", "--model", "gpt-*"]);
     assert!(
         pattern.code() == 2 && pattern.stderr.contains("--model: \"gpt-*\" is no model pattern"),
