@@ -1,15 +1,18 @@
 //! Lists of records: a table on a terminal, tab-separated lines without a heading elsewhere. A terminal too narrow
 //! for a table's words gets a block of lines a record.
 
-use comfy_table::{ContentArrangement, Table};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width};
 
 use super::exit::Failure;
 use super::printer::Printer;
 use super::sanitize;
 use super::wrap::{cells, wrap};
 
-/// A space on each side of a cell's text, and one between cells.
-const BESIDE_TEXT: usize = 3;
+/// A space on each side of a cell's text.
+const AROUND_TEXT: usize = 2;
+
+/// The same, and one between cells.
+const BESIDE_TEXT: usize = AROUND_TEXT + 1;
 
 /// A column: its heading, and whether a terminal shows it. Identifiers are long, and people name things otherwise.
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +102,11 @@ fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<Str
         .force_no_tty()
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(u16::try_from(printer.terminal.width).unwrap_or(80))
-        .set_header(headings);
+        .set_header(&headings);
+    // Or a long name would be broken to keep a heading of two words on one line.
+    let least = (0..headings.len()).map(|at| longest_word(at, &headings, &rows) + AROUND_TEXT);
+    let least = least.map(|width| Width::Fixed(u16::try_from(width).unwrap_or(u16::MAX)));
+    table.set_constraints(least.map(ColumnConstraint::LowerBoundary));
     for row in rows {
         table.add_row(row);
     }
@@ -108,12 +115,13 @@ fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<Str
 
 /// The columns that a table needs to break no word.
 fn least_width(headings: &[String], rows: &[Vec<String>]) -> usize {
-    let longest_word = |text: &String| text.split_whitespace().map(cells).max().unwrap_or(0);
-    let column = |at: usize, heading: &String| {
-        let texts = rows.iter().filter_map(|row| row.get(at)).chain([heading]);
-        texts.map(longest_word).max().unwrap_or(0) + BESIDE_TEXT
-    };
-    headings.iter().enumerate().map(|(at, heading)| column(at, heading)).sum()
+    (0..headings.len()).map(|at| longest_word(at, headings, rows) + BESIDE_TEXT).sum()
+}
+
+/// The width of the longest word of a column.
+fn longest_word(at: usize, headings: &[String], rows: &[Vec<String>]) -> usize {
+    let texts = rows.iter().filter_map(|row| row.get(at)).chain(headings.get(at));
+    texts.flat_map(|text| text.split_whitespace()).map(cells).max().unwrap_or(0)
 }
 
 /// A line a field, wrapped behind the headings, and an empty line between records.
@@ -164,6 +172,16 @@ mod tests {
             "created  2026-11-20",
         ];
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn a_table_that_just_fits_breaks_headings_between_words_and_no_word() {
+        let printer = Printer { terminal: Terminal::test(44, Paint::Plain), quiet: false, verbose: false };
+        let columns = [column("model"), column("$/M in"), column("$/M out"), column("retired on")];
+        let row = ["sandbox/extractor", "0", "0", "-"].map(str::to_owned).to_vec();
+        let lines = table(&printer, &columns, &[row]);
+        assert!(lines.iter().any(|line| line.contains("sandbox/extractor")), "{lines:#?}");
+        assert!(lines.iter().all(|line| cells(line) <= 44), "{lines:#?}");
     }
 
     #[test]
