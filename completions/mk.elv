@@ -104,7 +104,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --system 'What the model is told before anything else'
             cand --temperature 'How freely the model chooses its words, from 0 to 2 [default: the provider''s]'
             cand --max-tokens 'The most tokens of an answer [default: the provider''s]'
-            cand --timeout 'How long an answer may take, such as 90s or 3m'
+            cand --timeout 'How long an answer may take, such as 90s or 3m [default: 11m]'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'

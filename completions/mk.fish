@@ -113,7 +113,7 @@ complete -c mk -n "__fish_mk_using_subcommand chat" -s m -l model -d 'The model 
 complete -c mk -n "__fish_mk_using_subcommand chat" -l system -d 'What the model is told before anything else' -r
 complete -c mk -n "__fish_mk_using_subcommand chat" -l temperature -d 'How freely the model chooses its words, from 0 to 2 [default: the provider\'s]' -r
 complete -c mk -n "__fish_mk_using_subcommand chat" -l max-tokens -d 'The most tokens of an answer [default: the provider\'s]' -r
-complete -c mk -n "__fish_mk_using_subcommand chat" -l timeout -d 'How long an answer may take, such as 90s or 3m' -r
+complete -c mk -n "__fish_mk_using_subcommand chat" -l timeout -d 'How long an answer may take, such as 90s or 3m [default: 11m]' -r
 complete -c mk -n "__fish_mk_using_subcommand chat" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"

@@ -119,8 +119,11 @@ impl Printer {
             }
         }
         if let Some(said) = &failure.said {
-            message(&format!("code: {}", sanitize::line(&said.code)));
-            message(&format!("request: {}", sanitize::line(&said.request_id)));
+            for (label, text) in [("code", &said.code), ("request", &said.request_id)] {
+                if !text.is_empty() {
+                    message(&format!("{label}: {}", sanitize::line(text)));
+                }
+            }
         }
     }
 }

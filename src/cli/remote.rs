@@ -15,8 +15,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For the next byte of a stream: servers send a comment every 15 s.
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// How servers name the fields of a request in their messages, and how they are named here.
-const FIELDS: [(&str, &str); 10] = [
+/// How servers name the fields of a request and their own addresses in messages, and how they are named here.
+const FIELDS: [(&str, &str); 11] = [
     ("`fact`", "the text"),
     ("`domain`", "--domain"),
     ("`minRequired`", "--min-required"),
@@ -27,6 +27,7 @@ const FIELDS: [(&str, &str); 10] = [
     ("`model`", "-m"),
     ("`temperature`", "--temperature"),
     ("`max_tokens`", "--max-tokens"),
+    ("GET /inference/v1/models", "`mk models`"),
 ];
 
 /// The most that is shown of a server's message: ours are a sentence.
@@ -106,7 +107,11 @@ fn refused(server: &str, refusal: &Refusal) -> Failure {
     if body.code.is_empty() {
         return stranger(server, refusal);
     }
-    let kind = kind_of_status(refusal.status);
+    let kind = match body.code.as_str() {
+        // A proper request, which a model does not want to answer.
+        "content_filter" => Kind::Other,
+        _ => kind_of_status(refusal.status),
+    };
     let mut message = lower_first(&in_flags(&body.message));
     if let Some(param) = &body.param
         && !body.message.contains(param.as_str())
@@ -116,6 +121,7 @@ fn refused(server: &str, refusal: &Refusal) -> Failure {
     message = brief(&message);
     if kind == Kind::Busy
         && let Some(wait) = refusal.retry_after
+        && !message.ends_with(&format!("try again in {} s", whole_seconds(wait)))
     {
         message = format!("{message}; free again in {}", span(wait));
     }
@@ -169,7 +175,8 @@ fn hint(server: &str, refusal: &Refusal) -> Option<String> {
         (401, _) => {
             format!("`mk keys check` tells whether a key is mistyped; `mk login` stores one for {server}")
         }
-        (404, "model_not_found") => "`mk models` lists those that can be asked for".to_owned(),
+        // The message says where models are listed.
+        (404, "model_not_found") => return None,
         (404 | 405, _) => format!("is {server} the base address of an mk server?"),
         (429, "rate_limited_minute") => "`mk verify --max-wait 2m` waits until then".to_owned(),
         (429, "rate_limited_day") => {
@@ -214,12 +221,16 @@ fn lower_first(message: &str) -> String {
 
 /// `42 s`, `3 m 20 s`, `5 h 10 m`.
 pub(crate) fn span(wait: Duration) -> String {
-    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    let seconds = whole_seconds(wait);
     match seconds {
         0..120 => format!("{seconds} s"),
         120..7200 => format!("{} m {:02} s", seconds / 60, seconds % 60),
         _ => format!("{} h {:02} m", seconds / 3600, seconds % 3600 / 60),
     }
+}
+
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }
 
 #[cfg(test)]
@@ -262,6 +273,18 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_that_the_message_tells_is_not_told_twice() {
+        for (wait, message) in
+            [(9, "m is paused; try again in 9 s"), (200, "m is paused; try again in 200 s")]
+        {
+            let busy = failure("s", refusal(503, "no_provider_available", message, Some(wait)));
+            assert_eq!(busy.message, message);
+        }
+        let other = failure("s", refusal(503, "x", "try again in 9 s", Some(19)));
+        assert_eq!(other.message, "try again in 9 s; free again in 19 s");
+    }
+
+    #[test]
     fn statuses_become_exit_codes() {
         for (status, code) in [
             (400, 2),
@@ -281,6 +304,12 @@ mod tests {
         }
         assert_eq!(failure("s", Error::Incomplete).kind.code(), 8);
         assert_eq!(failure("s", Error::Silent).kind.code(), 6);
+    }
+
+    #[test]
+    fn a_model_that_declines_is_no_mistake_in_usage() {
+        let declined = failure("s", refusal(400, "content_filter", "a/b declined to answer this", None));
+        assert_eq!(declined.kind.code(), 1);
     }
 
     #[test]

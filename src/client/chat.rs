@@ -34,15 +34,17 @@ pub struct Piece {
 /// An answer under way. Dropping it closes the connection, and the server then stops the model.
 pub struct ChatStream {
     frames: Frames,
+    /// By which the server knows the request, too: the chunk that tells of a failure does not name it.
+    request_id: String,
     has_finished: bool,
     is_done: bool,
 }
 
 impl ChatStream {
-    /// Sends `post` and reads what comes back.
-    pub(super) fn begin(post: RequestBuilder) -> Result<Self, Error> {
-        let frames = Frames::begin(post, MAX_STREAM_BYTES)?;
-        Ok(Self { frames, has_finished: false, is_done: false })
+    /// Sends `post` under this id and reads what comes back.
+    pub(super) fn begin(post: RequestBuilder, request_id: String) -> Result<Self, Error> {
+        let frames = Frames::begin(post.header("x-request-id", &request_id), MAX_STREAM_BYTES)?;
+        Ok(Self { frames, request_id, has_finished: false, is_done: false })
     }
 
     /// The next piece; `None` behind the end of a whole answer. Not to be dropped unfinished if another is to follow:
@@ -57,7 +59,7 @@ impl ChatStream {
             return if self.has_finished { Ok(None) } else { Err(Error::Incomplete) };
         }
         let chunk = serde_json::from_str(&frame.data).map_err(|cause| unreadable("a chunk", &cause))?;
-        let piece = piece(chunk)?;
+        let piece = piece(chunk, &self.request_id)?;
         self.has_finished |= piece.finish_reason.is_some();
         Ok(Some(piece))
     }
@@ -65,22 +67,22 @@ impl ChatStream {
 
 /// A whole answer.
 pub(super) fn whole(answer: ChatAnswer) -> Result<Piece, Error> {
-    let piece = piece(answer)?;
+    let piece = piece(answer, "")?;
     if piece.finish_reason.is_none() {
         return Err(Error::Incomplete);
     }
     Ok(piece)
 }
 
-fn piece(answer: ChatAnswer) -> Result<Piece, Error> {
+fn piece(answer: ChatAnswer, request_id: &str) -> Result<Piece, Error> {
     if let Some(fault) = answer.error {
-        return Err(failed(fault));
+        return Err(failed(fault, request_id));
     }
     let is_sandbox = answer.system_fingerprint.as_deref() == Some("sandbox");
     let mut piece = Piece { model: answer.model, is_sandbox, usage: answer.usage, ..Piece::default() };
     let Some(choice) = answer.choices.into_iter().find(|choice| choice.index == 0) else { return Ok(piece) };
     if choice.finish_reason.as_deref() == Some("error") {
-        return Err(failed(ChatFault::default()));
+        return Err(failed(ChatFault::default(), request_id));
     }
     let said = choice.message.unwrap_or_default();
     piece.text = said.content.filter(|text| !text.is_empty()).or(said.refusal).unwrap_or_default();
@@ -88,14 +90,14 @@ fn piece(answer: ChatAnswer) -> Result<Piece, Error> {
     Ok(piece)
 }
 
-fn failed(fault: ChatFault) -> Error {
+fn failed(fault: ChatFault, request_id: &str) -> Error {
     let told =
         if fault.message.is_empty() { "the model's answer broke off".to_owned() } else { fault.message };
     Error::Failed(Box::new(ErrorEvent {
         error: fault.kind,
         message: told,
         code: fault.code,
-        request_id: String::new(),
+        request_id: request_id.to_owned(),
         provider: None,
     }))
 }

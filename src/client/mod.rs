@@ -86,7 +86,7 @@ impl Client {
 
     /// Begins an answer that comes in pieces. It is asked for exactly once, whatever happens to the connection.
     pub fn chat_stream(&self, request: &ChatRequest) -> Result<ChatStream, Error> {
-        ChatStream::begin(self.post(CHAT).json(request))
+        ChatStream::begin(self.post(CHAT).json(request), crate::id::new("req"))
     }
 
     /// A whole answer.

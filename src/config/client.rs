@@ -41,6 +41,9 @@ pub struct ClientArgs {
     pub view: Option<View>,
 }
 
+/// The key of [`ClientConfig::chat_model`].
+const CHAT_MODEL: &str = "chat.model";
+
 /// A client's configuration, complete and checked.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
@@ -94,6 +97,11 @@ impl ClientConfig {
     /// Where that key comes from; [`Origin::Default`] if there is none.
     pub fn key_origin(&self, service: Service) -> Origin {
         self.bearers.origin(service)
+    }
+
+    /// Where [`ClientConfig::chat_model`] comes from.
+    pub fn chat_model_origin(&self) -> Origin {
+        self.origins.of(CHAT_MODEL)
     }
 }
 
@@ -275,15 +283,14 @@ fn chat_model(
     found: Option<&Found<String>>,
     origins: &mut Origins,
 ) -> Result<Option<String>, ConfigError> {
-    const KEY: &str = "chat.model";
     if let Some(text) = env.text("MK_MODEL")? {
         if values::split_model(text).is_none() {
             return Err(ConfigError::new(format!("MK_MODEL must be {}", values::MODEL)));
         }
-        origins.set(KEY, Origin::Variable("MK_MODEL"));
+        origins.set(CHAT_MODEL, Origin::Variable("MK_MODEL"));
         return Ok(Some(text.to_owned()));
     }
-    origins.found(KEY, found);
+    origins.found(CHAT_MODEL, found);
     Ok(found.map(|found| found.value.clone()))
 }
 

@@ -72,6 +72,8 @@ async fn an_answer_that_broke_off_is_5_or_8_and_keeps_its_text() {
     assert_eq!(json.code(), 5);
     assert_eq!(json.json()["message"]["content"], "Hello");
     assert_eq!((&json.json()["exit"], &json.json()["finish_reason"]), (&json!(5), &json!(null)));
+    let request_id = json.json()["error"]["request_id"].as_str().unwrap().to_owned();
+    assert!(request_id.starts_with("req_"), "by which the log tells more: {json:?}");
 
     let chunk = r#"data: {"model":"fake/m","choices":[{"index":0,"delta":{"content":"Hello"}}]}"#;
     let finish = r#"data: {"model":"fake/m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
@@ -291,6 +293,26 @@ async fn a_conversation_keeps_what_was_said() {
         .map(|one| one["content"].as_str().unwrap())
         .collect();
     assert_eq!(texts, ["Be brief.", "first", "answer behind 2", "second"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_typed_by_mistake_is_not_sent() {
+    let desk = desk(|_| stream(&["x"])).await;
+    let (status, shown) = converse(call(&desk, &["-m", "fake/m"]), |person| {
+        person.until("> ");
+        person.types("/help\n");
+        person.until("ends the conversation\r\n> ");
+        person.types("/exot\n");
+        person.until("no such command: /exot");
+        person.types("\x1b[A\x1b[B\n");
+        person.types("/etc/hosts: what is it?\n");
+        person.until("tokens");
+        person.types("/exit\n");
+    })
+    .await;
+    assert!(status.ends_with(", 0)"), "{status} {shown}");
+    let asked: Vec<String> = desk.provider.asks().iter().map(Ask::text).collect();
+    assert_eq!(asked, ["/etc/hosts: what is it?"], "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -39,3 +39,22 @@ async fn without_one_it_is_the_cheapest_and_nothing_simulated() {
     assert!(ran.code() == 0 && ran.stderr.starts_with("asking fake/z; "), "{ran:?}");
     assert_eq!(desk.provider.asks()[0].model, "z");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_set_a_model_that_is_not_there_is_told() {
+    let desk = desk(|_| stream(&["x"])).await;
+    let by_flag = call(&desk, &["-m", "nobody/m", "x"]).env("MK_MODEL", "fake/set").run_beside().await;
+    assert!(by_flag.stderr.starts_with("error: -m names a provider"), "{by_flag:?}");
+    let by_variable = call(&desk, &["x"]).env("MK_MODEL", "nobody/m").run_beside().await;
+    assert!(by_variable.stderr.starts_with("error: MK_MODEL names a provider"), "{by_variable:?}");
+    let in_file = call(&desk, &["x"]);
+    let path = in_file.home().join("config.toml");
+    std::fs::write(&path, "[chat]\nmodel = \"nobody/m\"\n").unwrap();
+    let directory = in_file.home().to_str().unwrap().to_owned();
+    let by_file = in_file.env("MK_CONFIG_DIR", &directory).run_beside().await;
+    let expected = format!("error: chat.model ({}:2) names a provider", path.display());
+    // Errors of one sentence are folded to the width of a terminal only.
+    assert!(by_file.stderr.starts_with(&expected), "{by_file:?}");
+    assert!(by_file.stderr.contains("`mk models` lists their models"), "{by_file:?}");
+    assert!(!by_file.stderr.contains("GET /"), "{by_file:?}");
+}

@@ -20,14 +20,16 @@ The answer goes to standard output as it comes; what it took goes to standard
 error. -q leaves the answer alone. In a conversation, Ctrl-C stops an answer;
 /exit, Ctrl-D, or Ctrl-C at the prompt end it.
 
-Exit codes: 0 a whole answer; 2 usage; 4 no key, or refused; 5 server or
-provider failed; 6 cannot reach; 7 refused for now; 8 the answer broke off: what
-had come until then was printed; 9 no such model.";
+Exit codes: 0 a whole answer; 1 the model declines; 2 usage; 4 no key, or
+refused; 5 server or provider failed; 6 cannot reach, or --timeout; 7 refused
+for now; 8 the answer broke off: what had come until then was printed; 9 no such
+model.";
 
 /// The arguments of `mk chat`.
 #[derive(Args, Debug)]
 pub(crate) struct ChatArgs {
-    /// What to ask; `-` reads it from standard input. Without it, a conversation begins on a terminal
+    /// What to ask; `-` reads it from standard input, which is left alone otherwise. Without it, a conversation begins
+    /// on a terminal
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 
@@ -48,7 +50,7 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "N", value_parser = within(1..=u32::MAX), allow_negative_numbers = true)]
     pub(crate) max_tokens: Option<u32>,
 
-    /// How long an answer may take, such as 90s or 3m
+    /// How long an answer may take, such as 90s or 3m [default: 11m]
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<String>,
 

@@ -61,7 +61,7 @@ async fn follow(
     answer: &mut Answer,
     pen: &mut Pen<'_>,
 ) -> Result<(), Failure> {
-    let failed = |cause| talk.desk.failure(cause);
+    let failed = |cause| talk.failure(cause);
     let client = &talk.desk.client;
     if !request.stream {
         let piece = client.chat(request).await.map_err(failed)?;

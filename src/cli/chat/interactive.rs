@@ -19,17 +19,28 @@ use crate::cli::text::{MAX_BYTES, unreadable};
 /// What ends a conversation, besides the end of input.
 const EXIT: &str = "/exit";
 
+/// What is told first, and again for `/help`.
+const HELP: &str = "Ctrl-C stops an answer; /exit or Ctrl-D ends the conversation";
+
 /// Asks for lines and answers them, until the person ends it.
 pub(super) async fn run(talk: &Talk<'_>) -> Outcome {
     let printer = &talk.plan.printer;
-    printer.sentence("Ctrl-C stops an answer; /exit or Ctrl-D ends the conversation");
+    printer.sentence(HELP);
     let mut interrupts = Interrupts::listen();
     let mut messages = talk.opening();
     loop {
         let Some(line) = prompt(talk, &mut interrupts).await? else { return Ok(0) };
-        match line.trim() {
+        match typed(&line).trim() {
             "" => continue,
             EXIT => return Ok(0),
+            "/help" => {
+                printer.sentence(HELP);
+                continue;
+            }
+            command if is_command(command) => {
+                printer.sentence(&format!("no such command: {command}; {HELP}"));
+                continue;
+            }
             text => messages.push(ChatMessage::new("user", text)),
         }
         match turn(talk, &messages, &mut interrupts).await? {
@@ -37,6 +48,32 @@ pub(super) async fn run(talk: &Talk<'_>) -> Outcome {
             None => drop(messages.pop()),
         }
     }
+}
+
+/// Whether a line is meant for us: a slash and a word, where a path or a question has more.
+fn is_command(text: &str) -> bool {
+    text.strip_prefix('/')
+        .is_some_and(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase()))
+}
+
+/// A line without what keys other than characters leave in it (an arrow, `ESC [ A`): nobody means to send that.
+fn typed(line: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' {
+            // CSI: up to its final byte. SS3: one character.
+            match chars.next_if(|c| matches!(c, '[' | 'O')) {
+                Some('[') => while chars.next_if(|c| !('@'..='~').contains(c)).is_some() {},
+                Some(_) => {}
+                None => continue,
+            }
+            chars.next();
+        } else if !c.is_control() || c == '\t' {
+            text.push(c);
+        }
+    }
+    text
 }
 
 /// The next line; `None` at the end of input.
@@ -125,6 +162,21 @@ impl Interrupts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_that_are_no_characters_are_not_sent() {
+        assert_eq!(typed("\u{1b}[A\u{1b}[1;5Dhi\tyou\u{7}é\n"), "hi\tyoué");
+        assert_eq!(typed("\u{1b}OPa"), "a");
+        assert_eq!((typed("\u{1b}"), typed("\u{1b}[")), (String::new(), String::new()));
+    }
+
+    #[test]
+    fn a_command_is_a_slash_and_a_word() {
+        assert!(is_command("/exot") && is_command("/q"));
+        for text in ["/", "/etc/hosts", "/exit now", "/2", "exit", "//"] {
+            assert!(!is_command(text), "{text}");
+        }
+    }
 
     #[test]
     fn lines_end_and_input_does() {

@@ -26,11 +26,15 @@ use super::progress::Mode;
 use super::{models, runtime, sanitize, text};
 use crate::api::chat::{ChatMessage, ChatRequest, StreamOptions};
 use crate::api::models::Model;
-use crate::config::ClientConfig;
+use crate::client;
+use crate::config::{ClientConfig, Origin};
 use output::Output;
 
 /// How long an answer may take in all, unless somebody says otherwise: above what servers allow themselves.
 const LIMIT: Duration = Duration::from_mins(11);
+
+/// The flag that names the model, as failures do.
+const FLAG: &str = "-m";
 
 /// Everything that is settled before anything is sent.
 struct Plan {
@@ -39,6 +43,8 @@ struct Plan {
     /// All but the model and the conversation.
     request: ChatRequest,
     model: Option<String>,
+    /// Who set the model, as a message names it.
+    model_set_by: String,
     system: Option<String>,
     json: bool,
     limit: Duration,
@@ -56,6 +62,7 @@ pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
         progress: session.progress(&config),
         request: request(args),
         model: args.model.clone().or_else(|| usual_model(args, &config)),
+        model_set_by: model_set_by(args, &config.chat_model_origin()),
         system: args.system.clone(),
         json: args.json,
         limit,
@@ -73,6 +80,14 @@ pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
 /// The model that a person has set for all calls; it is not among those that are simulated in this process.
 fn usual_model(args: &ChatArgs, config: &ClientConfig) -> Option<String> {
     config.chat_model.clone().filter(|model| !args.place.sandbox || is_simulated(model))
+}
+
+fn model_set_by(args: &ChatArgs, origin: &Origin) -> String {
+    match origin {
+        Origin::Variable(name) if args.model.is_none() => (*name).to_owned(),
+        Origin::File { .. } if args.model.is_none() => format!("chat.model ({origin})"),
+        _ => FLAG.to_owned(),
+    }
 }
 
 fn is_simulated(model: &str) -> bool {
@@ -167,6 +182,15 @@ impl Talk<'_> {
 
     fn request(&self, messages: Vec<ChatMessage>) -> ChatRequest {
         ChatRequest { model: self.model.clone(), messages, ..self.plan.request.clone() }
+    }
+
+    /// The failure that an error of the client is; what is wrong with the model is said of whoever set it.
+    fn failure(&self, cause: client::Error) -> Failure {
+        let mut failure = self.desk.failure(cause);
+        if let Some(what) = failure.message.strip_prefix(FLAG) {
+            failure.message = format!("{}{what}", self.plan.model_set_by);
+        }
+        failure
     }
 
     /// The model's name as it may be shown.
