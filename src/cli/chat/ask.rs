@@ -51,8 +51,12 @@ pub(crate) async fn ask(
     let limit = talk.plan.limit;
     let asked = time::timeout(limit, follow(talk, request, answer, pen)).await;
     answer.elapsed = begun.elapsed();
-    asked.unwrap_or_else(|_| Err(too_slow(limit)))?;
-    pen.end()
+    match asked {
+        Ok(Ok(())) => pen.end(),
+        // A stream that was silent to the end may be told first by its silence.
+        Ok(Err(failure)) if answer.elapsed < limit => Err(failure),
+        _ => Err(too_slow(limit)),
+    }
 }
 
 async fn follow(
