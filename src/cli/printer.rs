@@ -114,8 +114,9 @@ impl Printer {
             return;
         }
         if let Some(source) = &failure.source {
-            for cause in source.chain() {
-                message(&format!("cause: {}", sanitize::line(&cause.to_string())));
+            let causes = source.chain().map(ToString::to_string);
+            for cause in causes.filter(|cause| *cause != failure.message) {
+                message(&format!("cause: {}", sanitize::line(&cause)));
             }
         }
         if let Some(said) = &failure.said {

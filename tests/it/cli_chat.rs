@@ -73,6 +73,8 @@ async fn an_answer_that_broke_off_is_5_or_8_and_keeps_its_text() {
     assert_eq!(json.json()["message"]["content"], "Hello");
     assert_eq!((&json.json()["exit"], &json.json()["finish_reason"]), (&json!(5), &json!(null)));
     let request_id = json.json()["error"]["request_id"].as_str().unwrap().to_owned();
+    let told = call(&broken, &["-v", "x"]).run_beside().await.stderr;
+    assert_eq!(told.matches("broke its answer off").count(), 1, "once: {told}");
     assert!(request_id.starts_with("req_"), "by which the log tells more: {json:?}");
 
     let chunk = r#"data: {"model":"fake/m","choices":[{"index":0,"delta":{"content":"Hello"}}]}"#;
@@ -145,6 +147,12 @@ async fn refusals_have_their_exit_codes() {
         assert_eq!((ran.code(), ran.stdout.as_str()), (code, ""), "{arguments:?}: {ran:?}");
         assert!(ran.stderr.contains(words), "{arguments:?}: {ran:?}");
     }
+    let told = call(&desk, &["-v", "-m", "fake/m", "x"]).run_beside().await.stderr;
+    assert!(told.contains("\ncode: provider_error\nrequest: req_"), "{told}");
+    let proxy = Scripted::answering("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n").await;
+    let ran = call(&desk, &["-v", "-m", "fake/m", "x"]).env("MK_SERVER", &proxy.base).run_beside().await;
+    assert_eq!(ran.code(), 5, "{ran:?}");
+    assert!(!ran.stderr.contains("code:") && !ran.stderr.contains("request:"), "nothing was said: {ran:?}");
     let wrong = call(&desk, &["x"]).env("MK_INFERENCE_KEY", &desk.server.key(Service::Verify));
     let ran = wrong.run_beside().await;
     assert_eq!(ran.code(), 4, "{ran:?}");
