@@ -1,7 +1,5 @@
 //! Every call to a provider for a chat completion is on the books once, whole answers included.
 
-use std::time::Duration;
-
 use mk::api::Service;
 use serde_json::json;
 
@@ -54,7 +52,7 @@ async fn what_was_reported_before_a_break_is_what_is_booked() {
             role_chunk(),
             text_chunk("a"),
             Beat::Send(format!("{usage}\n\n")),
-            Beat::Pause(Duration::from_millis(30)),
+            Beat::APART,
             Beat::Cut,
         ])
     })
@@ -72,7 +70,7 @@ async fn the_limit_on_calls_at_once_holds_until_streams_end() {
         |_| {
             Turn::Stream(vec![
                 role_chunk(),
-                Beat::Pause(Duration::from_millis(100)),
+                Beat::APART,
                 text_chunk("a"),
                 crate::support::provider::finish_chunk("stop"),
                 crate::support::provider::done(),

@@ -1,7 +1,5 @@
 //! Streams that break after the caller had a part of them, and go on where another answer begins alike.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::support::breaks::{CUT, FALLBACK, broken, desk_retrying, ended_broken, outcomes, row, unbroken};
@@ -191,7 +189,7 @@ async fn only_text_is_gone_on_from() {
         chunk(&logprobs),
     ] {
         let desk = desk_retrying(2, FALLBACK, move |_, _| {
-            let pause = Beat::Pause(Duration::from_millis(30));
+            let pause = Beat::APART;
             Turn::Stream(vec![role_chunk(), said.clone(), pause, Beat::Cut])
         })
         .await;
@@ -210,7 +208,7 @@ async fn more_text_than_is_kept_is_not_gone_on_from() {
     let text = "x".repeat(64 * 1024);
     let Beat::Send(line) = text_chunk(&text) else { unreachable!() };
     let desk = desk_retrying(2, FALLBACK, move |_, _| {
-        let pause = Beat::Pause(Duration::from_millis(100));
+        let pause = Beat::APART;
         Turn::Stream(vec![role_chunk(), Beat::Repeat(line.clone(), 17), pause, Beat::Cut])
     })
     .await;

@@ -167,7 +167,7 @@ async fn a_malformed_chunk_is_left_out_of_a_whole_stream() {
 async fn a_finish_reason_ends_the_answer_whatever_comes_behind() {
     for end in [Beat::Stall, Beat::Cut, Beat::Send("data: {\"error\":{\"message\":\"late\"}}\n\n".into())] {
         let desk = desk(move |_| {
-            let pause = Beat::Pause(Duration::from_millis(30));
+            let pause = Beat::APART;
             Turn::Stream(vec![role_chunk(), text_chunk("a"), finish_chunk("stop"), pause, end.clone()])
         })
         .await;
@@ -193,7 +193,7 @@ async fn a_stream_that_breaks_says_so() {
         (vec![starved, done()], overloaded, "overloaded"),
     ] {
         let desk = desk(move |_| {
-            let mut beats = vec![role_chunk(), text_chunk("Hello"), Beat::Pause(Duration::from_millis(30))];
+            let mut beats = vec![role_chunk(), text_chunk("Hello"), Beat::APART];
             beats.extend(ends.clone());
             Turn::Stream(beats)
         })
@@ -210,12 +210,7 @@ async fn a_stream_that_breaks_says_so() {
 async fn a_line_without_end_breaks_the_stream_and_not_the_server() {
     let desk = desk(|_| {
         let endless = Beat::Repeat("x".repeat(64 * 1024), 1000);
-        Turn::Stream(vec![
-            role_chunk(),
-            Beat::Pause(Duration::from_millis(30)),
-            Beat::Send("data: ".into()),
-            endless,
-        ])
+        Turn::Stream(vec![role_chunk(), Beat::APART, Beat::Send("data: ".into()), endless])
     })
     .await;
     let raw = desk.stream(&hello_stream()).await;

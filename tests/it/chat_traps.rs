@@ -91,7 +91,7 @@ async fn an_error_behind_the_headers_has_a_frame() {
             beats.push(Beat::Send("x".repeat(5 << 20)));
         }
         // What fails at once is told by its status.
-        beats.insert(beats.len() - 1, Beat::Pause(Duration::from_millis(50)));
+        beats.insert(beats.len() - 1, Beat::APART);
         Turn::Stream(beats)
     })
     .await;

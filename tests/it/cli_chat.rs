@@ -1,7 +1,5 @@
 //! `mk chat`, once and as a conversation, against a server in front of a fake provider.
 
-use std::time::Duration;
-
 use mk::api::Service;
 use serde_json::json;
 
@@ -29,7 +27,7 @@ fn sandbox(arguments: &[&str]) -> Ran {
 
 /// A stream that says `Hello` and then this.
 fn hello_and(ends: &[Beat]) -> Turn {
-    let mut beats = vec![role_chunk(), text_chunk("Hello"), Beat::Pause(Duration::from_millis(30))];
+    let mut beats = vec![role_chunk(), text_chunk("Hello"), Beat::APART];
     beats.extend(ends.iter().cloned());
     Turn::Stream(beats)
 }

@@ -218,7 +218,7 @@ async fn a_stream_is_logged_when_it_is_over_and_how_it_ended() {
     let guard = log.capture("info");
     let desk = desk_with("", "", here, |ask| {
         let last = if ask.text().contains("Break") { Beat::Cut } else { Beat::Stall };
-        let pause = Beat::Pause(std::time::Duration::from_millis(30));
+        let pause = Beat::APART;
         Turn::Stream(vec![role_chunk(), text_chunk("a"), pause, last])
     })
     .await;

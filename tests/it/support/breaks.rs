@@ -1,7 +1,6 @@
 //! Streams that break in their middle: providers that break them, and what a caller is to get.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use super::chat::{Desk, chunks, desk_with, text_of};
 use super::provider::{Ask, Beat, Turn, role_chunk, text_chunk};
@@ -15,7 +14,7 @@ pub const FALLBACK: &str = "[inference.fallbacks]\n\"fake/m\" = [\"fake/second\"
 pub fn broken(words: &[&str], end: Vec<Beat>) -> Turn {
     let mut beats = vec![role_chunk()];
     beats.extend(words.iter().map(|word| text_chunk(word)));
-    beats.push(Beat::Pause(Duration::from_millis(30)));
+    beats.push(Beat::APART);
     beats.extend(end);
     Turn::Stream(renamed(beats, "chatcmpl-first"))
 }

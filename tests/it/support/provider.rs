@@ -106,6 +106,11 @@ pub enum Beat {
     Cut,
 }
 
+impl Beat {
+    /// Between what the server is to come upon separately: what is there at once, it takes and passes on at once.
+    pub const APART: Self = Self::Pause(Duration::from_millis(300));
+}
+
 /// A chunk's line: `choices` with one delta of text.
 pub fn text_chunk(text: &str) -> Beat {
     chunk(&json!([{"index": 0, "delta": {"content": text}, "finish_reason": null}]))
