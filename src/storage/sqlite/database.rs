@@ -45,6 +45,8 @@ struct Readers {
     idle: Mutex<Vec<Connection>>,
     /// Asked for nothing but the data version: its answers are comparable only on one and the same connection.
     watch: Mutex<Option<Connection>>,
+    /// Writes nothing, waits for nobody: only tries whether it could write.
+    probe: Mutex<Option<Connection>>,
 }
 
 impl Database {
@@ -58,8 +60,12 @@ impl Database {
         };
         writer.pragma_update(None, "synchronous", synchronous)?;
         migrate(&mut writer, migrations)?;
-        let readers =
-            Readers { place: Place::of(path)?, idle: Mutex::new(Vec::new()), watch: Mutex::new(None) };
+        let readers = Readers {
+            place: Place::of(path)?,
+            idle: Mutex::default(),
+            watch: Mutex::default(),
+            probe: Mutex::default(),
+        };
         Ok(Self { writer: Mutex::new(writer), readers: Some(readers) })
     }
 
@@ -102,6 +108,12 @@ impl Database {
         }
     }
 
+    /// Whether nobody is in the middle of a write, in whatever process: what has been written to the log by now can be
+    /// seen by every read that begins from now on. Never waits; what cannot be told is a no.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.readers.as_ref().is_some_and(|readers| readers.could_write().is_ok())
+    }
+
     /// A number that changes with every change of the database, by whatever connection.
     pub(super) fn version(&self) -> Result<i64, Error> {
         let Some(readers) = &self.readers else {
@@ -132,6 +144,19 @@ impl Readers {
         let reader = connect(self.place.path())?;
         reader.pragma_update(None, "query_only", true)?;
         Ok(reader)
+    }
+
+    /// A writer has the lock from before its first byte in the log until its commit can be seen.
+    fn could_write(&self) -> Result<(), Error> {
+        let mut probe = lock(&self.probe);
+        let connection = match probe.take() {
+            Some(connection) => connection,
+            None => connect(self.place.path())?,
+        };
+        connection.busy_timeout(Duration::ZERO)?;
+        let connection = probe.insert(connection);
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        Ok(transaction.rollback()?)
     }
 
     fn data_version(&self) -> Result<i64, Error> {

@@ -41,6 +41,7 @@ impl Store {
         if let Some(row) = stamp.and_then(|stamp| recent.get(hash, stamp)) {
             return Ok(Some(row));
         }
+        let stamp = stamp.filter(|stamp| recent.may_keep(*stamp, || self.main().is_at_rest()));
         let found = self.key_by_hash(hash)?.map(Arc::new);
         if let (Some(row), Some(stamp)) = (&found, stamp) {
             recent.keep(hash, row, stamp);

@@ -5,6 +5,10 @@
 //! file locks. A time alone does not tell two writes within one tick of the file system's clock apart: rows are only
 //! kept, and only used, when the last write was some seconds ago, so that the next one is certain to change the time.
 //! Until then every look-up is a read.
+//!
+//! What was written can be seen only when it has been flushed, and a disk may take longer for that than any time that
+//! could be waited here. So rows are only kept of a state in which nobody was writing
+//! ([`Database::is_at_rest`](super::database::Database::is_at_rest)), asked once for each state.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -63,12 +67,31 @@ impl RecentKeys {
         kept.rows.get(hash).cloned()
     }
 
-    /// Keeps a row that was read after `stamp` was taken. Rows of another state are dropped.
-    pub(super) fn keep(&self, hash: &KeyHash, row: &Arc<KeyRow>, stamp: Stamp) {
+    /// Whether rows of this state may be kept; if that is not known yet, `is_at_rest` says whether nobody writes now.
+    /// To be asked before such a row is read.
+    pub(super) fn may_keep(&self, stamp: Stamp, is_at_rest: impl FnOnce() -> bool) -> bool {
+        if self.lock().stamp == Some(stamp) {
+            return true;
+        }
+        if !is_at_rest() {
+            return false;
+        }
         let mut kept = self.lock();
-        if kept.stamp != Some(stamp) || kept.rows.len() >= MOST {
+        if kept.stamp != Some(stamp) {
             kept.rows.clear();
             kept.stamp = Some(stamp);
+        }
+        true
+    }
+
+    /// Keeps a row that was read after `stamp` was taken and may be kept with it.
+    pub(super) fn keep(&self, hash: &KeyHash, row: &Arc<KeyRow>, stamp: Stamp) {
+        let mut kept = self.lock();
+        if kept.stamp != Some(stamp) {
+            return;
+        }
+        if kept.rows.len() >= MOST {
+            kept.rows.clear();
         }
         kept.rows.insert(*hash, row.clone());
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, SystemTime};
 
 use super::*;
 use crate::api::Service;
@@ -167,8 +168,12 @@ fn what_is_no_database_or_cannot_be_made_is_an_error_that_names_the_file() {
 
 /// Lets the last write to `mk.db` be an hour ago, for the clock of the file system.
 fn let_settle(dir: &std::path::Path) {
+    let_settle_at(dir, SystemTime::now() - Duration::from_hours(1));
+}
+
+fn let_settle_at(dir: &std::path::Path, time: SystemTime) {
     let wal = std::fs::File::options().write(true).open(dir.join("mk.db-wal")).unwrap();
-    wal.set_modified(std::time::SystemTime::now() - std::time::Duration::from_hours(1)).unwrap();
+    wal.set_modified(time).unwrap();
 }
 
 #[test]
@@ -193,6 +198,30 @@ fn a_key_is_read_once_until_anybody_writes() {
 
     std::fs::rename(dir.path().join("mk.db"), dir.path().join("away.db")).unwrap();
     assert!(matches!(server.look_up_key(&hash), Err(Error::Io(_))));
+}
+
+#[test]
+fn no_row_is_kept_while_a_write_waits_for_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Store::open(dir.path(), NOW).unwrap();
+    let (key, hash) = kept_key(&server, 1);
+    let look_up = || server.look_up_key(&hash).unwrap().unwrap();
+    let cli = rusqlite::Connection::open(dir.path().join(MAIN_FILE)).unwrap();
+    // The next write goes to the log's beginning, so that its length stays.
+    cli.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get::<_, i64>(0)).unwrap();
+    cli.execute_batch("BEGIN IMMEDIATE").unwrap();
+
+    // A commit is in the log before its flush to the disk and can be seen behind it, which may be many seconds later:
+    // for whoever looks at the log, nothing changes then.
+    let written = SystemTime::now() - Duration::from_hours(1);
+    let_settle_at(dir.path(), written);
+    assert_eq!(look_up().revoked_at, None);
+    assert!(!Arc::ptr_eq(&look_up(), &look_up()), "kept although somebody writes");
+    cli.execute("UPDATE keys SET revoked_at = ?1 WHERE id = ?2", rusqlite::params![1, key.id]).unwrap();
+    cli.execute_batch("COMMIT").unwrap();
+    let_settle_at(dir.path(), written);
+    assert!(look_up().revoked_at.is_some());
+    assert!(Arc::ptr_eq(&look_up(), &look_up()), "not kept although nobody writes");
 }
 
 #[test]
