@@ -1,10 +1,15 @@
 //! Chat completions, whole answers: what reaches the provider, what comes back, what is refused.
 
+use std::time::Duration;
+
 use mk::api::Service;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::support::chat::{Desk, desk, hello};
 use crate::support::provider::Turn;
+use crate::support::raw::request;
 use crate::support::server::client;
 
 fn answer(body: &Value) -> Turn {
@@ -278,4 +283,31 @@ async fn the_list_of_models() {
     let (limited, _) = desk.server.key_with(Service::Inference, |new| new.models = vec!["fake/n".to_owned()]);
     assert_eq!(ids(&list(&limited).await.1), ["fake/n"]);
     assert_eq!(list(&desk.server.key(Service::Verify)).await.0, 401);
+}
+
+#[tokio::test]
+async fn a_key_that_is_revoked_while_its_request_comes_is_refused() {
+    let desk = desk(|_| Turn::Text("Hi".to_owned())).await;
+    let (key, id) = desk.server.key_with(Service::Inference, |_| {});
+    let body = hello().to_string();
+    let (length, bearer) = (body.len().to_string(), format!("Bearer {key}"));
+    let headers = [
+        ("authorization", bearer.as_str()),
+        ("content-type", "application/json"),
+        ("content-length", &length),
+        ("expect", "100-continue"),
+    ];
+    let mut stream = TcpStream::connect(desk.server.authority()).await.unwrap();
+    stream.write_all(&request("POST", "/inference/v1/chat/completions", &headers, "")).await.unwrap();
+    // Only a request that has passed the gate is asked for its body.
+    let mut asked = [0; 25];
+    stream.read_exact(&mut asked).await.unwrap();
+    assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    desk.server.app.store.revoke_key(&id, desk.server.clock.now()).unwrap();
+    stream.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 401 ") && answer.contains("api_key_revoked"), "{answer}");
+    assert_eq!(desk.provider.asks().len(), 0);
 }

@@ -9,6 +9,7 @@ mod request;
 mod stream;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
@@ -20,6 +21,7 @@ use warp::reply::Response;
 use super::gate::{self, Pass};
 use super::incoming::Incoming;
 use super::reply::{self, ApiError};
+use super::streams::Registration;
 use super::{Context, rated, routes};
 use crate::api::Service;
 use crate::inference::{Answered, Completion, Given};
@@ -28,6 +30,8 @@ use crate::usage::Meter;
 
 /// The longest identifier of a model.
 const MAX_MODEL_BYTES: usize = 200;
+/// A body that takes longer than this to come is worth a second look at its key.
+const PROMPT: Duration = Duration::from_millis(50);
 
 /// The route, behind path and method.
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
@@ -55,10 +59,17 @@ async fn answer<B: Buf>(
     headers: &HeaderMap,
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Result<Response, ApiError> {
+    let admitted = Instant::now();
     let body = context.read_json(headers, body).await?;
     let (model, asked) = request::read(&body)?;
     let chain = chain(context, pass, &model)?;
-    ask(context, pass, incoming, (&asked, &body), chain).await
+    // A whole answer may end as it began; a stream goes on for long, and so may a caller who sends.
+    let listed = if asked.stream || admitted.elapsed() > PROMPT {
+        gate::enlist(context, pass)?
+    } else {
+        context.streams.register(&pass.key.id)
+    };
+    ask(context, pass, incoming, (&asked, &body), chain, listed).await
 }
 
 /// The models to ask: the one that is named, and those of its fallbacks that the key may use, and pay for.
@@ -101,10 +112,8 @@ async fn ask(
     incoming: &Incoming,
     (asked, body): (&Completion<'_>, &Bytes),
     chain: Vec<String>,
+    mut listed: Registration,
 ) -> Result<Response, ApiError> {
-    // A whole answer may end as it began; only a stream is worth a second look at its key.
-    let mut listed =
-        if asked.stream { gate::enlist(context, pass)? } else { context.streams.register(&pass.key.id) };
     let run = context.runs.token();
     let account = pass.account(&incoming.request_id);
     let meter = Meter::new(account, context.app.ledger.clone(), context.app.clock.clone());
