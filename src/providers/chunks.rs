@@ -20,6 +20,10 @@ const MOST_ID_BYTES: usize = 256;
 /// The longest text that is kept so that another answer may go on from it.
 const MOST_SAID_BYTES: usize = 1024 * 1024;
 
+/// What one piece of a provider's may become for the caller, before it is cut off. Chunks that are put in order repeat
+/// what they have in common.
+const MOST_WAITING: usize = 8 * 1024 * 1024;
+
 /// The state of one streamed answer.
 #[derive(Debug)]
 pub struct Chunks {
@@ -267,6 +271,11 @@ impl Chunks {
     /// How much there is for the caller, in bytes.
     pub(super) fn len(&self) -> usize {
         self.out.len()
+    }
+
+    /// Whether more waits for the caller than any sensible piece makes.
+    pub fn is_flooded(&self) -> bool {
+        self.out.len() > MOST_WAITING
     }
 
     /// Whether there is something for the caller.

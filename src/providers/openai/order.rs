@@ -38,6 +38,9 @@ pub(super) fn put(
         if chunks.place(index) == Place::Behind {
             continue;
         }
+        if chunks.is_flooded() {
+            return Err(Failure::Malformed);
+        }
         let reason = choice.finish_reason.map_or("", RawValue::get).trim_matches('"');
         let reason = finish::read(reason)?;
         let mut delta = value.shift_remove("delta").unwrap_or_default();

@@ -217,6 +217,16 @@ mod tests {
     }
 
     #[test]
+    fn no_event_makes_much_more_of_itself() {
+        let choices = vec![r#"{"delta":{"content":"x"}}"#; 1000].join(",");
+        let data = format!(r#"{{{HEAD},"choices":[{choices}],"more":"{}"}}"#, "y".repeat(1 << 20));
+        let mut chunks = chunks(1);
+        let event = Event { name: b"", data: data.as_bytes() };
+        assert_eq!(Reader::default().read(&event, &mut chunks), Err(Failure::Malformed));
+        assert!(chunks.take().len() < 16 << 20);
+    }
+
+    #[test]
     fn estimates_count_characters_not_bytes() {
         let mut chunks = chunks(1);
         for text in ["ääää", "\\u00e4\\u00e4\\u00e4\\u00e4"] {
