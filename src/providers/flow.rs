@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
+use super::lease::Lease;
 use super::opened::Opened;
 use super::sandbox::chat::Script;
 use super::{Chunks, Completion, Decoder, Failure, Labels, Permit, Step, Usage, sse};
@@ -19,7 +20,7 @@ const GATHERED_BYTES: usize = 16 * 1024;
 /// How long a whole answer waits for its usage and the end mark, which some providers never send.
 const EPILOGUE: Duration = Duration::from_millis(500);
 
-/// A streamed answer under way. Dropping it stops the provider.
+/// A streamed answer under way. Dropping it stops the provider, and so does the end of its time.
 pub struct Flow {
     source: Source,
     events: sse::Decoder,
@@ -28,13 +29,15 @@ pub struct Flow {
     state: State,
     /// Events that were not in the format and were left out.
     skipped: u32,
-    /// Held until the provider is left alone.
-    permit: Option<Permit>,
 }
 
+/// Where the bytes come from; what it holds is given back when the provider is left alone.
 enum Source {
-    Http(Box<Opened>),
-    Sandbox(Script),
+    Http(Lease),
+    Sandbox {
+        script: Script,
+        _permit: Permit,
+    },
     /// The answer is whole or broken; what may follow is of no interest.
     Spent,
 }
@@ -56,7 +59,7 @@ impl Flow {
         labels: Labels,
         permit: Permit,
     ) -> Self {
-        Self::new(Source::Http(Box::new(opened)), decoder, Chunks::new(asked, labels), permit)
+        Self::new(Source::Http(Lease::new(opened, permit)), decoder, Chunks::new(asked, labels))
     }
 
     pub(super) fn simulated(
@@ -66,12 +69,12 @@ impl Flow {
         labels: Labels,
         permit: Permit,
     ) -> Self {
-        Self::new(Source::Sandbox(script), decoder, Chunks::new(asked, labels), permit)
+        Self::new(Source::Sandbox { script, _permit: permit }, decoder, Chunks::new(asked, labels))
     }
 
-    fn new(source: Source, decoder: Box<dyn Decoder>, chunks: Chunks, permit: Permit) -> Self {
+    fn new(source: Source, decoder: Box<dyn Decoder>, chunks: Chunks) -> Self {
         let events = sse::Decoder::default();
-        Self { source, events, decoder, chunks, state: State::Open, skipped: 0, permit: Some(permit) }
+        Self { source, events, decoder, chunks, state: State::Open, skipped: 0 }
     }
 
     /// Makes this the rest of an answer whose chunks begin with `head`. To be called before anything is pulled.
@@ -112,8 +115,8 @@ impl Flow {
             self.take_in(piece);
             // What came with it goes out with it.
             while self.is_open() && (1..GATHERED_BYTES).contains(&self.chunks.len()) {
-                let Source::Http(opened) = &mut self.source else { break };
-                let Some(piece) = opened.next_if_ready().await else { break };
+                let Source::Http(lease) = &self.source else { break };
+                let Some(piece) = lease.next_if_ready().await else { break };
                 self.take_in(piece);
             }
         }
@@ -171,8 +174,8 @@ impl Flow {
         let source = &mut self.source;
         let piece = async {
             match source {
-                Source::Http(opened) => opened.next().await,
-                Source::Sandbox(script) => script.next().await,
+                Source::Http(lease) => lease.next().await,
+                Source::Sandbox { script, .. } => script.next().await,
                 Source::Spent => Ok(None),
             }
         };
@@ -210,7 +213,9 @@ impl Flow {
         if self.chunks.is_whole() || (failure.is_none() && self.chunks.may_end()) {
             self.chunks.end();
             self.state = State::Over;
-            if let Source::Http(opened) = std::mem::replace(&mut self.source, Source::Spent) {
+            if let Source::Http(lease) = std::mem::replace(&mut self.source, Source::Spent)
+                && let Some(opened) = lease.end()
+            {
                 tokio::spawn(see_off(opened));
             }
             return;
@@ -219,12 +224,11 @@ impl Flow {
         self.state = State::Failed(failure.unwrap_or(ended));
         // Nobody pulls what is broken: the provider is left alone, and somebody else may have the place.
         self.source = Source::Spent;
-        self.permit = None;
     }
 }
 
 /// Reads the end of a body whose answer is whole: a connection can only be used again when nothing is left on it.
-async fn see_off(mut opened: Box<Opened>) {
+async fn see_off(mut opened: Opened) {
     const MOST_PIECES: usize = 16;
     let end = Instant::now() + EPILOGUE;
     for _ in 0..MOST_PIECES {

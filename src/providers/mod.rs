@@ -24,6 +24,7 @@ mod failure;
 mod fields;
 mod flow;
 mod google;
+mod lease;
 mod link;
 mod model;
 mod openai;

@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
+use crate::support::chat::{desk_with, hello, hello_stream};
 use crate::support::events::read_until;
 use crate::support::eventually;
 use crate::support::panel::{config, eiffel, with_panel};
-use crate::support::provider::{FakeProvider, Turn, claims};
-use crate::support::raw::{head, post};
+use crate::support::provider::{Beat, FakeProvider, Turn, claims, role_chunk};
+use crate::support::raw::{head, post, request};
 use crate::support::server::{Setup, TestServer, client};
 
 async fn hanging_panel() -> (TestServer, FakeProvider) {
@@ -221,4 +222,35 @@ async fn revocation_cuts_a_stream_within_a_second() {
     let revoked = Instant::now();
     while stream.next().await.is_some() {}
     assert!(revoked.elapsed() < Duration::from_secs(1), "{:?}", revoked.elapsed());
+}
+
+#[tokio::test]
+async fn a_caller_who_takes_no_more_of_a_stream_keeps_nobody_else_waiting() {
+    let line =
+        format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": {"content": "x".repeat(9_000)}}]}));
+    let limits = "max_concurrent = 1\ntotal_timeout = \"1s\"";
+    let desk = desk_with(
+        limits,
+        "",
+        |setup| setup,
+        move |ask| {
+            if ask.body["stream"] == true {
+                return Turn::Stream(vec![role_chunk(), Beat::Repeat(line.clone(), 10_000)]);
+            }
+            Turn::Text("Hi".to_owned())
+        },
+    )
+    .await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(desk.server.authority().parse().unwrap()).await.unwrap();
+    let bearer = format!("Bearer {}", desk.key);
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    let asked = request("POST", "/inference/v1/chat/completions", &headers, &hello_stream().to_string());
+    stream.write_all(&asked).await.unwrap();
+    stream.read_exact(&mut [0; 12]).await.unwrap();
+    eventually("the provider is left alone", || desk.provider.abandoned() == 1).await;
+    assert_eq!(desk.ask(&hello()).await.status(), 200);
+    assert!(stream.try_write(b" ").is_ok(), "what is left would reach the caller");
+    assert!(rest_of(&mut stream).await.contains(r#""code":"provider_timeout""#));
 }

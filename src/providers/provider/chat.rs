@@ -41,7 +41,8 @@ impl Provider {
         }
     }
 
-    /// Asks `model` once for a streamed answer. The permit is given back when the stream is dropped.
+    /// Asks `model` once for a streamed answer. The permit is given back when the stream is over, at `deadline` at the
+    /// latest, or when it is dropped.
     ///
     /// # Errors
     /// As [`Provider::chat`], until the answer has begun; later ones are the stream's.
