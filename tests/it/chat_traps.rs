@@ -85,13 +85,14 @@ async fn an_error_behind_the_headers_has_a_frame() {
             "openai" => events(folder, "chat-stream-openrouter-error"),
             _ => events(folder, "chat-stream-error"),
         };
+        // What fails at once is told by its status.
+        let failing = told.iter().position(|event| event.contains("error")).unwrap();
         let mut beats: Vec<Beat> = told.into_iter().map(Beat::Send).collect();
         if ask.model == "flood" {
-            beats.pop();
+            beats.truncate(failing);
             beats.push(Beat::Send("x".repeat(5 << 20)));
         }
-        // What fails at once is told by its status.
-        beats.insert(beats.len() - 1, Beat::APART);
+        beats.insert(failing, Beat::APART);
         Turn::Stream(beats)
     })
     .await;
