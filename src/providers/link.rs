@@ -163,6 +163,7 @@ fn told(error: &dyn Error) -> String {
 
 impl Link {
     async fn ask(mut self, request: Request<Full<Bytes>>) -> Result<(Self, Response<Incoming>), Unanswered> {
+        pass_turn().await;
         let mut answer = pin!(self.sender.try_send_request(request));
         let connection = &mut self.connection;
         let mut is_closed = false;
@@ -181,7 +182,9 @@ impl Link {
                 }
             }
         });
-        match answered.await {
+        let answered = answered.await;
+        pass_turn().await;
+        match answered {
             Some(Ok(response)) => Ok((self, response)),
             Some(Err(mut failed)) => Err(match failed.take_message() {
                 Some(unsent) => Unanswered::Unsent(Box::new(unsent)),
@@ -191,10 +194,26 @@ impl Link {
         }
     }
 
-    /// Does what there is to do; whether it can take a request then.
+    /// Does what there is to do, without waiting; whether it can take a request then.
     fn is_usable(&mut self, context: &mut Context<'_>) -> bool {
         self.connection.as_mut().poll(context).is_pending() && self.sender.is_ready()
     }
+}
+
+/// Lets everything else that is ready go first, once. What is sent to another process may have to wake it, which costs
+/// more than the sending: several requests in a row, and several answers in a row, wake it once. Measured with 32
+/// callers of a provider that answers at once, it saves a seventh of all work.
+async fn pass_turn() {
+    let mut has_passed = false;
+    poll_fn(|context| {
+        if has_passed {
+            return Poll::Ready(());
+        }
+        has_passed = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 impl Idle {
