@@ -5,6 +5,8 @@
 //! mixed; a reader that has stopped costs a bounded amount of memory, and is told how many lines it has missed; at an
 //! orderly end everything is written. A process that is killed loses the lines of its last moment.
 
+mod json;
+
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -13,6 +15,7 @@ use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
+use self::json::JsonLines;
 use super::exit::{Failure, Kind};
 use super::globals::Session;
 use super::term::Paint;
@@ -52,8 +55,7 @@ pub(crate) fn begin(session: &Session) -> Result<Log, Failure> {
     let thread =
         thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_to(&mut io::stderr()));
     let thread = thread.map_err(|cause| unbegun(&cause))?;
-    let log =
-        log.json().flatten_event(true).with_span_list(false).with_ansi(false).with_writer(lines.clone());
+    let log = log.with_ansi(false).json().event_format(JsonLines).with_writer(lines.clone());
     log.try_init().map_err(|cause| unbegun(&cause))?;
     Ok(Log { writing: Some((lines, thread)) })
 }
