@@ -36,7 +36,20 @@
 //!
 //! Changes for the sake of speed and what they did to this table, those that were not kept included; newest first.
 //!
-//! Nothing yet.
+//! - **Lines of the log written where they go**, not built as values first: about 2 µs a request.
+//! - **Passing the turn** before a request is sent and after its answer has come: 60 to 51 µs a request at 32
+//!   connections, nearly all of it system time. Waiting for the next poll of events instead is no better.
+//! - **Driving a connection to a provider by whoever waits for it** instead of by a task of its own: streams from 0.39
+//!   to 0.86 of nginx, as what one read brings goes out in one write. Whole answers got slower by it until turns were
+//!   passed: their sends no longer came in rows.
+//! - **Log lines written by a thread of their own**, some at a time: a system call, 2 µs a request.
+//! - **A usage object read where it stands**, plain texts written without escaping, identifiers without a system call:
+//!   together about 4 µs.
+//! - **Rows of keys kept until the write-ahead log changes**: 4 µs. A look whether the database is still in its place,
+//!   2 µs, is taken ten times a second only.
+//! - **One single-threaded runtime per core, and hyper's own pool** in the place of reqwest's: 106 to 61 µs.
+//! - **The hot route first in the chain of routes**, not innermost: eleven boxed futures less, about 1 µs.
+//! - mimalloc and jemalloc: 2 µs less, 6 MB more at 128 connections. Not kept.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
