@@ -109,7 +109,11 @@ impl Links {
             *request.uri_mut() = Uri::from(path);
         }
         request.headers_mut().insert(HOST, self.host.clone());
-        while let Some(link) = self.idle.take() {
+        while let Some(mut link) = self.idle.take() {
+            let is_usable = poll_fn(|context| Poll::Ready(link.is_usable(context))).await;
+            if !is_usable {
+                continue;
+            }
             match link.ask(request).await {
                 Ok((link, response)) => return Ok(self.answered(link, response)),
                 Err(Unanswered::Unsent(unsent)) => request = *unsent,
@@ -217,7 +221,7 @@ async fn pass_turn() {
 }
 
 impl Idle {
-    /// The connection that was used last. One that is closed by now does not take a request, and says so.
+    /// The connection that was used last; its provider may have closed it by now.
     fn take(&self) -> Option<Link> {
         let (link, since) = self.kept().links.pop()?;
         (since.elapsed() < KEEP).then_some(link)
@@ -232,9 +236,8 @@ impl Idle {
     }
 
     /// Closes what was unused for long; when to come again, if anything is left.
-    fn close_unused(&self) -> Option<Instant> {
+    fn close_unused(&self, now: Instant) -> Option<Instant> {
         let mut kept = self.kept();
-        let now = Instant::now();
         let used = kept.links.partition_point(|(_, since)| *since + KEEP <= now);
         // Closed behind the lock.
         let unused: Vec<(Link, Instant)> = kept.links.drain(..used).collect();
@@ -256,7 +259,7 @@ async fn sweep(idle: std::sync::Weak<Idle>) {
     loop {
         sleep_until(next).await;
         let Some(idle) = idle.upgrade() else { return };
-        match idle.close_unused() {
+        match idle.close_unused(Instant::now()) {
             Some(later) => next = later,
             None => return,
         }
@@ -320,3 +323,6 @@ impl hyper::body::Body for Body {
         self.incoming.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests;

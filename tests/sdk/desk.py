@@ -22,6 +22,7 @@ data_dir = "data"
 kind = "openai"
 base_url = "{base_url}"
 retries = 0
+breaker_failures = 0
 first_byte_timeout = "1s"
 idle_timeout = "1s"
 [providers.fake.models.whole]

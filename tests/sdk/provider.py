@@ -22,6 +22,8 @@ WHOLE = ("whole", "tools", "called", "no-done", "second-try")
 BROKEN = ("cut", "ended", "stall", "broken")
 # Longer than the time limits that desk.py sets.
 SILENCE = 4
+# How long, in seconds, keeps two things from arriving together.
+APART = 0.3
 # Statuses that providers fail with, and what they say then.
 COMPLAINTS = {
     "status-400": (400, {"message": "top_k is out of range", "type": "invalid_request_error", "code": "bad_top_k"}),
@@ -123,6 +125,9 @@ def _handler(provider):
         def _break(self, script):
             if script == "stall":
                 time.sleep(SILENCE)
+            else:
+                # What fails together with its beginning is told by a status.
+                time.sleep(APART)
             if script == "broken":
                 self._data({"error": {"message": "the model fell over", "code": 500}})
             if script == "ended":
