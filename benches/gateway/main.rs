@@ -45,8 +45,9 @@
 //! - **Log lines written by a thread of their own**, some at a time: a system call, 2 µs a request.
 //! - **A usage object read where it stands**, plain texts written without escaping, identifiers without a system call:
 //!   together about 4 µs.
-//! - **Rows of keys kept until the write-ahead log changes**: 4 µs. A look whether the database is still in its place,
-//!   2 µs, is taken ten times a second only.
+//! - **Rows of keys kept until the write-ahead log changes**: 4 µs.
+//! - Looking ten times a second, not at each request, whether the database is still in its place: 2 µs less. Not kept: a
+//!   database that is gone must never let anybody pass.
 //! - **One single-threaded runtime per core, and hyper's own pool** in the place of reqwest's: 106 to 61 µs.
 //! - **The hot route first in the chain of routes**, not innermost: eleven boxed futures less, about 1 µs.
 //! - mimalloc and jemalloc: 2 µs less, 6 MB more at 128 connections. Not kept.

@@ -302,5 +302,4 @@ fn limits(file: &LimitsFile, origins: &mut Origins) -> crate::limits::Settings {
 }
 
 #[cfg(test)]
-#[path = "server_tests.rs"]
 mod tests;

@@ -1,3 +1,5 @@
+//! What is counted, under which labels, and that the page says it in the form that scrapers read.
+
 use std::time::Duration;
 
 use super::*;

@@ -36,11 +36,8 @@ impl Store {
         let Some(recent) = &self.databases.recent_keys else {
             return Ok(self.key_by_hash(hash)?.map(Arc::new));
         };
+        self.main().check_place()?;
         let stamp = recent.stamp();
-        if stamp.is_none() || !recent.is_in_place() {
-            self.main().check_place()?;
-            recent.found_in_place();
-        }
         if let Some(row) = stamp.and_then(|stamp| recent.get(hash, stamp)) {
             return Ok(Some(row));
         }

@@ -12,16 +12,13 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use crate::storage::{KeyHash, KeyRow};
 
 /// More than the coarsest clock of a file system that SQLite's WAL works on: two seconds.
 const SETTLED: Duration = Duration::from_secs(3);
-/// How often it is looked whether the database still is where it was: nobody but an operator's mistake moves it.
-const LOOK_MS: u64 = 100;
 /// Rows that are kept; some 5 MB. Only keys that exist are.
 const MOST: usize = 10_000;
 
@@ -36,9 +33,6 @@ pub(super) struct Stamp {
 pub(super) struct RecentKeys {
     wal: PathBuf,
     kept: Mutex<Kept>,
-    begun: Instant,
-    /// When the database was found in its place last, in milliseconds since `begun`.
-    found_ms: AtomicU64,
 }
 
 #[derive(Default)]
@@ -52,8 +46,7 @@ impl RecentKeys {
     pub(super) fn new(path: &Path) -> Self {
         let mut wal = path.as_os_str().to_owned();
         wal.push("-wal");
-        let (kept, begun, found_ms) = (Mutex::default(), Instant::now(), AtomicU64::new(0));
-        Self { wal: wal.into(), kept, begun, found_ms }
+        Self { wal: wal.into(), kept: Mutex::default() }
     }
 
     /// The present state of the database; `None` where it was written to just now, or the clock went back. To be
@@ -63,20 +56,6 @@ impl RecentKeys {
         let modified = found.modified().ok()?;
         let age = SystemTime::now().duration_since(modified).ok()?;
         (age > SETTLED).then_some(Stamp { modified, length: found.len() })
-    }
-
-    /// Whether the database was in its place a moment ago.
-    pub(super) fn is_in_place(&self) -> bool {
-        self.now_ms() < self.found_ms.load(Ordering::Relaxed) + LOOK_MS
-    }
-
-    /// Notes that the database is in its place.
-    pub(super) fn found_in_place(&self) {
-        self.found_ms.store(self.now_ms(), Ordering::Relaxed);
-    }
-
-    fn now_ms(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// The row of this key, if it was kept in this very state.
