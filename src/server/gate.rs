@@ -16,10 +16,11 @@ use super::record::Record;
 use super::reply::ApiError;
 use super::streams::Registration;
 use crate::api::Service;
+use crate::api::console::Channel;
 use crate::app::App;
 use crate::keys::{self, Denied};
 use crate::limits::{Decision, Quota, State, Subject, Window};
-use crate::storage::KeyRow;
+use crate::storage::{Actor, KeyRow};
 use crate::usage::{Account, Budget};
 
 /// A request that may go on.
@@ -64,6 +65,34 @@ pub(crate) fn keyed(
     };
     let rate = take(app, &Subject::Key(key.id.clone()), quota)?;
     Ok(Pass { key, rate, record: incoming.record.clone() })
+}
+
+/// A request of the console that may go on.
+pub(crate) struct Admitted {
+    /// The console key, itself or the one behind a session.
+    pub(crate) key: Arc<KeyRow>,
+    /// The limits that its answer describes, this request counted.
+    pub(crate) rate: State,
+    /// In whose name it writes.
+    pub(crate) actor: Actor,
+}
+
+/// Lets a request of the console through.
+pub(crate) fn console(app: &App, incoming: &Incoming, headers: &HeaderMap) -> Result<Admitted, ApiError> {
+    let Pass { key, rate, .. } = keyed(app, incoming, headers, Service::Console)?;
+    let actor = actor(&key, Channel::Api, incoming);
+    Ok(Admitted { key, rate, actor })
+}
+
+/// What the audit says of a request with this key.
+fn actor(key: &KeyRow, channel: Channel, incoming: &Incoming) -> Actor {
+    Actor {
+        id: Some(key.id.clone()),
+        name: key.name.clone(),
+        channel,
+        address: Some(incoming.address),
+        request_id: Some(incoming.request_id.to_string()),
+    }
 }
 
 /// Lets whoever looks after the server through: a request from this machine itself, or one with a console key. It

@@ -12,6 +12,7 @@
 
 mod chat;
 mod connection;
+mod console;
 mod envelope;
 mod gate;
 mod health;

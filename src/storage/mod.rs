@@ -13,8 +13,10 @@ mod sqlite;
 pub use sqlite::Store;
 
 use std::fmt;
+use std::net::IpAddr;
 
 use crate::api::Service;
+use crate::api::console::Channel;
 use crate::clock::Time;
 use crate::money::NanoUsd;
 
@@ -69,6 +71,27 @@ pub struct KeyRow {
     pub budget: Option<NanoUsd>,
     /// Its app's, which all keys of the app share.
     pub app_budget: Option<NanoUsd>,
+}
+
+/// In whose name something is written: what the audit says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Actor {
+    /// The console key's id; `None` for the command line and the server itself.
+    pub id: Option<String>,
+    /// The key's name, or the machine's user at the command line.
+    pub name: Option<String>,
+    /// The way by which it acts.
+    pub channel: Channel,
+    /// Where from.
+    pub address: Option<IpAddr>,
+    /// In which request.
+    pub request_id: Option<String>,
+}
+
+impl Default for Actor {
+    fn default() -> Self {
+        Self { id: None, name: None, channel: Channel::Server, address: None, request_id: None }
+    }
 }
 
 /// What a changed app gets; `None` leaves a field as it is.

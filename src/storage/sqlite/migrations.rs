@@ -8,7 +8,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::storage::Error;
 
 /// Steps of `mk.db`.
-pub(super) const MAIN: &[&str] = &["
+pub(super) const MAIN: &[&str] = &[
+    "
     CREATE TABLE apps (
         id              TEXT    NOT NULL PRIMARY KEY,
         name            TEXT    NOT NULL,
@@ -37,7 +38,36 @@ pub(super) const MAIN: &[&str] = &["
         budget_nano_usd INTEGER
     ) STRICT;
     CREATE INDEX keys_by_app ON keys (app_id);
-"];
+",
+    "
+    -- Ids sort by time.
+    CREATE TABLE audit (
+        id          TEXT    NOT NULL PRIMARY KEY,
+        at          INTEGER NOT NULL,
+        actor       TEXT,
+        actor_name  TEXT,
+        channel     TEXT    NOT NULL,
+        action      TEXT    NOT NULL,
+        object      TEXT    NOT NULL,
+        object_name TEXT,
+        -- A JSON object.
+        details     TEXT    NOT NULL,
+        address     TEXT,
+        request_id  TEXT
+    ) STRICT, WITHOUT ROWID;
+
+    -- Of the dashboard: what the cookie holds is stored hashed, as keys are.
+    CREATE TABLE sessions (
+        hash       BLOB    NOT NULL PRIMARY KEY CHECK (length(hash) = 32),
+        key_id     TEXT    NOT NULL REFERENCES keys (id),
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL,
+        -- A minute late at most.
+        seen_at    INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX sessions_by_key ON sessions (key_id);
+",
+];
 
 /// Steps of `ledger.db`.
 pub(super) const LEDGER: &[&str] = &[

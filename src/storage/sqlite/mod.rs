@@ -10,6 +10,7 @@
 //! (closing any descriptor of a file drops all of the process's POSIX locks on it; see [`files`]).
 
 mod apps;
+mod audit;
 mod database;
 mod files;
 mod keys;
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use database::{Database, Durability};
 use recent::RecentKeys;
 
-use super::Error;
+use super::{Actor, Error};
 use crate::clock::Time;
 
 /// The database that must never lose a write.
@@ -39,6 +40,8 @@ const LEDGER_FILE: &str = "ledger.db";
 #[derive(Clone)]
 pub struct Store {
     databases: Arc<Databases>,
+    /// In whose name it writes.
+    actor: Arc<Actor>,
 }
 
 struct Databases {
@@ -77,9 +80,15 @@ impl Store {
     }
 
     fn with_default_app(databases: Databases, now: Time) -> Result<Self, Error> {
-        let store = Self { databases: Arc::new(databases) };
+        let store = Self { databases: Arc::new(databases), actor: Arc::default() };
         store.ensure_first_app(now)?;
         Ok(store)
+    }
+
+    /// The same store, with this actor in the audit of every write. Without it, the server itself has done it.
+    #[must_use]
+    pub fn acting(&self, actor: Actor) -> Self {
+        Self { databases: self.databases.clone(), actor: Arc::new(actor) }
     }
 
     fn main(&self) -> &Database {

@@ -1,10 +1,30 @@
-//! The console area: apps and keys as records. A record never holds a key, only its last four characters.
+//! The console area, `/v1`: apps and keys as records here, the rest in rooms beside. A record never holds a key, only
+//! its last four characters.
 //!
 //! The command line's `--json` prints these same records.
+
+mod audit;
+mod auth;
+mod billing;
+mod usage;
+
+pub use audit::{AuditEntry, Channel};
+pub use auth::{NewSession, OwnKey, SessionInfo, SetUp, SetupRequest, WindowLeft};
+pub use billing::{Billing, BudgetLine, Forecast, Statement, StatementLine};
+pub use usage::{Dimension, UsageReport, UsageRow, UsageSums};
 
 use serde::{Deserialize, Serialize};
 
 use super::Service;
+
+/// One page of a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Page<T> {
+    /// The records, in the list's order.
+    pub data: Vec<T>,
+    /// To be sent as `cursor` for the next page; null on the last one.
+    pub next_cursor: Option<String>,
+}
 
 /// An app: groups keys, usage and a budget.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,0 +1,57 @@
+//! Who did what, when, to which object.
+
+use serde::{Deserialize, Serialize};
+
+/// The way by which somebody acted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Channel {
+    /// `/v1` with a console key.
+    Api,
+    /// A session of the dashboard.
+    Dashboard,
+    /// The command line, on the database itself.
+    Cli,
+    /// The server, by itself.
+    Server,
+}
+
+impl Channel {
+    /// The name on the wire and in storage.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Dashboard => "dashboard",
+            Self::Cli => "cli",
+            Self::Server => "server",
+        }
+    }
+}
+
+/// An entry of the audit. Entries are never changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AuditEntry {
+    /// `aud_…`.
+    pub id: String,
+    /// RFC 3339.
+    pub at: String,
+    /// The id of the console key that acted; null on the command line and for the server itself.
+    pub actor: Option<String>,
+    /// That key's name, if it has one; on the command line the name of the machine's user, where it is known.
+    pub actor_name: Option<String>,
+    /// The way by which it was done.
+    pub channel: Channel,
+    /// What was done: `app.created`, `app.updated`, `app.deleted`, `key.created`, `key.updated`, `key.revoked`,
+    /// `key.rotated`, `session.created`, `session.ended`, `console.set_up`.
+    pub action: String,
+    /// The id of what it was done to.
+    pub object: String,
+    /// Its name at that time, if it has one.
+    pub object_name: Option<String>,
+    /// What was set, without secrets; an object, empty where the action says it all.
+    pub details: serde_json::Value,
+    /// The address it came from; null on the command line.
+    pub address: Option<String>,
+    /// The request that did it; null on the command line.
+    pub request_id: Option<String>,
+}

@@ -1,0 +1,86 @@
+//! Usage: what was asked of models and what it cost, summed from the ledger.
+
+use serde::{Deserialize, Serialize};
+
+/// What usage is summed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dimension {
+    /// The UTC day.
+    Day,
+    /// The app.
+    App,
+    /// The key.
+    Key,
+    /// The model, by its configured identifier.
+    Model,
+    /// The area: verify or inference.
+    Service,
+}
+
+/// `GET /v1/usage?from&to&by&app&key`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UsageReport {
+    /// The first UTC day, `2026-11-01`.
+    pub from: String,
+    /// The last UTC day; it is part of the report.
+    pub to: String,
+    /// What the rows are summed by, in the order asked for.
+    pub by: Vec<Dimension>,
+    /// A row for each combination that has usage: by day first to last, else the dearest first.
+    pub data: Vec<UsageRow>,
+    /// Over the whole span; requests that asked several models count once.
+    pub totals: UsageSums,
+    /// Always null: a report is one page.
+    pub next_cursor: Option<String>,
+}
+
+/// A row of a report. Only the dimensions that were asked for are there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UsageRow {
+    /// `2026-11-20`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub day: Option<String>,
+    /// The app's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app_id: Option<String>,
+    /// The app's name, also of one that was deleted; null if it is not known any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
+    /// The key's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_id: Option<String>,
+    /// The key as people tell it from others: its name, else `service …last4`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The model's identifier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// `verify` or `inference`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    /// The sums.
+    #[serde(flatten)]
+    pub sums: UsageSums,
+}
+
+/// Sums over attempts at models.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UsageSums {
+    /// Requests that asked a model at least once. Summed by model, a request counts once for each model it asked.
+    pub requests: u64,
+    /// Calls of models, retries and fallbacks included.
+    pub attempts: u64,
+    /// Of these, those that failed. A call that was cancelled because its caller left is no error.
+    pub errors: u64,
+    /// Tokens of prompts.
+    pub prompt_tokens: u64,
+    /// Tokens of completions.
+    pub completion_tokens: u64,
+    /// Both.
+    pub total_tokens: u64,
+    /// Known costs, in US dollars; null where tokens were used and no price is known at all.
+    pub cost_usd: Option<f64>,
+    /// How many attempts used tokens whose price is unknown: where this is not 0, `cost_usd` is not all.
+    pub unpriced_attempts: u64,
+}

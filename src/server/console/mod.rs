@@ -1,0 +1,173 @@
+//! The console area, `/v1`: apps, keys, usage, billing and audit over HTTP, for whoever holds a console key.
+//!
+//! One filter takes everything under `/v1` and decides here by path and method, so that its many addresses cost
+//! the hot routes nothing. Handlers live in rooms by subject. What must hold: whatever is written is written in the
+//! name of the caller ([`Call::store`]), so that the audit knows who did it; an answer that holds a key is never kept
+//! by a cache; storage is only touched on a thread that may block.
+
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+use futures_util::Stream;
+use http::{HeaderMap, Method};
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use super::gate::{self, Admitted};
+use super::incoming::Incoming;
+use super::reply::ApiError;
+use super::{Context, rated, routes};
+use crate::storage::Store;
+
+/// The addresses under `/v1`.
+enum Endpoint<'a> {
+    Apps,
+    App(&'a str),
+    Statement(&'a str),
+    Keys(&'a str),
+    Key(&'a str, &'a str),
+    Rotation(&'a str, &'a str),
+    Usage,
+    Billing,
+    Audit,
+    OwnKey,
+    Session,
+    Setup,
+}
+
+impl<'a> Endpoint<'a> {
+    /// The endpoint behind `/v1/`; ids are letters, digits and underscores, so nothing is decoded.
+    fn at(tail: &'a str) -> Option<Self> {
+        let mut parts = tail.split('/');
+        let found = match (parts.next()?, parts.next(), parts.next(), parts.next(), parts.next()) {
+            ("apps", None, ..) => Self::Apps,
+            ("apps", Some(app), None, ..) if !app.is_empty() => Self::App(app),
+            ("apps", Some(app), Some("statement"), None, _) => Self::Statement(app),
+            ("apps", Some(app), Some("keys"), None, _) => Self::Keys(app),
+            ("apps", Some(app), Some("keys"), Some(key), None) if !key.is_empty() => Self::Key(app, key),
+            ("apps", Some(app), Some("keys"), Some(key), Some("rotate")) => Self::Rotation(app, key),
+            ("usage", None, ..) => Self::Usage,
+            ("billing", None, ..) => Self::Billing,
+            ("audit", None, ..) => Self::Audit,
+            ("key", None, ..) => Self::OwnKey,
+            ("auth", Some("session"), None, ..) => Self::Session,
+            ("auth", Some("setup"), None, ..) => Self::Setup,
+            _ => return None,
+        };
+        parts.next().is_none().then_some(found)
+    }
+
+    /// The methods that it takes, as `Allow` lists them.
+    const fn methods(&self) -> &'static str {
+        match self {
+            Self::Apps | Self::Keys(_) => "GET, HEAD, POST",
+            Self::App(_) | Self::Key(..) => "GET, HEAD, PATCH, DELETE",
+            Self::Statement(_) | Self::Usage | Self::Billing | Self::Audit | Self::OwnKey => "GET, HEAD",
+            Self::Rotation(..) | Self::Setup => "POST",
+            Self::Session => "GET, HEAD, POST, DELETE",
+        }
+    }
+}
+
+/// A request of the console that may go on.
+pub(super) struct Call {
+    pub(super) context: Arc<Context>,
+    pub(super) incoming: Incoming,
+    pub(super) headers: HeaderMap,
+    /// As it was sent, without the question mark.
+    pub(super) query: String,
+    /// Empty where the method or the endpoint takes none.
+    pub(super) body: Bytes,
+    /// Who calls.
+    pub(super) admitted: Admitted,
+}
+
+impl Call {
+    /// The store, writing in the caller's name.
+    pub(super) fn store(&self) -> Store {
+        self.context.app.store.acting(self.admitted.actor.clone())
+    }
+}
+
+/// The route of everything under `/v1`.
+pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
+    let raw_query = warp::query::raw().or(warp::any().map(String::new)).unify();
+    warp::path("v1")
+        .and(warp::path::tail())
+        .and(raw_query)
+        .and(routes::with_context(context))
+        .and(warp::method())
+        .and(warp::header::headers_cloned())
+        .and(warp::body::stream())
+        .then(
+            |tail: warp::path::Tail,
+             query,
+             context: Arc<Context>,
+             incoming: Incoming,
+             method,
+             headers,
+             body| async move {
+                let request = Request { context, incoming, method, headers, query };
+                request.answer(tail.as_str(), body).await
+            },
+        )
+        .boxed()
+}
+
+struct Request {
+    context: Arc<Context>,
+    incoming: Incoming,
+    method: Method,
+    headers: HeaderMap,
+    query: String,
+}
+
+impl Request {
+    async fn answer<B: Buf>(self, tail: &str, body: impl Stream<Item = Result<B, warp::Error>>) -> Response {
+        let Some(endpoint) = Endpoint::at(tail) else { return self.refuse(ApiError::unknown_route()) };
+        let allowed = endpoint.methods();
+        if !allowed.split(", ").any(|method| method == self.method.as_str()) {
+            return self.refuse(ApiError::method_not_allowed(allowed));
+        }
+        let request_id = self.incoming.request_id.clone();
+        let admitted = match gate::console(&self.context.app, &self.incoming, &self.headers) {
+            Ok(admitted) => admitted,
+            Err(refused) => return refused.into_response(&request_id),
+        };
+        let rate = admitted.rate;
+        match self.carry_out(&endpoint, admitted, body).await {
+            Ok(response) => rated(response, rate),
+            Err(error) => error.with_rate(rate).into_response(&request_id),
+        }
+    }
+
+    async fn carry_out<B: Buf>(
+        self,
+        endpoint: &Endpoint<'_>,
+        admitted: Admitted,
+        body: impl Stream<Item = Result<B, warp::Error>>,
+    ) -> Result<Response, ApiError> {
+        let takes_body = self.method == Method::POST || self.method == Method::PATCH;
+        let body = if takes_body { self.context.read_json(&self.headers, body).await? } else { Bytes::new() };
+        let Self { context, incoming, method, headers, query } = self;
+        let call = Call { context, incoming, headers, query, body, admitted };
+        dispatch(endpoint, &method, call).await
+    }
+
+    /// The answer to a request that no endpoint takes; counted as an open page.
+    fn refuse(&self, error: ApiError) -> Response {
+        let error = match gate::open(&self.context.app, &self.incoming) {
+            Ok(rate) => error.with_rate(rate),
+            Err(refused) => refused,
+        };
+        error.into_response(&self.incoming.request_id)
+    }
+}
+
+/// The handler of an endpoint and a method that it takes.
+async fn dispatch(endpoint: &Endpoint<'_>, method: &Method, call: Call) -> Result<Response, ApiError> {
+    // Every endpoint of the enum gets its handler here, in its own room.
+    let _ = (endpoint, method, call);
+    Err(ApiError::unknown_route())
+}
