@@ -145,6 +145,25 @@ impl Price {
     }
 }
 
+/// The thresholds of a budget, in percent.
+const THRESHOLDS: [u8; 3] = [100, 80, 50];
+
+/// The highest threshold of a budget (50, 80 or 100 percent) that `spent` has reached. A budget of nothing is used up
+/// from the beginning.
+pub fn threshold(spent: NanoUsd, budget: NanoUsd) -> Option<u8> {
+    let reached = |percent: &u8| u128::from(spent.0) * 100 >= u128::from(budget.0) * u128::from(*percent);
+    THRESHOLDS.into_iter().find(reached)
+}
+
+/// How much of a budget is used, in percent to one decimal, rounded down: 100 only if it is all used.
+pub fn used_percent(spent: NanoUsd, budget: NanoUsd) -> f64 {
+    if budget.0 == 0 {
+        return 100.0;
+    }
+    let tenths = u128::from(spent.0) * 1000 / u128::from(budget.0);
+    u32::try_from(tenths).map_or(f64::from(u32::MAX), f64::from) / 10.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,5 +253,21 @@ mod tests {
         for wrong in [-1.0, f64::NAN, f64::INFINITY, 1e12] {
             assert_eq!(NanoUsd::from_usd(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_threshold_is_reached_exactly_and_never_by_rounding() {
+        let of = |spent, budget| {
+            (threshold(NanoUsd(spent), NanoUsd(budget)), used_percent(NanoUsd(spent), NanoUsd(budget)))
+        };
+        assert_eq!(of(0, 1000), (None, 0.0));
+        assert_eq!(of(499, 1000), (None, 49.9));
+        assert_eq!(of(500, 1000), (Some(50), 50.0));
+        assert_eq!(of(799_999, 1_000_000), (Some(50), 79.9));
+        assert_eq!(of(800, 1000), (Some(80), 80.0));
+        assert_eq!(of(999_999, 1_000_000), (Some(80), 99.9));
+        assert_eq!(of(1500, 1000), (Some(100), 150.0));
+        assert_eq!(of(0, 0), (Some(100), 100.0));
+        assert_eq!(of(u64::MAX, u64::MAX), (Some(100), 100.0));
     }
 }

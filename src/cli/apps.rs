@@ -130,7 +130,8 @@ pub(crate) fn run(args: &AppsArgs, session: &Session) -> Outcome {
         Command::Update { app, name, budget_usd, no_budget, .. } => {
             let budget = if *no_budget { Some(None) } else { budget_usd.map(Some) };
             let change = AppChange { name: name.clone(), budget };
-            let changed = apps::update(&local.store, app, &change);
+            let id = find(&local, app)?.id;
+            let changed = apps::update(&local.store, &id, &change, local.now);
             let row = changed.map_err(|cause| refused(cause, &format!("app `{app}`")))?;
             show(session, &local, &row, is_json)?;
         }
@@ -208,12 +209,12 @@ fn delete(session: &Session, local: &Local, app: &str, yes: bool, is_json: bool)
         confirm(&session.printer, &question, "--yes")?;
     }
     // A person may have taken a while to answer.
-    let deleted = apps::delete(&local.store, &found.id, Clock::system().now());
-    let (row, revoked) = deleted.map_err(|cause| refused(cause, &format!("app `{app}`")))?;
+    let deleted = local.store.delete_app(&found.id, Clock::system().now());
+    let revoked = deleted.map_err(|cause| stored(cause, &format!("app `{app}`")))?.revoked_keys;
     if is_json {
-        let document = json!({ "schema": "mk.app.deleted/1", "deleted": row.id, "name": row.name, "revoked_keys": revoked });
+        let document = json!({ "schema": "mk.app.deleted/1", "deleted": found.id, "name": found.name, "revoked_keys": revoked });
         return session.printer.document(&document);
     }
-    session.printer.sentence(&format!("deleted the app `{}`; keys revoked: {revoked}", row.name));
+    session.printer.sentence(&format!("deleted the app `{}`; keys revoked: {revoked}", found.name));
     Ok(())
 }

@@ -6,10 +6,14 @@ use clap::Args;
 
 use super::exit::{Failure, Kind};
 use super::globals::Session;
+use crate::api::console::Channel;
 use crate::clock::{Clock, Time};
-use crate::config::{ServerArgs, load_data_dir};
+use crate::config::{Env, ServerArgs, load_data_dir};
 use crate::keys::{FindError, ManageError};
-use crate::storage::{Error, KeyRow, Store};
+use crate::storage::{Actor, Error, KeyRow, Store};
+
+/// Of a user's name, as the audit keeps it.
+const MAX_USER_CHARS: usize = 64;
 
 /// Which database.
 #[derive(Args, Clone, Debug, Default)]
@@ -49,8 +53,16 @@ impl Database {
         session.printer.detail(&format!("database: {}", dir.display()));
         let now = Clock::system().now();
         let store = Store::open(&dir, now).map_err(|cause| unusable(&dir, cause))?;
-        Ok(Local { store, now })
+        Ok(Local { store: store.acting(whoever(&session.env)), now })
     }
+}
+
+/// Who sits at this command line, as far as the environment says.
+fn whoever(env: &Env) -> Actor {
+    let named = |variable| env.text(variable).ok().flatten().filter(|name| !name.is_empty());
+    let name = named("USER").or_else(|| named("USERNAME"));
+    let name = name.map(|name| name.chars().filter(|c| !c.is_control()).take(MAX_USER_CHARS).collect());
+    Actor { name, channel: Channel::Cli, ..Actor::default() }
 }
 
 /// Why a data directory cannot be used, and what to do.

@@ -3,8 +3,8 @@
 use super::{ManageError, spent, state_of, validate};
 use crate::api::console::{App, KeyState};
 use crate::clock::Time;
-use crate::money::NanoUsd;
-use crate::storage::{AppChange, AppRow, Error, KeyFilter, KeyRow, Store};
+use crate::money::{NanoUsd, threshold, used_percent};
+use crate::storage::{AppChange, AppRow, Error, KeyFilter, KeyRow, Span, Store};
 
 /// Makes an app: a name of 1 to 64 characters that no other app has, and a month's budget or none.
 pub fn create(store: &Store, name: &str, budget: Option<NanoUsd>, now: Time) -> Result<AppRow, ManageError> {
@@ -13,19 +13,10 @@ pub fn create(store: &Store, name: &str, budget: Option<NanoUsd>, now: Time) -> 
     Ok(row)
 }
 
-/// Changes an app's name, its budget, or both.
-pub fn update(store: &Store, id_or_name: &str, change: &AppChange) -> Result<AppRow, ManageError> {
+/// Changes the name, the budget, or both of the app with this id.
+pub fn update(store: &Store, id: &str, change: &AppChange, now: Time) -> Result<AppRow, ManageError> {
     let name = change.name.as_deref().map(validate::app_name).transpose()?;
-    let app = store.app(id_or_name)?;
-    Ok(store.update_app(&app.id, &AppChange { name, budget: change.budget })?)
-}
-
-/// Deletes an app and revokes its keys for ever; returns what it was and how many keys were revoked. Its usage
-/// stays. The last app cannot go.
-pub fn delete(store: &Store, id_or_name: &str, now: Time) -> Result<(AppRow, u64), ManageError> {
-    let app = store.app(id_or_name)?;
-    let revoked = store.delete_app(&app.id, now)?;
-    Ok((app, revoked))
+    Ok(store.update_app(id, &AppChange { name, budget: change.budget }, now)?)
 }
 
 /// The record of one app, for JSON.
@@ -41,6 +32,11 @@ pub fn records(store: &Store, now: Time) -> Result<Vec<App>, Error> {
     apps.iter().map(|app| Ok(record_with(app, &keys, spent(store, &app.id, now)?, now))).collect()
 }
 
+/// The records of a page of apps, oldest first.
+pub fn page(store: &Store, span: &Span, now: Time) -> Result<Vec<App>, Error> {
+    store.apps_page(span)?.iter().map(|app| record(store, app, now)).collect()
+}
+
 /// `keys` holds at least those of the app that are not revoked.
 fn record_with(app: &AppRow, keys: &[KeyRow], spent: NanoUsd, now: Time) -> App {
     let active = keys.iter().filter(|key| key.app_id == app.id && state_of(key, now) == KeyState::Active);
@@ -49,6 +45,8 @@ fn record_with(app: &AppRow, keys: &[KeyRow], spent: NanoUsd, now: Time) -> App 
         name: app.name.clone(),
         budget_usd: app.budget.map(NanoUsd::usd),
         spent_usd: spent.usd(),
+        budget_used_percent: app.budget.map(|budget| used_percent(spent, budget)),
+        budget_threshold: app.budget.and_then(|budget| threshold(spent, budget)),
         created_at: app.created_at.rfc3339(),
         active_keys: active.count() as u64,
     }
@@ -61,6 +59,7 @@ mod tests {
     use super::*;
     use crate::api::Service;
     use crate::keys::{self, NewKey};
+    use crate::storage::Deleted;
 
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 
@@ -83,17 +82,20 @@ mod tests {
     }
 
     #[test]
-    fn apps_are_renamed_and_deleted_by_id_or_name() {
+    fn apps_are_renamed_and_deleted() {
         let store = Store::in_memory(NOW).unwrap();
         create(&store, "news", None, NOW).unwrap();
         let renamed = AppChange { name: Some(" press ".to_owned()), budget: None };
-        let app = update(&store, "news", &renamed).unwrap();
+        let id = store.app("news").unwrap().id;
+        let app = update(&store, &id, &renamed, NOW).unwrap();
         assert_eq!(app.name, "press");
         let wrong = AppChange { name: Some("\n".to_owned()), budget: None };
-        assert!(matches!(update(&store, "press", &wrong), Err(ManageError::Invalid("name", _))));
+        assert!(matches!(update(&store, &id, &wrong, NOW), Err(ManageError::Invalid("name", _))));
         keys::create(&store, &NewKey::of(Service::Verify, &app.id), NOW).unwrap();
-        assert_eq!(delete(&store, "press", NOW).unwrap(), (app, 1));
-        let last = delete(&store, "default", NOW);
-        assert!(matches!(last, Err(ManageError::Storage(Error::Conflict(_)))));
+        assert_eq!(store.delete_app(&app.id, NOW).unwrap(), Deleted { at: NOW, revoked_keys: 1 });
+        let later = NOW.plus(Duration::from_secs(1));
+        assert_eq!(store.delete_app(&app.id, later).unwrap(), Deleted { at: NOW, revoked_keys: 0 });
+        let last = store.app("default").unwrap();
+        assert!(matches!(store.delete_app(&last.id, NOW), Err(Error::Conflict(_))));
     }
 }

@@ -7,9 +7,9 @@ use super::{mint, state_of, validate};
 use crate::api::Service;
 use crate::api::console::{Key, KeyLimits};
 use crate::clock::Time;
-use crate::money::NanoUsd;
+use crate::money::{NanoUsd, threshold, used_percent};
 use crate::secret::SecretString;
-use crate::storage::{Error, KeyRow, MonthOf, Store};
+use crate::storage::{Error, KeyChange, KeyRow, MonthOf, Store};
 
 /// What a new key is to be.
 #[derive(Clone, Debug)]
@@ -146,6 +146,12 @@ pub fn rotate(
     Ok((minted.key, new))
 }
 
+/// Changes the key with this `id`. [`Error::Conflict`] if it is revoked.
+pub fn update(store: &Store, id: &str, change: &KeyChange, now: Time) -> Result<KeyRow, ManageError> {
+    let change = validate::key_change(change, store.key(id)?.service, now)?;
+    Ok(store.update_key(id, &change, now)?)
+}
+
 /// The record of a key that has spent so much this month, for JSON.
 pub fn record(row: &KeyRow, spent: NanoUsd, now: Time) -> Key {
     Key {
@@ -165,6 +171,8 @@ pub fn record(row: &KeyRow, spent: NanoUsd, now: Time) -> Key {
         addresses: row.addresses.clone(),
         budget_usd: row.budget.map(NanoUsd::usd),
         spent_usd: spent.usd(),
+        budget_used_percent: row.budget.map(|budget| used_percent(spent, budget)),
+        budget_threshold: row.budget.and_then(|budget| threshold(spent, budget)),
     }
 }
 

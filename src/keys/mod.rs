@@ -17,7 +17,7 @@ mod validate;
 
 pub use authenticate::{Denied, authenticate};
 pub use find::{FindError, find};
-pub use manage::{ManageError, NewKey, create, record, rotate, spent};
+pub use manage::{ManageError, NewKey, create, record, rotate, spent, update};
 pub use mint::{Minted, mint, service_of};
 pub use models::may_use;
 

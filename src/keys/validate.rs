@@ -3,6 +3,8 @@
 use super::{ManageError, NewKey, addresses};
 use crate::api::Service;
 use crate::clock::Time;
+use crate::money::NanoUsd;
+use crate::storage::KeyChange;
 
 const MAX_KEY_NAME_CHARS: usize = 100;
 const MAX_APP_NAME_CHARS: usize = 64;
@@ -17,24 +19,55 @@ pub(super) fn app_name(name: &str) -> Result<String, ManageError> {
 
 /// `new` with its texts as they are to be stored.
 pub(super) fn new_key(new: &NewKey, now: Time) -> Result<NewKey, ManageError> {
-    if new.expires_at.is_some_and(|at| at <= now) {
-        let message = "must be in the future; leave it out for a key that does not expire";
-        return Err(ManageError::Invalid("expires_at", message.to_owned()));
-    }
-    if new.service == Service::Console {
-        let message =
-            |what: &str| format!("{what} is for keys that models are asked with; a console key asks none");
-        if !new.models.is_empty() {
-            return Err(ManageError::Invalid("models", message("a list of models")));
-        }
-        if new.budget.is_some() {
-            return Err(ManageError::Invalid("budget_usd", message("a budget")));
-        }
-    }
-    let name = new.name.as_deref().map(|name| one_line("name", name, MAX_KEY_NAME_CHARS)).transpose()?;
+    in_the_future(new.expires_at, now)?;
+    asks_models(new.service, &new.models, new.budget)?;
+    let name = new.name.as_deref().map(key_name).transpose()?;
     let models = list("models", &new.models, model_pattern)?;
     let networks = list("addresses", &new.addresses, network)?;
     Ok(NewKey { name, models, addresses: networks, ..new.clone() })
+}
+
+/// `change` of a key for `service`, with its texts as they are to be stored.
+pub(super) fn key_change(change: &KeyChange, service: Service, now: Time) -> Result<KeyChange, ManageError> {
+    in_the_future(change.expires_at.flatten(), now)?;
+    let models = change.models.as_deref().unwrap_or_default();
+    asks_models(service, models, change.budget.flatten())?;
+    let name = |name: &Option<String>| name.as_deref().map(key_name).transpose();
+    Ok(KeyChange {
+        name: change.name.as_ref().map(name).transpose()?,
+        models: change.models.as_ref().map(|models| list("models", models, model_pattern)).transpose()?,
+        addresses: change.addresses.as_ref().map(|nets| list("addresses", nets, network)).transpose()?,
+        ..change.clone()
+    })
+}
+
+fn key_name(name: &str) -> Result<String, ManageError> {
+    one_line("name", name, MAX_KEY_NAME_CHARS)
+}
+
+fn in_the_future(expires_at: Option<Time>, now: Time) -> Result<(), ManageError> {
+    if expires_at.is_some_and(|at| at <= now) {
+        let message = "must be in the future; leave it out for a key that does not expire";
+        return Err(ManageError::Invalid("expires_at", message.to_owned()));
+    }
+    Ok(())
+}
+
+fn asks_models(service: Service, models: &[String], budget: Option<NanoUsd>) -> Result<(), ManageError> {
+    if service != Service::Console {
+        return Ok(());
+    }
+    let refused = |field, what: &str| {
+        let message = format!("{what} is for keys that models are asked with; a console key asks none");
+        Err(ManageError::Invalid(field, message))
+    };
+    if !models.is_empty() {
+        return refused("models", "a list of models");
+    }
+    if budget.is_some() {
+        return refused("budget_usd", "a budget");
+    }
+    Ok(())
 }
 
 fn one_line(field: &'static str, text: &str, max_chars: usize) -> Result<String, ManageError> {
@@ -93,7 +126,6 @@ fn is_model(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::money::NanoUsd;
 
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 

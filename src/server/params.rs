@@ -5,9 +5,14 @@
 use serde_json::{Map, Value};
 
 use super::reply::ApiError;
+use crate::money::NanoUsd;
 
 /// The parameters of a request that are not read yet.
-pub(crate) struct Params(Map<String, Value>);
+pub(crate) struct Params {
+    fields: Map<String, Value>,
+    /// The parameter whose object this is.
+    within: Option<&'static str>,
+}
 
 impl Params {
     /// Parses a body: one JSON object, no deeper than `serde_json`'s own limit of 128.
@@ -16,7 +21,7 @@ impl Params {
             return Err(ApiError::invalid_json("the request body is empty; send a JSON object"));
         }
         match serde_json::from_slice(body) {
-            Ok(Value::Object(map)) => Ok(Self(map)),
+            Ok(Value::Object(fields)) => Ok(Self { fields, within: None }),
             Ok(other) => Err(ApiError::invalid_json(format!(
                 "the request body must be a JSON object, not {}",
                 kind(&other)
@@ -27,10 +32,10 @@ impl Params {
 
     /// A text that must be there.
     pub(crate) fn required_text(&mut self, name: &'static str) -> Result<String, ApiError> {
-        match self.0.remove(name) {
-            None => Err(ApiError::parameter("missing_parameter", name, format!("`{name}` is required"))),
+        match self.fields.remove(name) {
+            None => Err(missing(&self.path(name))),
             Some(Value::String(text)) => Ok(text),
-            Some(other) => Err(wrong_type(name, "a string", &other)),
+            Some(other) => Err(wrong_type(&self.path(name), "a string", &other)),
         }
     }
 
@@ -39,7 +44,7 @@ impl Params {
         match self.take(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => Err(wrong_type(name, "a string", &other)),
+            Some(other) => Err(wrong_type(&self.path(name), "a string", &other)),
         }
     }
 
@@ -48,7 +53,7 @@ impl Params {
         match self.take(name) {
             None => Ok(None),
             Some(Value::Bool(value)) => Ok(Some(value)),
-            Some(other) => Err(wrong_type(name, "true or false", &other)),
+            Some(other) => Err(wrong_type(&self.path(name), "true or false", &other)),
         }
     }
 
@@ -62,38 +67,96 @@ impl Params {
         let (least, most) = (range.start(), range.end());
         let allowed =
             if least == most { format!("{least}") } else { format!("a whole number from {least} to {most}") };
-        let Value::Number(number) = &value else { return Err(wrong_type(name, &allowed, &value)) };
+        let path = self.path(name);
+        let Value::Number(number) = &value else { return Err(wrong_type(&path, &allowed, &value)) };
         let whole = number.as_u64().or_else(|| whole(number.as_f64()?));
         match whole.and_then(|whole| u32::try_from(whole).ok()).filter(|whole| range.contains(whole)) {
             Some(whole) => Ok(Some(whole)),
-            None => Err(invalid(name, format!("`{name}` must be {allowed}, not {number}"))),
+            None => Err(invalid(&path, format!("`{path}` must be {allowed}, not {number}"))),
         }
+    }
+
+    /// An amount in US dollars; null counts as left out.
+    pub(crate) fn dollars(&mut self, name: &'static str) -> Result<Option<NanoUsd>, ApiError> {
+        const ALLOWED: &str = "an amount in US dollars, 0 or more";
+        let Some(value) = self.take(name) else { return Ok(None) };
+        let path = self.path(name);
+        let Value::Number(number) = &value else { return Err(wrong_type(&path, ALLOWED, &value)) };
+        match number.as_f64().and_then(NanoUsd::from_usd) {
+            Some(amount) => Ok(Some(amount)),
+            None => Err(invalid(&path, format!("`{path}` must be {ALLOWED}, not {number}"))),
+        }
+    }
+
+    /// A list of texts; null counts as left out.
+    pub(crate) fn texts(&mut self, name: &'static str) -> Result<Option<Vec<String>>, ApiError> {
+        const ALLOWED: &str = "an array of strings";
+        let Some(value) = self.take(name) else { return Ok(None) };
+        let path = self.path(name);
+        let Value::Array(entries) = value else { return Err(wrong_type(&path, ALLOWED, &value)) };
+        let text = |(at, entry)| match entry {
+            Value::String(text) => Ok(text),
+            other => Err(wrong_type(&format!("{path}[{at}]"), "a string", &other)),
+        };
+        entries.into_iter().enumerate().map(text).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// The parameters within an object; null counts as left out.
+    pub(crate) fn object(&mut self, name: &'static str) -> Result<Option<Self>, ApiError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Object(fields)) => Ok(Some(Self { fields, within: Some(name) })),
+            Some(other) => Err(wrong_type(&self.path(name), "an object", &other)),
+        }
+    }
+
+    /// What a change says of a parameter: nothing if it is left out, `Some(None)` if it is null, else what `read` reads.
+    pub(crate) fn change<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&mut Self, &'static str) -> Result<Option<T>, ApiError>,
+    ) -> Result<Option<Option<T>>, ApiError> {
+        if !self.fields.contains_key(name) {
+            return Ok(None);
+        }
+        read(self, name).map(Some)
     }
 
     /// Refuses what was not read: a misspelt parameter must not be ignored.
     pub(crate) fn finish(self, known: &[&str]) -> Result<(), ApiError> {
-        let Some(name) = self.0.keys().next() else { return Ok(()) };
+        let Some(name) = self.fields.keys().next() else { return Ok(()) };
         // The name is foreign text: shortened, and without what could play tricks on a terminal or in a log.
         let shown: String = name
             .chars()
             .take(64)
             .map(|c| if c.is_alphanumeric() || c.is_ascii_graphic() { c } else { '\u{fffd}' })
             .collect();
+        let shown = self.path(&shown);
         let message = format!("unknown parameter `{shown}`; known are {}", known.join(", "));
         Err(ApiError::parameter("unsupported_parameter", shown, message))
     }
 
     fn take(&mut self, name: &str) -> Option<Value> {
-        self.0.remove(name).filter(|value| !value.is_null())
+        self.fields.remove(name).filter(|value| !value.is_null())
+    }
+
+    /// A parameter's name with the one that it is within.
+    fn path(&self, name: &str) -> String {
+        self.within.map_or_else(|| name.to_owned(), |within| format!("{within}.{name}"))
     }
 }
 
 /// 400 for a parameter with a value that is not allowed.
-pub(crate) fn invalid(name: &'static str, message: impl Into<String>) -> ApiError {
+pub(crate) fn invalid(name: &str, message: impl Into<String>) -> ApiError {
     ApiError::parameter("invalid_parameter", name, message)
 }
 
-fn wrong_type(name: &'static str, wanted: &str, found: &Value) -> ApiError {
+/// 400 for a parameter that has to be there.
+fn missing(name: &str) -> ApiError {
+    ApiError::parameter("missing_parameter", name, format!("`{name}` is required"))
+}
+
+fn wrong_type(name: &str, wanted: &str, found: &Value) -> ApiError {
     invalid(name, format!("`{name}` must be {wanted}, not {}", kind(found)))
 }
 

@@ -4,6 +4,9 @@
 //! logged with the request's id, and the answer is bland.
 
 mod provider;
+mod rate;
+
+pub(crate) use rate::{Rate, write_rate_headers};
 
 use std::time::Duration;
 
@@ -14,8 +17,9 @@ use warp::reply::Response;
 
 use super::streams::Cut;
 use crate::api::error::{ErrorBody, ErrorEvent};
-use crate::keys::Denied;
+use crate::keys::{Denied, ManageError};
 use crate::limits::{State, Window};
+use crate::storage;
 
 /// An error on its way to a caller.
 #[derive(Debug)]
@@ -34,24 +38,9 @@ pub(crate) struct ApiError {
     rate: Option<Rate>,
 }
 
-/// The limits that an answer's headers describe.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rate {
-    /// Both windows.
-    pub(crate) state: State,
-    /// The window that refused the request, if one did: the headers then speak of it alone.
-    pub(crate) violated: Option<Window>,
-}
-
 /// The code of the error that an answer tells, for the request's record.
 #[derive(Clone, Debug)]
 pub(crate) struct ErrorCode(pub(crate) String);
-
-impl From<State> for Rate {
-    fn from(state: State) -> Self {
-        Self { state, violated: None }
-    }
-}
 
 impl ApiError {
     fn new(status: StatusCode, code: impl Into<String>, message: impl Into<String>) -> Self {
@@ -102,7 +91,7 @@ impl ApiError {
 
     /// 404 for an address that does not exist.
     pub(crate) fn unknown_route() -> Self {
-        let message = "no such address; the API lives under /verify/v1 and /inference/v1";
+        let message = "no such address; the API lives under /verify/v1, /inference/v1 and /v1";
         Self::new(StatusCode::NOT_FOUND, "unknown_route", message)
     }
 
@@ -224,6 +213,11 @@ impl ApiError {
         serde_json::json!({"message": self.message, "type": self.error, "code": self.code})
     }
 
+    /// 404 for a thing that does not exist, or not for this caller: `no such app`.
+    pub(crate) fn not_found(message: &'static str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
     /// 404 for a model that cannot be asked for.
     pub(crate) fn model_not_found(message: impl Into<String>) -> Self {
         Self {
@@ -325,6 +319,38 @@ impl From<Denied> for ApiError {
     }
 }
 
+impl From<storage::Error> for ApiError {
+    fn from(cause: storage::Error) -> Self {
+        match cause {
+            storage::Error::NotFound => {
+                Self::not_found("no such app or key; the lists under /v1/apps show those there are")
+            }
+            storage::Error::Conflict(why) => Self::new(StatusCode::CONFLICT, "conflict", why),
+            _ => {
+                tracing::error!(%cause, "the store cannot be used");
+                Self::store_unavailable()
+            }
+        }
+    }
+}
+
+impl From<ManageError> for ApiError {
+    fn from(cause: ManageError) -> Self {
+        match cause {
+            ManageError::Invalid(field, why) => {
+                let goes_on = why.starts_with("must ") || why.starts_with("may ");
+                let message = if goes_on { format!("`{field}` {why}") } else { format!("`{field}`: {why}") };
+                Self::parameter("invalid_parameter", field, message)
+            }
+            ManageError::Storage(cause) => cause.into(),
+            ManageError::Randomness(cause) => {
+                tracing::error!(%cause, "a key cannot be made");
+                Self::internal()
+            }
+        }
+    }
+}
+
 impl From<Cut> for ApiError {
     fn from(why: Cut) -> Self {
         match why {
@@ -364,39 +390,6 @@ pub(crate) fn mark_stream(headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-}
-
-/// Writes the limits into an answer's headers: `X-RateLimit-*` of the window with the fewest requests left, and
-/// the fields of the IETF draft (draft-ietf-httpapi-ratelimit-headers) for all windows there are.
-pub(crate) fn write_rate_headers(headers: &mut HeaderMap, rate: &Rate) {
-    let state = rate.state;
-    let violated = rate.violated.and_then(|window| match window {
-        Window::Minute => state.minute,
-        Window::Day => state.day,
-    });
-    let headline = violated.unwrap_or_else(|| state.headline());
-    headers.insert("x-ratelimit-limit", HeaderValue::from(headline.limit));
-    headers.insert("x-ratelimit-remaining", HeaderValue::from(headline.remaining));
-    headers.insert("x-ratelimit-reset", HeaderValue::from(headline.reset));
-
-    let windows = [("minute", 60, state.minute), ("day", 86_400, state.day)];
-    let mut policy = Vec::with_capacity(2);
-    let mut current = Vec::with_capacity(2);
-    for (name, seconds, window) in windows {
-        let Some(window) = window else { continue };
-        policy.push(format!("\"{name}\";q={};w={seconds}", window.limit));
-        // `reset_in` is rounded up to whole seconds of the clock, and may thereby be one more than the window.
-        let seconds_left = window.reset_in.min(seconds);
-        current.push(format!("\"{name}\";r={};t={seconds_left}", window.remaining));
-    }
-    if policy.is_empty() {
-        return;
-    }
-    for (name, items) in [("ratelimit-policy", policy), ("ratelimit", current)] {
-        if let Ok(value) = HeaderValue::try_from(items.join(", ")) {
-            headers.insert(name, value);
-        }
-    }
 }
 
 /// A wait in the unit of `Retry-After`: at least a second, and never less than the wait.

@@ -103,6 +103,81 @@ pub struct AppChange {
     pub budget: Option<Option<NanoUsd>>,
 }
 
+/// An app that is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deleted {
+    /// Since when.
+    pub at: Time,
+    /// How many keys were revoked by this deletion.
+    pub revoked_keys: u64,
+}
+
+/// Which part of a list: by id, as ids sort by time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Behind the record with this id; empty for the beginning.
+    pub after: String,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// What a changed key gets; `None` leaves a field as it is.
+#[derive(Clone, Debug, Default)]
+pub struct KeyChange {
+    /// A new name, or none.
+    pub name: Option<Option<String>>,
+    /// Another expiry, or none.
+    pub expires_at: Option<Option<Time>>,
+    /// Another limit in any 60 seconds, or the server's.
+    pub per_minute: Option<Option<u32>>,
+    /// Another limit in a UTC day, or the server's.
+    pub per_day: Option<Option<u32>>,
+    /// Other patterns of models; empty for all.
+    pub models: Option<Vec<String>>,
+    /// Other networks; empty for all.
+    pub addresses: Option<Vec<String>>,
+    /// Another budget, or none.
+    pub budget: Option<Option<NanoUsd>>,
+}
+
+/// Which entries of the audit are shown; `None` for all.
+#[derive(Clone, Debug, Default)]
+pub struct AuditFilter {
+    /// About this app, key or session.
+    pub object: Option<String>,
+    /// By this console key.
+    pub actor: Option<String>,
+    /// Of this kind.
+    pub action: Option<String>,
+}
+
+/// An entry of the audit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditRow {
+    /// `aud_…`.
+    pub id: String,
+    /// When it was done.
+    pub at: Time,
+    /// The console key that did it.
+    pub actor: Option<String>,
+    /// Its name, or the user at the command line.
+    pub actor_name: Option<String>,
+    /// By which way.
+    pub channel: Channel,
+    /// Such as `key.created`.
+    pub action: String,
+    /// To what.
+    pub object: String,
+    /// Its name at that time.
+    pub object_name: Option<String>,
+    /// What was set.
+    pub details: serde_json::Value,
+    /// Where from.
+    pub address: Option<String>,
+    /// In which request.
+    pub request_id: Option<String>,
+}
+
 /// Which keys a listing shows.
 #[derive(Clone, Debug, Default)]
 pub struct KeyFilter {

@@ -39,7 +39,9 @@ fn key_of(desk: &Desk, budget: u64) -> (String, String) {
 
 fn set_app_budget(desk: &Desk, budget: Option<u64>) {
     let change = AppChange { name: None, budget: Some(budget.map(NanoUsd)) };
-    keys::apps::update(&desk.server.app.store, "default", &change).unwrap();
+    let store = &desk.server.app.store;
+    let id = store.app("default").unwrap().id;
+    keys::apps::update(store, &id, &change, desk.server.clock.now()).unwrap();
 }
 
 async fn ask(desk: &Desk, key: &str, body: &Value) -> (u16, Value) {

@@ -75,7 +75,7 @@ async fn a_deleted_app_takes_its_keys_with_it() {
     store.create_app(&app).unwrap();
     let (key, _) = server.key_with(Service::Verify, |new| new.app = "website".into());
     assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 400);
-    assert_eq!(store.delete_app(&app.id, server.clock.now()).unwrap(), 1);
+    assert_eq!(store.delete_app(&app.id, server.clock.now()).unwrap().revoked_keys, 1);
     assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 401);
 }
 

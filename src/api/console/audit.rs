@@ -1,5 +1,8 @@
 //! Who did what, when, to which object.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 /// The way by which somebody acted.
@@ -25,6 +28,27 @@ impl Channel {
             Self::Cli => "cli",
             Self::Server => "server",
         }
+    }
+}
+
+/// A text that is no [`Channel`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownChannel;
+
+impl fmt::Display for UnknownChannel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a channel")
+    }
+}
+
+impl std::error::Error for UnknownChannel {}
+
+impl FromStr for Channel {
+    type Err = UnknownChannel;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let all = [Self::Api, Self::Dashboard, Self::Cli, Self::Server];
+        all.into_iter().find(|channel| channel.as_str() == text).ok_or(UnknownChannel)
     }
 }
 

@@ -38,6 +38,12 @@ pub struct App {
     /// What its keys have spent in this UTC month, in US dollars; known costs only.
     #[serde(default)]
     pub spent_usd: f64,
+    /// How much of the budget that is, in percent to one decimal; null without a budget.
+    #[serde(default)]
+    pub budget_used_percent: Option<f64>,
+    /// The highest of the thresholds 50, 80 and 100 percent that is reached; null below 50 and without a budget.
+    #[serde(default)]
+    pub budget_threshold: Option<u8>,
     /// RFC 3339.
     pub created_at: String,
     /// How many of its keys are usable now.
@@ -57,6 +63,14 @@ pub enum KeyState {
 }
 
 impl KeyState {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Active, Self::Expired, Self::Revoked];
+
+    /// The state with this name on the wire.
+    pub fn named(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+
     /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -103,6 +117,12 @@ pub struct Key {
     /// What it has spent in this UTC month, in US dollars; known costs only.
     #[serde(default)]
     pub spent_usd: f64,
+    /// How much of the budget that is, in percent to one decimal; null without a budget.
+    #[serde(default)]
+    pub budget_used_percent: Option<f64>,
+    /// The highest of the thresholds 50, 80 and 100 percent that is reached; null below 50 and without a budget.
+    #[serde(default)]
+    pub budget_threshold: Option<u8>,
 }
 
 /// A key's own limits. `0` is unlimited, null the server's limit.
@@ -125,4 +145,24 @@ pub struct CreatedKey {
     /// Its record.
     #[serde(flatten)]
     pub record: Key,
+}
+
+/// An app that was deleted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeletedApp {
+    /// `app_…`.
+    pub id: String,
+    /// RFC 3339: when it was first deleted.
+    pub deleted_at: String,
+    /// How many keys were revoked by this deletion; 0 if it was deleted before.
+    pub revoked_keys: u64,
+}
+
+/// A key that is revoked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RevokedKey {
+    /// `key_…`.
+    pub id: String,
+    /// RFC 3339: when it was first revoked.
+    pub revoked_at: String,
 }

@@ -5,20 +5,29 @@
 //! name of the caller ([`Call::store`]), so that the audit knows who did it; an answer that holds a key is never kept
 //! by a cache; storage is only touched on a thread that may block.
 
+mod apps;
+mod audit;
+mod keys;
+mod query;
+
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use serde::Serialize;
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::gate::{self, Admitted};
 use super::incoming::Incoming;
-use super::reply::ApiError;
+use super::reply::{self, ApiError};
 use super::{Context, rated, routes};
+use crate::api::console::Page;
+use crate::clock::Time;
 use crate::storage::Store;
+use query::Query;
 
 /// The addresses under `/v1`.
 enum Endpoint<'a> {
@@ -71,22 +80,43 @@ impl<'a> Endpoint<'a> {
 }
 
 /// A request of the console that may go on.
-pub(super) struct Call {
-    pub(super) context: Arc<Context>,
-    pub(super) incoming: Incoming,
-    pub(super) headers: HeaderMap,
+struct Call {
+    context: Arc<Context>,
+    incoming: Incoming,
+    headers: HeaderMap,
     /// As it was sent, without the question mark.
-    pub(super) query: String,
+    query: String,
     /// Empty where the method or the endpoint takes none.
-    pub(super) body: Bytes,
+    body: Bytes,
     /// Who calls.
-    pub(super) admitted: Admitted,
+    admitted: Admitted,
 }
 
 impl Call {
-    /// The store, writing in the caller's name.
-    pub(super) fn store(&self) -> Store {
-        self.context.app.store.acting(self.admitted.actor.clone())
+    /// The parameters of the query string.
+    fn query(&self) -> Result<Query, ApiError> {
+        Query::parse(&self.query)
+    }
+
+    /// Works with the store, which writes in the caller's name, on a thread that may block. What has begun is finished,
+    /// also if the caller leaves.
+    async fn in_store<T, E>(
+        &self,
+        work: impl FnOnce(&Store, Time) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, ApiError>
+    where
+        T: Send + 'static,
+        E: Into<ApiError> + Send + 'static,
+    {
+        let app = &self.context.app;
+        let (store, now) = (app.store.acting(self.admitted.actor.clone()), app.clock.now());
+        match tokio::task::spawn_blocking(move || work(&store, now)).await {
+            Ok(outcome) => outcome.map_err(Into::into),
+            Err(cause) => {
+                tracing::error!(%cause, "a request of the console failed");
+                Err(ApiError::internal())
+            }
+        }
     }
 }
 
@@ -136,10 +166,12 @@ impl Request {
             Err(refused) => return refused.into_response(&request_id),
         };
         let rate = admitted.rate;
-        match self.carry_out(&endpoint, admitted, body).await {
+        let mut response = match self.carry_out(&endpoint, admitted, body).await {
             Ok(response) => rated(response, rate),
             Err(error) => error.with_rate(rate).into_response(&request_id),
-        }
+        };
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
     }
 
     async fn carry_out<B: Buf>(
@@ -149,7 +181,12 @@ impl Request {
         body: impl Stream<Item = Result<B, warp::Error>>,
     ) -> Result<Response, ApiError> {
         let takes_body = self.method == Method::POST || self.method == Method::PATCH;
-        let body = if takes_body { self.context.read_json(&self.headers, body).await? } else { Bytes::new() };
+        let may_lack_it = matches!(endpoint, Endpoint::Rotation(..)) && has_no_body(&self.headers);
+        let body = if takes_body && !may_lack_it {
+            self.context.read_json(&self.headers, body).await?
+        } else {
+            Bytes::new()
+        };
         let Self { context, incoming, method, headers, query } = self;
         let call = Call { context, incoming, headers, query, body, admitted };
         dispatch(endpoint, &method, call).await
@@ -165,9 +202,47 @@ impl Request {
     }
 }
 
-/// The handler of an endpoint and a method that it takes.
+/// The handler of an endpoint and a method that it takes; HEAD is GET without its body.
 async fn dispatch(endpoint: &Endpoint<'_>, method: &Method, call: Call) -> Result<Response, ApiError> {
-    // Every endpoint of the enum gets its handler here, in its own room.
-    let _ = (endpoint, method, call);
-    Err(ApiError::unknown_route())
+    match (endpoint, method.as_str()) {
+        (Endpoint::Apps, "POST") => apps::create(call).await,
+        (Endpoint::Apps, _) => apps::list(call).await,
+        (Endpoint::App(app), "PATCH") => apps::update(call, app).await,
+        (Endpoint::App(app), "DELETE") => apps::delete(call, app).await,
+        (Endpoint::App(app), _) => apps::show(call, app).await,
+        (Endpoint::Keys(app), "POST") => keys::create(call, app).await,
+        (Endpoint::Keys(app), _) => keys::list(call, app).await,
+        (Endpoint::Key(app, key), "PATCH") => keys::update(call, app, key).await,
+        (Endpoint::Key(app, key), "DELETE") => keys::revoke(call, app, key).await,
+        (Endpoint::Key(app, key), _) => keys::show(call, app, key).await,
+        (Endpoint::Rotation(app, key), _) => keys::rotate(call, app, key).await,
+        (Endpoint::Audit, _) => audit::list(call).await,
+        _ => Err(ApiError::unknown_route()),
+    }
+}
+
+/// Whether a request says that it has no body, as far as its headers tell.
+fn has_no_body(headers: &HeaderMap) -> bool {
+    let length = headers.get(header::CONTENT_LENGTH);
+    length.is_none_or(|length| length == "0")
+        && !headers.contains_key(header::TRANSFER_ENCODING)
+        && !headers.contains_key(header::CONTENT_TYPE)
+}
+
+/// A page of a list from one record more than it may hold, if there is one.
+fn page<T>(mut records: Vec<T>, limit: u32, id: impl Fn(&T) -> &String) -> Page<T> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let is_last = records.len() <= limit;
+    records.truncate(limit);
+    let next_cursor = if is_last { None } else { records.last().map(|record| id(record).clone()) };
+    Page { data: records, next_cursor }
+}
+
+/// 201 for something new, with its address: relative to the one that was asked, as the server may stand behind a prefix.
+fn created(place: &str, record: &impl Serialize) -> Response {
+    let mut response = reply::json(StatusCode::CREATED, record);
+    if let Ok(place) = HeaderValue::from_str(place) {
+        response.headers_mut().insert(header::LOCATION, place);
+    }
+    response
 }

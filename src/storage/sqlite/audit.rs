@@ -1,12 +1,17 @@
 //! The audit in `mk.db`: an entry for every write, in the transaction of that write, so that there is none without
 //! the other.
 
-use rusqlite::{Connection, params};
-use serde_json::Value;
+use std::str::FromStr;
+
+use rusqlite::{Connection, Row, params};
+use serde_json::{Map, Value, json};
 
 use super::Store;
+use super::values::{read_json, read_time, unreadable};
+use crate::api::console::Channel;
 use crate::clock::Time;
-use crate::storage::Error;
+use crate::money::NanoUsd;
+use crate::storage::{AuditFilter, AuditRow, Error, Span};
 
 /// What is noted of a write.
 pub(super) struct Note<'a> {
@@ -22,7 +27,38 @@ pub(super) struct Note<'a> {
     pub(super) details: Value,
 }
 
+/// Money in the details of an entry.
+pub(super) fn usd(amount: Option<NanoUsd>) -> Value {
+    amount.map_or(Value::Null, |amount| json!(amount.usd()))
+}
+
+/// Of these fields (name, before, after) those that differ, as the details of an update.
+pub(super) fn differences(
+    fields: impl IntoIterator<Item = (&'static str, Value, Value)>,
+) -> Map<String, Value> {
+    let changed = fields.into_iter().filter(|(_, before, after)| before != after);
+    changed.map(|(name, from, to)| (name.to_owned(), json!({ "from": from, "to": to }))).collect()
+}
+
 impl Store {
+    /// A page of the audit, newest first; `span.after` is the id of the last entry of the page before, empty for the
+    /// first page.
+    pub fn audit(&self, filter: &AuditFilter, span: &Span) -> Result<Vec<AuditRow>, Error> {
+        self.main().read(|db| {
+            let mut query = db.prepare_cached(
+                "SELECT id, at, actor, actor_name, channel, action, object, object_name, details, address,
+                     request_id
+                 FROM audit
+                 WHERE (?1 = '' OR id < ?1) AND (?2 IS NULL OR object = ?2) AND (?3 IS NULL OR actor = ?3)
+                     AND (?4 IS NULL OR action = ?4)
+                 ORDER BY id DESC LIMIT ?5",
+            )?;
+            let asked = params![span.after, filter.object, filter.actor, filter.action, span.limit];
+            let rows = query.query_map(asked, audit_row)?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
     /// Notes a write in its own transaction, in the name of the store's actor.
     pub(super) fn note(&self, db: &Connection, note: &Note<'_>) -> Result<(), Error> {
         let actor = &self.actor;
@@ -46,4 +82,21 @@ impl Store {
         ])?;
         Ok(())
     }
+}
+
+fn audit_row(row: &Row<'_>) -> rusqlite::Result<AuditRow> {
+    let channel = Channel::from_str(row.get_ref(4)?.as_str()?).map_err(|cause| unreadable(4, cause))?;
+    Ok(AuditRow {
+        id: row.get(0)?,
+        at: read_time(row, 1)?,
+        actor: row.get(2)?,
+        actor_name: row.get(3)?,
+        channel,
+        action: row.get(5)?,
+        object: row.get(6)?,
+        object_name: row.get(7)?,
+        details: read_json(row, 8)?,
+        address: row.get(9)?,
+        request_id: row.get(10)?,
+    })
 }

@@ -22,7 +22,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(5);
 /// Readers kept open; more than this many at once are opened and closed as needed.
 const MAX_IDLE_READERS: usize = 16;
 /// More than there are different statements, so that none is ever compiled twice.
-const STATEMENT_CACHE: usize = 48;
+const STATEMENT_CACHE: usize = 96;
 
 /// What a commit waits for.
 #[derive(Clone, Copy)]

@@ -3,13 +3,16 @@
 use std::sync::{Arc, LazyLock};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::{Value, json};
 
 use super::Store;
+use super::audit::{Note, differences, usd};
 use super::values::{
     conflict_or, list, money, read_list, read_money, read_optional_time, read_service, read_time,
 };
+use crate::api::console::KeyState;
 use crate::clock::Time;
-use crate::storage::{Error, KeyFilter, KeyHash, KeyRow};
+use crate::storage::{Error, KeyChange, KeyFilter, KeyHash, KeyRow, Span};
 
 const KEY_EXISTS: &str = "this key exists already";
 const REVOKED: &str = "this key is revoked, for ever; create a new one instead";
@@ -27,7 +30,10 @@ static BY_HASH: LazyLock<String> = LazyLock::new(|| format!("{SELECT} WHERE k.ha
 impl Store {
     /// Keeps a new key. [`Error::NotFound`] if its app is not there any more.
     pub fn create_key(&self, key: &KeyRow, hash: &KeyHash) -> Result<(), Error> {
-        self.main().write(|db| insert(db, key, hash))
+        self.main().write(|db| {
+            insert(db, key, hash)?;
+            self.note_key(db, "key.created", key.created_at, key, described(key))
+        })
     }
 
     /// The key with this hash, as [`Store::key_by_hash`] would give it; the look-up of every request. Usually about
@@ -56,10 +62,7 @@ impl Store {
 
     /// The key with this id, last use included.
     pub fn key(&self, id: &str) -> Result<KeyRow, Error> {
-        let mut row = self.main().read(|db| {
-            let mut query = db.prepare_cached(&format!("{SELECT} WHERE k.id = ?1"))?;
-            query.query_row([id], key_row).optional()?.ok_or(Error::NotFound)
-        })?;
+        let mut row = self.main().read(|db| key_by_id(db, id))?;
         self.fill_last_uses(std::slice::from_mut(&mut row))?;
         Ok(row)
     }
@@ -89,37 +92,115 @@ impl Store {
         Ok(rows)
     }
 
+    /// A page of keys that are in this state at `now` (`None` for any), by id and so oldest first, last use included.
+    /// `filter.revoked_too` says nothing here.
+    pub fn keys_page(
+        &self,
+        filter: &KeyFilter,
+        state: Option<KeyState>,
+        now: Time,
+        span: &Span,
+    ) -> Result<Vec<KeyRow>, Error> {
+        let service = filter.service.map(crate::api::Service::as_str);
+        let mut rows = self.main().read(|db| {
+            let mut query = db.prepare_cached(&format!(
+                "{SELECT} WHERE (?1 IS NULL OR k.app_id = ?1) AND (?2 IS NULL OR k.service = ?2)
+                     AND (?3 IS NULL OR ?3 = CASE WHEN k.revoked_at IS NOT NULL THEN 'revoked'
+                                                  WHEN k.expires_at <= ?4 THEN 'expired' ELSE 'active' END)
+                     AND k.id > ?5
+                 ORDER BY k.id LIMIT ?6"
+            ))?;
+            let state = state.map(KeyState::as_str);
+            let asked = params![filter.app_id, service, state, now.unix_ms(), span.after, span.limit];
+            let found = query.query_map(asked, key_row)?;
+            Ok(found.collect::<Result<Vec<_>, _>>()?)
+        })?;
+        self.fill_last_uses(&mut rows)?;
+        Ok(rows)
+    }
+
     /// Revokes a key for ever; on disk when this returns. Repeatable: returns the time of the first revocation.
     pub fn revoke_key(&self, id: &str, now: Time) -> Result<Time, Error> {
         self.main().write(|db| {
-            let mut update = db.prepare_cached(
-                "UPDATE keys SET revoked_at = coalesce(revoked_at, ?2) WHERE id = ?1 RETURNING revoked_at",
-            )?;
-            let revoked = update.query_row(params![id, now.unix_ms()], |row| read_time(row, 0)).optional()?;
-            revoked.ok_or(Error::NotFound)
+            let key = key_by_id(db, id)?;
+            if let Some(at) = key.revoked_at {
+                return Ok(at);
+            }
+            db.prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE id = ?1")?
+                .execute(params![id, now.unix_ms()])?;
+            self.note_key(db, "key.revoked", now, &key, json!({}))?;
+            Ok(now)
         })
+    }
+
+    /// Changes a key. [`Error::Conflict`] if it is revoked.
+    pub fn update_key(&self, id: &str, change: &KeyChange, now: Time) -> Result<KeyRow, Error> {
+        let mut row = self.main().write(|db| {
+            let old = key_by_id(db, id)?;
+            if old.revoked_at.is_some() {
+                return Err(Error::Conflict(REVOKED));
+            }
+            let new = changed(&old, change);
+            db.prepare_cached(
+                "UPDATE keys SET name = ?2, expires_at = ?3, per_minute = ?4, per_day = ?5, models = ?6,
+                     addresses = ?7, budget_nano_usd = ?8
+                 WHERE id = ?1",
+            )?
+            .execute(params![
+                id,
+                new.name,
+                new.expires_at.map(Time::unix_ms),
+                new.per_minute,
+                new.per_day,
+                list(&new.models),
+                list(&new.addresses),
+                money(new.budget),
+            ])?;
+            let details = differences(
+                fields(&old)
+                    .into_iter()
+                    .zip(fields(&new))
+                    .map(|((name, before), (_, after))| (name, before, after)),
+            );
+            if !details.is_empty() {
+                self.note_key(db, "key.updated", now, &new, Value::Object(details))?;
+            }
+            Ok(new)
+        })?;
+        self.fill_last_uses(std::slice::from_mut(&mut row))?;
+        Ok(row)
     }
 
     /// Keeps `new` and lets the key `old` end at `old_ends` (or at its own expiry, if that is earlier), in one
     /// transaction. [`Error::Conflict`] if `old` is revoked, or expired when `new` was made.
     pub fn rotate_key(&self, old: &str, old_ends: Time, new: &KeyRow, hash: &KeyHash) -> Result<(), Error> {
         self.main().write(|db| {
-            let ends = db
-                .prepare_cached("SELECT expires_at, revoked_at FROM keys WHERE id = ?1")?
-                .query_row([old], |row| Ok((read_optional_time(row, 0)?, read_optional_time(row, 1)?)))
-                .optional()?;
-            let (expires, revoked) = ends.ok_or(Error::NotFound)?;
-            if revoked.is_some() {
+            let replaced = key_by_id(db, old)?;
+            if replaced.revoked_at.is_some() {
                 return Err(Error::Conflict(REVOKED));
             }
-            if expires.is_some_and(|at| at <= new.created_at) {
+            if replaced.expires_at.is_some_and(|at| at <= new.created_at) {
                 return Err(Error::Conflict(EXPIRED));
             }
-            let end = expires.map_or(old_ends, |at| at.min(old_ends));
+            let end = replaced.expires_at.map_or(old_ends, |at| at.min(old_ends));
             db.prepare_cached("UPDATE keys SET expires_at = ?2 WHERE id = ?1")?
                 .execute(params![old, end.unix_ms()])?;
-            insert(db, new, hash)
+            insert(db, new, hash)?;
+            let details = json!({ "replaced_by": new.id, "ends_at": end.rfc3339() });
+            self.note_key(db, "key.rotated", new.created_at, &replaced, details)
         })
+    }
+
+    fn note_key(
+        &self,
+        db: &Connection,
+        action: &'static str,
+        at: Time,
+        key: &KeyRow,
+        details: Value,
+    ) -> Result<(), Error> {
+        let object_name = key.name.as_deref();
+        self.note(db, &Note { at, action, object: &key.id, object_name, details })
     }
 
     fn fill_last_uses(&self, keys: &mut [KeyRow]) -> Result<(), Error> {
@@ -131,6 +212,48 @@ impl Store {
             Ok(())
         })
     }
+}
+
+fn key_by_id(db: &Connection, id: &str) -> Result<KeyRow, Error> {
+    let mut query = db.prepare_cached(&format!("{SELECT} WHERE k.id = ?1"))?;
+    query.query_row([id], key_row).optional()?.ok_or(Error::NotFound)
+}
+
+fn changed(old: &KeyRow, change: &KeyChange) -> KeyRow {
+    let change = change.clone();
+    KeyRow {
+        name: change.name.unwrap_or_else(|| old.name.clone()),
+        expires_at: change.expires_at.unwrap_or(old.expires_at),
+        per_minute: change.per_minute.unwrap_or(old.per_minute),
+        per_day: change.per_day.unwrap_or(old.per_day),
+        models: change.models.unwrap_or_else(|| old.models.clone()),
+        addresses: change.addresses.unwrap_or_else(|| old.addresses.clone()),
+        budget: change.budget.unwrap_or(old.budget),
+        ..old.clone()
+    }
+}
+
+/// What can be changed of a key, as the audit shows it.
+fn fields(key: &KeyRow) -> [(&'static str, Value); 7] {
+    [
+        ("name", json!(key.name)),
+        ("expires_at", json!(key.expires_at.map(Time::rfc3339))),
+        ("per_minute", json!(key.per_minute)),
+        ("per_day", json!(key.per_day)),
+        ("models", json!(key.models)),
+        ("addresses", json!(key.addresses)),
+        ("budget_usd", usd(key.budget)),
+    ]
+}
+
+/// What a new key is: its app and service, and what of the rest is set.
+fn described(key: &KeyRow) -> Value {
+    let mut details = json!({ "app": key.app_id, "service": key.service });
+    let is_set = |value: &Value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty());
+    for (name, value) in fields(key).into_iter().skip(1).filter(|(_, value)| is_set(value)) {
+        details[name] = value;
+    }
+    details
 }
 
 fn insert(db: &Connection, key: &KeyRow, hash: &KeyHash) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use super::*;
 use crate::api::Service;
 use crate::money::NanoUsd;
-use crate::storage::{AppChange, AppRow, AttemptRow, DayCount, KeyFilter, KeyHash, KeyRow};
+use crate::storage::{AppChange, AppRow, AttemptRow, DayCount, Deleted, KeyFilter, KeyHash, KeyRow};
 
 const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 /// Names the directory for [`a_process_opens_and_closes_all_the_time`].
@@ -139,7 +139,7 @@ fn the_look_up_of_a_key_brings_its_app_s_budget_as_it_is_now() {
     let store = Store::in_memory(NOW).unwrap();
     let (key, hash) = kept_key(&store, 1);
     let change = AppChange { name: None, budget: Some(Some(NanoUsd(9))) };
-    store.update_app(&key.app_id, &change).unwrap();
+    store.update_app(&key.app_id, &change, NOW).unwrap();
     let found = store.key_by_hash(&hash).unwrap().unwrap();
     assert_eq!((found.app_budget, found.budget), (Some(NanoUsd(9)), key.budget));
 }
@@ -273,11 +273,12 @@ fn names_of_apps_are_unique_until_they_are_deleted() {
     store.create_app(&app("app_1")).unwrap();
     assert!(matches!(store.create_app(&app("app_2")), Err(Error::Conflict(_))));
     let taken = AppChange { name: Some("default".to_owned()), budget: None };
-    assert!(matches!(store.update_app("app_1", &taken), Err(Error::Conflict(_))));
+    assert!(matches!(store.update_app("app_1", &taken, NOW), Err(Error::Conflict(_))));
 
     store.delete_app("app_1", NOW).unwrap();
-    assert!(matches!(store.delete_app("app_1", NOW), Err(Error::NotFound)));
-    assert!(matches!(store.update_app("app_1", &AppChange::default()), Err(Error::NotFound)));
+    assert_eq!(store.delete_app("app_1", later(1)).unwrap(), Deleted { at: NOW, revoked_keys: 0 });
+    assert!(matches!(store.delete_app("app_2", NOW), Err(Error::NotFound)));
+    assert!(matches!(store.update_app("app_1", &AppChange::default(), NOW), Err(Error::NotFound)));
     store.create_app(&app("app_2")).unwrap();
 }
 
@@ -286,12 +287,12 @@ fn a_change_touches_only_what_it_names() {
     let store = Store::in_memory(NOW).unwrap();
     let id = default_app(&store).id;
     let budget = AppChange { name: None, budget: Some(Some(NanoUsd(9))) };
-    assert_eq!(store.update_app(&id, &budget).unwrap().budget, Some(NanoUsd(9)));
+    assert_eq!(store.update_app(&id, &budget, NOW).unwrap().budget, Some(NanoUsd(9)));
     let renamed = AppChange { name: Some("main".to_owned()), budget: None };
-    let row = store.update_app(&id, &renamed).unwrap();
+    let row = store.update_app(&id, &renamed, NOW).unwrap();
     assert_eq!((row.name.as_str(), row.budget), ("main", Some(NanoUsd(9))));
     let without = AppChange { name: None, budget: Some(None) };
-    assert_eq!(store.update_app(&id, &without).unwrap().budget, None);
+    assert_eq!(store.update_app(&id, &without, NOW).unwrap().budget, None);
 }
 
 #[test]
@@ -305,7 +306,7 @@ fn deleting_an_app_revokes_its_keys_and_the_last_app_stays() {
 
     let other = AppRow { id: "app_1".into(), name: "other".into(), budget: None, created_at: NOW };
     store.create_app(&other).unwrap();
-    assert_eq!(store.delete_app(&first.id, later(2)).unwrap(), 1);
+    assert_eq!(store.delete_app(&first.id, later(2)).unwrap().revoked_keys, 1);
 
     assert_eq!(store.key_by_hash(&hash).unwrap().unwrap().revoked_at, Some(later(2)));
     let (mut orphan, orphan_hash) = (key, [9; 32]);

@@ -61,7 +61,13 @@ pub(super) fn read_list(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<St
     }
 }
 
-fn unreadable(column: usize, cause: impl StdError + Send + Sync + 'static) -> rusqlite::Error {
+/// A JSON document from a column.
+pub(super) fn read_json(row: &Row<'_>, column: usize) -> rusqlite::Result<serde_json::Value> {
+    serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|cause| unreadable(column, cause))
+}
+
+/// The error of a column that does not hold what it should.
+pub(super) fn unreadable(column: usize, cause: impl StdError + Send + Sync + 'static) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(cause))
 }
 

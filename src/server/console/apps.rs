@@ -1,0 +1,75 @@
+//! `/v1/apps`.
+
+use http::StatusCode;
+use warp::reply::Response;
+
+use super::{Call, created, page};
+use crate::api::console::DeletedApp;
+use crate::clock::Time;
+use crate::keys::{ManageError, apps};
+use crate::server::params::Params;
+use crate::server::reply::{self, ApiError};
+use crate::storage::{AppChange, AppRow, Span, Store};
+
+const FIELDS: [&str; 2] = ["name", "budget_usd"];
+
+/// `GET /v1/apps`
+pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
+    let mut query = call.query()?;
+    let span = query.span("app")?;
+    query.finish(&["limit", "cursor"])?;
+    let limit = span.limit;
+    let more = Span { limit: limit + 1, ..span };
+    let records = call.in_store(move |store, now| apps::page(store, &more, now)).await?;
+    Ok(reply::json(StatusCode::OK, &page(records, limit, |app| &app.id)))
+}
+
+/// `POST /v1/apps`
+pub(super) async fn create(call: Call) -> Result<Response, ApiError> {
+    let mut params = Params::parse(&call.body)?;
+    let name = params.required_text("name")?;
+    let budget = params.dollars("budget_usd")?;
+    params.finish(&FIELDS)?;
+    let made = move |store: &Store, now| {
+        let row = apps::create(store, &name, budget, now)?;
+        Ok::<_, ManageError>(apps::record(store, &row, now)?)
+    };
+    let app = call.in_store(made).await?;
+    Ok(created(&format!("apps/{}", app.id), &app))
+}
+
+/// `GET /v1/apps/{id}`
+pub(super) async fn show(call: Call, id: &str) -> Result<Response, ApiError> {
+    call.query()?.finish(&[])?;
+    let id = id.to_owned();
+    call.in_store(move |store, now| shown(store, &store.app_by_id(&id)?, now)).await
+}
+
+/// `PATCH /v1/apps/{id}`
+pub(super) async fn update(call: Call, id: &str) -> Result<Response, ApiError> {
+    let mut params = Params::parse(&call.body)?;
+    let name = params.text("name")?;
+    let budget = params.change("budget_usd", Params::dollars)?;
+    params.finish(&FIELDS)?;
+    let id = id.to_owned();
+    call.in_store(move |store, now| {
+        let row = apps::update(store, &id, &AppChange { name, budget }, now)?;
+        shown(store, &row, now)
+    })
+    .await
+}
+
+/// `DELETE /v1/apps/{id}`
+pub(super) async fn delete(call: Call, id: &str) -> Result<Response, ApiError> {
+    let id = id.to_owned();
+    call.in_store(move |store, now| {
+        let deleted = store.delete_app(&id, now)?;
+        let record = DeletedApp { id, deleted_at: deleted.at.rfc3339(), revoked_keys: deleted.revoked_keys };
+        Ok::<_, ApiError>(reply::json(StatusCode::OK, &record))
+    })
+    .await
+}
+
+fn shown(store: &Store, row: &AppRow, now: Time) -> Result<Response, ApiError> {
+    Ok(reply::json(StatusCode::OK, &apps::record(store, row, now)?))
+}

@@ -1,0 +1,181 @@
+//! `/v1/apps/{id}/keys`. A key is only there under the app that it belongs to.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use warp::reply::Response;
+
+use super::{Call, created, page};
+use crate::api::Service;
+use crate::api::console::{CreatedKey, KeyState, RevokedKey};
+use crate::clock::Time;
+use crate::keys::{self, NewKey};
+use crate::money::NanoUsd;
+use crate::secret::{ExposeSecret, SecretString};
+use crate::server::params::{Params, invalid};
+use crate::server::reply::{self, ApiError};
+use crate::storage::{KeyChange, KeyFilter, KeyRow, Span, Store};
+
+const FIELDS: [&str; 7] = ["service", "name", "expires_at", "limits", "models", "addresses", "budget_usd"];
+const SERVICES: &str = "verify, inference or console";
+/// The longest that a rotated key may live on: a year.
+const MAX_GRACE_SECONDS: u32 = 366 * 86_400;
+
+/// `GET /v1/apps/{id}/keys`
+pub(super) async fn list(call: Call, app: &str) -> Result<Response, ApiError> {
+    let mut query = call.query()?;
+    let span = query.span("key")?;
+    let service = query.word("service", SERVICES, |text| text.parse::<Service>().ok())?;
+    let state = query.word("state", "active, expired or revoked", KeyState::named)?;
+    query.finish(&["service", "state", "limit", "cursor"])?;
+    let limit = span.limit;
+    let more = Span { limit: limit + 1, ..span };
+    let app = app.to_owned();
+    let records = call
+        .in_store(move |store, now| {
+            let filter = KeyFilter { app_id: Some(store.app_by_id(&app)?.id), service, revoked_too: true };
+            let rows = store.keys_page(&filter, state, now, &more)?;
+            rows.iter().map(|row| record(store, row, now)).collect::<Result<Vec<_>, ApiError>>()
+        })
+        .await?;
+    Ok(reply::json(StatusCode::OK, &page(records, limit, |key| &key.id)))
+}
+
+/// `POST /v1/apps/{id}/keys`
+pub(super) async fn create(call: Call, app: &str) -> Result<Response, ApiError> {
+    let mut params = Params::parse(&call.body)?;
+    let service = params.required_text("service")?;
+    let service: Service =
+        service.parse().map_err(|_| invalid("service", format!("`service` must be {SERVICES}")))?;
+    let name = params.text("name")?;
+    let expires_at = moment(&mut params, "expires_at")?;
+    let (per_minute, per_day) = limits(&mut params)?;
+    let models = params.texts("models")?.unwrap_or_default();
+    let addresses = params.texts("addresses")?.unwrap_or_default();
+    let budget = params.dollars("budget_usd")?;
+    params.finish(&FIELDS)?;
+    let (per_minute, per_day) = (per_minute.flatten(), per_day.flatten());
+    let new = NewKey {
+        name,
+        expires_at,
+        per_minute,
+        per_day,
+        models,
+        addresses,
+        budget,
+        ..NewKey::of(service, app)
+    };
+    let app = app.to_owned();
+    call.in_store(move |store, now| {
+        // By its id alone: names are for people.
+        store.app_by_id(&app)?;
+        let (key, row) = keys::create(store, &new, now)?;
+        Ok::<_, ApiError>(handed_over(&key, &row, "keys", now))
+    })
+    .await
+}
+
+/// `GET /v1/apps/{id}/keys/{key_id}`
+pub(super) async fn show(call: Call, app: &str, key: &str) -> Result<Response, ApiError> {
+    call.query()?.finish(&[])?;
+    let (app, key) = (app.to_owned(), key.to_owned());
+    call.in_store(move |store, now| {
+        let row = of_app(store, &app, &key)?;
+        Ok::<_, ApiError>(reply::json(StatusCode::OK, &record(store, &row, now)?))
+    })
+    .await
+}
+
+/// `PATCH /v1/apps/{id}/keys/{key_id}`
+pub(super) async fn update(call: Call, app: &str, key: &str) -> Result<Response, ApiError> {
+    let mut params = Params::parse(&call.body)?;
+    let (per_minute, per_day) = limits(&mut params)?;
+    let change = KeyChange {
+        name: params.change("name", Params::text)?,
+        expires_at: params.change("expires_at", moment)?,
+        per_minute,
+        per_day,
+        models: params.change("models", Params::texts)?.map(Option::unwrap_or_default),
+        addresses: params.change("addresses", Params::texts)?.map(Option::unwrap_or_default),
+        budget: params.change("budget_usd", Params::dollars)?,
+    };
+    params.finish(&FIELDS[1..])?;
+    let (app, key) = (app.to_owned(), key.to_owned());
+    call.in_store(move |store, now| {
+        of_app(store, &app, &key)?;
+        let row = keys::update(store, &key, &change, now)?;
+        Ok::<_, ApiError>(reply::json(StatusCode::OK, &record(store, &row, now)?))
+    })
+    .await
+}
+
+/// `DELETE /v1/apps/{id}/keys/{key_id}`: revokes, for ever.
+pub(super) async fn revoke(call: Call, app: &str, key: &str) -> Result<Response, ApiError> {
+    let (app, key) = (app.to_owned(), key.to_owned());
+    call.in_store(move |store, now| {
+        of_app(store, &app, &key)?;
+        let at = store.revoke_key(&key, now)?;
+        let record = RevokedKey { id: key, revoked_at: at.rfc3339() };
+        Ok::<_, ApiError>(reply::json(StatusCode::OK, &record))
+    })
+    .await
+}
+
+/// `POST /v1/apps/{id}/keys/{key_id}/rotate`
+pub(super) async fn rotate(call: Call, app: &str, key: &str) -> Result<Response, ApiError> {
+    let grace = if call.body.is_empty() {
+        0
+    } else {
+        let mut params = Params::parse(&call.body)?;
+        let grace = params.whole_number("grace_seconds", 0..=MAX_GRACE_SECONDS)?;
+        params.finish(&["grace_seconds"])?;
+        grace.unwrap_or_default()
+    };
+    let (app, key) = (app.to_owned(), key.to_owned());
+    call.in_store(move |store, now| {
+        of_app(store, &app, &key)?;
+        let (key, row) = keys::rotate(store, &key, Duration::from_secs(grace.into()), now)?;
+        Ok::<_, ApiError>(handed_over(&key, &row, "..", now))
+    })
+    .await
+}
+
+/// The key with this id, if it belongs to this app and the app is not deleted.
+fn of_app(store: &Store, app: &str, key: &str) -> Result<KeyRow, ApiError> {
+    let row = store.key(key)?;
+    if row.app_id != store.app_by_id(app)?.id {
+        return Err(crate::storage::Error::NotFound.into());
+    }
+    Ok(row)
+}
+
+fn record(store: &Store, row: &KeyRow, now: Time) -> Result<crate::api::console::Key, ApiError> {
+    Ok(keys::record(row, keys::spent(store, &row.id, now)?, now))
+}
+
+/// The one answer that holds the key itself; `list` is the list of keys, seen from the address that was asked.
+fn handed_over(key: &SecretString, row: &KeyRow, list: &str, now: Time) -> Response {
+    // Nobody has used it yet.
+    let record = keys::record(row, NanoUsd::default(), now);
+    let place = format!("{list}/{}", row.id);
+    created(&place, &CreatedKey { key: key.expose_secret().to_owned(), record })
+}
+
+fn moment(params: &mut Params, name: &'static str) -> Result<Option<Time>, ApiError> {
+    let Some(text) = params.text(name)? else { return Ok(None) };
+    let wrong = || invalid(name, format!("`{name}` must be a time such as 2027-01-31T12:00:00Z, or a date"));
+    Time::parse(&text).map(Some).ok_or_else(wrong)
+}
+
+type Limit = Option<Option<u32>>;
+
+/// What `limits` says of the minute and the day; null stands for the server's limits.
+fn limits(params: &mut Params) -> Result<(Limit, Limit), ApiError> {
+    let Some(limits) = params.change("limits", Params::object)? else { return Ok((None, None)) };
+    let Some(mut limits) = limits else { return Ok((Some(None), Some(None))) };
+    let any = |limits: &mut Params, name| limits.whole_number(name, 0..=u32::MAX);
+    let per_minute = limits.change("per_minute", any)?;
+    let per_day = limits.change("per_day", any)?;
+    limits.finish(&["per_minute", "per_day"])?;
+    Ok((per_minute, per_day))
+}

@@ -1,0 +1,123 @@
+//! Reading a query string parameter by parameter, so that every error names its parameter and what is allowed.
+
+use crate::server::params::invalid;
+use crate::server::reply::ApiError;
+use crate::storage::Span;
+
+/// Records on a page, unless the caller says otherwise.
+const PAGE: u32 = 50;
+/// The most records on a page.
+const MAX_PAGE: u32 = 200;
+/// Digits of an identifier behind its prefix.
+const ID_DIGITS: usize = 32;
+
+/// The parameters of a query string that are not read yet. One without a value counts as left out.
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Takes a query string apart, without its question mark.
+    pub(super) fn parse(text: &str) -> Result<Self, ApiError> {
+        let mut parameters: Vec<(String, String)> = Vec::new();
+        for (name, value) in form_urlencoded::parse(text.as_bytes()) {
+            if parameters.iter().any(|(known, _)| *known == name) {
+                let name = shown(&name);
+                return Err(invalid(&name, format!("`{name}` is there twice; send it once")));
+            }
+            parameters.push((name.into_owned(), value.into_owned()));
+        }
+        Ok(Self(parameters))
+    }
+
+    /// A text.
+    pub(super) fn text(&mut self, name: &str) -> Option<String> {
+        let at = self.0.iter().position(|(known, _)| known == name)?;
+        Some(self.0.swap_remove(at).1).filter(|value| !value.is_empty())
+    }
+
+    /// A word that stands for something; `allowed` lists the words there are.
+    pub(super) fn word<T>(
+        &mut self,
+        name: &str,
+        allowed: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, ApiError> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        let meant = read(&text);
+        meant.map(Some).ok_or_else(|| invalid(name, format!("`{name}` must be {allowed}")))
+    }
+
+    /// Which page of a list whose ids have this prefix: `limit` and `cursor`.
+    pub(super) fn span(&mut self, prefix: &str) -> Result<Span, ApiError> {
+        let limit = match self.text("limit") {
+            None => PAGE,
+            Some(text) => {
+                text.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit)).ok_or_else(|| {
+                    invalid("limit", format!("`limit` must be a whole number from 1 to {MAX_PAGE}"))
+                })?
+            }
+        };
+        let after = self.text("cursor").unwrap_or_default();
+        let is_id = |text: &str| {
+            let digits = text.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('_'));
+            digits.is_some_and(|digits| {
+                digits.len() == ID_DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+            })
+        };
+        if !after.is_empty() && !is_id(&after) {
+            return Err(invalid("cursor", "`cursor` must be the `next_cursor` of the page before"));
+        }
+        Ok(Span { after, limit })
+    }
+
+    /// Refuses what was not read: a misspelt parameter must not be ignored.
+    pub(super) fn finish(self, known: &[&str]) -> Result<(), ApiError> {
+        let Some((name, _)) = self.0.first() else { return Ok(()) };
+        let name = shown(name);
+        let known = if known.is_empty() {
+            "there are none".to_owned()
+        } else {
+            format!("known are {}", known.join(", "))
+        };
+        let message = format!("unknown query parameter `{name}`; {known}");
+        Err(ApiError::parameter("unsupported_parameter", name, message))
+    }
+}
+
+/// A caller's word in an error: shortened, and without what could play tricks on a terminal or in a log.
+fn shown(name: &str) -> String {
+    let harmless = |c: char| if c.is_alphanumeric() || c.is_ascii_graphic() { c } else { '\u{fffd}' };
+    name.chars().take(64).map(harmless).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Service;
+
+    #[test]
+    fn parameters_are_read_once_and_the_rest_is_refused() {
+        let mut query = Query::parse("service=verify&cursor=&x%20y=1&limit=7").unwrap();
+        assert_eq!(
+            query.word("service", "", |text| text.parse::<Service>().ok()).unwrap(),
+            Some(Service::Verify)
+        );
+        assert_eq!(query.span("key").unwrap(), Span { after: String::new(), limit: 7 });
+        let refused = query.finish(&["service"]).unwrap_err();
+        assert_eq!(refused.code(), "unsupported_parameter");
+        assert!(Query::parse("").unwrap().finish(&[]).is_ok());
+        assert!(Query::parse("a=1&a=2").is_err());
+    }
+
+    #[test]
+    fn pages_are_within_bounds_and_cursors_are_ids() {
+        let id = crate::id::new("key");
+        let span = |text: &str| Query::parse(text).unwrap().span("key");
+        assert_eq!(span("").unwrap().limit, PAGE);
+        assert_eq!(span(&format!("cursor={id}&limit=200")).unwrap(), Span { after: id.clone(), limit: 200 });
+        for wrong in ["limit=0", "limit=201", "limit=x", "limit=-1", "cursor=key_1", "cursor=%27%20OR%201=1"]
+        {
+            assert!(span(wrong).is_err(), "{wrong}");
+        }
+        assert!(span(&format!("cursor={}", id.replace("key", "app"))).is_err());
+    }
+}
