@@ -3,11 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::api::verify::Domain;
 use crate::clock::Clock;
 use crate::config::ServerConfig;
 use crate::inference::{self, Gateway};
+use crate::keys::setup::Setup;
 use crate::limits::{self, Limiter};
 use crate::metrics::Metrics;
+use crate::providers::Kind;
 use crate::storage::{self, Store};
 use crate::usage::Ledger;
 use crate::verify::Verifier;
@@ -28,6 +31,10 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     /// Runs verifications.
     pub verifier: Arc<Verifier>,
+    /// Whether answers are simulated: those of a panel, or of every provider there is.
+    pub is_sandbox: bool,
+    /// By which the first console key may be made, while there is none.
+    pub setup: Setup,
     /// The time of day.
     pub clock: Clock,
     /// The largest request body, in bytes.
@@ -88,12 +95,19 @@ impl App {
         let now = clock.now();
         let providers = gateway.provider_names().into_iter().map(str::to_owned);
         let metrics = Arc::new(Metrics::new(providers, gateway.models(now), now));
+        let verifier = Arc::new(Verifier::new(gateway.clone(), config.verify.clone(), clock.clone()));
+        let domains = [Domain::General, Domain::Legal];
+        let simulates = domains.into_iter().any(|domain| verifier.mode(domain).is_some());
+        let mut kinds = config.providers.iter().map(|provider| provider.kind);
         Ok(Self {
+            is_sandbox: simulates
+                || (!config.providers.is_empty() && kinds.all(|kind| kind == Kind::Sandbox)),
+            setup: Setup::default(),
             limiter: Limiter::new(store.clone()),
             limits: config.limits,
             ledger: Ledger::new(store.clone()).counted_in(metrics.clone()),
             metrics,
-            verifier: Arc::new(Verifier::new(gateway.clone(), config.verify.clone(), clock.clone())),
+            verifier,
             gateway,
             clock,
             max_body_bytes: config.max_body_bytes,

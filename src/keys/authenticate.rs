@@ -30,6 +30,8 @@ pub enum Denied {
     WrongService,
     /// Not from this address.
     AddressNotAllowed,
+    /// Came with a session that does not exist, or has ended.
+    NoSession,
     /// The store could not say.
     Unavailable(Error),
 }
@@ -42,24 +44,51 @@ pub fn authenticate(
     address: IpAddr,
     now: Time,
 ) -> Result<Arc<KeyRow>, Denied> {
+    let row = look_up(store, presented)?;
+    admit(&row, Some(service), address, now)?;
+    Ok(row)
+}
+
+/// Decides whether the bearer of `presented` may ask about this very key, whatever service it is for.
+pub fn identify(
+    store: &Store,
+    presented: Option<&str>,
+    address: IpAddr,
+    now: Time,
+) -> Result<Arc<KeyRow>, Denied> {
+    let row = look_up(store, presented)?;
+    admit(&row, None, address, now)?;
+    Ok(row)
+}
+
+fn look_up(store: &Store, presented: Option<&str>) -> Result<Arc<KeyRow>, Denied> {
     let key = presented.filter(|text| !text.is_empty()).ok_or(Denied::Missing)?;
     if service_of(key).is_none() {
         return Err(Denied::Invalid);
     }
     let found = store.look_up_key(&mint::hash(key)).map_err(Denied::Unavailable)?;
-    let row = found.ok_or(Denied::Invalid)?;
-    match state_of(&row, now) {
+    found.ok_or(Denied::Invalid)
+}
+
+/// Whether a key that is known may be used now, for this service if one is named, from this address.
+pub(super) fn admit(
+    row: &KeyRow,
+    service: Option<Service>,
+    address: IpAddr,
+    now: Time,
+) -> Result<(), Denied> {
+    match state_of(row, now) {
         KeyState::Revoked => return Err(Denied::Revoked),
         KeyState::Expired => return Err(Denied::Expired),
         KeyState::Active => {}
     }
-    if row.service != service {
+    if service.is_some_and(|service| service != row.service) {
         return Err(Denied::WrongService);
     }
     if !addresses::allow(&row.addresses, address) {
         return Err(Denied::AddressNotAllowed);
     }
-    Ok(row)
+    Ok(())
 }
 
 #[cfg(test)]

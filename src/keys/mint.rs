@@ -28,7 +28,7 @@ pub fn mint(service: Service) -> Result<Minted, getrandom::Error> {
     // With its capacity known the text never moves, and leaves no copy of itself in freed memory.
     let mut text = String::with_capacity(prefix.len() + RANDOM_CHARS + CHECK_CHARS);
     text.push_str(&prefix);
-    push_random_chars(&mut text)?;
+    push_random_chars(&mut text, RANDOM_CHARS)?;
     let check = check_chars(&text);
     text.extend(check.map(char::from));
     let last4 = text[text.len() - LAST_CHARS..].to_owned();
@@ -49,15 +49,27 @@ pub fn service_of(key: &str) -> Option<Service> {
     (check.as_bytes() == check_chars(checked)).then_some(service)
 }
 
+/// A text of so many random base62 characters, each worth 5.95 bits.
+pub(super) fn random_text(chars: usize) -> Result<SecretString, getrandom::Error> {
+    let mut text = String::with_capacity(chars);
+    push_random_chars(&mut text, chars)?;
+    Ok(SecretString::from(text))
+}
+
+/// Whether a text could be of [`random_text`].
+pub(super) fn is_random_text(text: &str, chars: usize) -> bool {
+    text.len() == chars && text.bytes().all(|byte| ALPHABET.contains(&byte))
+}
+
 /// What is stored of a key.
 pub(super) fn hash(key: &str) -> KeyHash {
     Sha256::digest(key.as_bytes()).into()
 }
 
 /// Draws by rejection: of the 256 values of a byte, the last 8 would make the first 8 characters likelier.
-fn push_random_chars(text: &mut String) -> Result<(), getrandom::Error> {
+fn push_random_chars(text: &mut String, count: usize) -> Result<(), getrandom::Error> {
     const FAIR_VALUES: u8 = 4 * 62;
-    let mut wanted = RANDOM_CHARS;
+    let mut wanted = count;
     let mut drawn = [0_u8; 2 * RANDOM_CHARS];
     while wanted > 0 {
         getrandom::fill(&mut drawn)?;

@@ -1,4 +1,5 @@
-//! Keys and the apps they belong to: making keys, recognising them, deciding whether one may pass.
+//! Keys and the apps they belong to: making keys, recognising them, deciding whether one may pass; sessions of the
+//! dashboard, which are made from keys, and the token by which the first console key is made.
 //!
 //! A key is `mk_<service>_<32 characters>`: 26 base62 characters from the operating system's generator (155 bits)
 //! and 6 that are the CRC-32 of everything before them, so that a typo is refused without a look-up and leaked
@@ -13,9 +14,11 @@ mod find;
 mod manage;
 mod mint;
 mod models;
+pub mod sessions;
+pub mod setup;
 mod validate;
 
-pub use authenticate::{Denied, authenticate};
+pub use authenticate::{Denied, authenticate, identify};
 pub use find::{FindError, find};
 pub use manage::{ManageError, NewKey, create, record, rotate, spent, update};
 pub use mint::{Minted, mint, service_of};

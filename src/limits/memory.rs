@@ -30,6 +30,9 @@ struct Shard {
     keys: HashMap<String, KeyEntry>,
     open_pages: Addresses,
     failed_auth: Addresses,
+    logins: Addresses,
+    /// Bounded by the keys that exist, too.
+    sessions: HashMap<String, Windows>,
 }
 
 struct KeyEntry {
@@ -69,13 +72,14 @@ impl Limiter {
                 let entry = shard.keys.entry(id.clone()).or_insert_with(|| KeyEntry::new(now));
                 entry.take(&self.store, id, quota, now)
             }
-            Subject::OpenPage(address) => {
-                let client = client_of(*address);
-                self.shard_of(client).open_pages.take(client, without_day(quota), now)
+            Subject::Session(key_id) => {
+                let mut shard = self.shard_of(key_id.as_str());
+                let windows = shard.sessions.entry(key_id.clone()).or_insert_with(|| Windows::new(now, 0));
+                windows.take(without_day(quota), now)
             }
-            Subject::FailedAuth(address) => {
+            Subject::OpenPage(address) | Subject::FailedAuth(address) | Subject::Login(address) => {
                 let client = client_of(*address);
-                self.shard_of(client).failed_auth.take(client, without_day(quota), now)
+                self.shard_of(client).addresses(subject).take(client, without_day(quota), now)
             }
         }
     }
@@ -97,13 +101,16 @@ impl Limiter {
                 }
                 KeyEntry::new(now).peek(&self.store, id, quota, now)
             }
-            Subject::OpenPage(address) => {
-                let client = client_of(*address);
-                self.shard_of(client).open_pages.peek(client, without_day(quota), now)
+            Subject::Session(key_id) => {
+                let mut shard = self.shard_of(key_id.as_str());
+                match shard.sessions.get_mut(key_id) {
+                    Some(windows) => windows.peek(without_day(quota), now),
+                    None => Windows::new(now, 0).peek(without_day(quota), now),
+                }
             }
-            Subject::FailedAuth(address) => {
+            Subject::OpenPage(address) | Subject::FailedAuth(address) | Subject::Login(address) => {
                 let client = client_of(*address);
-                self.shard_of(client).failed_auth.peek(client, without_day(quota), now)
+                self.shard_of(client).addresses(subject).peek(client, without_day(quota), now)
             }
         }
     }
@@ -148,8 +155,19 @@ impl Shard {
             let is_stored = !entry.add_to(batch, id);
             !(is_idle && is_stored)
         });
-        self.open_pages.drop_idle(now);
-        self.failed_auth.drop_idle(now);
+        for addresses in [&mut self.open_pages, &mut self.failed_auth, &mut self.logins] {
+            addresses.drop_idle(now);
+        }
+        self.sessions.retain(|_, windows| !windows.is_idle(now));
+    }
+
+    /// The addresses among which a subject is that is counted by its own.
+    fn addresses(&mut self, subject: &Subject) -> &mut Addresses {
+        match subject {
+            Subject::FailedAuth(_) => &mut self.failed_auth,
+            Subject::Login(_) => &mut self.logins,
+            _ => &mut self.open_pages,
+        }
     }
 }
 
@@ -199,7 +217,7 @@ impl KeyEntry {
     }
 }
 
-/// Addresses have no day window.
+/// Addresses and sessions have no day window.
 fn without_day(quota: Quota) -> Quota {
     Quota { per_day: 0, ..quota }
 }

@@ -44,6 +44,10 @@ impl Default for Settings {
     }
 }
 
+/// How often an address may try to begin a session in any 60 seconds. A person needs a few; whoever guesses keys, or
+/// makes the server write, is held up.
+pub const LOGINS_PER_MINUTE: u32 = 10;
+
 /// Who is counted; each kind in buckets of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
@@ -53,4 +57,8 @@ pub enum Subject {
     OpenPage(IpAddr),
     /// Whoever fails to authenticate, by address. Has no day window either.
     FailedAuth(IpAddr),
+    /// Whoever tries to begin a session, by address, whatever comes of it. Has no day window either.
+    Login(IpAddr),
+    /// Sessions of the dashboard, by the id of their key, whose own limits they leave alone. Has no day window either.
+    Session(String),
 }

@@ -23,11 +23,11 @@ const METHODS: [&str; 4] = ["POST", "GET", "HEAD", "other"];
 const CANCELLED: &str = "cancelled";
 
 const STATUSES: &[&str] = &[
-    "200", "400", "401", "402", "403", "404", "405", "408", "413", "414", "415", "429", "431", "500", "502",
-    "503", "504", CANCELLED, "other",
+    "200", "201", "204", "400", "401", "402", "403", "404", "405", "408", "409", "413", "414", "415", "429",
+    "431", "500", "502", "503", "504", CANCELLED, "other",
 ];
 
-const SUBJECTS: &[&str] = &["key", "open_page", "failed_auth", "other"];
+const SUBJECTS: &[&str] = &["key", "session", "open_page", "login", "failed_auth", "other"];
 
 const REASONS: &[&str] = &[
     "missing_api_key",
@@ -36,6 +36,9 @@ const REASONS: &[&str] = &[
     "api_key_expired",
     "wrong_service",
     "address_not_allowed",
+    "invalid_session",
+    "invalid_setup_token",
+    "origin_not_allowed",
     "other",
 ];
 
@@ -92,7 +95,8 @@ impl Http {
         route.duration.observe(took);
     }
 
-    /// Counts a request that was refused by the minute's limit of a `key`, an `open_page` or `failed_auth`.
+    /// Counts a request that was refused by the minute's limit of a `key`, a `session`, an `open_page`, a `login` or
+    /// `failed_auth`.
     pub fn count_limited_by_minute(&self, subject: &str) {
         self.limited_minute.add(subject);
     }

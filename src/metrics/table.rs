@@ -67,13 +67,13 @@ pub(super) static STREAMS: Metric =
 pub(super) static LIMITED: Metric = counter(
     "mk_rate_limited_total",
     &["subject", "window"],
-    "Requests refused with 429; subject is what was counted: a key, or an address that opens pages or fails to log in.",
+    "Requests refused with 429; subject is what was counted: a key, a session of the dashboard, or an address that opens pages, logs in or fails to authenticate.",
 );
 
 pub(super) static AUTH_FAILURES: Metric = counter(
     "mk_auth_failures_total",
     &["reason"],
-    "Requests refused for their key, by the code of the answer.",
+    "Requests refused for their key or session, by the code of the answer.",
 );
 
 pub(super) static ATTEMPTS: Metric = counter(

@@ -5,6 +5,12 @@
 //! cannot answer is never a pass; failed attempts are counted per address, in buckets apart from valid keys, so that
 //! nobody locks out a key by guessing beside it.
 
+mod console;
+
+pub(crate) use console::{
+    Admitted, Own, actor, console, console_key, login, logout, own_key, refuse_setup, session, somebody,
+};
+
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -16,11 +22,10 @@ use super::record::Record;
 use super::reply::ApiError;
 use super::streams::Registration;
 use crate::api::Service;
-use crate::api::console::Channel;
 use crate::app::App;
 use crate::keys::{self, Denied};
 use crate::limits::{Decision, Quota, State, Subject, Window};
-use crate::storage::{Actor, KeyRow};
+use crate::storage::KeyRow;
 use crate::usage::{Account, Budget};
 
 /// A request that may go on.
@@ -59,39 +64,15 @@ pub(crate) fn keyed(
     service: Service,
 ) -> Result<Pass, ApiError> {
     let key = authenticated(app, incoming, headers, service)?;
-    let quota = Quota {
-        per_minute: key.per_minute.unwrap_or(app.limits.keys.per_minute),
-        per_day: key.per_day.unwrap_or(app.limits.keys.per_day),
-    };
-    let rate = take(app, &Subject::Key(key.id.clone()), quota)?;
+    let rate = take(app, &Subject::Key(key.id.clone()), quota_of(app, &key))?;
     Ok(Pass { key, rate, record: incoming.record.clone() })
 }
 
-/// A request of the console that may go on.
-pub(crate) struct Admitted {
-    /// The console key, itself or the one behind a session.
-    pub(crate) key: Arc<KeyRow>,
-    /// The limits that its answer describes, this request counted.
-    pub(crate) rate: State,
-    /// In whose name it writes.
-    pub(crate) actor: Actor,
-}
-
-/// Lets a request of the console through.
-pub(crate) fn console(app: &App, incoming: &Incoming, headers: &HeaderMap) -> Result<Admitted, ApiError> {
-    let Pass { key, rate, .. } = keyed(app, incoming, headers, Service::Console)?;
-    let actor = actor(&key, Channel::Api, incoming);
-    Ok(Admitted { key, rate, actor })
-}
-
-/// What the audit says of a request with this key.
-fn actor(key: &KeyRow, channel: Channel, incoming: &Incoming) -> Actor {
-    Actor {
-        id: Some(key.id.clone()),
-        name: key.name.clone(),
-        channel,
-        address: Some(incoming.address),
-        request_id: Some(incoming.request_id.to_string()),
+/// A key's own limits, or the server's.
+fn quota_of(app: &App, key: &KeyRow) -> Quota {
+    Quota {
+        per_minute: key.per_minute.unwrap_or(app.limits.keys.per_minute),
+        per_day: key.per_day.unwrap_or(app.limits.keys.per_day),
     }
 }
 
@@ -113,21 +94,32 @@ fn authenticated(
     service: Service,
 ) -> Result<Arc<KeyRow>, ApiError> {
     let now = app.clock.now();
-    match keys::authenticate(&app.store, bearer(headers), service, incoming.address, now) {
-        Ok(key) => {
-            incoming.record.came_with(&key);
-            Ok(key)
-        }
-        Err(denied @ Denied::Unavailable(_)) => {
-            Err(ApiError::from(denied).with_rate(open_state(app, incoming.address)))
-        }
-        Err(denied) => {
-            let error = ApiError::from(denied);
-            app.metrics.http.count_denied(error.code());
-            let quota = per_minute(app.limits.failed_auth_per_minute);
-            take(app, &Subject::FailedAuth(incoming.address), quota)
-                .and_then(|rate| Err(error.with_rate(rate)))
-        }
+    let found = keys::authenticate(&app.store, bearer(headers), service, incoming.address, now);
+    let key = found.map_err(|denied| refuse(app, incoming, denied, None))?;
+    incoming.record.came_with(&key);
+    Ok(key)
+}
+
+/// What a caller is told who has not shown who it is. Counted as a failed attempt of its address, unless it is the
+/// store that has failed. The answer describes `rate`, or else the limits of such attempts.
+fn refuse(app: &App, incoming: &Incoming, denied: Denied, rate: Option<State>) -> ApiError {
+    let is_counted = !matches!(denied, Denied::Unavailable(_));
+    let error = ApiError::from(denied);
+    let error = if let Some(rate) = rate { error.with_rate(rate) } else { error };
+    if is_counted {
+        count_failure(app, incoming, error)
+    } else {
+        error.with_rate(open_state(app, incoming.address))
+    }
+}
+
+/// Counts a failed attempt: this error, or the one that there were too many.
+fn count_failure(app: &App, incoming: &Incoming, error: ApiError) -> ApiError {
+    app.metrics.http.count_denied(error.code());
+    let quota = per_minute(app.limits.failed_auth_per_minute);
+    match take(app, &Subject::FailedAuth(incoming.address), quota) {
+        Ok(rate) => error.with_rate(rate),
+        Err(limited) => limited,
     }
 }
 
@@ -139,7 +131,9 @@ fn take(app: &App, subject: &Subject, quota: Quota) -> Result<State, ApiError> {
     };
     let name = match subject {
         Subject::Key(_) => "key",
+        Subject::Session(_) => "session",
         Subject::OpenPage(_) => "open_page",
+        Subject::Login(_) => "login",
         Subject::FailedAuth(_) => "failed_auth",
     };
     match window {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
+use http::uri::Authority;
 use http::{HeaderMap, Request, header};
 use ipnet::IpNet;
 
@@ -30,6 +31,10 @@ pub(crate) struct Incoming {
     pub(crate) address: IpAddr,
     /// Whether it comes from this machine, and from nobody behind it.
     pub(crate) is_local: bool,
+    /// Whether a trusted proxy has sent it, whose word on where it was sent to is believed.
+    pub(crate) is_proxied: bool,
+    /// The server as the request's own address names it; usually only the `Host` header does.
+    pub(crate) authority: Option<Authority>,
     /// What is noted of it.
     pub(crate) record: Arc<Record>,
 }
@@ -44,6 +49,8 @@ impl Incoming {
         Self {
             record: Record::begin(app.metrics.clone(), request_id.clone(), address, method, path),
             is_local: is_local(headers, peer.ip()),
+            is_proxied: is_trusted(peer.ip(), &app.trusted_proxies),
+            authority: request.uri().authority().cloned(),
             request_id,
             address,
         }
@@ -70,9 +77,8 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Arc<str> {
 
 /// The last address that a trusted proxy did not add itself: whoever stands left of it could be forged.
 fn client_address(headers: &HeaderMap, peer: IpAddr, trusted: &[IpNet]) -> IpAddr {
-    let is_trusted = |address: &IpAddr| trusted.iter().any(|net| net.contains(&address.to_canonical()));
     let mut client = peer.to_canonical();
-    if !is_trusted(&client) {
+    if !is_trusted(client, trusted) {
         return client;
     }
     let hops: Vec<&str> = headers
@@ -85,11 +91,15 @@ fn client_address(headers: &HeaderMap, peer: IpAddr, trusted: &[IpNet]) -> IpAdd
     for hop in hops.into_iter().rev() {
         let Ok(address) = hop.parse::<IpAddr>() else { break };
         client = address.to_canonical();
-        if !is_trusted(&client) {
+        if !is_trusted(client, trusted) {
             break;
         }
     }
     client
+}
+
+fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
+    trusted.iter().any(|net| net.contains(&address.to_canonical()))
 }
 
 /// The bearer key of a request, if one is sent at all. Of two, nobody can say which a proxy on the way has looked

@@ -13,6 +13,7 @@
 mod chat;
 mod connection;
 mod console;
+mod cookie;
 mod envelope;
 mod gate;
 mod health;
@@ -24,6 +25,7 @@ mod record;
 mod refusal;
 mod reply;
 mod routes;
+mod site;
 mod socket;
 mod stall;
 mod streams;

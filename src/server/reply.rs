@@ -5,6 +5,7 @@
 
 mod provider;
 mod rate;
+mod session;
 
 pub(crate) use rate::{Rate, write_rate_headers};
 
@@ -311,6 +312,7 @@ impl From<Denied> for ApiError {
                 "address_not_allowed",
                 "this API key may not be used from this address",
             ),
+            Denied::NoSession => Self::invalid_session(),
             Denied::Unavailable(cause) => {
                 tracing::error!(%cause, "cannot look up keys");
                 Self::store_unavailable()

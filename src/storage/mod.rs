@@ -1,6 +1,6 @@
-//! Storage: apps, keys, the usage ledger and day counters, behind one [`Store`].
+//! Storage: apps, keys, sessions, the usage ledger and day counters, behind one [`Store`].
 //!
-//! Two files in the data directory: `mk.db` holds what must never be lost (apps, keys; every write is on disk
+//! Two files in the data directory: `mk.db` holds what must never be lost (apps, keys, sessions; every write is on disk
 //! before its call returns), `ledger.db` what is written in batches (usage, day counters, last use; at most a
 //! second of it is lost to `kill -9`). Keeping them apart keeps the ledger's writes off the keys' file, and makes
 //! "has a key changed?" a question of one pragma ([`Store::version`]).
@@ -71,6 +71,21 @@ pub struct KeyRow {
     pub budget: Option<NanoUsd>,
     /// Its app's, which all keys of the app share.
     pub app_budget: Option<NanoUsd>,
+}
+
+/// A session of the dashboard: everything but what its cookie holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    /// SHA-256 of what the cookie holds.
+    pub hash: KeyHash,
+    /// The console key that it was made from.
+    pub key_id: String,
+    /// When it was made.
+    pub created_at: Time,
+    /// It ends then, whatever happens.
+    pub expires_at: Time,
+    /// When it was last used, a minute late at most.
+    pub seen_at: Time,
 }
 
 /// In whose name something is written: what the audit says of it.

@@ -36,6 +36,7 @@ mod cli_person;
 mod cli_secrets;
 mod cli_terminal;
 mod cli_verify;
+mod console_auth;
 mod crash;
 mod dialects;
 mod disconnect;

@@ -31,7 +31,7 @@ pub struct SessionInfo {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetupRequest {
-    /// What stands behind `#setup=` in the link.
+    /// What stands behind `#/setup/` in the link.
     pub token: String,
 }
 

@@ -9,6 +9,8 @@ mod apps;
 mod audit;
 mod keys;
 mod query;
+mod auth;
+mod own_key;
 
 use std::sync::Arc;
 
@@ -26,6 +28,7 @@ use super::reply::{self, ApiError};
 use super::{Context, rated, routes};
 use crate::api::console::Page;
 use crate::clock::Time;
+use crate::limits::State;
 use crate::storage::Store;
 use query::Query;
 
@@ -139,7 +142,7 @@ pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
              headers,
              body| async move {
                 let request = Request { context, incoming, method, headers, query };
-                request.answer(tail.as_str(), body).await
+                never_kept(request.answer(tail.as_str(), body).await)
             },
         )
         .boxed()
@@ -161,17 +164,30 @@ impl Request {
             return self.refuse(ApiError::method_not_allowed(allowed));
         }
         let request_id = self.incoming.request_id.clone();
-        let admitted = match gate::console(&self.context.app, &self.incoming, &self.headers) {
-            Ok(admitted) => admitted,
-            Err(refused) => return refused.into_response(&request_id),
+        let outcome = match endpoint {
+            // These have gates of their own.
+            Endpoint::Session => auth::session(self, body).await,
+            Endpoint::Setup => auth::set_up(self, body).await,
+            Endpoint::OwnKey => own_key::show(&self),
+            _ => self.pass(&endpoint, body).await,
         };
+        match outcome {
+            Ok((response, rate)) => rated(response, rate),
+            Err(error) => error.into_response(&request_id),
+        }
+    }
+
+    async fn pass<B: Buf>(
+        self,
+        endpoint: &Endpoint<'_>,
+        body: impl Stream<Item = Result<B, warp::Error>>,
+    ) -> Result<(Response, State), ApiError> {
+        let admitted = gate::console(&self.context, &self.incoming, &self.headers, &self.method).await?;
         let rate = admitted.rate;
-        let mut response = match self.carry_out(&endpoint, admitted, body).await {
-            Ok(response) => rated(response, rate),
-            Err(error) => error.with_rate(rate).into_response(&request_id),
-        };
-        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        response
+        match self.carry_out(endpoint, admitted, body).await {
+            Ok(response) => Ok((response, rate)),
+            Err(error) => Err(error.with_rate(rate)),
+        }
     }
 
     async fn carry_out<B: Buf>(
@@ -200,6 +216,12 @@ impl Request {
         };
         error.into_response(&self.incoming.request_id)
     }
+}
+
+/// What the console answers is about keys and people: no cache has it.
+fn never_kept(mut response: Response) -> Response {
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }
 
 /// The handler of an endpoint and a method that it takes; HEAD is GET without its body.

@@ -19,7 +19,7 @@ const REVOKED: &str = "this key is revoked, for ever; create a new one instead";
 const EXPIRED: &str = "this key has expired already; create a new one instead";
 
 /// The columns in the order of [`key_row`].
-const SELECT: &str = "
+pub(super) const SELECT: &str = "
     SELECT k.id, k.app_id, a.name, k.service, k.name, k.last4, k.created_at, k.expires_at, k.revoked_at,
            k.per_minute, k.per_day, k.models, k.addresses, k.budget_nano_usd, a.budget_nano_usd
     FROM keys k JOIN apps a ON a.id = k.app_id";
@@ -256,7 +256,8 @@ fn described(key: &KeyRow) -> Value {
     details
 }
 
-fn insert(db: &Connection, key: &KeyRow, hash: &KeyHash) -> Result<(), Error> {
+/// Keeps a new key. [`Error::NotFound`] if its app is not there any more.
+pub(super) fn insert(db: &Connection, key: &KeyRow, hash: &KeyHash) -> Result<(), Error> {
     let mut statement = db.prepare_cached(
         "INSERT INTO keys (id, hash, app_id, service, name, last4, created_at, expires_at, revoked_at,
              per_minute, per_day, models, addresses, budget_nano_usd)
@@ -284,7 +285,8 @@ fn insert(db: &Connection, key: &KeyRow, hash: &KeyHash) -> Result<(), Error> {
     if inserted == 0 { Err(Error::NotFound) } else { Ok(()) }
 }
 
-fn key_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
+/// The key of a row of [`SELECT`].
+pub(super) fn key_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
     Ok(KeyRow {
         id: row.get(0)?,
         app_id: row.get(1)?,

@@ -17,6 +17,7 @@ mod keys;
 mod ledger;
 mod migrations;
 mod recent;
+mod sessions;
 #[cfg(test)]
 mod tests;
 mod values;

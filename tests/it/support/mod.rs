@@ -1,6 +1,7 @@
 //! What tests share: servers, fake providers, the binary, streams read to their end.
 
 pub mod breaks;
+pub mod browser;
 pub mod chat;
 pub mod events;
 pub mod formats;

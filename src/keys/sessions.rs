@@ -1,0 +1,171 @@
+//! Sessions of the dashboard: made from a console key, recognised by what their cookie holds, ended.
+//!
+//! A cookie holds 256 random bits; only their SHA-256 is stored, as with keys. What must hold: a session is worth no
+//! more than its key, which is judged anew at every request (revoked or expired, and all its sessions are over at
+//! once); it ends twelve hours after it was made, and after half an hour without a request. When it was last used is
+//! written once a minute at most, so it may end up to a minute early, and never late.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::authenticate::{Denied, admit};
+use super::{ManageError, mint};
+use crate::api::Service;
+use crate::clock::Time;
+use crate::secret::{ExposeSecret, SecretString};
+use crate::storage::{Error, KeyHash, KeyRow, SessionRow, Store};
+
+/// How long a session lives, whatever happens.
+pub const LIFE: Duration = Duration::from_hours(12);
+/// How long it lives without a request.
+pub const IDLE: Duration = Duration::from_mins(30);
+/// How old the note of its last use gets before it is written anew.
+const SEEN_EVERY: Duration = Duration::from_mins(1);
+/// Base62 characters that are worth 256 bits.
+const TOKEN_CHARS: usize = 43;
+
+/// A session that is valid now.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Its console key.
+    pub key: KeyRow,
+    /// When it ends, whatever happens.
+    pub expires_at: Time,
+    hash: KeyHash,
+    /// Whether its use is to be noted.
+    pub is_due: bool,
+}
+
+/// Makes a session from a console key that was found good; also what its cookie is to hold.
+pub fn begin(store: &Store, key: &KeyRow, now: Time) -> Result<(SecretString, Session), ManageError> {
+    let (token, row) = new(&key.id, now)?;
+    store.create_session(&row, IDLE)?;
+    Ok((token, of(&row, key.clone(), now)))
+}
+
+/// A session that is not stored yet, and what its cookie is to hold.
+pub(super) fn new(key_id: &str, now: Time) -> Result<(SecretString, SessionRow), getrandom::Error> {
+    let token = mint::random_text(TOKEN_CHARS)?;
+    let row = SessionRow {
+        hash: mint::hash(token.expose_secret()),
+        key_id: key_id.to_owned(),
+        created_at: now,
+        expires_at: now.plus(LIFE),
+        seen_at: now,
+    };
+    Ok((token, row))
+}
+
+/// The session of a row and its key.
+pub(super) fn of(row: &SessionRow, key: KeyRow, now: Time) -> Session {
+    let is_due = now.since(row.seen_at) >= SEEN_EVERY;
+    Session { key, expires_at: row.expires_at, hash: row.hash, is_due }
+}
+
+/// The session whose cookie holds `token`, if it is valid for a request from `address`.
+pub fn recognise(store: &Store, token: &str, address: IpAddr, now: Time) -> Result<Session, Denied> {
+    let hash = hash_of(token).ok_or(Denied::NoSession)?;
+    let found = store.session(&hash).map_err(Denied::Unavailable)?;
+    let (row, key) = found.ok_or(Denied::NoSession)?;
+    if row.expires_at <= now || row.seen_at.plus(IDLE) <= now {
+        return Err(Denied::NoSession);
+    }
+    admit(&key, Some(Service::Console), address, now)?;
+    Ok(of(&row, key, now))
+}
+
+impl Session {
+    /// Notes that it is used. A write, of which there is one a minute: see [`Session::is_due`].
+    pub fn note_use(&self, store: &Store, now: Time) -> Result<(), Error> {
+        store.see_session(&self.hash, now)
+    }
+}
+
+/// Ends the session whose cookie holds `token`; whether there was one.
+pub fn end(store: &Store, token: &str, now: Time) -> Result<bool, Error> {
+    match hash_of(token) {
+        Some(hash) => store.end_session(&hash, now),
+        None => Ok(false),
+    }
+}
+
+/// What is stored of a cookie's content, if it has the form of one.
+fn hash_of(token: &str) -> Option<KeyHash> {
+    mint::is_random_text(token, TOKEN_CHARS).then(|| mint::hash(token))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::keys::{NewKey, create};
+
+    const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
+    const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    fn key(store: &Store, change: impl FnOnce(&mut NewKey)) -> KeyRow {
+        let mut new = NewKey::of(Service::Console, "default");
+        change(&mut new);
+        create(store, &new, NOW).unwrap().1
+    }
+
+    fn ask(store: &Store, token: &SecretString, now: Time) -> Result<Session, Denied> {
+        recognise(store, token.expose_secret(), HOME, now)
+    }
+
+    #[test]
+    fn half_an_hour_without_a_request_ends_it() {
+        let store = Store::in_memory(NOW).unwrap();
+        let (token, session) = begin(&store, &key(&store, |_| {}), NOW).unwrap();
+        assert_eq!((token.expose_secret().len(), session.is_due), (TOKEN_CHARS, false));
+        let at = |minutes: u32| NOW.plus(minutes * MINUTE);
+        assert!(!ask(&store, &token, NOW.plus(Duration::from_secs(59))).unwrap().is_due);
+        let seen = ask(&store, &token, at(29)).unwrap();
+        assert!(seen.is_due);
+        seen.note_use(&store, at(29)).unwrap();
+        assert!(ask(&store, &token, at(58)).is_ok());
+        assert!(matches!(ask(&store, &token, at(59)), Err(Denied::NoSession)));
+    }
+
+    #[test]
+    fn twelve_hours_end_it_however_busy_it_is() {
+        let store = Store::in_memory(NOW).unwrap();
+        let (token, _) = begin(&store, &key(&store, |_| {}), NOW).unwrap();
+        for minutes in (20..12 * 60).step_by(20) {
+            let now = NOW.plus(minutes * MINUTE);
+            ask(&store, &token, now).unwrap().note_use(&store, now).unwrap();
+        }
+        let end = NOW.plus(LIFE);
+        assert!(ask(&store, &token, Time::from_unix_ms(end.unix_ms() - 1)).is_ok());
+        assert!(matches!(ask(&store, &token, end), Err(Denied::NoSession)));
+    }
+
+    #[test]
+    fn it_is_worth_no_more_than_its_key() {
+        let store = Store::in_memory(NOW).unwrap();
+        let revoked = key(&store, |_| {});
+        let (token, _) = begin(&store, &revoked, NOW).unwrap();
+        store.revoke_key(&revoked.id, NOW).unwrap();
+        assert!(matches!(ask(&store, &token, NOW), Err(Denied::Revoked)));
+        let expiring = key(&store, |new| new.expires_at = Some(NOW.plus(MINUTE)));
+        let (token, _) = begin(&store, &expiring, NOW).unwrap();
+        assert!(matches!(ask(&store, &token, NOW.plus(MINUTE)), Err(Denied::Expired)));
+        let elsewhere = key(&store, |new| new.addresses = vec!["10.0.0.0/8".to_owned()]);
+        let (token, _) = begin(&store, &elsewhere, NOW).unwrap();
+        assert!(matches!(ask(&store, &token, NOW), Err(Denied::AddressNotAllowed)));
+    }
+
+    #[test]
+    fn what_is_no_session_is_none() {
+        let store = Store::in_memory(NOW).unwrap();
+        let (token, _) = begin(&store, &key(&store, |_| {}), NOW).unwrap();
+        assert!(end(&store, token.expose_secret(), NOW).unwrap());
+        assert!(!end(&store, token.expose_secret(), NOW).unwrap());
+        let unknown = mint::random_text(TOKEN_CHARS).unwrap();
+        for text in [token.expose_secret(), unknown.expose_secret(), "", "x", &"x".repeat(100_000)] {
+            assert!(matches!(recognise(&store, text, HOME, NOW), Err(Denied::NoSession)));
+        }
+    }
+}

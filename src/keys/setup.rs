@@ -1,0 +1,199 @@
+//! The first console key: who holds the token of the one-time link may make it, once.
+//!
+//! The token exists in the process that issued it and nowhere else, there as a hash; with the process it is gone. What
+//! must hold: a token is good for half an hour and one use; whatever its bearers do at the same time, there is one
+//! first key, because the store makes it only where there is none.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use subtle::ConstantTimeEq;
+
+use super::sessions::{self, Session};
+use super::{ManageError, mint};
+use crate::api::Service;
+use crate::clock::Time;
+use crate::secret::{ExposeSecret, SecretString};
+use crate::storage::{Error, KeyHash, KeyRow, Store};
+
+/// How long a token is good.
+pub const LIFE: Duration = Duration::from_mins(30);
+/// The name of the key that it makes.
+pub const FIRST_KEY: &str = "first console key";
+/// As many as the random ones of a key, worth 155 bits.
+const TOKEN_CHARS: usize = 26;
+
+/// The token of a process, if one is to be used.
+#[derive(Debug, Default)]
+pub struct Setup(Mutex<Option<Issued>>);
+
+#[derive(Debug)]
+struct Issued {
+    hash: KeyHash,
+    expires_at: Time,
+}
+
+/// What came of a setup.
+pub struct Made {
+    /// The first console key, to be shown once.
+    pub key: SecretString,
+    /// What the cookie of its session is to hold.
+    pub token: SecretString,
+    /// That session, with the key's row.
+    pub session: Session,
+}
+
+/// Why no key was made.
+#[derive(Debug)]
+pub enum SetupError {
+    /// The token is wrong, used or expired.
+    Denied,
+    /// The store said no, or there was no randomness. A conflict: there is a console key already.
+    Failed(ManageError),
+}
+
+impl Setup {
+    /// Issues a token; one that was issued before is void.
+    pub fn issue(&self, now: Time) -> Result<SecretString, getrandom::Error> {
+        let token = mint::random_text(TOKEN_CHARS)?;
+        let hash = mint::hash(token.expose_secret());
+        *self.issued() = Some(Issued { hash, expires_at: now.plus(LIFE) });
+        Ok(token)
+    }
+
+    /// Whether there is a token that could be used at `now`.
+    pub fn is_open(&self, now: Time) -> bool {
+        self.issued().as_ref().is_some_and(|issued| now < issued.expires_at)
+    }
+
+    /// Makes the first console key and a session from it, for whoever presents the token. `store` writes in that
+    /// person's name. A store that cannot be used leaves the token as it was; otherwise it is void afterwards.
+    pub fn complete(&self, store: &Store, presented: &str, now: Time) -> Result<Made, SetupError> {
+        if !self.is_good(presented, now) {
+            return Err(SetupError::Denied);
+        }
+        let outcome = make(store, now);
+        if matches!(outcome, Ok(_) | Err(ManageError::Storage(Error::Conflict(_)))) {
+            *self.issued() = None;
+        }
+        outcome.map_err(SetupError::Failed)
+    }
+
+    fn is_good(&self, presented: &str, now: Time) -> bool {
+        let hash = mint::hash(presented);
+        self.issued()
+            .as_ref()
+            .is_some_and(|issued| bool::from(issued.hash.ct_eq(&hash)) && now < issued.expires_at)
+    }
+
+    /// Also after a panic elsewhere: it is replaced as a whole.
+    fn issued(&self) -> MutexGuard<'_, Option<Issued>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn make(store: &Store, now: Time) -> Result<Made, ManageError> {
+    let minted = mint(Service::Console)?;
+    let row = KeyRow {
+        id: crate::id::new("key"),
+        // The store knows which app is the first.
+        app_id: String::new(),
+        app_name: String::new(),
+        service: Service::Console,
+        name: Some(FIRST_KEY.to_owned()),
+        last4: minted.last4,
+        created_at: now,
+        expires_at: None,
+        last_used_at: None,
+        revoked_at: None,
+        per_minute: None,
+        per_day: None,
+        models: Vec::new(),
+        addresses: Vec::new(),
+        budget: None,
+        app_budget: None,
+    };
+    let (token, session) = sessions::new(&row.id, now)?;
+    let row = store.set_up(&row, &minted.hash, &session)?;
+    Ok(Made { key: minted.key, token, session: sessions::of(&session, row, now) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+    use crate::keys::{NewKey, create, service_of};
+    use crate::storage::KeyFilter;
+
+    const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
+
+    fn is_denied(outcome: &Result<Made, SetupError>) -> bool {
+        matches!(outcome, Err(SetupError::Denied))
+    }
+
+    fn is_conflict(outcome: &Result<Made, SetupError>) -> bool {
+        matches!(outcome, Err(SetupError::Failed(ManageError::Storage(Error::Conflict(_)))))
+    }
+
+    #[test]
+    fn a_token_makes_one_key_and_is_void() {
+        let store = Store::in_memory(NOW).unwrap();
+        let setup = Setup::default();
+        assert!(is_denied(&setup.complete(&store, "", NOW)) && !setup.is_open(NOW));
+        let token = setup.issue(NOW).unwrap();
+        let wrong = mint::random_text(TOKEN_CHARS).unwrap();
+        assert!(is_denied(&setup.complete(&store, wrong.expose_secret(), NOW)));
+        let made = setup.complete(&store, token.expose_secret(), NOW).unwrap();
+        assert_eq!(service_of(made.key.expose_secret()), Some(Service::Console));
+        assert_eq!(made.session.key, store.key(&made.session.key.id).unwrap());
+        assert_eq!(
+            (made.session.key.name.as_deref(), &*made.session.key.app_name),
+            (Some(FIRST_KEY), "default")
+        );
+        assert!(is_denied(&setup.complete(&store, token.expose_secret(), NOW)) && !setup.is_open(NOW));
+    }
+
+    #[test]
+    fn a_token_ends_by_itself_and_by_the_next_one() {
+        let store = Store::in_memory(NOW).unwrap();
+        let setup = Setup::default();
+        let (first, second) = (setup.issue(NOW).unwrap(), setup.issue(NOW).unwrap());
+        assert!(is_denied(&setup.complete(&store, first.expose_secret(), NOW)));
+        assert!(is_denied(&setup.complete(&store, second.expose_secret(), NOW.plus(LIFE))));
+        assert!(!setup.is_open(NOW.plus(LIFE)) && !store.has_console_key(NOW).unwrap());
+    }
+
+    #[test]
+    fn only_a_usable_console_key_is_in_the_way_and_voids_the_token() {
+        let store = Store::in_memory(NOW).unwrap();
+        let setup = Setup::default();
+        create(&store, &NewKey::of(Service::Verify, "default"), NOW).unwrap();
+        let (_, revoked) = create(&store, &NewKey::of(Service::Console, "default"), NOW).unwrap();
+        store.revoke_key(&revoked.id, NOW).unwrap();
+        let token = setup.issue(NOW).unwrap();
+        setup.complete(&store, token.expose_secret(), NOW).unwrap();
+        let token = setup.issue(NOW).unwrap();
+        assert!(is_conflict(&setup.complete(&store, token.expose_secret(), NOW)));
+        assert!(is_denied(&setup.complete(&store, token.expose_secret(), NOW)));
+    }
+
+    #[test]
+    fn of_many_at_once_one_makes_the_key() {
+        let store = Store::in_memory(NOW).unwrap();
+        let setup = Setup::default();
+        let token = setup.issue(NOW).unwrap();
+        let (together, racers) = (Barrier::new(8), 0..8);
+        let made = std::thread::scope(|scope| {
+            let race = || {
+                together.wait();
+                setup.complete(&store, token.expose_secret(), NOW).is_ok()
+            };
+            let threads: Vec<_> = racers.map(|_| scope.spawn(race)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).filter(|made| *made).count()
+        });
+        assert_eq!(made, 1);
+        let keys = store.keys(&KeyFilter { service: Some(Service::Console), ..KeyFilter::default() });
+        assert_eq!(keys.unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,175 @@
+//! Sessions of the dashboard and the first console key: `/v1/auth`.
+//!
+//! What must hold: every login gives a new cookie and never takes one over from the request; a key or a token is read
+//! from a body alone, so that it stands in no address and no log; both answers that set a cookie are written in the
+//! name of whoever asked for them.
+
+use std::sync::Arc;
+
+use bytes::Buf;
+use futures_util::Stream;
+use http::{HeaderValue, Method, StatusCode, header};
+use warp::reply::Response;
+
+use super::Request;
+use crate::api::console::{Channel, CreatedKey, SessionInfo, SetUp};
+use crate::app::App;
+use crate::keys;
+use crate::keys::sessions::{self, Session};
+use crate::limits::State;
+use crate::money::NanoUsd;
+use crate::secret::{ExposeSecret, SecretString};
+use crate::server::params::Params;
+use crate::server::reply::{self, ApiError};
+use crate::server::{cookie, gate, site};
+use crate::storage::{Actor, Error, KeyRow};
+
+/// What the audit calls who makes the first key.
+const LINK: &str = "setup link";
+
+/// `GET`, `POST` and `DELETE /v1/auth/session`.
+pub(super) async fn session<B: Buf>(
+    request: Request,
+    body: impl Stream<Item = Result<B, warp::Error>>,
+) -> Result<(Response, State), ApiError> {
+    match request.method {
+        Method::POST => log_in(&request, body).await,
+        Method::DELETE => log_out(&request).await,
+        _ => show(&request).await,
+    }
+}
+
+async fn show(request: &Request) -> Result<(Response, State), ApiError> {
+    let Request { context, incoming, headers, .. } = request;
+    let (session, rate) = gate::session(context, incoming, headers).await?;
+    let info = full_info(&context.app, &session).map_err(|error| error.with_rate(rate))?;
+    Ok((reply::json(StatusCode::OK, &info), rate))
+}
+
+async fn log_in<B: Buf>(
+    request: &Request,
+    body: impl Stream<Item = Result<B, warp::Error>>,
+) -> Result<(Response, State), ApiError> {
+    let Request { context, incoming, headers, .. } = request;
+    let rate = gate::login(&context.app, incoming, headers)?;
+    let presented = secret(request, body, "key").await.map_err(|error| error.with_rate(rate))?;
+    let key = gate::console_key(&context.app, incoming, presented.expose_secret(), rate)?;
+    let actor = gate::actor(&key, Channel::Dashboard, incoming);
+    let begun = beside(&context.app, move |app| {
+        let (token, session) = sessions::begin(&app.store.acting(actor), &key, app.clock.now())
+            .map_err(|cause| ApiError::no_session(&cause))?;
+        Ok((token, full_info(app, &session)?))
+    });
+    let (token, info) = begun.await.map_err(|error| error.with_rate(rate))?;
+    Ok((request.with_cookie(reply::json(StatusCode::CREATED, &info), &token), rate))
+}
+
+async fn log_out(request: &Request) -> Result<(Response, State), ApiError> {
+    let Request { context, incoming, headers, .. } = request;
+    let (token, rate) = gate::logout(context, incoming, headers)?;
+    if let Some(token) = token {
+        let (address, unknown) = (incoming.address, gate::somebody(Channel::Dashboard, incoming));
+        let ended = beside(&context.app, move |app| {
+            let now = app.clock.now();
+            let found = sessions::recognise(&app.store, &token, address, now);
+            let actor = match found {
+                Ok(Session { key, .. }) => Actor { id: Some(key.id), name: key.name, ..unknown },
+                // It is over anyway; a store that cannot be read cannot be written.
+                Err(_) => unknown,
+            };
+            sessions::end(&app.store.acting(actor), &token, now).map_err(|cause| unreadable(&cause))
+        });
+        ended.await.map_err(|error| error.with_rate(rate))?;
+    }
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let cleared = cookie::clear(site::is_https(context, incoming, headers));
+    Ok((with_header(response, cleared), rate))
+}
+
+/// `POST /v1/auth/setup`.
+pub(super) async fn set_up<B: Buf>(
+    request: Request,
+    body: impl Stream<Item = Result<B, warp::Error>>,
+) -> Result<(Response, State), ApiError> {
+    let Request { context, incoming, headers, .. } = &request;
+    let rate = gate::login(&context.app, incoming, headers)?;
+    let presented = secret(&request, body, "token").await.map_err(|error| error.with_rate(rate))?;
+    let actor = Actor { name: Some(LINK.to_owned()), ..gate::somebody(Channel::Dashboard, incoming) };
+    let completed = beside(&context.app, move |app| {
+        let now = app.clock.now();
+        Ok(app.setup.complete(&app.store.acting(actor), presented.expose_secret(), now))
+    });
+    let completed = completed.await.map_err(|error| error.with_rate(rate))?;
+    let made = completed.map_err(|cause| gate::refuse_setup(&context.app, incoming, cause, rate))?;
+    incoming.record.came_with(&made.session.key);
+    let session = info(&context.app, &made.session, &made.session.key);
+    let created = CreatedKey { key: made.key.expose_secret().to_owned(), record: session.key.clone() };
+    let response = reply::json(StatusCode::CREATED, &SetUp { created, session });
+    Ok((request.with_cookie(response, &made.token), rate))
+}
+
+/// The one text that a body holds, without what copying adds around it.
+async fn secret<B: Buf>(
+    request: &Request,
+    body: impl Stream<Item = Result<B, warp::Error>>,
+    name: &'static str,
+) -> Result<SecretString, ApiError> {
+    let body = request.context.read_json(&request.headers, body).await?;
+    let mut params = Params::parse(&body)?;
+    let text = params.required_text(name)?;
+    params.finish(&[name])?;
+    Ok(SecretString::from(text.trim()))
+}
+
+/// What a session may be told about itself and its key.
+fn info(app: &App, session: &Session, key: &KeyRow) -> SessionInfo {
+    SessionInfo {
+        // A console key asks no models, and spends nothing.
+        key: keys::record(key, NanoUsd(0), app.clock.now()),
+        expires_at: session.expires_at.rfc3339(),
+        idle_seconds: sessions::IDLE.as_secs(),
+        mode: if app.is_sandbox { "sandbox" } else { "live" }.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+/// The same, last use of the key included.
+fn full_info(app: &App, session: &Session) -> Result<SessionInfo, ApiError> {
+    let key = app.store.key(&session.key.id).map_err(|cause| unreadable(&cause))?;
+    Ok(info(app, session, &key))
+}
+
+impl Request {
+    fn with_cookie(&self, response: Response, token: &SecretString) -> Response {
+        let is_https = site::is_https(&self.context, &self.incoming, &self.headers);
+        with_header(response, cookie::set(token.expose_secret(), is_https))
+    }
+}
+
+fn with_header(mut response: Response, cookie: Option<HeaderValue>) -> Response {
+    if let Some(cookie) = cookie {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+/// Runs what writes to storage on a thread that may block.
+async fn beside<T: Send + 'static>(
+    app: &Arc<App>,
+    work: impl FnOnce(&App) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let app = app.clone();
+    match tokio::task::spawn_blocking(move || work(&app)).await {
+        Ok(outcome) => outcome,
+        Err(cause) => {
+            tracing::error!(%cause, "a request of the console broke off");
+            Err(ApiError::internal())
+        }
+    }
+}
+
+fn unreadable(cause: &Error) -> ApiError {
+    tracing::error!(%cause, "sessions cannot be read or written");
+    ApiError::store_unavailable()
+}

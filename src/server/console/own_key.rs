@@ -1,0 +1,40 @@
+//! `GET /v1/key`: what a key, of any service, may know about itself. It costs nothing against the key's limits, so that
+//! a program can ask before it begins, and a person as often as they like.
+
+use http::StatusCode;
+use warp::reply::Response;
+
+use super::Request;
+use crate::api::console::{OwnKey, WindowLeft};
+use crate::app::App;
+use crate::keys;
+use crate::limits::{State, WindowState};
+use crate::server::gate::{self, Own};
+use crate::server::reply::{self, ApiError};
+use crate::storage::Error;
+
+/// The answer.
+pub(super) fn show(request: &Request) -> Result<(Response, State), ApiError> {
+    let app = &request.context.app;
+    let own = gate::own_key(app, &request.incoming, &request.headers)?;
+    let answer = describe(app, &own).map_err(|cause| {
+        tracing::error!(%cause, "a key cannot be read");
+        ApiError::store_unavailable().with_rate(own.rate)
+    })?;
+    Ok((reply::json(StatusCode::OK, &answer), own.rate))
+}
+
+fn describe(app: &App, own: &Own) -> Result<OwnKey, Error> {
+    let now = app.clock.now();
+    let key = app.store.key(&own.key.id)?;
+    let spent = keys::spent(&app.store, &key.id, now)?;
+    Ok(OwnKey {
+        key: keys::record(&key, spent, now),
+        minute: own.limits.minute.map(left),
+        day: own.limits.day.map(left),
+    })
+}
+
+const fn left(window: WindowState) -> WindowLeft {
+    WindowLeft { limit: window.limit, remaining: window.remaining, reset: window.reset }
+}

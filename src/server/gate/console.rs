@@ -1,0 +1,180 @@
+//! The console's gates: a console key or a session of the dashboard, logging in, and a key that asks about itself.
+//!
+//! What must hold: a session passes only while its key would, and writes only for pages of our own; what sessions ask
+//! costs their key nothing, as a page asks more than a program; whoever is not let in is counted by address, as with
+//! keys.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, Method};
+
+use super::{count_failure, keyed, open, per_minute, quota_of, refuse, take};
+use crate::api::Service;
+use crate::api::console::Channel;
+use crate::app::App;
+use crate::keys;
+use crate::keys::sessions::{self, Session};
+use crate::keys::setup::SetupError;
+use crate::limits::{LOGINS_PER_MINUTE, State, Subject};
+use crate::server::incoming::{Incoming, bearer};
+use crate::server::reply::ApiError;
+use crate::server::{Context, cookie, site};
+use crate::storage::{Actor, KeyRow};
+
+/// A request of the console that may go on.
+pub(crate) struct Admitted {
+    /// The console key, itself or the one behind a session.
+    pub(crate) key: Arc<KeyRow>,
+    /// The limits that its answer describes, this request counted.
+    pub(crate) rate: State,
+    /// In whose name it writes.
+    pub(crate) actor: Actor,
+}
+
+/// Lets a request of the console through. Where it has both a key and a session, the key counts.
+pub(crate) async fn console(
+    context: &Context,
+    incoming: &Incoming,
+    headers: &HeaderMap,
+    method: &Method,
+) -> Result<Admitted, ApiError> {
+    let app = &context.app;
+    let token = cookie_of(context, incoming, headers).filter(|_| bearer(headers).is_none());
+    let Some(token) = token else {
+        let pass = keyed(app, incoming, headers, Service::Console)?;
+        let actor = actor(&pass.key, Channel::Api, incoming);
+        return Ok(Admitted { key: pass.key, rate: pass.rate, actor });
+    };
+    let session = recognised(app, incoming, token)?;
+    if !method.is_safe() {
+        site::must_be_ours(incoming, headers).map_err(|error| count_failure(app, incoming, error))?;
+    }
+    let rate = count(app, &session).await?;
+    let actor = actor(&session.key, Channel::Dashboard, incoming);
+    Ok(Admitted { key: Arc::new(session.key), rate, actor })
+}
+
+/// Lets a request that asks about its own session through. Who asks without any has not failed at anything.
+pub(crate) async fn session(
+    context: &Context,
+    incoming: &Incoming,
+    headers: &HeaderMap,
+) -> Result<(Session, State), ApiError> {
+    let app = &context.app;
+    let Some(token) = cookie_of(context, incoming, headers) else {
+        return Err(ApiError::invalid_session().with_rate(open(app, incoming)?));
+    };
+    let session = recognised(app, incoming, token)?;
+    let rate = count(app, &session).await?;
+    Ok((session, rate))
+}
+
+fn recognised(app: &App, incoming: &Incoming, token: &str) -> Result<Session, ApiError> {
+    let found = sessions::recognise(&app.store, token, incoming.address, app.clock.now());
+    let session = found.map_err(|denied| refuse(app, incoming, denied, None))?;
+    incoming.record.came_with(&session.key);
+    Ok(session)
+}
+
+/// Counts a request of a session, and notes that session and key are used.
+async fn count(app: &Arc<App>, session: &Session) -> Result<State, ApiError> {
+    let subject = Subject::Session(session.key.id.clone());
+    let rate = take(app, &subject, per_minute(app.limits.open_pages_per_minute))?;
+    let now = app.clock.now();
+    app.limiter.note_use(&session.key.id, now);
+    if session.is_due {
+        let (app, session) = (app.clone(), session.clone());
+        let noted = tokio::task::spawn_blocking(move || session.note_use(&app.store, now)).await;
+        if let Ok(Err(cause)) = noted {
+            tracing::warn!(%cause, "the use of a session cannot be written; it may end early");
+        }
+    }
+    Ok(rate)
+}
+
+/// Lets an attempt to begin a session through, whatever will come of it.
+pub(crate) fn login(app: &App, incoming: &Incoming, headers: &HeaderMap) -> Result<State, ApiError> {
+    let rate = take(app, &Subject::Login(incoming.address), per_minute(LOGINS_PER_MINUTE))?;
+    site::must_not_be_foreign(incoming, headers)
+        .map_err(|error| count_failure(app, incoming, error.with_rate(rate)))?;
+    Ok(rate)
+}
+
+/// The console key that an attempt has brought, which `rate` has counted already.
+pub(crate) fn console_key(
+    app: &App,
+    incoming: &Incoming,
+    presented: &str,
+    rate: State,
+) -> Result<Arc<KeyRow>, ApiError> {
+    let now = app.clock.now();
+    let found = keys::authenticate(&app.store, Some(presented), Service::Console, incoming.address, now);
+    let key = found.map_err(|denied| refuse(app, incoming, denied, Some(rate)))?;
+    incoming.record.came_with(&key);
+    app.limiter.note_use(&key.id, now);
+    Ok(key)
+}
+
+/// What is told to whoever has presented a token that makes no first key; `rate` has counted the attempt already.
+pub(crate) fn refuse_setup(app: &App, incoming: &Incoming, cause: SetupError, rate: State) -> ApiError {
+    let is_failure = matches!(cause, SetupError::Denied);
+    let error = ApiError::from(cause).with_rate(rate);
+    if is_failure { count_failure(app, incoming, error) } else { error }
+}
+
+/// Lets the end of a session through: also of one that has ended already, as long as a page of ours asks for it.
+pub(crate) fn logout(
+    context: &Context,
+    incoming: &Incoming,
+    headers: &HeaderMap,
+) -> Result<(Option<String>, State), ApiError> {
+    let app = &context.app;
+    let token = cookie_of(context, incoming, headers);
+    if token.is_some() {
+        site::must_be_ours(incoming, headers).map_err(|error| count_failure(app, incoming, error))?;
+    }
+    Ok((token.map(str::to_owned), open(app, incoming)?))
+}
+
+/// A key that asks about itself.
+pub(crate) struct Own {
+    /// The key, of any service.
+    pub(crate) key: Arc<KeyRow>,
+    /// Its limits, nothing counted.
+    pub(crate) limits: State,
+    /// What the answer's headers describe, this request counted: it is free of charge, and counts as an open page.
+    pub(crate) rate: State,
+}
+
+/// Lets a key of any service ask about itself.
+pub(crate) fn own_key(app: &App, incoming: &Incoming, headers: &HeaderMap) -> Result<Own, ApiError> {
+    let now = app.clock.now();
+    let found = keys::identify(&app.store, bearer(headers), incoming.address, now);
+    let key = found.map_err(|denied| refuse(app, incoming, denied, None))?;
+    incoming.record.came_with(&key);
+    let rate = open(app, incoming)?;
+    app.limiter.note_use(&key.id, now);
+    let limits = app.limiter.peek(&Subject::Key(key.id.clone()), quota_of(app, &key), now);
+    Ok(Own { key, limits, rate })
+}
+
+/// What the audit says of a request with this key.
+pub(crate) fn actor(key: &KeyRow, channel: Channel, incoming: &Incoming) -> Actor {
+    Actor { id: Some(key.id.clone()), name: key.name.clone(), ..somebody(channel, incoming) }
+}
+
+/// What the audit says of a request without a key.
+pub(crate) fn somebody(channel: Channel, incoming: &Incoming) -> Actor {
+    Actor {
+        id: None,
+        name: None,
+        channel,
+        address: Some(incoming.address),
+        request_id: Some(incoming.request_id.to_string()),
+    }
+}
+
+/// What the session cookie of a request holds, if it has one.
+fn cookie_of<'a>(context: &Context, incoming: &Incoming, headers: &'a HeaderMap) -> Option<&'a str> {
+    cookie::session(headers, site::is_https(context, incoming, headers))
+}

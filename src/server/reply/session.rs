@@ -1,0 +1,53 @@
+//! Refusals of the console's doors: logging in, sessions, the first key.
+
+use http::StatusCode;
+
+use super::ApiError;
+use crate::keys::ManageError;
+use crate::keys::setup::SetupError;
+use crate::storage::Error;
+
+impl ApiError {
+    /// 401 for a session that does not exist, or has ended.
+    pub(crate) fn invalid_session() -> Self {
+        let message = "there is no valid session; log in with a console key";
+        Self::new(StatusCode::UNAUTHORIZED, "invalid_session", message)
+    }
+
+    /// 403 for a request that a browser sent from a page that is not ours.
+    pub(crate) fn origin_not_allowed() -> Self {
+        let message = "this request does not come from a page of this server; if it does, through a proxy, the proxy must \
+                       pass `Host` on as it is, or be trusted and send `X-Forwarded-Host`";
+        Self::new(StatusCode::FORBIDDEN, "origin_not_allowed", message)
+    }
+
+    /// 401 for a token that makes no first key.
+    fn invalid_setup_token() -> Self {
+        let message = "this setup link is wrong, used or expired; on the server's machine, restart `mk serve` for a new \
+                       one, or run `mk keys create --service console`";
+        Self::new(StatusCode::UNAUTHORIZED, "invalid_setup_token", message)
+    }
+}
+
+impl From<SetupError> for ApiError {
+    fn from(cause: SetupError) -> Self {
+        match cause {
+            SetupError::Denied => Self::invalid_setup_token(),
+            SetupError::Failed(ManageError::Storage(Error::Conflict(what))) => {
+                Self::new(StatusCode::CONFLICT, "conflict", what)
+            }
+            SetupError::Failed(cause) => Self::no_session(&cause),
+        }
+    }
+}
+
+impl ApiError {
+    /// For a session that could not be made.
+    pub(crate) fn no_session(cause: &ManageError) -> Self {
+        tracing::error!(%cause, "cannot begin a session");
+        match cause {
+            ManageError::Storage(_) => Self::store_unavailable(),
+            ManageError::Invalid(..) | ManageError::Randomness(_) => Self::internal(),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Sessions of the dashboard in `mk.db`, and the first console key, which comes with one.
+//!
+//! A session is not deleted when its key is revoked or expires: whoever looks it up gets the key beside it, and judges
+//! both. What has ended is swept when a new one begins, a bounded number at a time.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::json;
+
+use super::Store;
+use super::audit::Note;
+use super::keys;
+use super::values::read_time;
+use crate::api::Service;
+use crate::clock::Time;
+use crate::storage::{Error, KeyHash, KeyRow, SessionRow};
+
+const HAS_CONSOLE_KEY: &str = "there is a console key already; log in with it";
+/// How many ended sessions a new one sweeps.
+const SWEPT: u32 = 500;
+
+impl Store {
+    /// Keeps a new session, and forgets sessions that have ended: expired ones, and those unused for `idle`.
+    /// [`Error::NotFound`] if its key does not exist.
+    pub fn create_session(&self, session: &SessionRow, idle: Duration) -> Result<(), Error> {
+        self.main().write(|db| {
+            sweep(db, session.created_at, idle)?;
+            self.insert_session(db, session)
+        })
+    }
+
+    /// The session with this hash, ended ones too, and its key.
+    pub fn session(&self, hash: &KeyHash) -> Result<Option<(SessionRow, KeyRow)>, Error> {
+        self.main().read(|db| {
+            let found = db
+                .prepare_cached(
+                    "SELECT hash, key_id, created_at, expires_at, seen_at FROM sessions WHERE hash = ?1",
+                )?
+                .query_row([hash], session_row)
+                .optional()?;
+            let Some(session) = found else { return Ok(None) };
+            let key = db
+                .prepare_cached(&format!("{} WHERE k.id = ?1", keys::SELECT))?
+                .query_row([&session.key_id], keys::key_row)
+                .optional()?;
+            Ok(key.map(|key| (session, key)))
+        })
+    }
+
+    /// Notes that a session was used. One that is gone stays gone.
+    pub fn see_session(&self, hash: &KeyHash, now: Time) -> Result<(), Error> {
+        self.main().write(|db| {
+            db.prepare_cached("UPDATE sessions SET seen_at = max(seen_at, ?2) WHERE hash = ?1")?
+                .execute(params![hash, now.unix_ms()])?;
+            Ok(())
+        })
+    }
+
+    /// Ends a session; whether it was there.
+    pub fn end_session(&self, hash: &KeyHash, now: Time) -> Result<bool, Error> {
+        self.main().write(|db| {
+            let ended: Option<String> = db
+                .prepare_cached("DELETE FROM sessions WHERE hash = ?1 RETURNING key_id")?
+                .query_row([hash], |row| row.get(0))
+                .optional()?;
+            let Some(key_id) = ended else { return Ok(false) };
+            self.note_session(db, "session.ended", &key_id, now)?;
+            Ok(true)
+        })
+    }
+
+    /// Whether there is a console key that may be used at `now`.
+    pub fn has_console_key(&self, now: Time) -> Result<bool, Error> {
+        self.main().read(|db| has_console_key(db, now))
+    }
+
+    /// Keeps the first console key, in the first app, and a session made from it; all or nothing. Answers with the
+    /// key and its app. [`Error::Conflict`] if there is a console key that may be used.
+    pub fn set_up(&self, key: &KeyRow, hash: &KeyHash, session: &SessionRow) -> Result<KeyRow, Error> {
+        self.main().write(|db| {
+            let now = key.created_at;
+            if has_console_key(db, now)? {
+                return Err(Error::Conflict(HAS_CONSOLE_KEY));
+            }
+            let key = in_first_app(db, key)?;
+            keys::insert(db, &key, hash)?;
+            let object_name = key.name.as_deref();
+            let note = |action, details| Note { at: now, action, object: &key.id, object_name, details };
+            self.note(db, &note("console.set_up", json!({})))?;
+            let details = json!({"service": key.service, "app_id": key.app_id});
+            self.note(db, &note("key.created", details))?;
+            self.insert_session(db, session)?;
+            Ok(key)
+        })
+    }
+
+    fn insert_session(&self, db: &Connection, session: &SessionRow) -> Result<(), Error> {
+        let inserted = db
+            .prepare_cached(
+                "INSERT INTO sessions (hash, key_id, created_at, expires_at, seen_at)
+                 SELECT ?1, id, ?3, ?4, ?5 FROM keys WHERE id = ?2",
+            )?
+            .execute(params![
+                session.hash,
+                session.key_id,
+                session.created_at.unix_ms(),
+                session.expires_at.unix_ms(),
+                session.seen_at.unix_ms(),
+            ])?;
+        if inserted == 0 {
+            return Err(Error::NotFound);
+        }
+        self.note_session(db, "session.created", &session.key_id, session.created_at)
+    }
+
+    /// Notes what became of a session. It has no name that could be told: the object is its key.
+    fn note_session(
+        &self,
+        db: &Connection,
+        action: &'static str,
+        key_id: &str,
+        at: Time,
+    ) -> Result<(), Error> {
+        let name: Option<String> = db
+            .prepare_cached("SELECT name FROM keys WHERE id = ?1")?
+            .query_row([key_id], |row| row.get(0))
+            .optional()?
+            .flatten();
+        let object_name = name.as_deref();
+        self.note(db, &Note { at, action, object: key_id, object_name, details: json!({}) })
+    }
+}
+
+fn sweep(db: &Connection, now: Time, idle: Duration) -> Result<(), Error> {
+    let idle_ms = i64::try_from(idle.as_millis()).unwrap_or(i64::MAX);
+    db.prepare_cached(
+        "DELETE FROM sessions WHERE hash IN
+             (SELECT hash FROM sessions WHERE expires_at <= ?1 OR seen_at <= ?2 LIMIT ?3)",
+    )?
+    .execute(params![now.unix_ms(), now.unix_ms().saturating_sub(idle_ms), SWEPT])?;
+    Ok(())
+}
+
+fn has_console_key(db: &Connection, now: Time) -> Result<bool, Error> {
+    let mut query = db.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM keys WHERE service = ?1 AND revoked_at IS NULL
+             AND (expires_at IS NULL OR expires_at > ?2))",
+    )?;
+    Ok(query.query_row(params![Service::Console.as_str(), now.unix_ms()], |row| row.get(0))?)
+}
+
+/// The key as one of the first app. There is one: the last app cannot be deleted.
+fn in_first_app(db: &Connection, key: &KeyRow) -> Result<KeyRow, Error> {
+    let mut query = db.prepare_cached(
+        "SELECT id, name FROM apps WHERE deleted_at IS NULL ORDER BY created_at, id LIMIT 1",
+    )?;
+    let app = query.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let (app_id, app_name) = app.ok_or(Error::NotFound)?;
+    Ok(KeyRow { app_id, app_name, ..key.clone() })
+}
+
+fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
+    Ok(SessionRow {
+        hash: row.get(0)?,
+        key_id: row.get(1)?,
+        created_at: read_time(row, 2)?,
+        expires_at: read_time(row, 3)?,
+        seen_at: read_time(row, 4)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{NewKey, create};
+
+    const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
+    const IDLE: Duration = Duration::from_mins(30);
+
+    fn session(number: u8, key_id: &str, at: Time) -> SessionRow {
+        SessionRow {
+            hash: [number; 32],
+            key_id: key_id.to_owned(),
+            created_at: at,
+            expires_at: at.plus(Duration::from_hours(12)),
+            seen_at: at,
+        }
+    }
+
+    fn store_and_key() -> (Store, KeyRow) {
+        let store = Store::in_memory(NOW).unwrap();
+        let (_, key) = create(&store, &NewKey::of(Service::Console, "default"), NOW).unwrap();
+        (store, key)
+    }
+
+    #[test]
+    fn a_session_is_found_with_its_key_until_it_is_ended() {
+        let (store, key) = store_and_key();
+        let kept = session(1, &key.id, NOW);
+        store.create_session(&kept, IDLE).unwrap();
+        assert_eq!(store.session(&[1; 32]).unwrap(), Some((kept.clone(), key)));
+        let later = NOW.plus(Duration::from_mins(5));
+        store.see_session(&[1; 32], later).unwrap();
+        store.see_session(&[1; 32], NOW).unwrap();
+        assert_eq!(store.session(&[1; 32]).unwrap().unwrap().0, SessionRow { seen_at: later, ..kept });
+        assert!(store.end_session(&[1; 32], later).unwrap());
+        assert!(!store.end_session(&[1; 32], later).unwrap());
+        store.see_session(&[1; 32], later).unwrap();
+        assert_eq!(store.session(&[1; 32]).unwrap(), None);
+        let of_nobody = store.create_session(&session(2, "key_none", NOW), IDLE);
+        assert!(matches!(of_nobody, Err(Error::NotFound)));
+    }
+
+    #[test]
+    fn a_new_session_sweeps_those_that_have_ended() {
+        let (store, key) = store_and_key();
+        for number in 1..=3 {
+            store.create_session(&session(number, &key.id, NOW), IDLE).unwrap();
+        }
+        let later = NOW.plus(Duration::from_mins(20));
+        store.see_session(&[2; 32], later).unwrap();
+        store.create_session(&session(4, &key.id, NOW.plus(IDLE)), IDLE).unwrap();
+        let is_kept = |number: u8| store.session(&[number; 32]).unwrap().is_some();
+        assert_eq!([1, 2, 3, 4].map(is_kept), [false, true, false, true]);
+        store.see_session(&[2; 32], NOW.plus(Duration::from_hours(12))).unwrap();
+        store.create_session(&session(5, &key.id, NOW.plus(Duration::from_hours(12))), IDLE).unwrap();
+        assert_eq!([2, 4, 5].map(is_kept), [false, false, true]);
+    }
+}

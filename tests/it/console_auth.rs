@@ -1,0 +1,349 @@
+//! Sessions of the dashboard: how they begin, what they may, how they end.
+
+use std::time::Duration;
+
+use mk::api::Service;
+use mk::storage::Store;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::browser::{Browser, audit, log_in, refusal, set_cookie};
+use crate::support::log::{Log, on_this_thread};
+use crate::support::panel::config;
+use crate::support::server::{NOON, Setup, TestServer, client};
+
+const SESSION: &str = "/v1/auth/session";
+const HOUR: Duration = Duration::from_hours(1);
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// Nobody asks its models.
+fn setup() -> Setup {
+    Setup::new(config("http://127.0.0.1:9"))
+}
+
+async fn server() -> TestServer {
+    setup().start().await
+}
+
+fn header<'a>(response: &'a reqwest::Response, name: &str) -> &'a str {
+    response.headers()[name].to_str().unwrap()
+}
+
+/// Whether an answer is none of the gate's.
+fn is_let_in(response: &reqwest::Response) -> bool {
+    ![401, 403, 429, 503].contains(&response.status().as_u16())
+}
+
+#[tokio::test]
+async fn a_console_key_becomes_a_session() {
+    let server = server().await;
+    let (key, id) = server.key_with(Service::Console, |new| new.name = Some("desk".to_owned()));
+    let response = log_in(&server, &format!(" {key}\n")).await;
+    assert_eq!((response.status().as_u16(), header(&response, "cache-control")), (201, "no-store"));
+    assert_eq!(header(&response, "x-ratelimit-limit"), "10");
+    let cookie = set_cookie(&response);
+    let value = cookie.strip_prefix("mk_session=").unwrap();
+    let (token, attributes) = value.split_once("; ").unwrap();
+    assert_eq!(attributes, "HttpOnly; SameSite=Strict; Path=/");
+    assert!(token.len() == 43 && token.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{token}");
+    let info: Value = response.json().await.unwrap();
+    assert_eq!((&info["key"]["id"], &info["key"]["name"]), (&json!(id), &json!("desk")));
+    assert_eq!(info["expires_at"], NOON.plus(12 * HOUR).rfc3339());
+    assert_eq!((&info["idle_seconds"], &info["mode"]), (&json!(1800), &json!("live")));
+    assert_eq!(info["version"], env!("CARGO_PKG_VERSION"));
+
+    let browser = Browser::with(&server, &cookie);
+    let shown = browser.get(SESSION).await;
+    assert_eq!((shown.status().as_u16(), header(&shown, "cache-control")), (200, "no-store"));
+    assert_eq!(shown.json::<Value>().await.unwrap(), info);
+    assert!(is_let_in(&browser.get("/v1/apps").await));
+    assert!(is_let_in(&browser.write(Method::POST, "/v1/apps", &json!({})).await));
+
+    let second = Browser::log_in(&server, &key).await;
+    assert_ne!(second.token(), token, "a session is never taken over");
+    assert_eq!(audit(&server)[0], ["session.created", "dashboard", &id, &id, "desk"]);
+}
+
+#[tokio::test]
+async fn the_sandbox_says_so() {
+    let env = mk::config::Env::bare([("MK_DATA_DIR", "/nowhere")], NOON);
+    let arguments = mk::config::ServerArgs { sandbox: true, ..mk::config::ServerArgs::default() };
+    let server = Setup::new(mk::config::load_server(&arguments, &env).unwrap()).start().await;
+    let response = log_in(&server, &server.key(Service::Console)).await;
+    assert_eq!(response.json::<Value>().await.unwrap()["mode"], "sandbox");
+}
+
+#[tokio::test]
+async fn no_other_key_logs_in() {
+    let server = server().await;
+    let (revoked, id) = server.key_with(Service::Console, |_| {});
+    server.app.store.revoke_key(&id, NOON).unwrap();
+    let (expiring, _) = server.key_with(Service::Console, |new| new.expires_at = Some(NOON.plus(MINUTE)));
+    let (elsewhere, _) =
+        server.key_with(Service::Console, |new| new.addresses = vec!["10.0.0.0/8".to_owned()]);
+    server.clock.advance(MINUTE);
+    for (key, status, code) in [
+        ("", 401, "missing_api_key"),
+        ("mk_console_nonsense", 401, "invalid_api_key"),
+        (&server.key(Service::Verify), 401, "wrong_service"),
+        (&server.key(Service::Inference), 401, "wrong_service"),
+        (&revoked, 401, "api_key_revoked"),
+        (&expiring, 401, "api_key_expired"),
+        (&elsewhere, 403, "address_not_allowed"),
+    ] {
+        let response = log_in(&server, key).await;
+        assert!(!response.headers().contains_key("set-cookie"), "{code}");
+        assert_eq!(refusal(response).await, (status, code.to_owned()));
+    }
+    assert_eq!(audit(&server), <[[String; 5]; 0]>::default());
+}
+
+#[tokio::test]
+async fn the_body_holds_a_key_and_is_not_repeated() {
+    let server = server().await;
+    let post = |body: &'static str| {
+        let post = client().post(format!("{}{SESSION}", server.base)).body(body);
+        post.header("content-type", "application/json").send()
+    };
+    for (body, code) in [
+        ("", "invalid_json"),
+        ("{}", "missing_parameter"),
+        (r#"{"key":["secret"]}"#, "invalid_parameter"),
+        (r#"{"key":"secret","remember":"secret"}"#, "unsupported_parameter"),
+    ] {
+        let response = post(body).await.unwrap();
+        assert_eq!(header(&response, "x-ratelimit-limit"), "10");
+        let text = response.text().await.unwrap();
+        assert!(text.contains(code) && !text.contains("secret"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn attempts_are_limited_by_address_whatever_comes_of_them() {
+    let server =
+        setup().config(|config| config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()]).start().await;
+    let key = server.key(Service::Console);
+    let attempt = async |key: &str, from: &str| {
+        let post = client().post(format!("{}{SESSION}", server.base)).header("x-forwarded-for", from);
+        post.json(&json!({"key": key})).send().await.unwrap()
+    };
+    for left in (0..10).rev() {
+        let response = attempt(if left % 2 == 0 { &key } else { "wrong" }, "1.1.1.1").await;
+        assert_eq!(header(&response, "x-ratelimit-remaining"), left.to_string());
+    }
+    let refused = attempt(&key, "1.1.1.1").await;
+    assert_eq!(header(&refused, "retry-after"), "60");
+    assert_eq!(refusal(refused).await, (429, "rate_limited_minute".to_owned()));
+    assert_eq!(attempt(&key, "2.2.2.2").await.status(), 201);
+    server.clock.advance(MINUTE);
+    assert_eq!(attempt(&key, "1.1.1.1").await.status(), 201);
+    let page = client().get(format!("{}/metrics", server.base)).bearer_auth(&key).send().await.unwrap();
+    let page = page.text().await.unwrap();
+    for line in [
+        r#"mk_rate_limited_total{subject="login",window="minute"} 1"#,
+        r#"mk_auth_failures_total{reason="invalid_api_key"} 5"#,
+    ] {
+        assert!(page.contains(line), "no {line} in {page}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_keys_count_as_failed_authentication() {
+    let server = setup().config(|config| config.limits.failed_auth_per_minute = 2).start().await;
+    let key = server.key(Service::Console);
+    assert_eq!(log_in(&server, "wrong").await.status(), 401);
+    assert_eq!(log_in(&server, "wrong").await.status(), 401);
+    assert_eq!(log_in(&server, "wrong").await.status(), 429);
+    assert_eq!(log_in(&server, &key).await.status(), 201, "a good key is not locked out");
+}
+
+#[tokio::test]
+async fn a_session_ends_after_half_an_hour_without_a_request() {
+    let server = server().await;
+    let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
+    server.clock.advance(29 * MINUTE);
+    assert_eq!(browser.get("/v1/auth/session").await.status(), 200);
+    server.clock.advance(29 * MINUTE);
+    assert!(is_let_in(&browser.get("/v1/apps").await), "any request keeps it alive");
+    server.clock.advance(30 * MINUTE);
+    assert_eq!(refusal(browser.get(SESSION).await).await, (401, "invalid_session".to_owned()));
+    assert_eq!(refusal(browser.get("/v1/apps").await).await, (401, "invalid_session".to_owned()));
+}
+
+#[tokio::test]
+async fn a_session_ends_after_twelve_hours_whatever_happens() {
+    let server = server().await;
+    let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
+    for _ in 0..12 * 4 - 1 {
+        server.clock.advance(15 * MINUTE);
+        assert_eq!(browser.get(SESSION).await.status(), 200);
+    }
+    server.clock.advance(15 * MINUTE);
+    assert_eq!(refusal(browser.get(SESSION).await).await, (401, "invalid_session".to_owned()));
+}
+
+#[tokio::test]
+async fn its_use_is_written_once_a_minute() {
+    let server = server().await;
+    let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
+    let version = || server.app.store.version().unwrap();
+    let begun = version();
+    server.clock.advance(Duration::from_secs(59));
+    browser.get(SESSION).await;
+    assert_eq!(version(), begun);
+    server.clock.advance(Duration::from_secs(1));
+    browser.get(SESSION).await;
+    let written = version();
+    assert_ne!(written, begun);
+    browser.get(SESSION).await;
+    assert_eq!(version(), written);
+}
+
+#[tokio::test]
+async fn a_session_survives_a_restart_and_its_cookie_is_nowhere_on_disk() {
+    let setup = setup();
+    let again = Setup {
+        config: setup.config.clone(),
+        options: setup.options.clone(),
+        clock: setup.clock.clone(),
+        dir: setup.dir.clone(),
+    };
+    let server = setup.start().await;
+    let mut browser = Browser::log_in(&server, &server.key(Service::Console)).await;
+    server.shutdown().await;
+    let server = again.start().await;
+    browser = Browser::with(&server, &browser.cookie);
+    assert_eq!(browser.get(SESSION).await.status(), 200);
+    for entry in std::fs::read_dir(server.dir.path().join("data")).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(!String::from_utf8_lossy(&bytes).contains(browser.token()), "{}", path.display());
+    }
+}
+
+#[tokio::test]
+async fn a_stolen_cookie_dies_with_its_key() {
+    let server = server().await;
+    let (key, id) = server.key_with(Service::Console, |_| {});
+    let (owner, thief) = (Browser::log_in(&server, &key).await, Browser::log_in(&server, &key).await);
+    let other = Browser::log_in(&server, &server.key(Service::Console)).await;
+    assert_eq!(thief.get(SESSION).await.status(), 200);
+    // As the command line would, beside the server.
+    let elsewhere = Store::open(&server.dir.path().join("data"), NOON).unwrap();
+    elsewhere.revoke_key(&id, NOON).unwrap();
+    for browser in [owner, thief] {
+        assert_eq!(refusal(browser.get("/v1/apps").await).await, (401, "api_key_revoked".to_owned()));
+        let write = browser.write(Method::POST, "/v1/apps", &json!({"name": "x"})).await;
+        assert_eq!(refusal(write).await, (401, "api_key_revoked".to_owned()));
+    }
+    assert_eq!(other.get(SESSION).await.status(), 200, "it is one key's sessions that end");
+}
+
+#[tokio::test]
+async fn a_session_goes_where_its_key_goes() {
+    let server =
+        setup().config(|config| config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()]).start().await;
+    let (key, _) = server.key_with(Service::Console, |new| {
+        new.addresses = vec!["127.0.0.1".to_owned(), "10.0.0.0/8".to_owned()];
+        new.expires_at = Some(NOON.plus(MINUTE));
+    });
+    let browser = Browser::log_in(&server, &key).await;
+    let from = async |address: &str| {
+        let get = browser.request(Method::GET, SESSION).header("x-forwarded-for", address);
+        refusal(get.send().await.unwrap()).await
+    };
+    assert_eq!(from("10.1.2.3").await.0, 200);
+    assert_eq!(from("11.1.2.3").await, (403, "address_not_allowed".to_owned()));
+    server.clock.advance(MINUTE);
+    assert_eq!(from("10.1.2.3").await, (401, "api_key_expired".to_owned()));
+}
+
+#[tokio::test]
+async fn logging_out_ends_the_session_and_can_be_repeated() {
+    let server = server().await;
+    let (key, id) = server.key_with(Service::Console, |_| {});
+    let (browser, other) = (Browser::log_in(&server, &key).await, Browser::log_in(&server, &key).await);
+    for _ in 0..2 {
+        let gone = browser.write(Method::DELETE, SESSION, &json!({})).await;
+        assert_eq!(gone.status(), 204);
+        assert_eq!(set_cookie(&gone), "mk_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0");
+        assert_eq!(browser.get(SESSION).await.status(), 401);
+    }
+    let without = client().delete(format!("{}{SESSION}", server.base)).send().await.unwrap();
+    assert_eq!(without.status(), 204);
+    assert_eq!(other.get(SESSION).await.status(), 200, "the others go on");
+    let ended: Vec<_> = audit(&server).into_iter().filter(|entry| entry[0] == "session.ended").collect();
+    assert_eq!(ended, [["session.ended", "dashboard", &id, &id, ""]]);
+}
+
+#[tokio::test]
+async fn sessions_have_a_bucket_of_their_own() {
+    let server = setup().config(|config| config.limits.open_pages_per_minute = 3).start().await;
+    let (key, id) = server.key_with(Service::Console, |new| new.per_minute = Some(1));
+    let browser = Browser::log_in(&server, &key).await;
+    for left in ["2", "1", "0"] {
+        let response = browser.get("/v1/apps").await;
+        assert_eq!(header(&response, "x-ratelimit-limit"), "3");
+        assert_eq!(header(&response, "x-ratelimit-remaining"), left);
+    }
+    assert_eq!(browser.get("/v1/apps").await.status(), 429);
+    let both = || browser.request(Method::GET, "/v1/apps").bearer_auth(&key).send();
+    let counted = both().await.unwrap();
+    assert_eq!((header(&counted, "x-ratelimit-limit"), is_let_in(&counted)), ("1", true), "the key counts");
+    assert_eq!(both().await.unwrap().status(), 429);
+    server.app.flush().unwrap();
+    assert_eq!(server.app.store.day_count(&id, NOON.utc_day()).unwrap(), 1);
+    assert_eq!(server.app.store.key(&id).unwrap().last_used_at, Some(NOON));
+}
+
+#[tokio::test]
+async fn what_is_no_session_is_refused() {
+    let server = setup().config(|config| config.limits.failed_auth_per_minute = 3).start().await;
+    let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
+    let mut changed = browser.token().to_owned();
+    changed.replace_range(..1, if changed.starts_with('a') { "b" } else { "a" });
+    let twice = format!("{0}; {0}", browser.cookie);
+    let refused = async |cookie: &str| {
+        let get = client().get(format!("{}/v1/apps", server.base)).header("cookie", cookie);
+        refusal(get.send().await.unwrap()).await
+    };
+    for cookie in [format!("mk_session={changed}"), twice, "mk_session=".to_owned()] {
+        assert_eq!(refused(&cookie).await, (401, "invalid_session".to_owned()), "{cookie}");
+    }
+    assert_eq!(refused("mk_session=x").await.0, 429, "guesses are counted");
+    let without = client().get(format!("{}{SESSION}", server.base)).send().await.unwrap();
+    assert_eq!(header(&without, "x-ratelimit-limit"), "600", "to ask without one is no guess");
+    assert_eq!(refusal(without).await, (401, "invalid_session".to_owned()));
+    assert_eq!(refused("other=x").await.0, 429);
+    assert_eq!(browser.get(SESSION).await.status(), 200);
+}
+
+#[tokio::test]
+async fn nothing_secret_is_logged() {
+    let log = Log::default();
+    let guard = log.capture("trace");
+    let server = setup().options(on_this_thread).start().await;
+    let key = server.key(Service::Console);
+    let setup_token = server.app.setup.issue(NOON).unwrap();
+    let setup_token = mk::secret::ExposeSecret::expose_secret(&setup_token);
+    let response = client()
+        .post(format!("{}/v1/auth/setup", server.base))
+        .json(&json!({"token": setup_token}))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(response.status(), 409);
+    let browser = Browser::log_in(&server, &key).await;
+    browser.get(SESSION).await;
+    let mistyped = format!("{}x", &key[..key.len() - 1]);
+    log_in(&server, &mistyped).await;
+    browser.write(Method::DELETE, SESSION, &json!({})).await;
+    browser.get(SESSION).await;
+    server.shutdown().await;
+    drop(guard);
+    let text = log.text();
+    assert!(text.contains("/v1/auth/session"), "{text}");
+    for secret in [browser.token(), setup_token, &key["mk_console_".len()..key.len() - 6], &mistyped] {
+        assert!(!text.contains(secret), "{secret} is logged");
+    }
+}

@@ -1,0 +1,86 @@
+//! A browser at the console, as far as the server can tell: it keeps the session's cookie and says which page asks.
+
+use reqwest::{Method, RequestBuilder, Response};
+use serde_json::{Value, json};
+
+use super::server::{TestServer, client};
+
+/// A browser that has a session.
+#[derive(Clone)]
+pub struct Browser {
+    base: String,
+    /// `name=value`.
+    pub cookie: String,
+}
+
+impl Browser {
+    /// Logs in with this console key.
+    pub async fn log_in(server: &TestServer, key: &str) -> Self {
+        let response = log_in(server, key).await;
+        assert_eq!(response.status(), 201);
+        Self::with(server, &set_cookie(&response))
+    }
+
+    /// With the cookie that this header sets.
+    pub fn with(server: &TestServer, set_cookie: &str) -> Self {
+        let cookie = set_cookie.split(';').next().unwrap().to_owned();
+        Self { base: server.base.clone(), cookie }
+    }
+
+    /// What the cookie holds.
+    pub fn token(&self) -> &str {
+        self.cookie.split_once('=').unwrap().1
+    }
+
+    /// A request with the cookie, and nothing about the page.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        client().request(method, format!("{}{path}", self.base)).header("cookie", &self.cookie)
+    }
+
+    /// Reads.
+    pub async fn get(&self, path: &str) -> Response {
+        self.request(Method::GET, path).send().await.unwrap()
+    }
+
+    /// Writes, from a page of the server itself.
+    pub async fn write(&self, method: Method, path: &str, body: &Value) -> Response {
+        let request = self.request(method, path).header("origin", &self.base).json(body);
+        request.send().await.unwrap()
+    }
+}
+
+/// The answer to an attempt to log in.
+pub async fn log_in(server: &TestServer, key: &str) -> Response {
+    let post = client().post(format!("{}/v1/auth/session", server.base));
+    post.json(&json!({"key": key})).send().await.unwrap()
+}
+
+/// The one `Set-Cookie` of an answer.
+pub fn set_cookie(response: &Response) -> String {
+    let mut found = response.headers().get_all("set-cookie").iter();
+    let value = found.next().expect("no cookie").to_str().unwrap().to_owned();
+    assert!(found.next().is_none(), "two cookies");
+    value
+}
+
+/// Status and code of an answer; of one that is no error, an empty code.
+pub async fn refusal(response: Response) -> (u16, String) {
+    let status = response.status().as_u16();
+    let body: Value = response.json().await.unwrap_or_default();
+    (status, body["code"].as_str().unwrap_or_default().to_owned())
+}
+
+/// What the audit of a server holds, oldest first: action, channel, actor, object, and its name.
+pub fn audit(server: &TestServer) -> Vec<[String; 5]> {
+    let file = server.dir.path().join("data/mk.db");
+    let db = rusqlite::Connection::open(file).unwrap();
+    let mut query = db
+        .prepare(
+            "SELECT action, channel, coalesce(actor, actor_name, ''), object, coalesce(object_name, '')
+             FROM audit WHERE address IS NOT NULL AND request_id IS NOT NULL ORDER BY id",
+        )
+        .unwrap();
+    let rows =
+        query.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?]));
+    rows.unwrap().map(Result::unwrap).collect()
+}
