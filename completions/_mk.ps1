@@ -562,6 +562,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
             [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
             [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--no-check', '--no-check', [CompletionResultType]::ParameterName, 'Store the key without asking the server about it')
             [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
             [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')

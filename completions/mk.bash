@@ -1877,7 +1877,7 @@ _mk() {
             return 0
             ;;
         mk__subcmd__login)
-            opts="-q -v -h --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            opts="-q -v -h --no-check --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -517,6 +517,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --profile 'Profile of config.toml to use'
             cand --api-key-file 'File that holds the API key'
             cand --ca-cert 'PEM file of further certificate authorities to trust'
+            cand --no-check 'Store the key without asking the server about it'
             cand -q 'Print nothing but errors and what --json asks for'
             cand --quiet 'Print nothing but errors and what --json asks for'
             cand -v 'Tell causes and request ids of errors'

@@ -489,6 +489,7 @@ complete -c mk -n "__fish_mk_using_subcommand login" -l server -d 'Base address 
 complete -c mk -n "__fish_mk_using_subcommand login" -l profile -d 'Profile of config.toml to use' -r
 complete -c mk -n "__fish_mk_using_subcommand login" -l api-key-file -d 'File that holds the API key' -r -F
 complete -c mk -n "__fish_mk_using_subcommand login" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand login" -l no-check -d 'Store the key without asking the server about it'
 complete -c mk -n "__fish_mk_using_subcommand login" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand login" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand login" -s h -l help -d 'Print help'

@@ -1,13 +1,17 @@
 //! `mk login` and `mk logout`: keys for a server, kept in the credentials file.
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use clap::Args;
+use tokio::time;
 
-use super::exit::{Failure, Outcome};
+use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
+use super::{remote, runtime};
 use crate::api::Service;
-use crate::config::credentials;
+use crate::client::Error;
+use crate::config::{ClientConfig, credentials};
 use crate::keys;
 use crate::secret::{self, ExposeSecret, SecretString};
 
@@ -18,6 +22,9 @@ Examples:
   mk login --server https://mk.example.org < key.txt
   mk keys create --service verify | mk login        on the server's own machine";
 
+/// How long the server may take to say what it thinks of a key, unless somebody says otherwise.
+const LIMIT: Duration = Duration::from_secs(15);
+
 /// Examples of `mk logout`, first in its help.
 pub(crate) const LOGOUT_EXAMPLES: &str = "\
 Examples:
@@ -26,7 +33,11 @@ Examples:
 
 /// The arguments of `mk login`.
 #[derive(Args, Debug)]
-pub(crate) struct LoginArgs {}
+pub(crate) struct LoginArgs {
+    /// Store the key without asking the server about it
+    #[arg(long)]
+    no_check: bool,
+}
 
 /// The arguments of `mk logout`.
 #[derive(Args, Debug)]
@@ -36,17 +47,46 @@ pub(crate) struct LogoutArgs {
     service: Option<Service>,
 }
 
-/// Stores a key for the configured server. The key itself says which service it is for.
-pub(crate) fn login(_args: &LoginArgs, session: &mut Session) -> Outcome {
-    let server = session.client_config(None, None)?.server;
+/// Stores a key for the configured server, which is asked whether it takes it. The key itself says which service it
+/// is for.
+pub(crate) fn login(args: &LoginArgs, session: &mut Session) -> Outcome {
+    let config = session.client_config(None, None)?;
+    let server = config.server.clone();
     let key = read(session, &server)?;
     let Some(service) = keys::service_of(key.expose_secret()) else {
         return Err(Failure::usage("this is not a key: its form or its check digits do not fit")
             .hint("a key is mk_<service>_ and 32 characters; copy it again, whole"));
     };
+    if !args.no_check {
+        check(&config, &key, session)?;
+    }
     let path = credentials::store(&session.env, &server, service, &key)?;
     session.printer.sentence(&format!("stored the {service} key for {server} in {}", path.display()));
     Ok(0)
+}
+
+/// Fails if the server refuses the key. One that cannot say is no reason not to store it: it may be away, or older
+/// than the question.
+fn check(config: &ClientConfig, key: &SecretString, session: &Session) -> Result<(), Failure> {
+    let client = remote::client(config, Some(key.clone()))?;
+    let limit = config.timeout.unwrap_or(LIMIT);
+    let asked = runtime::run(&session.printer, async {
+        Ok(time::timeout(limit, client.own_key()).await.unwrap_or(Err(Error::Silent)))
+    })?;
+    let Err(cause) = asked else { return Ok(()) };
+    if remote::is_unknown_there(&cause) {
+        session
+            .printer
+            .warning(&format!("{} cannot check keys; this one is stored unchecked", config.server));
+        return Ok(());
+    }
+    let failure = remote::failure(&config.server, cause);
+    if failure.kind == Kind::Unauthorized {
+        let what = format!("{}; it is not stored", failure.message);
+        return Err(Failure { message: what, ..failure }.hint("`mk login --no-check` stores it all the same"));
+    }
+    session.printer.warning(&format!("the key is stored unchecked: {}", failure.message));
+    Ok(())
 }
 
 /// From a file that is named, a terminal without showing it, or standard input.

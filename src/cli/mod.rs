@@ -29,6 +29,7 @@ mod remote;
 mod runtime;
 mod sanitize;
 mod serve;
+mod setup_link;
 mod sheet;
 mod term;
 mod text;

@@ -95,6 +95,11 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
     failure.caused_by(cause)
 }
 
+/// Whether an error says that the server does not know the question, as one that is older than it.
+pub(crate) fn is_unknown_there(cause: &Error) -> bool {
+    matches!(cause, Error::Refused(refusal) if refusal.status == 404)
+}
+
 fn unreachable_hint(reason: &str) -> &'static str {
     if reason == UNRESOLVED {
         return "is the server's address right? `mk whoami` tells where it comes from";

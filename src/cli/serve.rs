@@ -16,16 +16,15 @@ use super::embedded::cannot_start;
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::local::stored;
+use super::setup_link::SetupLink;
 use super::{log, runtime, sanitize, welcome};
 use crate::api::Service;
-use crate::api::console::KeyState;
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{ServerArgs, ServerConfig, load_server};
 use crate::keys::{self, NewKey};
 use crate::secret::SecretString;
 use crate::server::{self, Options};
-use crate::storage::KeyFilter;
 
 /// Examples of `mk serve`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -38,6 +37,8 @@ Examples:
 pub(crate) const NOTES: &str = "\
 SIGTERM and SIGINT let requests under way end for a while; a second signal ends at once.
 MK_LOG sets what is logged (default: info). On a terminal logs are text, elsewhere JSON.
+Without a console key it gives a link that makes the first one in a browser, once, within 30 minutes: on a terminal, or
+in the file setup-link of the data directory.
 GET /metrics is for Prometheus, from this machine or with a console key; man mk-serve lists what is counted.";
 
 /// How long the key of `--sandbox` lives, if the server does not end it before.
@@ -122,8 +123,11 @@ async fn serve(
     let app = Arc::new(app);
     // Before anybody is told that it serves: whoever is told may signal at once.
     let signalled = signalled();
-    let trial = Trial::begin(args.sandbox && session.printer.terminal.err.is_terminal, &app)?;
-    welcome::say(&session.printer, config, &base, args.sandbox, trial.key.as_ref());
+    let has_person = session.printer.terminal.err.is_terminal;
+    let link = SetupLink::begin(&app, &base, &config.data_dir, has_person && !session.printer.quiet)?;
+    let trial = Trial::begin(args.sandbox && has_person, &app)?;
+    let first = welcome::First { key: trial.key.as_ref(), link: link.shown.as_ref() };
+    welcome::say(&session.printer, config, &base, args.sandbox, &first);
 
     let (told, why) = tokio::sync::oneshot::channel();
     let shutdown = async {
@@ -134,6 +138,7 @@ async fn serve(
     };
     let served = server::serve(listener, Arc::clone(&app), options, shutdown).await;
     trial.end(&app);
+    drop(link);
     served.map_err(|cause| {
         Failure::new(Kind::Other, format!("the server ended badly: {cause}")).caused_by(cause)
     })?;
@@ -179,10 +184,7 @@ fn refuse_open_door(app: &App, listen: SocketAddr) -> Result<(), Failure> {
     if listen.ip().is_loopback() {
         return Ok(());
     }
-    let filter = KeyFilter { service: Some(Service::Console), ..KeyFilter::default() };
-    let found = app.store.keys(&filter).map_err(|cause| stored(cause, "key"))?;
-    let now = app.clock.now();
-    if found.iter().any(|key| keys::state_of(key, now) == KeyState::Active) {
+    if app.store.has_console_key(app.clock.now()).map_err(|cause| stored(cause, "key"))? {
         return Ok(());
     }
     Err(Failure::usage(format!(

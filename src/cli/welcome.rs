@@ -10,14 +10,16 @@ const LABELS: usize = 13;
 /// The label of what is simulated.
 const SANDBOX: &str = "SANDBOX: ";
 
-/// Tells who serves what where, and what to do next. A key is only ever shown on a terminal.
-pub(crate) fn say(
-    printer: &Printer,
-    config: &ServerConfig,
-    base: &str,
-    is_sandbox: bool,
-    key: Option<&SecretString>,
-) {
+/// What the first steps are made with, where there is something.
+pub(crate) struct First<'a> {
+    /// A key for verifications.
+    pub(crate) key: Option<&'a SecretString>,
+    /// The link that makes the first console key.
+    pub(crate) link: Option<&'a SecretString>,
+}
+
+/// Tells who serves what where, and what to do next. Keys and links are only ever shown on a terminal.
+pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandbox: bool, first: &First<'_>) {
     if !printer.terminal.err.is_terminal {
         let panel = &config.verify.general;
         tracing::info!(
@@ -52,9 +54,15 @@ pub(crate) fn say(
     for warning in &config.warnings {
         printer.warning(warning);
     }
+    if let Some(link) = first.link {
+        printer.notice("");
+        printer.sentence("To use the dashboard, open this link. It works once, within 30 minutes:");
+        // On one line whatever its width, so that it can be clicked and copied.
+        printer.notice(&format!("  {}", link.expose_secret()));
+    }
     printer.notice("");
     printer.notice("Next, in another terminal:");
-    for line in next_steps(base, key) {
+    for line in next_steps(base, first.key) {
         printer.notice(&format!("  {line}"));
     }
     printer.notice("");

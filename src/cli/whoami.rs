@@ -1,4 +1,4 @@
-//! `mk whoami`: which server, which keys, and whether anybody is there.
+//! `mk whoami`: which server, which keys, what is left of their limits, and whether anybody is there.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::{remote, runtime, sheet};
 use crate::api::Service;
-use crate::client;
+use crate::api::console::{OwnKey, WindowLeft};
+use crate::client::{self, Client};
 use crate::config::ClientConfig;
 use crate::keys;
 use crate::secret::ExposeSecret;
@@ -38,6 +39,8 @@ struct Held {
     origin: Option<String>,
     /// Whether its check digits tell that no server has made it.
     is_mistyped: bool,
+    /// What the server says of it; `None` where it was not asked, or does not know the question.
+    told: Option<Result<OwnKey, Failure>>,
 }
 
 /// Says what client commands would use. Fails as they would if the server is not there.
@@ -46,16 +49,20 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     let client = remote::client(&config, None)?;
     let printer = session.printer.clone();
     let limit = config.timeout.unwrap_or(LIMIT);
+    let mut held = Service::ALL.map(|service| held(&config, service));
     let health = runtime::run(&printer, async {
         let asked = time::timeout(limit, client.health()).await.unwrap_or(Err(client::Error::Silent));
-        asked.map_err(|cause| remote::failure(&config.server, cause))
+        asked.map_err(|cause| remote::failure(&config.server, cause))?;
+        for key in &mut held {
+            key.told = told(&config, &client, key, limit).await;
+        }
+        Ok(())
     });
     let unreachable = match health {
         Ok(()) => None,
         Err(failure) if failure.kind == Kind::Interrupted => return Err(failure),
         Err(failure) => Some(without_itself(failure)),
     };
-    let held = Service::ALL.map(|service| held(&config, service));
     if args.json {
         printer.document(&document(&config, &held, unreachable.as_ref()))?;
     } else {
@@ -82,7 +89,23 @@ fn held(config: &ClientConfig, service: Service) -> Held {
     let key = config.key_for(service);
     let is_mistyped = key.as_ref().is_some_and(|key| keys::service_of(key.expose_secret()).is_none());
     let origin = key.map(|_| config.key_origin(service).to_string());
-    Held { service, origin, is_mistyped }
+    Held { service, origin, is_mistyped, told: None }
+}
+
+/// What the server says of a key that it may have made.
+async fn told(
+    config: &ClientConfig,
+    client: &Client,
+    held: &Held,
+    limit: Duration,
+) -> Option<Result<OwnKey, Failure>> {
+    let key = config.key_for(held.service).filter(|_| !held.is_mistyped)?;
+    let asked = time::timeout(limit, client.bearing(key.clone()).own_key()).await;
+    match asked.unwrap_or(Err(client::Error::Silent)) {
+        Ok(own) => Some(Ok(own)),
+        Err(cause) if remote::is_unknown_there(&cause) => None,
+        Err(cause) => Some(Err(remote::failure(&config.server, cause))),
+    }
 }
 
 fn document(config: &ClientConfig, held: &[Held], unreachable: Option<&Failure>) -> Value {
@@ -90,6 +113,10 @@ fn document(config: &ClientConfig, held: &[Held], unreachable: Option<&Failure>)
         held.iter().map(|key| (key.service.to_string(), json!(key.origin))).collect();
     let mistyped: Vec<&str> =
         held.iter().filter(|key| key.is_mistyped).map(|key| key.service.as_str()).collect();
+    let checked: serde_json::Map<String, Value> = held
+        .iter()
+        .filter_map(|key| Some((key.service.to_string(), told_document(key.told.as_ref()?))))
+        .collect();
     let mut document = json!({
         "schema": "mk.whoami/1",
         "server": config.server,
@@ -97,6 +124,7 @@ fn document(config: &ClientConfig, held: &[Held], unreachable: Option<&Failure>)
         "profile": config.profile,
         "keys": origins,
         "mistyped": mistyped,
+        "checked": checked,
         "reachable": unreachable.is_none(),
         "exit": unreachable.map_or(0, |failure| failure.kind.code()),
     });
@@ -124,9 +152,37 @@ fn fields(
             Some(origin) => format!("set ({origin})"),
         };
         fields.push((key_field(key.service), shown));
+        fields.extend(key.told.as_ref().map(|told| (left_field(key.service), told_words(told))));
     }
     fields.push(("reachable", if unreachable.is_some() { "no" } else { "yes" }.to_owned()));
     fields
+}
+
+/// What a server says of a key: the whole record, or why there is none.
+fn told_document(told: &Result<OwnKey, Failure>) -> Value {
+    match told {
+        Ok(own) => json!(own),
+        Err(failure) => json!({ "error": failure.document()["error"] }),
+    }
+}
+
+fn told_words(told: &Result<OwnKey, Failure>) -> String {
+    let own = match told {
+        Ok(own) => own,
+        Err(failure) => return failure.message.clone(),
+    };
+    let left = |window: WindowLeft, span: &str| format!("{} of {} {span}", window.remaining, window.limit);
+    let windows = [own.minute.map(|it| left(it, "this minute")), own.day.map(|it| left(it, "today"))];
+    let windows: Vec<String> = windows.into_iter().flatten().collect();
+    if windows.is_empty() { "no limits".to_owned() } else { windows.join(", ") }
+}
+
+const fn left_field(service: Service) -> &'static str {
+    match service {
+        Service::Verify => "verify left",
+        Service::Inference => "inference left",
+        Service::Console => "console left",
+    }
 }
 
 const fn key_field(service: Service) -> &'static str {

@@ -21,6 +21,7 @@ use reqwest::{Certificate, RequestBuilder, Url};
 use serde::de::DeserializeOwned;
 
 use crate::api::chat::ChatRequest;
+use crate::api::console::OwnKey;
 use crate::api::models::{Model, ModelList};
 use crate::api::verify::{PROGRESS_HEADER, VerifyRequest};
 use crate::secret::{ExposeSecret, SecretString};
@@ -99,6 +100,17 @@ impl Client {
         let get = self.with_key(self.http.get(self.address("inference/v1/models")));
         let list: ModelList = self.json(get).await?;
         Ok(list.data)
+    }
+
+    /// What the key may know about itself. Free of charge against its limits.
+    pub async fn own_key(&self) -> Result<OwnKey, Error> {
+        self.json(self.with_key(self.http.get(self.address("v1/key")))).await
+    }
+
+    /// A client of the same server with another key.
+    #[must_use]
+    pub fn bearing(&self, key: SecretString) -> Self {
+        Self { key: Some(key), ..self.clone() }
     }
 
     /// Whether a server answers there, and says that it is well.

@@ -8,7 +8,8 @@
 mod console;
 
 pub(crate) use console::{
-    Admitted, Own, actor, console, console_key, login, logout, own_key, refuse_setup, session, somebody,
+    Admitted, Own, actor, console, console_key, cookie_of, login, logout, own_key, refuse_setup, session,
+    somebody,
 };
 
 use std::net::IpAddr;

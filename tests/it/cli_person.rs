@@ -164,7 +164,7 @@ fn a_silent_terminal_is_told_what_is_waited_for() {
 
 #[test]
 fn a_key_is_typed_unseen() {
-    let user = Mk::new();
+    let user = Mk::new().env("MK_SERVER", "http://127.0.0.1:9");
     let key = user.clone().args(["keys", "create", "--service", "verify"]).run().stdout.trim().to_owned();
     let mut person = Person::at(user.clone().args(["login"]).command());
     person.until("(not shown): ");

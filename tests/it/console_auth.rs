@@ -1,9 +1,8 @@
-//! Sessions of the dashboard: how they begin, what they may, how they end.
+//! Logging in to the dashboard: who may, how often, and what comes of it.
 
 use std::time::Duration;
 
 use mk::api::Service;
-use mk::storage::Store;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -59,8 +58,11 @@ async fn a_console_key_becomes_a_session() {
     assert!(is_let_in(&browser.get("/v1/apps").await));
     assert!(is_let_in(&browser.write(Method::POST, "/v1/apps", &json!({})).await));
 
-    let second = Browser::log_in(&server, &key).await;
+    let again = browser.write(Method::POST, SESSION, &json!({"key": key})).await;
+    let second = Browser::with(&server, &set_cookie(&again));
     assert_ne!(second.token(), token, "a session is never taken over");
+    assert_eq!(browser.get(SESSION).await.status(), 401, "and ends where another takes its place");
+    assert_eq!(second.get(SESSION).await.status(), 200);
     assert_eq!(audit(&server)[0], ["session.created", "dashboard", &id, &id, "desk"]);
 }
 
@@ -155,145 +157,6 @@ async fn wrong_keys_count_as_failed_authentication() {
     assert_eq!(log_in(&server, "wrong").await.status(), 401);
     assert_eq!(log_in(&server, "wrong").await.status(), 429);
     assert_eq!(log_in(&server, &key).await.status(), 201, "a good key is not locked out");
-}
-
-#[tokio::test]
-async fn a_session_ends_after_half_an_hour_without_a_request() {
-    let server = server().await;
-    let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
-    server.clock.advance(29 * MINUTE);
-    assert_eq!(browser.get("/v1/auth/session").await.status(), 200);
-    server.clock.advance(29 * MINUTE);
-    assert!(is_let_in(&browser.get("/v1/apps").await), "any request keeps it alive");
-    server.clock.advance(30 * MINUTE);
-    assert_eq!(refusal(browser.get(SESSION).await).await, (401, "invalid_session".to_owned()));
-    assert_eq!(refusal(browser.get("/v1/apps").await).await, (401, "invalid_session".to_owned()));
-}
-
-#[tokio::test]
-async fn a_session_ends_after_twelve_hours_whatever_happens() {
-    let server = server().await;
-    let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
-    for _ in 0..12 * 4 - 1 {
-        server.clock.advance(15 * MINUTE);
-        assert_eq!(browser.get(SESSION).await.status(), 200);
-    }
-    server.clock.advance(15 * MINUTE);
-    assert_eq!(refusal(browser.get(SESSION).await).await, (401, "invalid_session".to_owned()));
-}
-
-#[tokio::test]
-async fn its_use_is_written_once_a_minute() {
-    let server = server().await;
-    let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
-    let version = || server.app.store.version().unwrap();
-    let begun = version();
-    server.clock.advance(Duration::from_secs(59));
-    browser.get(SESSION).await;
-    assert_eq!(version(), begun);
-    server.clock.advance(Duration::from_secs(1));
-    browser.get(SESSION).await;
-    let written = version();
-    assert_ne!(written, begun);
-    browser.get(SESSION).await;
-    assert_eq!(version(), written);
-}
-
-#[tokio::test]
-async fn a_session_survives_a_restart_and_its_cookie_is_nowhere_on_disk() {
-    let setup = setup();
-    let again = Setup {
-        config: setup.config.clone(),
-        options: setup.options.clone(),
-        clock: setup.clock.clone(),
-        dir: setup.dir.clone(),
-    };
-    let server = setup.start().await;
-    let mut browser = Browser::log_in(&server, &server.key(Service::Console)).await;
-    server.shutdown().await;
-    let server = again.start().await;
-    browser = Browser::with(&server, &browser.cookie);
-    assert_eq!(browser.get(SESSION).await.status(), 200);
-    for entry in std::fs::read_dir(server.dir.path().join("data")).unwrap() {
-        let path = entry.unwrap().path();
-        let bytes = std::fs::read(&path).unwrap();
-        assert!(!String::from_utf8_lossy(&bytes).contains(browser.token()), "{}", path.display());
-    }
-}
-
-#[tokio::test]
-async fn a_stolen_cookie_dies_with_its_key() {
-    let server = server().await;
-    let (key, id) = server.key_with(Service::Console, |_| {});
-    let (owner, thief) = (Browser::log_in(&server, &key).await, Browser::log_in(&server, &key).await);
-    let other = Browser::log_in(&server, &server.key(Service::Console)).await;
-    assert_eq!(thief.get(SESSION).await.status(), 200);
-    // As the command line would, beside the server.
-    let elsewhere = Store::open(&server.dir.path().join("data"), NOON).unwrap();
-    elsewhere.revoke_key(&id, NOON).unwrap();
-    for browser in [owner, thief] {
-        assert_eq!(refusal(browser.get("/v1/apps").await).await, (401, "api_key_revoked".to_owned()));
-        let write = browser.write(Method::POST, "/v1/apps", &json!({"name": "x"})).await;
-        assert_eq!(refusal(write).await, (401, "api_key_revoked".to_owned()));
-    }
-    assert_eq!(other.get(SESSION).await.status(), 200, "it is one key's sessions that end");
-}
-
-#[tokio::test]
-async fn a_session_goes_where_its_key_goes() {
-    let server =
-        setup().config(|config| config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()]).start().await;
-    let (key, _) = server.key_with(Service::Console, |new| {
-        new.addresses = vec!["127.0.0.1".to_owned(), "10.0.0.0/8".to_owned()];
-        new.expires_at = Some(NOON.plus(MINUTE));
-    });
-    let browser = Browser::log_in(&server, &key).await;
-    let from = async |address: &str| {
-        let get = browser.request(Method::GET, SESSION).header("x-forwarded-for", address);
-        refusal(get.send().await.unwrap()).await
-    };
-    assert_eq!(from("10.1.2.3").await.0, 200);
-    assert_eq!(from("11.1.2.3").await, (403, "address_not_allowed".to_owned()));
-    server.clock.advance(MINUTE);
-    assert_eq!(from("10.1.2.3").await, (401, "api_key_expired".to_owned()));
-}
-
-#[tokio::test]
-async fn logging_out_ends_the_session_and_can_be_repeated() {
-    let server = server().await;
-    let (key, id) = server.key_with(Service::Console, |_| {});
-    let (browser, other) = (Browser::log_in(&server, &key).await, Browser::log_in(&server, &key).await);
-    for _ in 0..2 {
-        let gone = browser.write(Method::DELETE, SESSION, &json!({})).await;
-        assert_eq!(gone.status(), 204);
-        assert_eq!(set_cookie(&gone), "mk_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0");
-        assert_eq!(browser.get(SESSION).await.status(), 401);
-    }
-    let without = client().delete(format!("{}{SESSION}", server.base)).send().await.unwrap();
-    assert_eq!(without.status(), 204);
-    assert_eq!(other.get(SESSION).await.status(), 200, "the others go on");
-    let ended: Vec<_> = audit(&server).into_iter().filter(|entry| entry[0] == "session.ended").collect();
-    assert_eq!(ended, [["session.ended", "dashboard", &id, &id, ""]]);
-}
-
-#[tokio::test]
-async fn sessions_have_a_bucket_of_their_own() {
-    let server = setup().config(|config| config.limits.open_pages_per_minute = 3).start().await;
-    let (key, id) = server.key_with(Service::Console, |new| new.per_minute = Some(1));
-    let browser = Browser::log_in(&server, &key).await;
-    for left in ["2", "1", "0"] {
-        let response = browser.get("/v1/apps").await;
-        assert_eq!(header(&response, "x-ratelimit-limit"), "3");
-        assert_eq!(header(&response, "x-ratelimit-remaining"), left);
-    }
-    assert_eq!(browser.get("/v1/apps").await.status(), 429);
-    let both = || browser.request(Method::GET, "/v1/apps").bearer_auth(&key).send();
-    let counted = both().await.unwrap();
-    assert_eq!((header(&counted, "x-ratelimit-limit"), is_let_in(&counted)), ("1", true), "the key counts");
-    assert_eq!(both().await.unwrap().status(), 429);
-    server.app.flush().unwrap();
-    assert_eq!(server.app.store.day_count(&id, NOON.utc_day()).unwrap(), 1);
-    assert_eq!(server.app.store.key(&id).unwrap().last_used_at, Some(NOON));
 }
 
 #[tokio::test]

@@ -190,3 +190,34 @@ fn many_threads_together_get_exactly_the_limit() {
     limiter.flush(NOON).unwrap();
     assert_eq!(left_today(&limiter, "key_1", NOON), 40);
 }
+
+#[test]
+fn each_kind_of_subject_has_buckets_of_its_own_that_are_swept() {
+    let limiter = Limiter::new(Store::in_memory(NOON).unwrap());
+    let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let once = Quota { per_minute: 1, per_day: 1 };
+    let subjects = [
+        Subject::Session("key_1".to_owned()),
+        Subject::OpenPage(address),
+        Subject::Login(address),
+        Subject::FailedAuth(address),
+        key("key_1"),
+    ];
+    for subject in &subjects {
+        assert!(matches!(limiter.take(subject, once, NOON), Decision::Admitted(_)), "{subject:?}");
+        assert!(matches!(limiter.take(subject, once, NOON), Decision::Refused(..)), "{subject:?}");
+        assert_eq!(limiter.peek(subject, once, NOON).minute.unwrap().remaining, 0, "{subject:?}");
+    }
+    let later = NOON.plus(Duration::from_mins(1));
+    for subject in &subjects[..4] {
+        assert!(
+            matches!(limiter.take(subject, once, later), Decision::Admitted(_)),
+            "{subject:?} has no day"
+        );
+    }
+    let sessions = || limiter.shards.iter().map(|shard| lock(shard).sessions.len()).sum::<usize>();
+    limiter.flush(later).unwrap();
+    assert_eq!(sessions(), 1);
+    limiter.flush(later.plus(Duration::from_mins(1))).unwrap();
+    assert_eq!(sessions(), 0);
+}

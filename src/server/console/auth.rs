@@ -1,8 +1,7 @@
 //! Sessions of the dashboard and the first console key: `/v1/auth`.
 //!
-//! What must hold: every login gives a new cookie and never takes one over from the request; a key or a token is read
-//! from a body alone, so that it stands in no address and no log; both answers that set a cookie are written in the
-//! name of whoever asked for them.
+//! What must hold: every login gives a new cookie, and ends the session of one that the browser had; a key or a token is
+//! read from a body alone, so that it stands in no address and no log.
 
 use std::sync::Arc;
 
@@ -55,9 +54,14 @@ async fn log_in<B: Buf>(
     let presented = secret(request, body, "key").await.map_err(|error| error.with_rate(rate))?;
     let key = gate::console_key(&context.app, incoming, presented.expose_secret(), rate)?;
     let actor = gate::actor(&key, Channel::Dashboard, incoming);
+    let replaced = gate::cookie_of(context, incoming, headers).map(str::to_owned);
     let begun = beside(&context.app, move |app| {
-        let (token, session) = sessions::begin(&app.store.acting(actor), &key, app.clock.now())
-            .map_err(|cause| ApiError::no_session(&cause))?;
+        let (store, now) = (app.store.acting(actor), app.clock.now());
+        let (token, session) =
+            sessions::begin(&store, &key, now).map_err(|cause| ApiError::no_session(&cause))?;
+        if let Some(replaced) = replaced {
+            sessions::end(&store, &replaced, now).map_err(|cause| unreadable(&cause))?;
+        }
         Ok((token, full_info(app, &session)?))
     });
     let (token, info) = begun.await.map_err(|error| error.with_rate(rate))?;

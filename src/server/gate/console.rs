@@ -175,6 +175,10 @@ pub(crate) fn somebody(channel: Channel, incoming: &Incoming) -> Actor {
 }
 
 /// What the session cookie of a request holds, if it has one.
-fn cookie_of<'a>(context: &Context, incoming: &Incoming, headers: &'a HeaderMap) -> Option<&'a str> {
+pub(crate) fn cookie_of<'a>(
+    context: &Context,
+    incoming: &Incoming,
+    headers: &'a HeaderMap,
+) -> Option<&'a str> {
     cookie::session(headers, site::is_https(context, incoming, headers))
 }

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::server::{TestServer, client};
 
 /// A browser that has a session.
-#[derive(Clone)]
 pub struct Browser {
     base: String,
     /// `name=value`.

@@ -88,7 +88,8 @@ impl Person {
         (status, self.shown())
     }
 
-    fn shown(&self) -> String {
+    /// What has been shown so far.
+    pub fn shown(&self) -> String {
         String::from_utf8_lossy(&self.seen).into_owned()
     }
 

@@ -1,0 +1,177 @@
+//! The one-time link by which a person makes the first console key in a browser.
+//!
+//! A terminal shows it. Where there is none it stands in a file for the owner alone, beside the database: a log is read
+//! by more people than may look after the server, and tells where the file is. What must hold: the link stands in no
+//! log; the file is gone once the link is used or expired, or the server ends.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::task::AbortOnDropHandle;
+
+use super::exit::{Failure, Kind};
+use super::local::stored;
+use crate::app::App;
+use crate::secret::{ExposeSecret, SecretString};
+
+/// The file's name in the data directory.
+const FILE: &str = "setup-link";
+/// How soon the file of a link that was used is gone.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// The link of a server that has no console key yet, if it is one.
+#[must_use = "its file is removed when this is dropped"]
+pub(crate) struct SetupLink {
+    /// To be shown on a terminal.
+    pub(crate) shown: Option<SecretString>,
+    /// Looks after the file.
+    _watch: Option<AbortOnDropHandle<()>>,
+    _file: Option<Arc<LinkFile>>,
+}
+
+impl SetupLink {
+    /// Issues a link to the server at `base`, if it has no console key that can be used. Where it cannot be shown, a
+    /// file in `data_dir` holds it.
+    pub(crate) fn begin(
+        app: &Arc<App>,
+        base: &str,
+        data_dir: &Path,
+        can_be_shown: bool,
+    ) -> Result<Self, Failure> {
+        // Of a server that was killed: whatever it holds is void, or is about to be replaced.
+        let path = data_dir.join(FILE);
+        let _ = fs::remove_file(&path);
+        let now = app.clock.now();
+        if app.store.has_console_key(now).map_err(|cause| stored(cause, "key"))? {
+            return Ok(Self { shown: None, _watch: None, _file: None });
+        }
+        let token = app.setup.issue(now).map_err(|cause| {
+            let message = format!("the operating system gave no random numbers: {cause}");
+            Failure::new(Kind::Other, message).caused_by(cause)
+        })?;
+        let link = SecretString::from(format!("{base}/#/setup/{}", token.expose_secret()));
+        let file = if can_be_shown { None } else { LinkFile::write(path, &link).map(Arc::new) };
+        let watch = AbortOnDropHandle::new(tokio::spawn(watch(app.clone(), file.clone())));
+        Ok(Self { shown: can_be_shown.then_some(link), _watch: Some(watch), _file: file })
+    }
+}
+
+/// Waits until the link is used or expired, and then removes its file.
+async fn watch(app: Arc<App>, file: Option<Arc<LinkFile>>) {
+    while app.setup.is_open(app.clock.now()) {
+        tokio::time::sleep(LOOK).await;
+    }
+    if let Some(file) = file {
+        file.remove();
+    }
+    if matches!(app.store.has_console_key(app.clock.now()), Ok(false)) {
+        tracing::warn!(
+            "the setup link has expired; restart the server for a new one, or run `mk keys create --service console`"
+        );
+    }
+}
+
+/// A file that holds a link; gone when dropped.
+struct LinkFile {
+    path: PathBuf,
+    text: SecretString,
+}
+
+impl LinkFile {
+    /// Without a file the server serves all the same: there is another way to a console key.
+    fn write(path: PathBuf, link: &SecretString) -> Option<Self> {
+        let text = SecretString::from(format!("{}\n", link.expose_secret()));
+        match create_private(&path, text.expose_secret()) {
+            Ok(()) => {
+                tracing::info!(
+                    path = %path.display(),
+                    "there is no console key yet; the link in this file makes the first one, once, within 30 minutes"
+                );
+                Some(Self { path, text })
+            }
+            Err(cause) => {
+                tracing::warn!(
+                    %cause,
+                    path = %path.display(),
+                    "the setup link cannot be written; run `mk keys create --service console` instead"
+                );
+                None
+            }
+        }
+    }
+
+    /// Another server on the same directory may have put its own there.
+    fn remove(&self) {
+        if fs::read_to_string(&self.path).is_ok_and(|found| found == self.text.expose_secret())
+            && let Err(cause) = fs::remove_file(&self.path)
+        {
+            tracing::warn!(%cause, path = %self.path.display(), "the file of the setup link cannot be removed");
+        }
+    }
+}
+
+impl Drop for LinkFile {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// Writes a file that must not be there yet, readable by its owner only.
+fn create_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::clock::{Clock, Time};
+    use crate::config::{Env, ServerArgs, load_server};
+    use crate::keys::setup::LIFE;
+
+    const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
+
+    fn app(clock: &Clock) -> Arc<App> {
+        let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
+        let config = load_server(&arguments, &Env::bare([("MK_DATA_DIR", "/nowhere")], NOW)).unwrap();
+        Arc::new(App::in_memory(&config, clock.clone()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_link_that_has_expired_leaves_no_file() {
+        let (clock, dir) = (Clock::manual(NOW), tempfile::tempdir().unwrap());
+        let link = SetupLink::begin(&app(&clock), "http://127.0.0.1:8080", dir.path(), false).unwrap();
+        let file = dir.path().join(FILE);
+        assert!(file.exists() && link.shown.is_none());
+        clock.advance(LIFE);
+        let limit = Instant::now() + Duration::from_secs(10);
+        while file.exists() {
+            assert!(Instant::now() < limit, "the file stays");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn another_server_s_file_is_left_alone() {
+        let (clock, dir) = (Clock::manual(NOW), tempfile::tempdir().unwrap());
+        let first = SetupLink::begin(&app(&clock), "http://127.0.0.1:1", dir.path(), false).unwrap();
+        let second = SetupLink::begin(&app(&clock), "http://127.0.0.1:2", dir.path(), false).unwrap();
+        let file = dir.path().join(FILE);
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("http://127.0.0.1:2/#/setup/"), "{text}");
+        drop(first);
+        tokio::task::yield_now().await;
+        assert_eq!(fs::read_to_string(&file).unwrap(), text);
+        drop(second);
+        tokio::task::yield_now().await;
+        assert!(!file.exists());
+    }
+}

@@ -1,0 +1,210 @@
+//! The way to the first console key: the one-time link that `mk serve` gives, and keys that are checked when stored.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use mk::api::Service;
+use reqwest::Response;
+use serde_json::{Value, json};
+
+use crate::support::eventually;
+use crate::support::mk::Mk;
+use crate::support::panel::{config, with_panel};
+use crate::support::provider::Turn;
+use crate::support::pty::Person;
+use crate::support::scripted::{Scripted, answer};
+use crate::support::serve::{self, Serve};
+use crate::support::server::{Setup, client};
+
+/// Nobody listens there.
+const NOBODY: &str = "http://127.0.0.1:9";
+
+fn link_file(call: &Mk) -> PathBuf {
+    serve::data_dir(call.home()).join("setup-link")
+}
+
+/// Opens a link as the dashboard does.
+async fn open(link: &str) -> Response {
+    let (base, token) = link.split_once("/#/setup/").unwrap();
+    client().post(format!("{base}/v1/auth/setup")).json(&json!({"token": token})).send().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_terminal_the_link_stands_in_a_private_file_until_it_is_used() {
+    let call = serve::call(NOBODY, "").env("MK_LOG", "trace");
+    let server = Serve::start(&call);
+    let file = link_file(&call);
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let link = std::fs::read_to_string(&file).unwrap();
+    let link = link.trim_end();
+    assert!(link.starts_with(&format!("{}/#/setup/", server.base)), "{link}");
+    let made = open(link).await;
+    assert_eq!(made.status(), 201);
+    let made: Value = made.json().await.unwrap();
+    eventually("the file is gone", || !file.exists()).await;
+    assert_eq!(open(link).await.status(), 401);
+    server.signal("TERM");
+    let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
+    assert!(status.success());
+    assert!(log.contains(file.to_str().unwrap()), "the log tells where it is: {log}");
+    let token = link.rsplit('/').next().unwrap();
+    let key = made["created"]["key"].as_str().unwrap();
+    assert!(!log.contains(token) && !log.contains(key), "{log}");
+
+    let again = Serve::start(&call);
+    assert!(!file.exists(), "there is a console key now");
+    drop(again);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_file_goes_with_the_server_and_a_leftover_with_the_next_one() {
+    let call = serve::call(NOBODY, "");
+    let file = link_file(&call);
+    let server = Serve::start(&call);
+    server.signal("TERM");
+    tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
+    assert!(!file.exists());
+
+    let killed = Serve::start(&call);
+    let void = std::fs::read_to_string(&file).unwrap();
+    killed.kill();
+    let server = Serve::start(&call);
+    let link = std::fs::read_to_string(&file).unwrap();
+    assert_ne!(link, void);
+    let void = format!("{}/#/setup/{}", server.base, void.trim_end().rsplit('/').next().unwrap());
+    assert_eq!(open(&void).await.status(), 401);
+    server.kill();
+
+    let data = serve::data_dir(call.home());
+    let operator = Mk::new().env("MK_DATA_DIR", data.to_str().unwrap());
+    assert_eq!(operator.args(["keys", "create", "--service", "console"]).run().code(), 0);
+    let server = Serve::start(&call);
+    assert!(!file.exists(), "a leftover is removed");
+    assert_eq!(
+        open(&link.trim_end().replace(link.split("/#").next().unwrap(), &server.base)).await.status(),
+        401
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_shows_the_link_in_whole_beside_the_next_steps() {
+    for arguments in
+        [&["serve", "--listen", "127.0.0.1:0", "--sandbox"][..], &["serve", "--listen", "127.0.0.1:0"]]
+    {
+        let file = tempfile::tempdir().unwrap();
+        let config = file.path().join("server.toml");
+        std::fs::write(&config, "[providers.sandbox]\nkind = \"sandbox\"\n").unwrap();
+        let call = Mk::new().args(arguments.iter().copied()).env("MK_CONFIG", config.to_str().unwrap());
+        let call = call.env("MK_DATA_DIR", file.path().join("data").to_str().unwrap());
+        let mut person = Person::at(call.command());
+        person.until("Next, in another terminal:");
+        person.until("mk verify");
+        let shown = person.shown();
+        let link = shown.split_whitespace().find(|word| word.contains("/#/setup/")).expect(&shown).to_owned();
+        assert!(shown.contains("It works once, within 30 minutes"), "{shown}");
+        assert!(!file.path().join("data/setup-link").exists());
+        assert_eq!(open(&link).await.status(), 201);
+        person.types("\x03");
+        let (status, _) = person.end();
+        assert!(status.contains("SIGINT"), "{status}");
+    }
+}
+
+#[test]
+fn the_welcome_fits_narrow_terminals_but_for_what_is_to_be_copied() {
+    let call = Mk::new().args(["serve", "--sandbox", "--listen", "127.0.0.1:0"]);
+    for columns in [44_u16, 80] {
+        let mut person = Person::at(at_width(&call, columns));
+        person.types("\n");
+        person.until("curl -N");
+        person.types("\x03");
+        let (_, shown) = person.end();
+        let is_for_copying = |line: &str| {
+            ["  http", "  export ", "  mk verify", "  curl ", "    -H", "    -d"]
+                .iter()
+                .any(|it| line.starts_with(it))
+        };
+        assert!(shown.contains("To use the dashboard"), "{shown}");
+        let serving = shown.lines().skip_while(|line| !line.contains("To use the dashboard"));
+        for line in serving.take_while(|line| !line.contains("shutting down")).map(str::trim_end) {
+            assert!(
+                line.chars().count() <= usize::from(columns) || is_for_copying(line),
+                "{columns}: {line:?}"
+            );
+        }
+    }
+}
+
+/// The call on a terminal that is as wide before it begins, which it does at a line.
+fn at_width(call: &Mk, columns: u16) -> Command {
+    let call = call.command();
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &format!("read -r _; stty rows 24 cols {columns}; exec \"$0\" \"$@\"")]);
+    command.arg(call.get_program()).args(call.get_args()).env_clear();
+    command.envs(call.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(call.get_current_dir().unwrap());
+    command
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_checked_before_it_is_stored() {
+    let (server, _provider) = with_panel(|_, _| Turn::Hang).await;
+    let (revoked, id) = server.key_with(Service::Inference, |_| {});
+    server.app.store.revoke_key(&id, server.clock.now()).unwrap();
+    let foreign = Setup::new(config(NOBODY)).start().await.key(Service::Verify);
+    let user = Mk::new().env("MK_SERVER", &server.base);
+    for (key, words) in [(&foreign, "invalid or missing API key"), (&revoked, "API key has been revoked")] {
+        let login = user.clone().args(["login"]).stdin(key.as_str());
+        let ran = login.run_beside().await;
+        assert_eq!(ran.code(), 4, "{ran:?}");
+        assert!(ran.stderr.contains(words) && ran.stderr.contains("not stored"), "{ran:?}");
+        assert!(ran.stderr.contains("hint: `mk login --no-check`"), "{ran:?}");
+        let whoami = user.clone().args(["whoami", "--json"]).run_beside().await.json();
+        assert_eq!((&whoami["keys"]["verify"], &whoami["keys"]["inference"]), (&json!(null), &json!(null)));
+    }
+    let ran = user.clone().args(["login", "--no-check"]).stdin(revoked).run_beside().await;
+    assert_eq!((ran.code(), ran.stderr.matches("warning").count()), (0, 0), "{ran:?}");
+    let whoami = user.clone().args(["whoami"]).run_beside().await;
+    assert_eq!(whoami.code(), 0, "{whoami:?}");
+    assert!(whoami.stdout.contains("inference left\tAPI key has been revoked\n"), "{whoami:?}");
+    let checked = user.args(["whoami", "--json"]).run_beside().await.json()["checked"].take();
+    assert_eq!(checked["inference"]["error"]["code"], "api_key_revoked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_cannot_be_checked_is_stored_with_a_warning() {
+    let key = Mk::new().args(["keys", "create", "--service", "verify"]).run().stdout;
+    let old = Scripted::answering(answer("404 Not Found", "", "{}")).await;
+    for (server, words) in [(NOBODY, "cannot reach"), (&old.base, "cannot check keys")] {
+        let user = Mk::new().env("MK_SERVER", server);
+        let ran = user.clone().args(["login"]).stdin(key.as_str()).run_beside().await;
+        assert_eq!(ran.code(), 0, "{ran:?}");
+        assert!(ran.stderr.contains("warning: ") && ran.stderr.contains(words), "{ran:?}");
+        assert!(ran.stderr.contains("stored the verify key"), "{ran:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoami_tells_what_is_left_of_the_limits_and_uses_nothing_up() {
+    let (server, _provider) = with_panel(|_, _| Turn::Hang).await;
+    let (key, id) = server.key_with(Service::Verify, |new| new.per_minute = Some(5));
+    let (open, _) = server.key_with(Service::Console, |new| {
+        new.per_minute = Some(0);
+        new.per_day = Some(0);
+    });
+    server.verify(&key, &json!({})).send().await.unwrap();
+    let user = Mk::new().args(["whoami"]).env("MK_SERVER", &server.base).env("MK_VERIFY_KEY", &key);
+    let user = user.env("MK_CONSOLE_KEY", &open);
+    for _ in 0..2 {
+        let ran = user.run_beside().await;
+        assert_eq!(ran.code(), 0, "{ran:?}");
+        assert!(ran.stdout.contains("verify left\t4 of 5 this minute, 999 of 1000 today\n"), "{ran:?}");
+        assert!(ran.stdout.contains("console left\tno limits\n"), "{ran:?}");
+        assert!(!ran.stdout.contains("inference left"), "{ran:?}");
+    }
+    let checked = user.args(["--json"]).run_beside().await.json()["checked"].take();
+    assert_eq!(checked["verify"]["key"]["id"], json!(id));
+    assert_eq!(checked["verify"]["minute"]["remaining"], json!(4));
+    assert_eq!(checked.get("inference"), None);
+}

@@ -1,0 +1,78 @@
+//! `GET /v1/key`: a key asks about itself.
+
+use mk::api::Service;
+use reqwest::Response;
+use serde_json::{Value, json};
+
+use crate::support::browser::{Browser, refusal};
+use crate::support::panel::config;
+use crate::support::server::{NOON, Setup, TestServer, client};
+
+async fn server() -> TestServer {
+    Setup::new(config("http://127.0.0.1:9")).start().await
+}
+
+async fn ask(server: &TestServer, key: &str) -> Response {
+    client().get(format!("{}/v1/key", server.base)).bearer_auth(key).send().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_key_of_any_service_learns_its_limits_free_of_charge() {
+    let server = server().await;
+    for service in Service::ALL {
+        let (key, id) = server.key_with(service, |new| {
+            new.name = Some("ci".to_owned());
+            new.per_minute = Some(5);
+        });
+        for _ in 0..7 {
+            assert_eq!(ask(&server, &key).await.status(), 200, "{service}");
+        }
+        let response = ask(&server, &key).await;
+        assert_eq!(response.headers()["x-ratelimit-limit"], "600", "it counts as an open page");
+        assert_eq!(response.headers()["cache-control"], "no-store");
+        let own: Value = response.json().await.unwrap();
+        assert_eq!((&own["key"]["id"], &own["key"]["service"]), (&json!(id), &json!(service)));
+        assert_eq!(own["minute"], json!({"limit": 5, "remaining": 5, "reset": NOON.unix_ms() / 1000 + 60}));
+        let midnight = NOON.next_utc_midnight().unix_ms() / 1000;
+        assert_eq!(own["day"], json!({"limit": 1000, "remaining": 1000, "reset": midnight}));
+        assert!(!own.to_string().contains(&key));
+    }
+}
+
+#[tokio::test]
+async fn it_tells_what_is_left_and_what_has_no_limit() {
+    let server = server().await;
+    let key = server.key(Service::Verify);
+    server.verify(&key, &json!({})).send().await.unwrap();
+    let own: Value = ask(&server, &key).await.json().await.unwrap();
+    assert_eq!((&own["minute"]["remaining"], &own["day"]["remaining"]), (&json!(59), &json!(999)));
+    let (open, _) = server.key_with(Service::Verify, |new| {
+        new.per_minute = Some(0);
+        new.per_day = Some(0);
+    });
+    let own: Value = ask(&server, &open).await.json().await.unwrap();
+    assert_eq!((&own["minute"], &own["day"]), (&json!(null), &json!(null)));
+}
+
+#[tokio::test]
+async fn only_a_good_key_is_answered() {
+    let server = server().await;
+    let (revoked, id) = server.key_with(Service::Inference, |_| {});
+    server.app.store.revoke_key(&id, NOON).unwrap();
+    assert_eq!(refusal(ask(&server, &revoked).await).await, (401, "api_key_revoked".to_owned()));
+    assert_eq!(refusal(ask(&server, "wrong").await).await, (401, "invalid_api_key".to_owned()));
+    let (elsewhere, _) =
+        server.key_with(Service::Verify, |new| new.addresses = vec!["10.0.0.0/8".to_owned()]);
+    assert_eq!(refusal(ask(&server, &elsewhere).await).await, (403, "address_not_allowed".to_owned()));
+    let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
+    assert_eq!(refusal(browser.get("/v1/key").await).await, (401, "missing_api_key".to_owned()));
+}
+
+#[tokio::test]
+async fn it_counts_by_address() {
+    let setup = Setup::new(config("http://127.0.0.1:9"));
+    let server = setup.config(|config| config.limits.open_pages_per_minute = 1).start().await;
+    let (one, two) = (server.key(Service::Verify), server.key(Service::Console));
+    assert_eq!(ask(&server, &one).await.status(), 200);
+    assert_eq!(ask(&server, &two).await.status(), 429);
+}
