@@ -7,10 +7,10 @@
 
 mod apps;
 mod audit;
-mod keys;
-mod query;
 mod auth;
+mod keys;
 mod own_key;
+mod query;
 
 use std::sync::Arc;
 

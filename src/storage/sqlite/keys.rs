@@ -248,7 +248,7 @@ fn fields(key: &KeyRow) -> [(&'static str, Value); 7] {
 
 /// What a new key is: its app and service, and what of the rest is set.
 fn described(key: &KeyRow) -> Value {
-    let mut details = json!({ "app": key.app_id, "service": key.service });
+    let mut details = json!({ "app_id": key.app_id, "service": key.service });
     let is_set = |value: &Value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty());
     for (name, value) in fields(key).into_iter().skip(1).filter(|(_, value)| is_set(value)) {
         details[name] = value;
