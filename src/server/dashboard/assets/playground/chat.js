@@ -1,0 +1,89 @@
+// The tab on which a model is asked, in a conversation.
+import { html, useEffect } from "../lib/html.js";
+import { Button, Field, Select, Spinner, Status } from "../lib/ui.js";
+import { money } from "../lib/format.js";
+import { curl, mkChat } from "./command.js";
+import { askAgain, bodyOf, cancel, clear, exchanges, form, loadModels, offer, start } from "./conversation.js";
+import { Exchange, stepOf } from "./exchange.js";
+import { Fault } from "./fault.js";
+import { submitOnEnter, useHandover } from "./focus.js";
+import { ShowAs } from "./show_as.js";
+import { useStore } from "./store.js";
+import { MAX_EXCHANGES, isOpen } from "./talk.js";
+import { shown } from "./text.js";
+
+const PATH = "inference/v1/chat/completions";
+
+/** `appId` is the app whose usage it is. */
+export function Chat({ appId }) {
+  const set = useStore(form);
+  const all = useStore(exchanges);
+  const { models, fault } = useStore(offer);
+  const running = isOpen(all.at(-1));
+  const isFull = all.length >= MAX_EXCHANGES;
+  const [stopButton, draft] = useHandover(running);
+  useEffect(() => {
+    loadModels(appId);
+  }, [appId]);
+
+  const submit = (event) => {
+    event.preventDefault();
+    if (!running && !isFull && set.model !== "" && set.draft.trim() !== "") start(appId);
+  };
+  const startAnew = () => {
+    clear();
+    draft.current?.focus();
+  };
+  // With nothing typed yet, the commands repeat the last question.
+  const last = all.at(-1);
+  const isNew = set.draft.trim() !== "" || !last;
+  const body = isNew ? bodyOf(set, all, set.draft) : bodyOf(set, all.slice(0, -1), last.question);
+  const modelOf = (id) => models?.find((model) => model.id === id);
+  return html`<form class="pg-form" onSubmit=${submit} onKeyDown=${submitOnEnter}>
+      <${Fault} fault=${fault} />
+      ${fault && html`<p><${Button} small onClick=${() => loadModels(appId, true)}>Load the models again</${Button}></p>`}
+      ${!models && !fault && html`<${Spinner} label="Loading models…" />`}
+      ${models && html`<${ModelChoice} models=${models} value=${set.model} />`}
+      <${Settings} set=${set} />
+      ${all.length > 0 && html`<section aria-label="Conversation"><ol class="pg-talk">
+        ${all.map((exchange, index) => html`<${Exchange} key=${index} exchange=${exchange} model=${modelOf(exchange.model)} again=${index === all.length - 1 ? () => askAgain(appId) : undefined} />`)}
+      </ol></section>`}
+      <${Status}>${stepOf(last)}</${Status}>
+      <${Field} label=${all.length === 0 ? "Message" : "Next message"} lines=${3} required dir="auto" inputRef=${draft} value=${set.draft} onInput=${(text) => form.set({ draft: text })}
+        error=${isFull ? `A conversation here has at most ${MAX_EXCHANGES} messages. Start a new one.` : undefined} />
+      <div class="pg-actions">
+        <${Button} kind="primary" type="submit" busy=${running} disabled=${set.model === "" || isFull} aria-keyshortcuts="Control+Enter Meta+Enter">${running ? "Answering" : "Send"}</${Button}>
+        ${running && html`<${Button} onClick=${cancel} buttonRef=${stopButton}>Stop</${Button}>`}
+        ${all.length > 0 && !running && html`<${Button} kind="quiet" onClick=${startAnew}>New conversation</${Button}>`}
+        <span class="muted pg-shortcut">Ctrl or ⌘ + Enter</span>
+      </div>
+    </form>
+    <${ShowAs} service="inference" note=${body.messages.length > 2 ? "mk sends the last message alone; curl sends the whole conversation." : ""}
+      commands=${(base) => ({ mk: mkChat(base, body), curl: curl(base, PATH, body) })} />`;
+}
+
+function ModelChoice({ models, value }) {
+  if (models.length === 0) return html`<p class="problem">This server has no model for this app. Its operator configures providers; <code>mk doctor</code> tells what is missing.</p>`;
+  return html`<${Select} label="Model" value=${value} onChange=${(model) => form.set({ model })} hint=${priceOf(models.find(({ id }) => id === value))}
+    options=${models.map(({ id }) => ({ value: id, label: shown(id, 200) }))} />`;
+}
+
+function priceOf(model) {
+  if (!model || model.id.startsWith("sandbox/")) return "Simulated: it knows few facts and costs nothing.";
+  const { input_usd_per_mtok: input, output_usd_per_mtok: output } = model;
+  if (input === undefined || output === undefined) return "Its price is not known.";
+  return `${money(input)} for a million tokens of the prompt, ${money(output)} of the answer.`;
+}
+
+function Settings({ set }) {
+  const changed = ["system", "temperature", "maxTokens"].filter((name) => set[name] !== "").length;
+  const change = (name) => (value) => form.set({ [name]: value });
+  return html`<details class="pg-more">
+    <summary>More options${changed > 0 && html` <span class="pg-chip">${changed} set</span>`}</summary>
+    <${Field} label="System prompt" optional lines=${2} dir="auto" value=${set.system} onInput=${change("system")} hint="What the model is told before anything else." />
+    <div class="pg-grid">
+      <${Field} label="Temperature" optional type="number" min="0" max="2" step="any" inputmode="decimal" value=${set.temperature} onInput=${change("temperature")} hint="0 to 2; else the provider's." />
+      <${Field} label="Max tokens" optional type="number" min="1" step="1" inputmode="numeric" value=${set.maxTokens} onInput=${change("maxTokens")} hint="Of the answer; else the provider's." />
+    </div>
+  </details>`;
+}

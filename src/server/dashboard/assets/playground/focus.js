@@ -1,0 +1,23 @@
+// What the two forms have in common at the keyboard.
+import { useLayoutEffect, useRef } from "../lib/html.js";
+
+/** Ctrl or ⌘ with Enter submits the form that the key was pressed in; not while an input method composes. */
+export function submitOnEnter(event) {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
+  event.preventDefault();
+  event.currentTarget.requestSubmit();
+}
+
+/** Refs of a button that is there only while `running`, and of what gets the focus if it goes while it has it. */
+export function useHandover(running) {
+  const leaving = useRef(null);
+  const heir = useRef(null);
+  const hadFocus = useRef(false);
+  // Asked while rendering, as long as the button is still there.
+  if (!running && leaving.current !== null) hadFocus.current = document.activeElement === leaving.current;
+  useLayoutEffect(() => {
+    if (!running && hadFocus.current) heir.current?.focus();
+    hadFocus.current = false;
+  }, [running]);
+  return [leaving, heir];
+}

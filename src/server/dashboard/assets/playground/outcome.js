@@ -1,0 +1,97 @@
+// What comes of a verification, while it comes and when it is over.
+import { html } from "../lib/html.js";
+import { count, money, plural } from "../lib/format.js";
+import { Table } from "../lib/ui.js";
+import { Fault } from "./fault.js";
+import { counts, isRunning } from "./run.js";
+import { shown, span } from "./text.js";
+import { Claim, VERDICTS } from "./verdict.js";
+import { VOTES } from "./votes.js";
+
+/** Where a run is, in a sentence; for the status line, so it changes per step and not per token. */
+export function stepOf(run) {
+  const sums = counts(run);
+  const total = run.claims.length;
+  switch (run.phase) {
+    case "starting": return "Starting the verification.";
+    case "extracting": return total === 0 ? "Looking for claims in the statement." : `${plural(total, "claim")} found.`;
+    case "verifying": return total === 0 ? "There is nothing to verify." : `Asking models: ${sums.judged} of ${plural(total, "claim")} verified.`;
+    case "done": return `Done. ${verdictsOf(run)}`;
+    case "stopped": return `Cancelled. ${partOf(run)}`;
+    case "failed": return `Failed. ${partOf(run)}`;
+    default: return "";
+  }
+}
+
+function partOf(run) {
+  return run.claims.length > 0 ? `${counts(run).judged} of ${plural(run.claims.length, "claim")} had been verified.` : "";
+}
+
+function verdictsOf(run) {
+  if (run.claims.length === 0) return "There was nothing to verify.";
+  return `${plural(run.claims.length, "claim")}: ${kindsOf(run).map(([verdict, sum]) => `${sum} ${verdict.toLowerCase()}`).join(", ")}.`;
+}
+
+function kindsOf(run) {
+  const sums = counts(run);
+  return Object.keys(VERDICTS).map((verdict) => [verdict, sums[verdict]]).filter(([, sum]) => sum > 0);
+}
+
+/** The claims, what was skipped, what went wrong and what it took. */
+export function Outcome({ run }) {
+  if (run.phase === "idle") return null;
+  const isOver = !isRunning(run);
+  const { judged } = counts(run);
+  return html`<section class="pg-outcome" aria-labelledby="pg-result">
+    <h2 id="pg-result">${isOver ? "Result" : "Running"}${run.mode === "sandbox" && html` <span class="pg-chip">sandbox</span>`}</h2>
+    <${Fault} fault=${run.fault} />
+    ${!isOver && run.claims.length > 0 && html`<progress class="pg-progress" max=${run.claims.length} value=${judged} aria-label="Claims verified"></progress>`}
+    ${run.claims.length > 0 && html`<ol class="pg-claims">${run.claims.map((claim, index) => html`<${Claim} key=${index} claim=${claim} isOver=${isOver} />`)}</ol>`}
+    ${run.unlisted > 0 && html`<p class="muted">${plural(run.unlisted, "more claim is", "more claims are")} not listed here.</p>`}
+    <${SkippedParts} parts=${run.skipped} />
+    ${run.phase === "done" && run.claims.length === 0 && html`<p>There was nothing to verify: no part of the statement is a claim that can be checked.</p>`}
+    ${run.phase === "done" && html`<${Summary} run=${run} />`}
+    ${run.claims.some(({ result }) => result) && html`<p class="muted pg-legend">${legend()}. Agreement is evidence, not proof.</p>`}
+  </section>`;
+}
+
+function legend() {
+  return `Votes in the order of the panel: ${Object.values(VOTES).map(({ letter, words }) => `${letter} ${words}`).join(", ")}`;
+}
+
+function SkippedParts({ parts }) {
+  if (parts.length === 0) return null;
+  return html`<h3>Skipped</h3>
+    <ul class="pg-skipped">${parts.map((part, index) => html`<li key=${index}>
+      <span class="pg-symbol pg-none" aria-hidden="true">!</span> <span>${shown(part.reason, 60)}: <bdi>${shown(part.text)}</bdi></span>
+    </li>`)}</ul>`;
+}
+
+function Summary({ run }) {
+  const { summary } = run;
+  const parts = [
+    kindsOf(run).map(([verdict, sum]) => html`<span key=${verdict} class="pg-sum"><span class=${`pg-symbol pg-${VERDICTS[verdict].look}`} aria-hidden="true">${VERDICTS[verdict].symbol}</span> ${sum} ${verdict.toLowerCase()}</span> `),
+    summary.models > 0 && html`<span class="pg-sum">${plural(summary.models, "model")}</span> `,
+    run.elapsed !== null && html`<span class="pg-sum">${span(run.elapsed)}</span> `,
+    summary.tokens !== null && html`<span class="pg-sum">${count(summary.tokens)} tokens</span> `,
+    html`<span class="pg-sum">${costText(run)}</span>`,
+  ];
+  return html`<p class="pg-summary">${parts}</p>
+    ${summary.usage.length > 0 && html`<details class="pg-more">
+      <summary>Tokens and cost by model</summary>
+      <${Table} caption="Tokens and cost by model" columns=${usageColumns(run.mode)} rows=${summary.usage} rowKey=${({ model }) => model} />
+    </details>`}`;
+}
+
+function usageColumns(mode) {
+  return [
+    { key: "model", label: "Model", main: true, render: ({ model }) => html`<bdi>${shown(model, 200)}</bdi>` },
+    { key: "tokens", label: "Tokens", number: true, render: ({ tokens }) => count(tokens) },
+    { key: "cost", label: "Cost", number: true, render: ({ cost }) => (mode === "sandbox" ? "simulated" : money(cost)) },
+  ];
+}
+
+function costText(run) {
+  if (run.mode === "sandbox") return "simulated, no cost";
+  return run.summary.cost === null ? "cost unknown" : money(run.summary.cost);
+}

@@ -1,0 +1,110 @@
+// A verification as far as it has come: the frames of its stream, one after the other, applied to a plain state.
+//
+// Frames are foreign: what is not as expected is passed over, and nothing grows beyond what a page can show. A run is
+// over only with its own terminal frame; a stream that ends before is an incomplete run.
+import { list, number, text } from "./text.js";
+import { readResult } from "./votes.js";
+
+/** No run. `phase`: idle, starting, extracting, verifying, done, failed, stopped. */
+export const IDLE = { phase: "idle", claims: [], unlisted: 0, skipped: [], fault: null, summary: null, mode: "", requestId: "", elapsed: null };
+
+/** More claims than this are counted, not listed. */
+export const MAX_CLAIMS = 200;
+const MAX_ANSWERED = 32;
+
+/** A run that has just been asked for. */
+export function begin() {
+  return { ...IDLE, phase: "starting" };
+}
+
+/** Whether a run is under way. */
+export function isRunning({ phase }) {
+  return phase === "starting" || phase === "extracting" || phase === "verifying";
+}
+
+/** The state behind a frame. An `error` frame is for the caller, which words it. */
+export function apply(state, name, data) {
+  switch (name) {
+    case "starting": return { ...state, requestId: text(data.requestId), mode: text(data.mode) };
+    case "extracting_claims": return { ...state, phase: "extracting" };
+    case "claims_extracted": return extracted(state, data);
+    case "verifying_claims": return { ...state, phase: "verifying" };
+    case "verifying_claim": return onClaim(state, data, (claim) => ({ ...claim, state: "asking" }));
+    case "model_answered": return onClaim(state, data, (claim) => answered(claim, data));
+    case "claim_verified": return onClaim(state, data, (claim) => judged(claim, data.result ?? data));
+    case "completed": return completed(state, data);
+    default: return state;
+  }
+}
+
+function extracted(state, data) {
+  const all = list(data.claims, Infinity);
+  const claims = all.slice(0, MAX_CLAIMS).map((claim) => ({
+    text: text(claim), state: "waiting", answered: [], done: 0, asked: 0, result: null,
+  }));
+  return { ...state, claims, unlisted: all.length - claims.length, skipped: readSkipped(data.skipped) };
+}
+
+function readSkipped(parts) {
+  return list(parts, MAX_CLAIMS).map((part) => ({ text: text(part?.text), reason: text(part?.reason).replaceAll("_", " ") }));
+}
+
+function onClaim(state, data, change) {
+  const index = data.claimIndex;
+  if (!Number.isInteger(index) || !(index in state.claims)) return state;
+  return { ...state, claims: state.claims.with(index, change(state.claims[index])) };
+}
+
+function answered(claim, data) {
+  if (claim.result) return claim;
+  const models = [...claim.answered, text(data.model)].slice(-MAX_ANSWERED);
+  return { ...claim, state: "asking", answered: models, done: number(data.answered) ?? claim.done, asked: number(data.asked) ?? claim.asked };
+}
+
+function judged(claim, data) {
+  const result = readResult(data);
+  return result ? { ...claim, state: "judged", result } : claim;
+}
+
+function completed(state, data) {
+  const results = list(data.results, MAX_CLAIMS);
+  const claims = results.map((result, index) => {
+    const known = state.claims[index] ?? { text: text(result?.claim), answered: [], done: 0, asked: 0, result: null };
+    return judged({ ...known, state: "judged" }, result);
+  });
+  return {
+    ...state,
+    phase: "done",
+    claims,
+    unlisted: list(data.results, Infinity).length - claims.length,
+    skipped: readSkipped(data.skipped),
+    mode: text(data.mode) || state.mode,
+    requestId: text(data.requestId) || state.requestId,
+    summary: summary(data, claims),
+  };
+}
+
+function summary(data, claims) {
+  const usage = list(data.tokenUsage?.modelUsage, 64).map((used) => ({
+    model: text(used?.model), tokens: number(used?.totalTokens) ?? 0, cost: number(used?.costUsd),
+  }));
+  const models = new Set(claims.flatMap(({ result }) => [...(result?.answers ?? []), ...(result?.errors ?? [])].map(({ model }) => model)));
+  return { models: models.size, tokens: number(data.tokenUsage?.totalTokens), usage, cost: costOf(usage), minRequired: number(data.minRequired) };
+}
+
+/** In US dollars; `null` where a price is not known. */
+function costOf(usage) {
+  if (usage.length === 0 || usage.some(({ cost }) => cost === null)) return null;
+  return usage.reduce((sum, { cost }) => sum + cost, 0);
+}
+
+/** How many claims came out how: `{TRUE, FALSE, "NO CONSENSUS", judged}`. */
+export function counts({ claims }) {
+  const sums = { TRUE: 0, FALSE: 0, "NO CONSENSUS": 0, judged: 0 };
+  for (const { result } of claims) {
+    if (!result) continue;
+    sums.judged += 1;
+    if (Object.hasOwn(sums, result.assessment) && result.assessment !== "judged") sums[result.assessment] += 1;
+  }
+  return sums;
+}

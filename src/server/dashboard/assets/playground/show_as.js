@@ -1,0 +1,19 @@
+// The request of the form as commands, for a terminal or a program.
+import { html } from "../lib/html.js";
+import { Code } from "../lib/ui.js";
+
+/** This server's address as its callers write it: without the page's own part, the prefix of a proxy kept. */
+export function serverBase() {
+  return new URL(".", document.baseURI).href.replace(/\/$/, "");
+}
+
+/** `commands` makes `{mk, curl}` from the address, when it is looked at; `service` names the key that they need. */
+export function ShowAs({ commands, service, note }) {
+  const { mk, curl } = commands(serverBase());
+  return html`<details class="pg-more">
+    <summary>Show as command</summary>
+    <p class="muted">Both read the key from <code>MK_API_KEY</code>: one for ${service}, from <a href="#/apps">Apps & keys</a>. ${note}</p>
+    <${Code} text=${mk} label="mk" />
+    <${Code} text=${curl} label="curl" />
+  </details>`;
+}

@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { load } from "./modules.mjs";
+
+const [{ MAX_CLAIMS, apply, begin, counts, isRunning }, { groups, readResult, tally, votes }] = await load("playground/run.js", "playground/votes.js");
+
+/** A claim's result; `answers` are keys by model, `!code` stands for an error. */
+function result(assessment, consensus, answers, reason = "consensus") {
+  const cast = Object.entries(answers);
+  return {
+    claim: "It was completed in 1925.", assessment, consensus_answer: consensus, claimed_answer: "A", reason_code: reason,
+    original_question: "In which year was it completed?",
+    original_options: { A: "1925", B: "1889", C: "1900", D: "None of these", E: "Cannot be determined" },
+    model_answers: cast.filter(([, answer]) => !answer.startsWith("!")).map(([model, answer]) => ({ model, answer })),
+    model_errors: cast.filter(([, answer]) => answer.startsWith("!")).map(([model, answer]) => ({ model, code: answer.slice(1) })),
+  };
+}
+
+function follow(...steps) {
+  return steps.reduce((state, [name, data]) => apply(state, name, data), begin());
+}
+
+const FOUND = ["claims_extracted", { claims: ["one", "two"], count: 2, skipped: [{ text: "nice", reason: "over_limit" }] }];
+
+test("a run goes from its start to its completed frame", () => {
+  const first = result("FALSE", "B", { "p/a": "B", "p/b": "B" });
+  const before = follow(
+    ["starting", { requestId: "ver_1", mode: "sandbox" }], ["extracting_claims", {}], FOUND, ["verifying_claims", { totalClaims: 2 }],
+    ["verifying_claim", { claimIndex: 0 }], ["model_answered", { claimIndex: 0, model: "p/a", answered: 1, asked: 2 }],
+    ["claim_verified", { claimIndex: 0, assessment: "FALSE", result: first }],
+  );
+  assert.ok(isRunning(before));
+  assert.deepEqual(before.claims.map(({ state }) => state), ["judged", "waiting"]);
+  assert.deepEqual(before.claims[0].answered, ["p/a"]);
+  assert.deepEqual(before.skipped, [{ text: "nice", reason: "over limit" }]);
+  const done = apply(before, "completed", {
+    requestId: "ver_1", results: [first, result("TRUE", "A", { "p/a": "A", "p/c": "!timeout" })], minRequired: 2, skipped: [],
+    tokenUsage: { totalTokens: 30, modelUsage: [{ model: "p/a", totalTokens: 20, costUsd: 0.5 }, { model: "p/b", totalTokens: 10 }] },
+  });
+  assert.ok(!isRunning(done));
+  assert.deepEqual(counts(done), { TRUE: 1, FALSE: 1, "NO CONSENSUS": 0, judged: 2 });
+  assert.deepEqual([done.summary.models, done.summary.tokens, done.summary.cost], [3, 30, null]);
+});
+
+test("a cost is known only if every price is", () => {
+  const cost = (...costs) => follow(["completed", { results: [], tokenUsage: { modelUsage: costs.map((costUsd) => ({ model: "m", totalTokens: 1, costUsd })) } }]).summary.cost;
+  assert.equal(cost(0.5, 0.25), 0.75);
+  assert.equal(cost(0.5, undefined), null);
+  assert.equal(cost(), null);
+});
+
+test("foreign frames of any shape do no harm", () => {
+  const values = [undefined, null, 7, "x", [], {}, [null], { claimIndex: 99 }, { claimIndex: "0" }, { claimIndex: -1 }, { claims: [1, null, {}] }, { claimIndex: 0, result: 3 }];
+  const names = ["starting", "extracting_claims", "claims_extracted", "verifying_claims", "verifying_claim", "model_answered", "claim_verified", "completed", "new_one"];
+  for (const name of names) {
+    for (const value of values) {
+      const data = typeof value === "object" && value !== null && !Array.isArray(value) ? value : { claims: value, results: value, skipped: value, tokenUsage: value, claimIndex: 0, model: value };
+      assert.ok(Array.isArray(follow(FOUND, [name, data]).claims), name);
+    }
+  }
+});
+
+test("more claims than a page can show are counted", () => {
+  const state = follow(["claims_extracted", { claims: Array(MAX_CLAIMS + 5).fill("x") }]);
+  assert.deepEqual([state.claims.length, state.unlisted], [MAX_CLAIMS, 5]);
+});
+
+test("votes are letters, and groups begin with the consensus", () => {
+  const mixed = readResult(result("NO CONSENSUS", "", { "p/a": "A", "p/b": "B", "p/c": "D", "p/d": "E", "p/e": "!timeout" }, "split"));
+  assert.deepEqual(votes(mixed).map(({ kind }) => kind), ["claimed", "other", "other", "undecided", "missing"]);
+  assert.equal(tally(mixed), "1 true, 2 false, 1 undecided: the answers differ");
+  const found = readResult(result("FALSE", "B", { "p/gpt": "B", "q/claude": "A", "r/gemini": "B" }));
+  assert.deepEqual(groups(found), [
+    { says: "1889", isConsensus: true, models: ["gpt", "gemini"] },
+    { says: "as claimed", isConsensus: false, models: ["claude"] },
+  ]);
+  assert.equal(tally(found), "2 of 3 models agree");
+});
+
+test("providers are named only where they tell models apart", () => {
+  const twins = readResult(result("TRUE", "A", { "p/same": "A", "q/same": "A", "r/org/other": "A" }));
+  assert.deepEqual(votes(twins).map(({ model }) => model), ["p/same", "q/same", "org/other"]);
+});
