@@ -21,7 +21,6 @@ const chosen = createStore({ appId: null });
 export async function leave() {
   verification.reset();
   conversation.reset();
-  chosen.reset();
   await dropAll();
 }
 

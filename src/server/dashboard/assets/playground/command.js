@@ -1,12 +1,14 @@
-// The same request as an `mk` command and as curl, to be pasted into a POSIX shell.
+// The same request as an `mk` command and as curl, to be pasted into a shell.
 //
 // What must hold: pasted as it stands, the command sends what the page would send. Text is quoted so that the shell
-// expands nothing; control characters are written as escapes, because a terminal acts on them while they are pasted.
+// expands nothing. Control characters are written as escapes, because a terminal acts on them while they are pasted, and
+// so are those that turn the direction of text, because a command must be what it looks like. The form for that, $'…',
+// is known to bash, zsh and every shell of POSIX 2024; all else is plain.
 
 /** Above this many bytes something no longer fits into one argument (Linux: 128 KiB) and goes through a pipe. */
 const MAX_ARGUMENT = 100_000;
 
-const CONTROL = /[\u0000-\u0009\u000B-\u001F\u007F-\u009F]/u;
+const CONTROL = /[\u0000-\u0009\u000B-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/u;
 
 /** Text as one word of a shell's command line. */
 export function quoted(value) {
@@ -27,9 +29,9 @@ function hex(char) {
   return char.codePointAt(0).toString(16).padStart(4, "0");
 }
 
-/** JSON on one line, with the control characters escaped that JSON itself would leave. */
+/** JSON on one line, with what it would leave of control characters escaped. */
 function json(body) {
-  return JSON.stringify(body).replace(/[\u007F-\u009F]/gu, (char) => `\\u${hex(char)}`);
+  return JSON.stringify(body).replace(new RegExp(CONTROL, "gu"), (char) => `\\u${hex(char)}`);
 }
 
 function isLong(value) {

@@ -100,9 +100,8 @@ export function clear() {
   exchanges.reset();
 }
 
-/** Forgets everything. */
+/** Forgets what was typed and said. What models there are is no secret, and to ask for them again would need a key. */
 export function reset() {
   clear();
-  form.reset();
-  offer.reset();
+  form.set(({ model }) => ({ ...DEFAULTS, model }));
 }

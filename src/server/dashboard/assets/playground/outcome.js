@@ -51,13 +51,12 @@ export function Outcome({ run }) {
     <${SkippedParts} parts=${run.skipped} />
     ${run.phase === "done" && run.claims.length === 0 && html`<p>There was nothing to verify: no part of the statement is a claim that can be checked.</p>`}
     ${run.phase === "done" && html`<${Summary} run=${run} />`}
-    ${run.claims.some(({ result }) => result) && html`<p class="muted pg-legend">${legend()}. Agreement is evidence, not proof.</p>`}
+    ${run.claims.some(({ result }) => result) && html`<p class="muted pg-legend">${LEGEND} Agreement is evidence, not proof.</p>`}
   </section>`;
 }
 
-function legend() {
-  return `Votes in the order of the panel: ${Object.values(VOTES).map(({ letter, words }) => `${letter} ${words}`).join(", ")}`;
-}
+const LETTERS = Object.values(VOTES).map(({ letter, words }) => `${letter} ${words}`).join(", ");
+const LEGEND = `Votes in the order of the panel: ${LETTERS}. Each model saw a question and its options, in an order of its own; neither the claim, nor which option it asserts.`;
 
 function SkippedParts({ parts }) {
   if (parts.length === 0) return null;

@@ -84,8 +84,14 @@ function hintOf(status, code) {
 
 /** What the `error` frame of a verification tells, or the error in a chunk of a completion. */
 export function faultOfEvent(data, title) {
-  const message = typeof data?.message === "string" && data.message !== "" ? data.message : "The server did not say why.";
+  const message = sentence(typeof data?.message === "string" && data.message !== "" ? data.message : "The server did not say why");
   const code = typeof data?.code === "string" ? data.code : "unknown";
   const requestId = typeof data?.requestId === "string" ? data.requestId : undefined;
-  return { title, message: /[.!?…]$/.test(message) ? message : `${message}.`, code, requestId, hint: hintOf(0, code) };
+  return { title, message, code, requestId, hint: hintOf(0, code) };
+}
+
+/** A message as a sentence; a model's name at its head stays as it is. */
+function sentence(message) {
+  const first = /^[^\s]*[/`_]/.test(message) ? message.charAt(0) : message.charAt(0).toUpperCase();
+  return `${first}${message.slice(1)}${/[.!?…]$/.test(message) ? "" : "."}`;
 }

@@ -54,7 +54,6 @@ function Question({ result }) {
   return html`<details class="pg-question">
     <summary>Question and answers</summary>
     <p dir="auto"><strong>${shown(result.question)}</strong></p>
-    <p class="muted">The models saw this question and its options in an order of their own, neither the claim nor which option it asserts.</p>
     <ol class="pg-options">${result.options.map((option) => html`<${Option} key=${option.key} result=${result} option=${option} />`)}</ol>
   </details>`;
 }

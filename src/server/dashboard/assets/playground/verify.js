@@ -43,7 +43,7 @@ export function Verify({ appId, isSandbox }) {
         hint="Its claims are put to several models as neutral questions." error=${problemOf(state, "fact")} />
       <div class="pg-examples" role="group" aria-label="Examples">
         <span class="muted" aria-hidden="true">Examples:</span>
-        ${examples.map(({ label, fact }) => html`<${Button} key=${label} kind="quiet" small onClick=${() => choose(fact)}>${label}</${Button}>`)}
+        ${examples.map(({ label, fact }) => html`<${Button} key=${label} small onClick=${() => choose(fact)}>${label}</${Button}>`)}
       </div>
       <${Options} set=${set} state=${state} />
       <div class="pg-actions">
