@@ -17,11 +17,14 @@ const TABS = [
 /** The app that was chosen; null is the first one. */
 const chosen = createStore({ appId: null });
 
-/** For logging out: stops what runs, forgets what was typed, and revokes the keys. Resolves when that is done. */
+/** How long somebody who logs out waits for the keys' revocation; they end by themselves within the hour. */
+const PATIENCE_MS = 3000;
+
+/** For logging out, while there is still a session: stops what runs, forgets what was typed, revokes the keys. */
 export async function leave() {
   verification.reset();
   conversation.reset();
-  await dropAll();
+  await Promise.race([dropAll(), new Promise((resolve) => setTimeout(resolve, PATIENCE_MS))]);
 }
 
 export default function Playground({ route, session }) {
@@ -56,7 +59,7 @@ export default function Playground({ route, session }) {
     </${Empty}>`}
     ${app && html`<div class="pg-page">
       <${Select} label="App" value=${app.id} onChange=${choose} options=${apps.map(({ id, name }) => ({ value: id, label: name }))}
-        hint="Usage, limits and budget are this app's. A key named playground is made for an hour, and revoked when you leave." />
+        hint="Usage, limits and budget are this app's. A key named playground is made for an hour; logging out or closing the page revokes it." />
       <${Tab} appId=${app.id} isSandbox=${isSandbox} key=${tab} />
     </div>`}`;
 }

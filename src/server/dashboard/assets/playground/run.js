@@ -52,7 +52,7 @@ function readSkipped(parts) {
 function onClaim(state, data, change) {
   const index = data.claimIndex;
   if (!Number.isInteger(index) || !(index in state.claims)) return state;
-  return { ...state, claims: state.claims.with(index, change(state.claims[index])) };
+  return { ...state, claims: state.claims.map((claim, at) => (at === index ? change(claim) : claim)) };
 }
 
 function answered(claim, data) {

@@ -25,7 +25,7 @@ function Open({ claim, isOver }) {
   const names = { answers: claim.answered.map((model) => ({ model })), errors: [] };
   return html`<p class="pg-state"><span class="wheel" aria-hidden="true"></span>
     asking models${claim.asked > 0 && `, ${claim.done} of ${claim.asked} done`}
-    ${claim.answered.map((model) => html` <span class="pg-chip" key=${model}><bdi>${shortName(names, model)}</bdi> ✓</span>`)}
+    ${claim.answered.map((model) => html` <span class="pg-chip" key=${model}><bdi>${shortName(names, model)}</bdi></span>`)}
   </p>`;
 }
 
