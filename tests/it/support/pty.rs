@@ -48,25 +48,59 @@ fn held(call: &Command) -> Command {
     command
 }
 
-/// A person before a terminal of 80 columns: reads, types, and sees how it ends.
+/// A person before a terminal of 24 rows: reads, types, and sees how it ends.
 pub struct Person {
     session: expectrl::session::OsSession,
+    screen: vt100::Parser,
     seen: Vec<u8>,
     is_open: bool,
 }
 
 impl Person {
+    /// Starts a command there, on 80 columns.
+    pub fn at(command: Command) -> Self {
+        Self::at_columns(command, 80)
+    }
+
     /// Starts a command there.
-    pub fn at(mut command: Command) -> Self {
+    pub fn at_columns(mut command: Command, columns: u16) -> Self {
         command.env_remove("COLUMNS").env("TERM", "xterm-256color");
         let mut session = Session::spawn(command).unwrap();
-        session.get_process_mut().set_window_size(80, 24).unwrap();
-        Self { session, seen: Vec::new(), is_open: true }
+        session.get_process_mut().set_window_size(columns, 24).unwrap();
+        // As terminals do; the library begins without.
+        session.get_process_mut().set_echo(true, None).unwrap();
+        let screen = vt100::Parser::new(24, columns, 0);
+        Self { session, screen, seen: Vec::new(), is_open: true }
     }
 
     /// Reads until these words have come.
     pub fn until(&mut self, words: &str) {
         self.read_until(words, |person| person.shown().contains(words));
+    }
+
+    /// Reads until these words stand on the screen: where they came in pieces, or over others.
+    pub fn until_on_screen(&mut self, words: &str) {
+        self.read_until(words, |person| person.screen().contains(words));
+    }
+
+    /// What was shown between these words.
+    pub fn behind(&self, words: &str, end: &str) -> String {
+        let shown = self.shown();
+        let rest = shown.split_once(words).unwrap_or_else(|| panic!("no {words:?}: {shown}")).1;
+        rest.split_once(end).unwrap_or_else(|| panic!("no {end:?}: {shown}")).0.to_owned()
+    }
+
+    /// Reads until these words have come so many times.
+    pub fn until_times(&mut self, words: &str, times: usize) {
+        self.read_until(words, |person| person.shown().matches(words).count() >= times);
+    }
+
+    /// What stands on the screen, without blanks at the ends of lines.
+    pub fn screen(&self) -> String {
+        let screen = self.screen.screen();
+        let lines: Vec<String> =
+            screen.rows(0, screen.size().1).map(|line| line.trim_end().to_owned()).collect();
+        lines.join("\n").trim_end().to_owned()
     }
 
     /// Reads until what is typed is not shown any more; what was typed before that is thrown away.
@@ -100,7 +134,10 @@ impl Person {
         while !holds(self) {
             assert!(Instant::now() < limit, "{what:?} never came: {:?}", self.shown());
             match self.session.try_read(&mut buffer) {
-                Ok(count @ 1..) => self.seen.extend_from_slice(&buffer[..count]),
+                Ok(count @ 1..) => {
+                    self.seen.extend_from_slice(&buffer[..count]);
+                    self.screen.process(&buffer[..count]);
+                }
                 Err(cause) if cause.kind() == ErrorKind::WouldBlock => {
                     std::thread::sleep(Duration::from_millis(2));
                 }
