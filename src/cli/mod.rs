@@ -18,6 +18,8 @@ mod generate;
 mod globals;
 mod inference;
 mod keys;
+#[cfg(unix)]
+mod line;
 mod local;
 mod log;
 mod login;

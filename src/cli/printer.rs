@@ -104,6 +104,15 @@ impl Printer {
         err.flush()
     }
 
+    /// Draws on the terminal behind standard error what (sanitized) moves its cursor, too.
+    #[cfg(unix)]
+    #[expect(clippy::unused_self, reason = "whoever prints has a printer")]
+    pub(crate) fn draw(&self, drawing: &str) -> io::Result<()> {
+        let mut err = io::stderr().lock();
+        err.write_all(drawing.as_bytes())?;
+        err.flush()
+    }
+
     /// Prints why a command failed and what to do next.
     pub(crate) fn failure(&self, failure: &Failure) {
         self.labelled("error:", Look::False, &failure.message);

@@ -29,6 +29,8 @@ mod cli_chat;
 mod cli_chat_model;
 mod cli_hostile;
 mod cli_keys;
+mod cli_line;
+mod cli_line_modes;
 mod cli_messages;
 mod cli_models;
 mod cli_network;

@@ -3,6 +3,7 @@
 //! ```text
 //! args + configuration ─ Plan ─┬─ one_shot ────┐
 //!                              └─ interactive ─┴─ ask ─ output  (answer to stdout, the rest to stderr)
+//!                                      └─ prompt: edited, or plain
 //! ```
 //!
 //! What must hold: standard input is read for `-` and in a conversation only; an answer is asked for once; what
@@ -13,6 +14,8 @@ mod ask;
 mod interactive;
 mod one_shot;
 mod output;
+mod plain;
+mod prompt;
 
 pub(crate) use args::{ChatArgs, EXAMPLES, NOTES};
 

@@ -1,0 +1,241 @@
+//! The text that is edited, and the place in it.
+//!
+//! What must hold: the place is between two characters as people see them (grapheme clusters of Unicode Standard
+//! Annex 29), whatever is inserted or deleted beside it; the text never grows beyond [`MAX_BYTES`].
+
+use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
+
+use crate::cli::text::MAX_BYTES;
+
+/// A text and a place in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Buffer {
+    text: String,
+    /// In bytes from the start.
+    at: usize,
+}
+
+impl Buffer {
+    /// A text, with the place at its end.
+    pub(crate) fn holding(text: String) -> Self {
+        Self { at: text.len(), text }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+
+    /// The place, in bytes from the start.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Inserts a text behind which the place is then; false, and nothing done, if it is too long.
+    #[must_use]
+    pub(crate) fn insert(&mut self, text: &str) -> bool {
+        if (self.text.len() + text.len()) as u64 > MAX_BYTES {
+            return false;
+        }
+        self.text.insert_str(self.at, text);
+        self.at += text.len();
+        self.settle();
+        true
+    }
+
+    /// Deletes what lies between the place and `other`, and answers with it.
+    pub(crate) fn delete(&mut self, other: usize) -> String {
+        let (from, to) = (self.at.min(other), self.at.max(other));
+        let deleted = self.text.drain(from..to).collect();
+        self.at = from;
+        self.settle();
+        deleted
+    }
+
+    pub(crate) fn move_to(&mut self, at: usize) {
+        self.at = at.min(self.text.len());
+        self.settle();
+    }
+
+    /// The place before the character to the left.
+    pub(crate) fn left(&self) -> usize {
+        let mut cursor = GraphemeCursor::new(self.at, self.text.len(), true);
+        cursor.prev_boundary(&self.text, 0).ok().flatten().unwrap_or(0)
+    }
+
+    /// The place behind the character to the right.
+    pub(crate) fn right(&self) -> usize {
+        let mut cursor = GraphemeCursor::new(self.at, self.text.len(), true);
+        cursor.next_boundary(&self.text, 0).ok().flatten().unwrap_or(self.text.len())
+    }
+
+    /// The start of the line.
+    pub(crate) fn line_start(&self) -> usize {
+        self.before().rfind('\n').map_or(0, |at| at + 1)
+    }
+
+    /// The end of the line.
+    pub(crate) fn line_end(&self) -> usize {
+        self.behind().find('\n').map_or(self.text.len(), |at| self.at + at)
+    }
+
+    /// The start of the word to the left: of letters and digits.
+    pub(crate) fn word_left(&self) -> usize {
+        let rest = self.before().trim_end_matches(|c| !is_of_word(c));
+        rest.trim_end_matches(is_of_word).len()
+    }
+
+    /// The end of the word to the right.
+    pub(crate) fn word_right(&self) -> usize {
+        let rest = self.behind().trim_start_matches(|c| !is_of_word(c));
+        self.text.len() - rest.trim_start_matches(is_of_word).len()
+    }
+
+    /// The place behind the last blank that has something else behind it.
+    pub(crate) fn blank_left(&self) -> usize {
+        let rest = self.before().trim_end_matches(char::is_whitespace);
+        rest.trim_end_matches(|c: char| !c.is_whitespace()).len()
+    }
+
+    /// As many characters into the line above, if there is one.
+    pub(crate) fn up(&self) -> Option<usize> {
+        let start = self.line_start();
+        let above = start.checked_sub(1)?;
+        let from = self.text[..above].rfind('\n').map_or(0, |at| at + 1);
+        Some(self.at_distance(from, above, start))
+    }
+
+    /// As many characters into the line below, if there is one.
+    pub(crate) fn down(&self) -> Option<usize> {
+        let from = self.line_end() + 1;
+        let below = self.text.get(from..)?;
+        let to = below.find('\n').map_or(self.text.len(), |at| from + at);
+        Some(self.at_distance(from, to, self.line_start()))
+    }
+
+    /// The place in the line `from..to` that is as many characters in as ours in the line at `start`.
+    fn at_distance(&self, from: usize, to: usize, start: usize) -> usize {
+        let distance = self.text[start..self.at].graphemes(true).count();
+        let line = &self.text[from..to];
+        line.grapheme_indices(true).nth(distance).map_or(to, |(at, _)| from + at)
+    }
+
+    fn before(&self) -> &str {
+        &self.text[..self.at]
+    }
+
+    fn behind(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    /// Leaves the middle of a character to the right: what was inserted may have grown together with what is there.
+    fn settle(&mut self) {
+        while !self.text.is_char_boundary(self.at) {
+            self.at += 1;
+        }
+        let mut cursor = GraphemeCursor::new(self.at, self.text.len(), true);
+        if !cursor.is_boundary(&self.text, 0).unwrap_or(true) {
+            self.at = self.right();
+        }
+    }
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A buffer whose place is marked by `|`.
+    fn marked(text: &str) -> Buffer {
+        let at = text.find('|').unwrap();
+        let mut buffer = Buffer::holding(text.replace('|', ""));
+        buffer.move_to(at);
+        buffer
+    }
+
+    fn shown(buffer: &Buffer, at: usize) -> String {
+        format!("{}|{}", &buffer.text[..at], &buffer.text[at..])
+    }
+
+    #[test]
+    fn places_are_between_characters_as_people_see_them() {
+        for character in ["e\u{301}", "👨‍👩‍👧", "🇨🇭", "👍🏽", "東", "❤\u{fe0f}"] {
+            let buffer = marked(&format!("a{character}|b"));
+            assert_eq!(buffer.left(), 1, "{character}");
+            assert_eq!(marked(&format!("a|{character}b")).right(), 1 + character.len(), "{character}");
+            let mut buffer = marked(&format!("a{character}|b"));
+            buffer.delete(buffer.left());
+            assert_eq!(shown(&buffer, buffer.at), "a|b", "{character}");
+        }
+        let mut buffer = marked("|\u{301}x");
+        assert!(buffer.insert("e"));
+        assert_eq!(buffer.at, 3, "what has grown together is not parted");
+    }
+
+    #[test]
+    fn words_are_of_letters_and_digits_and_blanks_part_more() {
+        let left = |text: &str| shown(&marked(text), marked(text).word_left());
+        let right = |text: &str| shown(&marked(text), marked(text).word_right());
+        let blank = |text: &str| shown(&marked(text), marked(text).blank_left());
+        assert_eq!(left("say foo-bar, |x"), "say foo-|bar, x");
+        assert_eq!((left("foo|"), left("|foo"), left("--|")), ("|foo".into(), "|foo".into(), "|--".into()));
+        assert_eq!(right("say| «東京 2»"), "say «東京| 2»");
+        assert_eq!((right("|é1_x y"), right("x|--")), ("é1_x| y".into(), "x--|".into()));
+        assert_eq!(blank("git diff --stat=3  |x"), "git diff |--stat=3  x");
+        assert_eq!(blank("one\ntwo|"), "one\n|two");
+    }
+
+    #[test]
+    fn lines_have_starts_and_ends_and_others_above_and_below() {
+        let buffer = marked("one\ntw|o\nthree");
+        assert_eq!((buffer.line_start(), buffer.line_end()), (4, 7));
+        assert_eq!(shown(&buffer, buffer.up().unwrap()), "on|e\ntwo\nthree");
+        assert_eq!(shown(&buffer, buffer.down().unwrap()), "one\ntwo\nth|ree");
+        let buffer = marked("a\n\nlong| one");
+        assert_eq!(shown(&buffer, buffer.up().unwrap()), "a\n|\nlong one");
+        assert_eq!((buffer.down(), marked("on|e").up(), marked("on|e\n").down()), (None, None, Some(4)));
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused_whole() {
+        let mut buffer = Buffer::default();
+        let half = "x".repeat(usize::try_from(MAX_BYTES / 2).unwrap());
+        assert!(buffer.insert(&half) && buffer.insert(&half));
+        assert!(!buffer.insert("y"));
+        assert_eq!(buffer.text.len() as u64, MAX_BYTES);
+    }
+
+    proptest! {
+        #[test]
+        fn the_place_is_always_between_characters(text in "\\PC{0,20}", more in "\\PC{0,4}", at in 0usize..40) {
+            let mut buffer = Buffer::holding(text);
+            let holds = |buffer: &Buffer| {
+                buffer.at == buffer.text.len() || buffer.text.grapheme_indices(true).any(|(at, _)| at == buffer.at)
+            };
+            buffer.move_to(at);
+            prop_assert!(holds(&buffer));
+            prop_assert!(buffer.insert(&more));
+            prop_assert!(holds(&buffer));
+            for to in [buffer.left(), buffer.right(), buffer.word_left(), buffer.word_right(), buffer.blank_left()] {
+                let mut moved = buffer.clone();
+                moved.move_to(to);
+                prop_assert!(holds(&moved));
+                let mut less = buffer.clone();
+                less.delete(to);
+                prop_assert!(holds(&less));
+            }
+        }
+    }
+}

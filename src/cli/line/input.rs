@@ -1,0 +1,149 @@
+//! Keys as they arrive, and those that arrived before anybody asked for them.
+//!
+//! Nothing is read ahead at a prompt, so that what was typed behind the last line is there for whoever reads the
+//! terminal next. While an answer runs all is read, as Ctrl-C may stand behind it.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+
+use super::keys::{Decoder, Key};
+use super::watch::{self, Watch};
+use crate::cli::text::MAX_BYTES;
+
+/// The keys of the terminal behind standard input.
+#[derive(Debug)]
+pub(super) struct Input {
+    terminal: File,
+    watch: Watch,
+    decoder: Decoder,
+    ahead: Ahead,
+}
+
+impl Input {
+    pub(super) fn open() -> io::Result<Self> {
+        let terminal = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+        let watch = Watch::over(terminal.try_clone()?)?;
+        Ok(Self { terminal, watch, decoder: Decoder::default(), ahead: Ahead::default() })
+    }
+
+    /// The next key that is here, whole, without waiting.
+    pub(super) fn next(&mut self) -> io::Result<Option<Key>> {
+        while self.ahead.keys.is_empty() && self.is_ready()? {
+            self.read(&mut [0])?;
+        }
+        Ok(self.ahead.pop())
+    }
+
+    /// Reads what is here, and says whether Ctrl-C is in it. What was typed before that waits for the next prompt.
+    pub(super) fn has_interrupt(&mut self) -> io::Result<bool> {
+        if self.is_ready()? {
+            self.read(&mut [0; 4096])?;
+        }
+        Ok(self.ahead.take_interrupt())
+    }
+
+    /// Resolves when there may be something to read.
+    pub(super) async fn arrives(&self) {
+        self.watch.arrives().await;
+    }
+
+    /// Whether a read would not wait.
+    pub(super) fn is_ready(&self) -> io::Result<bool> {
+        watch::is_ready(&self.terminal)
+    }
+
+    fn read(&mut self, room: &mut [u8]) -> io::Result<()> {
+        match self.terminal.read(room) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
+                for &byte in &room[..count] {
+                    self.decoder.take(byte, |key| self.ahead.push(key));
+                }
+                Ok(())
+            }
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(cause) => Err(cause),
+        }
+    }
+}
+
+/// Keys that nobody has asked for yet.
+#[derive(Debug, Default)]
+struct Ahead {
+    keys: VecDeque<Key>,
+    weight: usize,
+}
+
+impl Ahead {
+    /// Adds a key. More than a text may have is not typed ahead: that is dropped, but for Ctrl-C.
+    fn push(&mut self, key: Key) {
+        let weight = weight(&key);
+        if (self.weight + weight) as u64 <= MAX_BYTES || key == Key::Interrupt {
+            self.weight += weight;
+            self.keys.push_back(key);
+        }
+    }
+
+    fn pop(&mut self) -> Option<Key> {
+        let key = self.keys.pop_front()?;
+        self.weight -= weight(&key);
+        Some(key)
+    }
+
+    /// Takes the last Ctrl-C out, if there is one. Whoever wants things to stop does not want the lines before it to be
+    /// sent: they become one text, at whose end there is no line end.
+    fn take_interrupt(&mut self) -> bool {
+        let Some(at) = self.keys.iter().rposition(|key| *key == Key::Interrupt) else { return false };
+        let behind = self.keys.split_off(at);
+        self.keys.retain(|key| *key != Key::Interrupt);
+        while self.keys.back() == Some(&Key::Enter) {
+            self.keys.pop_back();
+        }
+        for key in self.keys.iter_mut().filter(|key| **key == Key::Enter) {
+            *key = Key::NewLine;
+        }
+        self.keys.extend(behind.into_iter().skip(1));
+        self.weight = self.keys.iter().map(weight).sum();
+        true
+    }
+}
+
+fn weight(key: &Key) -> usize {
+    if let Key::Paste(text) = key { text.len().max(1) } else { 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ahead(text: &str) -> Ahead {
+        let mut ahead = Ahead::default();
+        let mut decoder = Decoder::default();
+        text.bytes().for_each(|byte| decoder.take(byte, |key| ahead.push(key)));
+        ahead
+    }
+
+    #[test]
+    fn ctrl_c_sends_nothing_that_was_typed_before_it() {
+        assert!(!ahead("one\rtwo").take_interrupt());
+        let mut keys = ahead("one\rtwo\r\x03three\r");
+        assert!(keys.take_interrupt() && !keys.take_interrupt());
+        let left: Vec<Key> = std::iter::from_fn(|| keys.pop()).collect();
+        let mut wanted: Vec<Key> = "one\ntwothree\n".chars().map(Key::Char).collect();
+        (wanted[3], wanted[12]) = (Key::NewLine, Key::Enter);
+        assert_eq!((left, keys.weight), (wanted, 0));
+    }
+
+    #[test]
+    fn what_is_typed_ahead_has_a_bound_but_ctrl_c_is_heard() {
+        let most = usize::try_from(MAX_BYTES).unwrap();
+        let mut keys = ahead(&"x".repeat(most + 10));
+        assert_eq!(keys.keys.len(), most);
+        keys.push(Key::Paste("y".to_owned()));
+        keys.push(Key::Interrupt);
+        assert!(keys.take_interrupt());
+        assert_eq!(keys.keys.len(), most);
+    }
+}

@@ -1,0 +1,179 @@
+//! Where the characters of a text stand on rows of a terminal, behind the prompt.
+//!
+//! Widths are those of characters as people see them. Terminals disagree on some (emoji joined of several, signs with
+//! a variation selector): behind those the column is set outright, so that a wrong guess harms that sign alone.
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::cli::sanitize;
+
+/// What stands before a text.
+pub(super) const PROMPT: &str = "> ";
+/// What stands before its further lines.
+const INDENT: &str = "  ";
+/// How a tab is shown: its width elsewhere depends on where it stands.
+const TAB: &str = "    ";
+
+/// A row, as it is written to a terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) text: String,
+    /// Whether its last column is taken.
+    pub(super) is_full: bool,
+    /// Whether the next character goes to the next row by itself, as this one has no room.
+    pub(super) flows_on: bool,
+}
+
+/// All rows of a text, and the place in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) rows: Vec<Row>,
+    /// The row of the place, from 0.
+    pub(super) row: usize,
+    /// The column of the place, from 0.
+    pub(super) column: usize,
+}
+
+/// Lays `text` out on rows of `width` columns; `at` is the place, in bytes. `is_ascii` is what our own signs must be.
+pub(super) fn lay_out(text: &str, at: usize, width: usize, is_ascii: bool) -> Layout {
+    // One character must fit behind the prompt.
+    let mut pen = Pen {
+        width: width.max(PROMPT.len() + TAB.len()),
+        rows: Vec::new(),
+        text: String::new(),
+        column: 0,
+        is_sure: true,
+    };
+    pen.put(PROMPT);
+    let mut place = None;
+    for (offset, cluster) in text.grapheme_indices(true) {
+        let is_here = place.is_none() && offset >= at;
+        if cluster.ends_with('\n') {
+            // A row that is full has no column behind its last one.
+            place = place.or(is_here.then(|| (pen.rows.len(), pen.column.min(pen.width - 1))));
+            pen.end_row(false);
+            pen.put(INDENT);
+            continue;
+        }
+        let shown = shown(cluster, is_ascii);
+        pen.make_room(shown.width());
+        place = place.or(is_here.then_some((pen.rows.len(), pen.column)));
+        pen.put(&shown);
+    }
+    if place.is_none() {
+        pen.make_room(1);
+    }
+    let (row, column) = place.unwrap_or((pen.rows.len(), pen.column));
+    pen.end_row(false);
+    Layout { rows: pen.rows, row, column }
+}
+
+/// A character without what a terminal would obey.
+fn shown(cluster: &str, is_ascii: bool) -> String {
+    if cluster == "\t" {
+        return TAB.to_owned();
+    }
+    let safe = sanitize::line(cluster);
+    if is_ascii { safe.replace(char::REPLACEMENT_CHARACTER, "?") } else { safe.into_owned() }
+}
+
+struct Pen {
+    width: usize,
+    rows: Vec<Row>,
+    /// The row being written.
+    text: String,
+    column: usize,
+    /// Whether the terminal is there as well.
+    is_sure: bool,
+}
+
+impl Pen {
+    fn make_room(&mut self, cells: usize) {
+        if self.column + cells > self.width {
+            // Where the terminal may not agree that the row is full, it is told to go on.
+            self.end_row(self.column == self.width && self.is_sure);
+        }
+    }
+
+    fn put(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.column += text.width();
+        let by_characters: usize = text.chars().filter_map(UnicodeWidthChar::width).sum();
+        self.is_sure = by_characters == text.width();
+        if !self.is_sure {
+            self.text.push_str(&column_set(self.column.min(self.width - 1)));
+        }
+    }
+
+    fn end_row(&mut self, flows_on: bool) {
+        let is_full = self.column >= self.width;
+        self.rows.push(Row { text: std::mem::take(&mut self.text), is_full, flows_on });
+        self.column = 0;
+    }
+}
+
+/// The sequence that moves to a column, from 0.
+pub(super) fn column_set(column: usize) -> String {
+    format!("\u{1b}[{}G", column + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(text: &str, width: usize) -> Vec<(String, bool)> {
+        let layout = lay_out(text, text.len(), width, false);
+        layout.rows.into_iter().map(|row| (row.text, row.flows_on)).collect()
+    }
+
+    /// The place of the first character that is `mark`.
+    fn place(text: &str, mark: char, width: usize) -> (usize, usize) {
+        let layout = lay_out(text, text.find(mark).unwrap(), width, false);
+        (layout.row, layout.column)
+    }
+
+    fn end(text: &str, width: usize) -> (usize, usize) {
+        let layout = lay_out(text, text.len(), width, false);
+        (layout.row, layout.column)
+    }
+
+    #[test]
+    fn long_lines_go_on_and_line_ends_begin_rows() {
+        assert_eq!(rows("", 10), [("> ".into(), false)]);
+        assert_eq!(rows("abcdefghijk", 10), [("> abcdefgh".into(), true), ("ijk".into(), false)]);
+        assert_eq!(rows("ab\ncd", 10), [("> ab".into(), false), ("  cd".into(), false)]);
+        assert_eq!((end("ab\ncd", 10), place("ab\ncd", 'a', 10)), ((1, 4), (0, 2)));
+        assert_eq!(place("abcdefghijk", 'i', 10), (1, 0));
+        assert_eq!(place("ab\ncd", '\n', 10), (0, 4));
+    }
+
+    #[test]
+    fn a_full_row_has_its_end_on_the_next_one() {
+        assert_eq!(rows("abcdefgh", 10), [("> abcdefgh".into(), true), (String::new(), false)]);
+        assert_eq!(end("abcdefgh", 10), (1, 0));
+        assert_eq!(rows("abcdefgh\ni", 10), [("> abcdefgh".into(), false), ("  i".into(), false)]);
+        assert_eq!(place("abcdefgh\ni", '\n', 10), (0, 9));
+    }
+
+    #[test]
+    fn wide_characters_take_two_cells_and_are_not_parted() {
+        assert_eq!(end("東京", 10), (0, 6));
+        assert_eq!(place("東京x", 'x', 10), (0, 6));
+        assert_eq!(rows("abcdefg東", 10), [("> abcdefg".into(), false), ("東".into(), false)]);
+        assert_eq!(end("e\u{301}x", 10), (0, 4));
+    }
+
+    #[test]
+    fn behind_signs_of_doubtful_width_the_column_is_set() {
+        assert_eq!(rows("👨‍👩‍👧x", 20), [("> 👨‍👩‍👧\u{1b}[5Gx".into(), false)]);
+        assert_eq!(end("👨‍👩‍👧x", 20), (0, 5));
+        assert_eq!(rows("abcdef👨‍👩‍👧", 10).first().map(|row| row.1), Some(false));
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_shown() {
+        assert_eq!(rows("a\tb\u{202e}c", 20), [("> a    b\u{fffd}c".into(), false)]);
+        assert_eq!(lay_out("\u{fffd}\u{202e}", 0, 20, true).rows[0].text, "> ??");
+    }
+}

@@ -1,0 +1,198 @@
+//! Lines edited on a terminal, as shells do it: moving and deleting within a line, recalling earlier ones, pasting
+//! several, and typing ahead.
+//!
+//! ```text
+//! input (bytes) ─ keys ─ editor (buffer, history) ─ layout ─ screen ─ terminal
+//!                 modes (of the terminal, and signals)
+//! ```
+//!
+//! Of our own, as the kept crates throw away what is typed between two reads, or take Ctrl-C as a signal in one moment
+//! and as a key in the next. All but `input`, `watch`, `modes` and this file is pure.
+//!
+//! What must hold: the terminal gets its modes back however the process ends; no key is lost, taken for another one, or
+//! sent before Enter; what is recalled is never written to a disk.
+
+mod buffer;
+mod editor;
+mod history;
+mod input;
+mod keys;
+mod layout;
+mod modes;
+mod paste;
+mod screen;
+mod watch;
+
+use std::io;
+
+use futures_util::FutureExt;
+use rustix::process::{Signal as Number, kill_current_process_group};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::printer::Printer;
+use super::term::{ASCII, Terminal};
+use editor::{Editor, Step};
+use input::Input;
+use keys::Key;
+use layout::{Layout, lay_out};
+use modes::Modes;
+use screen::Screen;
+
+/// What came of a prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// A text, of several lines perhaps, without a line end behind it.
+    Text(String),
+    /// Ctrl-D, or a terminal that is gone.
+    End,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// A terminal whose keys are ours.
+#[derive(Debug)]
+pub(crate) struct Console<'a> {
+    printer: &'a Printer,
+    input: Input,
+    editor: Editor,
+    screen: Screen,
+    interrupts: Signal,
+    resizes: Signal,
+    modes: Modes,
+}
+
+impl<'a> Console<'a> {
+    /// Takes the terminal over; fails where it cannot be, and leaves it as it is then.
+    pub(crate) fn open(printer: &'a Printer) -> io::Result<Self> {
+        Ok(Self {
+            printer,
+            input: Input::open()?,
+            editor: Editor::default(),
+            screen: Screen::default(),
+            interrupts: signal(SignalKind::interrupt())?,
+            resizes: signal(SignalKind::window_change())?,
+            modes: Modes::enter()?,
+        })
+    }
+
+    /// Asks for a text.
+    pub(crate) async fn line(&mut self) -> io::Result<Line> {
+        // Stops and sizes of the past are nothing to this prompt.
+        while self.modes.goes_on().now_or_never().is_some() {}
+        while self.resizes.recv().now_or_never().is_some() {}
+        loop {
+            loop {
+                let line = match self.input.next() {
+                    Ok(Some(key)) => self.press(key)?,
+                    Ok(None) => break,
+                    // The terminal is gone.
+                    Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => Some(Line::End),
+                    Err(cause) => return Err(cause),
+                };
+                if let Some(line) = line {
+                    return Ok(line);
+                }
+            }
+            self.draw()?;
+            tokio::select! {
+                biased;
+                _ = self.interrupts.recv() => {
+                    if let Some(line) = self.press(Key::Interrupt)? {
+                        return Ok(line);
+                    }
+                }
+                () = self.modes.goes_on() => self.screen.forget(),
+                _ = self.resizes.recv() => {
+                    let out = self.screen.resized(&self.layout());
+                    self.printer.draw(&out)?;
+                }
+                () = self.input.arrives() => {}
+            }
+        }
+    }
+
+    /// Resolves when Ctrl-C is pressed while something else goes on. Other keys wait for the next prompt.
+    pub(crate) async fn interrupted(&mut self) {
+        loop {
+            // A terminal that is gone will not want the answer either; the next prompt finds that out as well.
+            if self.input.has_interrupt().unwrap_or(true) {
+                return;
+            }
+            tokio::select! {
+                biased;
+                _ = self.interrupts.recv() => return,
+                () = tokio::task::yield_now(), if self.input.is_ready().unwrap_or(true) => {}
+                () = self.input.arrives() => {}
+            }
+        }
+    }
+
+    /// Gives the terminal back and interrupts all that share it, as it would have done itself for Ctrl-C: shells end
+    /// their loops at that. This process is to end by itself, of the same signal.
+    pub(crate) fn interrupt_all(&self) {
+        self.modes.leave();
+        // Fails only for a process that is no longer there.
+        let _ = kill_current_process_group(Number::INT);
+    }
+
+    /// Lets the editor have a key; answers with what came of the prompt, if it is over.
+    fn press(&mut self, key: Key) -> io::Result<Option<Line>> {
+        let line = match self.editor.press(key) {
+            Step::Edited => return Ok(None),
+            Step::Refused => return self.printer.draw("\u{7}").map(|()| None),
+            Step::Clear => {
+                self.screen.forget();
+                return self.printer.draw(screen::CLEAR).map(|()| None);
+            }
+            Step::Oversized => {
+                let text = self.editor.buffer().text().to_owned();
+                self.finish(&text, "")?;
+                self.printer.warning("what was pasted is left out: a text may have 1 MiB");
+                return Ok(None);
+            }
+            Step::Discarded(text) => {
+                self.finish(&text, "^C")?;
+                return Ok(None);
+            }
+            Step::Sent(text) => Line::Text(text),
+            Step::Interrupted => Line::Interrupted,
+            Step::Ended => Line::End,
+        };
+        let written = if let Line::Text(text) = &line { text } else { "" };
+        self.finish(written, "")?;
+        Ok(Some(line))
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        let (_, height) = size(&self.printer.terminal);
+        let out = self.screen.draw(&self.layout(), height);
+        self.printer.draw(&out)?;
+        self.modes.say_below(self.screen.below() + 1);
+        Ok(())
+    }
+
+    /// Leaves this text on the terminal, whole, and goes below it.
+    fn finish(&mut self, text: &str, mark: &str) -> io::Result<()> {
+        let out = self.screen.finish(&self.lay_out(text, text.len()), mark);
+        self.modes.say_below(0);
+        self.printer.draw(&out)
+    }
+
+    fn layout(&self) -> Layout {
+        let buffer = self.editor.buffer();
+        self.lay_out(buffer.text(), buffer.at())
+    }
+
+    fn lay_out(&self, text: &str, at: usize) -> Layout {
+        let terminal = &self.printer.terminal;
+        lay_out(text, at, size(terminal).0, *terminal.symbols == ASCII)
+    }
+}
+
+/// The true columns and rows: text for people is set narrower on wide terminals, what is typed is not.
+fn size(terminal: &Terminal) -> (usize, usize) {
+    let known = terminal_size::terminal_size_of(io::stderr());
+    known.map_or((terminal.width, terminal.height), |(width, height)| {
+        (usize::from(width.0), usize::from(height.0))
+    })
+}

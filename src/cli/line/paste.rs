@@ -1,0 +1,78 @@
+//! A pasted text, which a terminal sets between `ESC [ 200 ~` and `ESC [ 201 ~`: its line ends do not send it.
+
+use super::keys::Key;
+use crate::cli::text::MAX_BYTES;
+
+const END: &[u8] = b"\x1b[201~";
+
+/// What Ctrl-C sends when it is pressed twice. A text in which that stands is none that a person would send.
+const PRESSED_TWICE: &[u8] = b"\x03\x03";
+
+/// What has come of one.
+#[derive(Debug, Default)]
+pub(super) struct Paste {
+    bytes: Vec<u8>,
+    is_oversized: bool,
+}
+
+impl Paste {
+    /// Takes the next byte; answers with what the text is once it is whole, or given up.
+    pub(super) fn take(&mut self, byte: u8) -> Option<Key> {
+        self.bytes.push(byte);
+        // Where the end was lost on the way, nothing else would be heard ever again.
+        if self.bytes.ends_with(PRESSED_TWICE) {
+            return Some(Key::Interrupt);
+        }
+        if !self.bytes.ends_with(END) {
+            if self.bytes.len() as u64 > MAX_BYTES {
+                self.is_oversized = true;
+                self.bytes.drain(..self.bytes.len() - END.len());
+            }
+            return None;
+        }
+        if self.is_oversized {
+            return Some(Key::Oversized);
+        }
+        self.bytes.truncate(self.bytes.len() - END.len());
+        Some(Key::Paste(plain(&String::from_utf8_lossy(&self.bytes))))
+    }
+}
+
+/// A text with line ends of one kind (terminals send CR for them) and without other control characters.
+fn plain(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pasted(bytes: &[u8]) -> Vec<Key> {
+        let mut paste = Paste::default();
+        bytes.iter().filter_map(|&byte| paste.take(byte)).collect()
+    }
+
+    #[test]
+    fn a_text_keeps_its_lines_and_no_other_controls() {
+        let text = "a\r\nb\rc\nd\te\u{1b}[31m\u{7}\u{3}f\u{85}é";
+        let keys = pasted(&[text.as_bytes(), END].concat());
+        assert_eq!(keys, [Key::Paste("a\nb\nc\nd\te[31mfé".to_owned())]);
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_kept_and_said() {
+        let long = vec![b'x'; usize::try_from(MAX_BYTES).unwrap() * 2];
+        let mut paste = Paste::default();
+        assert!(long.iter().all(|&byte| paste.take(byte).is_none()));
+        assert!(paste.bytes.len() as u64 <= MAX_BYTES + 1);
+        let keys: Vec<Key> = END.iter().filter_map(|&byte| paste.take(byte)).collect();
+        assert_eq!(keys, [Key::Oversized]);
+    }
+
+    #[test]
+    fn a_paste_without_end_is_left_by_pressing_ctrl_c_twice() {
+        assert_eq!(pasted(b"abc\x03"), []);
+        assert_eq!(pasted(b"abc\x03\x03"), [Key::Interrupt]);
+    }
+}

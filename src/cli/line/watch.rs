@@ -1,0 +1,67 @@
+//! Says when a terminal has something to read, without reading it.
+//!
+//! A thread that waits, as the runtime's own way to do so needs `unsafe` code. It waits only while it is asked to, and
+//! ends with the process.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use tokio::sync::Notify;
+
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// Watches a terminal.
+#[derive(Debug)]
+pub(super) struct Watch {
+    asks: Sender<()>,
+    state: Arc<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    terminal: File,
+    is_asked: AtomicBool,
+    arrived: Notify,
+}
+
+impl Watch {
+    pub(super) fn over(terminal: File) -> io::Result<Self> {
+        let state = Arc::new(State { terminal, is_asked: AtomicBool::new(false), arrived: Notify::new() });
+        let (asks, asked) = channel();
+        let watched = Arc::clone(&state);
+        thread::Builder::new().name("terminal".to_owned()).spawn(move || watch(&watched, &asked))?;
+        Ok(Self { asks, state })
+    }
+
+    /// Resolves when there may be something to read: ask [`is_ready`] then.
+    pub(super) async fn arrives(&self) {
+        if !self.state.is_asked.swap(true, Ordering::SeqCst) {
+            // Fails only where the thread is gone, and with it the process.
+            let _ = self.asks.send(());
+        }
+        self.state.arrived.notified().await;
+    }
+}
+
+fn watch(state: &State, asked: &Receiver<()>) {
+    for () in asked {
+        while let Err(Errno::INTR) = poll(&mut [PollFd::new(&state.terminal, PollFlags::IN)], None) {}
+        // In this order: whoever is told and finds nothing may ask again.
+        state.is_asked.store(false, Ordering::SeqCst);
+        state.arrived.notify_one();
+    }
+}
+
+/// Whether a read would not wait: there is something, or an end.
+pub(super) fn is_ready(terminal: &File) -> io::Result<bool> {
+    match poll(&mut [PollFd::new(terminal, PollFlags::IN)], Some(&AT_ONCE)) {
+        Err(Errno::INTR) => Ok(false),
+        polled => Ok(polled? > 0),
+    }
+}

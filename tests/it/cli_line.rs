@@ -1,0 +1,196 @@
+//! The prompt of a conversation: lines edited on a terminal, recalled, pasted, and typed ahead.
+
+use std::time::Duration;
+
+use crate::support::chat::{Desk, desk};
+use crate::support::mk::Mk;
+use crate::support::provider::{Ask, Beat, Turn, done, finish_chunk, role_chunk, stream, text_chunk};
+use crate::support::pty::Person;
+
+const UP: &str = "\x1b[A";
+const DOWN: &str = "\x1b[B";
+const LEFT: &str = "\x1b[D";
+
+/// The last thing that was said to the model.
+fn question(ask: &Ask) -> String {
+    ask.body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned()
+}
+
+/// A question with `slow` in it is answered slowly, one with `endless` has no end.
+async fn talkative() -> Desk {
+    desk(|ask: &Ask| {
+        let begun = vec![role_chunk(), text_chunk("Well"), Beat::APART];
+        let wait = match question(ask) {
+            text if text.contains("endless") => return Turn::Stream([begun, vec![Beat::Stall]].concat()),
+            text if text.contains("slow") => Beat::Pause(Duration::from_secs(1)),
+            _ => return stream(&["So it is."]),
+        };
+        let end = vec![wait, text_chunk(", it is so."), finish_chunk("stop"), done()];
+        Turn::Stream([begun, end].concat())
+    })
+    .await
+}
+
+/// A conversation on this many columns: how it ended, what was shown, and what was asked.
+async fn converse(
+    columns: u16,
+    act: impl FnOnce(&mut Person) + Send + 'static,
+) -> (String, String, Vec<String>) {
+    let desk = talkative().await;
+    let mk = Mk::new()
+        .args(["chat", "-m", "fake/m"])
+        .env("MK_SERVER", &desk.server.base)
+        .env("MK_INFERENCE_KEY", &desk.key);
+    let ended = tokio::task::spawn_blocking(move || {
+        let mut person = Person::at_columns(mk.command(), columns);
+        person.until("> ");
+        act(&mut person);
+        person.end()
+    });
+    let (status, shown) = ended.await.unwrap();
+    (status, shown, desk.provider.asks().iter().map(question).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_is_edited_in_its_middle() {
+    let (status, shown, asked) = converse(80, |person| {
+        person.types(&format!("whot?{LEFT}{LEFT}\x7fa\x05!\x01So \r"));
+        person.until("tokens");
+        person.types("one two three\x17\x1bb\x19\r");
+        person.until_on_screen("> one threetwo\nSo it is.");
+        person.types("gone\x15/exxit\x1b[1;5D\x1b[1;5C\x1b[D\x1b[D\x1b[D\x1b[3~\x05\r");
+    })
+    .await;
+    assert!(status.ends_with(", 0)"), "{status} {shown}");
+    assert_eq!(asked, ["So what?!", "one threetwo"], "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn earlier_questions_are_recalled_and_the_draft_is_kept() {
+    let (_, shown, asked) = converse(80, |person| {
+        for question in ["first?\r", "second?\r"] {
+            person.types(question);
+            person.until_on_screen(&format!("{}\nSo it is.", question.trim_end()));
+        }
+        person.types(&format!("draft{UP}"));
+        person.until_on_screen("tokens");
+        person.types(&format!("{UP}{UP}"));
+        person.until_on_screen("> first?\nSo it is.");
+        person.types(" again\r");
+        person.until("> first? again");
+        person.types(&format!("dra{UP}{UP}{DOWN}\x0e\x10{DOWN}ft\r"));
+        person.until("> draft");
+        person.types("\x04");
+    })
+    .await;
+    assert_eq!(asked, ["first?", "second?", "first? again", "draft"], "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_typed_while_an_answer_comes_is_kept_for_the_next_prompts() {
+    let (status, shown, asked) = converse(80, |person| {
+        person.types("a slow one\r");
+        person.until("Well");
+        person.types("ahead one\rahead two\rand a dr");
+        person.until_on_screen("> and a dr");
+        person.types("aft\r");
+        person.until("> and a draft");
+        person.types("/exit\r");
+    })
+    .await;
+    assert!(status.ends_with(", 0)"), "{status} {shown}");
+    assert_eq!(asked, ["a slow one", "ahead one", "ahead two", "and a draft"], "{shown}");
+    assert!(shown.contains("Well, it is so."), "an answer is not interspersed: {shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_typed_before_the_first_prompt_are_kept() {
+    let desk = talkative().await;
+    let mk = Mk::new().args(["chat"]).env("MK_SERVER", &desk.server.base).env("MK_INFERENCE_KEY", &desk.key);
+    let ended = tokio::task::spawn_blocking(move || {
+        let mut person = Person::at(mk.command());
+        person.types("one\ntwo\n/exit\n");
+        person.end()
+    });
+    let (status, shown) = ended.await.unwrap();
+    assert!(status.ends_with(", 0)"), "{status} {shown}");
+    let asked: Vec<String> = desk.provider.asks().iter().map(question).collect();
+    assert_eq!(asked, ["one", "two"], "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pasted_lines_are_one_question() {
+    let (_, shown, asked) = converse(80, |person| {
+        person.types("See: \x1b[200~one\rtwo\n\tthree\x1b[201~");
+        person.until_on_screen("> See: one\n  two\n      three");
+        person.types("?\r");
+        person.until("tokens");
+        // While an answer comes, too.
+        person.types("slow\r");
+        person.until("Well");
+        person.types("\x1b[200~a\rb\x1b[201~\rc\x1b\rd\r");
+        person.until_on_screen("> c\n  d\nSo it is.");
+        person.types("\x04");
+    })
+    .await;
+    assert_eq!(asked, ["See: one\ntwo\n\tthree?", "slow", "a\nb", "c\nd"], "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_stops_an_answer_then_clears_a_line_then_leaves() {
+    let (status, shown, asked) = converse(80, |person| {
+        person.types("an endless one\r");
+        person.until("Well");
+        // Whoever stops one answer does not ask for the next one.
+        person.types("kept\rtoo\r\x03");
+        person.until_on_screen("> kept\n  too");
+        person.types("\x03");
+        person.until_on_screen("  too^C");
+        person.types("short\r");
+        person.until("So it is.");
+        person.until_on_screen("short\nSo it is.");
+        person.types("no\x03\x03");
+    })
+    .await;
+    assert!(status.contains("SIGINT"), "{status} {shown}");
+    assert_eq!(asked, ["an endless one", "short"], "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_lines_and_wide_characters_fit_44_columns() {
+    let (_, shown, asked) = converse(44, |person| {
+        person.types("0123456789012345678901234567890123456789東京都の人口は?\x01\x06\x06XY");
+        person.until_on_screen("> 01XY23456789012345678901234567890123456789\n東京都の人口は?");
+        person.types("\x05\x7f\x7f\x1b[D\x7f!");
+        person.until_on_screen("3456789\n東京都の!口");
+        person.types("\x15\x0b");
+        person.until_on_screen("conversation\n>");
+        person.types("e\u{301}😀x\x1b[D\x7f\x1b[Dy\r");
+        person.until_on_screen("> ye\u{301}x\nSo it is.");
+        person.types("\x04");
+    })
+    .await;
+    assert_eq!(asked, ["ye\u{301}x"], "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_colour_or_unicode_the_prompt_is_the_same() {
+    let desk = talkative().await;
+    let mk = Mk::new()
+        .args(["chat", "-m", "fake/m"])
+        .env("MK_SERVER", &desk.server.base)
+        .env("MK_INFERENCE_KEY", &desk.key)
+        .env("NO_COLOR", "1")
+        .env("MK_ASCII", "1");
+    let ended = tokio::task::spawn_blocking(move || {
+        let mut person = Person::at(mk.command());
+        person.until("> ");
+        person.types(&format!("hb{LEFT}uh\x7f\r"));
+        person.until("So it is.");
+        person.types("\x04");
+        person.end()
+    });
+    let (_, shown) = ended.await.unwrap();
+    assert!(shown.is_ascii() && !shown.contains("\x1b[0m"), "{shown:?}");
+    assert_eq!(question(&desk.provider.asks().pop().unwrap()), "hub");
+}

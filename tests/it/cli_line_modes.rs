@@ -1,0 +1,102 @@
+//! The terminal's modes: ours within a conversation, given back however it ends.
+
+use std::process::Command;
+
+use crate::support::mk::Mk;
+use crate::support::pty::Person;
+
+/// What a terminal is told so that it marks pasted texts no longer.
+const LEFT: &str = "\x1b[?2004l";
+
+/// A conversation in a shell that shows the modes before and after it; `around` is the shell's text, in which `mk` is
+/// the conversation.
+fn shell(around: &str) -> Command {
+    let mk = Mk::new().args(["chat", "--sandbox"]);
+    let binary = env!("CARGO_BIN_EXE_mk");
+    let text = format!("mk() (echo \"process=$BASHPID;\"; exec '{binary}' chat --sandbox)\n{around}");
+    let mut command = Command::new("bash");
+    command
+        .args(["-c", &text])
+        .env_clear()
+        .envs(mk.command().get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env("PATH", std::env::var("PATH").unwrap());
+    command
+}
+
+/// What stands behind `before=` and `after=`, each in brackets.
+fn modes(shown: &str) -> (&str, &str) {
+    let of = |name: &str| {
+        let rest = &shown[shown.find(name).unwrap_or_else(|| panic!("no {name}: {shown}")) + name.len()..];
+        &rest[..rest.find(']').unwrap()]
+    };
+    (of("before=["), of("after=["))
+}
+
+/// A shell that survives the Ctrl-C that it gets, too.
+const SHOWING: &str =
+    "trap : INT; echo \"before=[$(stty -a)]\"; mk; echo \"ended=$?\"; echo \"after=[$(stty -a)]\"";
+
+#[test]
+fn they_are_given_back_at_each_end() {
+    // Ctrl-\ is a signal.
+    for (keys, code) in [("\x04", 0), ("/exit\r", 0), ("two\x03\x04", 0), ("\x03", 130), ("draft\x1c", 131)] {
+        let mut person = Person::at(shell(SHOWING));
+        person.until("> ");
+        person.types(keys);
+        let (_, shown) = person.end();
+        assert!(shown.contains(&format!("ended={code}")), "{keys:?}: {shown}");
+        let (before, after) = modes(&shown);
+        assert_eq!(before, after, "{keys:?}");
+        assert!(before.contains(" icanon") && shown.contains(LEFT), "{keys:?}: {shown:?}");
+    }
+}
+
+#[test]
+fn they_are_given_back_when_a_signal_ends_it() {
+    for (name, code) in [("TERM", 143), ("HUP", 129), ("INT", 130)] {
+        let mut person = Person::at(shell(SHOWING));
+        person.until("process=");
+        person.until("> ");
+        let process = person.behind("process=", ";");
+        assert!(Command::new("kill").args(["-s", name, &process]).status().unwrap().success());
+        let (_, shown) = person.end();
+        assert!(shown.contains(&format!("ended={code}")), "{name}: {shown}");
+        let (before, after) = modes(&shown);
+        assert_eq!(before, after, "{name}");
+        assert!(shown.contains(LEFT), "{name}: {shown:?}");
+    }
+}
+
+#[test]
+fn a_stop_gives_them_back_and_the_prompt_comes_again() {
+    let mut person = Person::at(shell(&format!(
+        "set -m; {}",
+        SHOWING.replace("echo \"after", "echo \"stopped=[$(stty -a)]\"; fg; echo \"after")
+    )));
+    person.until("> ");
+    person.types("half a dr");
+    person.until("> half a dr");
+    person.types("\x1a");
+    person.until("stopped=[");
+    person.until_times("> half a dr", 2);
+    person.types("aft\x03");
+    person.until_on_screen("> half a draft^C");
+    person.types("\x04");
+    let (_, shown) = person.end();
+    let (before, after) = modes(&shown);
+    assert_eq!(before, after);
+    assert!(shown.contains(&format!("stopped=[{before}")), "{shown}");
+}
+
+#[test]
+fn a_dumb_terminal_has_plain_lines() {
+    let mut person = Person::at(shell("export TERM=dumb; mk"));
+    person.until("> ");
+    person.types("What is 6 times 7?\n");
+    person.until("42");
+    person.until("> ");
+    person.types("\x04");
+    let (status, shown) = person.end();
+    assert!(status.ends_with(", 0)"), "{status} {shown}");
+    assert!(!shown.contains('\x1b'), "{shown:?}");
+}
