@@ -17,8 +17,14 @@ Examples:
 /// What stands below the options of `mk chat --help`.
 pub(crate) const NOTES: &str = "\
 The answer goes to standard output as it comes; what it took goes to standard
-error. -q leaves the answer alone. In a conversation, Ctrl-C stops an answer;
-/exit, Ctrl-D, or Ctrl-C at the prompt end it.
+error. -q leaves the answer alone.
+
+In a conversation, Ctrl-C stops an answer, or clears what is typed; /exit,
+Ctrl-D, or Ctrl-C where nothing is typed end it. Lines are edited with the keys
+of shells (arrows, Home, End, Ctrl-A/E/W/U/K/Y, Alt-B/F, Ctrl-L). Up recalls
+earlier questions of this conversation; they are never stored. Alt-Enter begins
+a further line, and pasted lines are one question. What is typed while an answer
+comes is kept for the next prompt.
 
 Exit codes: 0 a whole answer; 1 the model declines; 2 usage; 4 no key, or
 refused; 5 server or provider failed; 6 cannot reach, or --timeout; 7 refused
