@@ -9,8 +9,10 @@
 //! Several processes may hold the same files: a command line beside a running server is the normal case.
 
 mod sqlite;
+mod usage;
 
 pub use sqlite::Store;
+pub use usage::{AppOnceMade, BudgetHolder, BudgetRow, KeyName, UsageCounts, UsageQuery, UsageSum};
 
 use std::fmt;
 use std::net::IpAddr;
@@ -229,6 +231,10 @@ pub struct AttemptRow {
     pub cost: Option<NanoUsd>,
     /// From request to end.
     pub latency_ms: u64,
+    /// Whether no other attempt of its request was booked before.
+    pub is_first: bool,
+    /// Whether no other attempt of its request at this model was booked before.
+    pub is_first_of_model: bool,
 }
 
 /// One calendar month of a key or an app: what spending is summed by.

@@ -140,6 +140,8 @@ mod tests {
             completion_tokens: 1,
             cost: None,
             latency_ms: 1,
+            is_first: true,
+            is_first_of_model: true,
         }
     }
 

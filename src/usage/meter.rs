@@ -112,7 +112,7 @@ impl Meter {
 
     fn book(&self, attempt: &Attempt, hold: Option<Hold>, outcome: &str, usage: Usage) {
         let took = attempt.begun.elapsed();
-        self.add(&attempt.model, attempt.purpose, usage);
+        let place = self.add(&attempt.model, attempt.purpose, usage);
         self.0.attempts.fetch_add(1, Ordering::Relaxed);
         let account = &self.0.account;
         let counted = metrics::Attempt {
@@ -149,16 +149,22 @@ impl Meter {
             completion_tokens: usage.completion_tokens,
             cost: usage.cost,
             latency_ms,
+            is_first: place.is_first,
+            is_first_of_model: place.is_first_of_model,
         };
         self.0.ledger.book(row, hold);
     }
 
-    fn add(&self, model: &str, purpose: Purpose, usage: Usage) {
+    fn add(&self, model: &str, purpose: Purpose, usage: Usage) -> Place {
         let mut totals = self.lock_totals();
+        let place = Place {
+            is_first: totals.is_empty(),
+            is_first_of_model: totals.iter().all(|total| total.model != model),
+        };
         let known = totals.iter_mut().find(|total| total.model == model && total.purpose == purpose);
         if let Some(total) = known {
             total.add(usage);
-            return;
+            return place;
         }
         let mut total = Total {
             model: model.to_owned(),
@@ -169,12 +175,20 @@ impl Meter {
         };
         total.add(usage);
         totals.push(total);
+        place
     }
 
     /// Also after a panic elsewhere: sums are whole after every step.
     fn lock_totals(&self) -> MutexGuard<'_, Vec<Total>> {
         self.0.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Where an attempt stands among those of its request, in the order in which they are booked.
+#[derive(Clone, Copy)]
+struct Place {
+    is_first: bool,
+    is_first_of_model: bool,
 }
 
 /// What an attempt used.
@@ -331,6 +345,8 @@ mod tests {
         assert_eq!((rows[0].model.as_str(), rows[0].outcome.as_str(), rows[0].at), ("a/x", "ok", NOW));
         assert_eq!((rows[0].app_id.as_str(), rows[0].key_id.as_str()), ("app_1", "key_1"));
         assert_eq!((rows[1].outcome.as_str(), rows[1].cost), ("provider_timeout", None));
+        let places: Vec<_> = rows.iter().map(|row| (row.is_first, row.is_first_of_model)).collect();
+        assert_eq!(places, [(true, true), (false, true), (false, false), (false, false)]);
 
         let total = |model: &str, purpose, prompt_tokens, completion_tokens, cost| Total {
             model: model.to_owned(),
@@ -390,6 +406,9 @@ mod tests {
             }
         });
         assert_eq!(desk.meter.totals()[0].prompt_tokens, 1600);
-        assert_eq!(booked(&desk).len(), 800);
+        let rows = booked(&desk);
+        assert_eq!(rows.len(), 800);
+        assert_eq!(rows.iter().filter(|row| row.is_first).count(), 1);
+        assert_eq!(rows.iter().filter(|row| row.is_first_of_model).count(), 1);
     }
 }

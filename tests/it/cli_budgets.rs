@@ -43,6 +43,8 @@ impl Desk {
             completion_tokens: 1,
             cost: Some(mk::money::NanoUsd(250_000_000)),
             latency_ms: 1,
+            is_first: true,
+            is_first_of_model: true,
         };
         store.add_attempts(&[row]).unwrap();
     }

@@ -1,20 +1,23 @@
-//! `ledger.db`: attempts at models, what they sum up to by month, day counters, last uses. Written in batches.
+//! `ledger.db`: attempts at models, what they sum up to by day and by month, day counters, last uses. Written in
+//! batches.
 
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::Store;
+use super::rollup;
 use super::values::{count, money, read_count, read_money, read_service, read_time};
 use crate::clock::Time;
 use crate::money::NanoUsd;
 use crate::storage::{AttemptRow, DayCount, Error, MonthOf};
 
 /// No sum goes beyond this; another one of this size still fits a column.
-const MOST_SPENT: i64 = i64::MAX / 2;
+pub(super) const MOST: i64 = i64::MAX / 2;
 
 impl Store {
-    /// Adds attempts to the ledger and their costs to what their keys and apps have spent, in one transaction.
+    /// Adds attempts to the ledger, to the sums of their days, and their costs to what their keys and apps have spent,
+    /// in one transaction.
     pub fn add_attempts(&self, rows: &[AttemptRow]) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());
@@ -22,8 +25,8 @@ impl Store {
         self.ledger().write(|db| {
             let mut insert = db.prepare_cached(
                 "INSERT INTO attempts (at, request_id, app_id, key_id, service, model, outcome,
-                     prompt_tokens, completion_tokens, cost_nano_usd, latency_ms)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                     prompt_tokens, completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
             )?;
             for row in rows {
                 insert.execute(params![
@@ -38,8 +41,11 @@ impl Store {
                     count(row.completion_tokens),
                     money(row.cost),
                     count(row.latency_ms),
+                    row.is_first,
+                    row.is_first_of_model,
                 ])?;
             }
+            rollup::add(db, rows)?;
             add_spending(db, rows)
         })
     }
@@ -65,7 +71,7 @@ impl Store {
         self.ledger().read(|db| {
             let mut query = db.prepare_cached(
                 "SELECT at, request_id, app_id, key_id, service, model, outcome, prompt_tokens,
-                     completion_tokens, cost_nano_usd, latency_ms
+                     completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model
                  FROM attempts WHERE request_id = ?1 ORDER BY id",
             )?;
             let rows = query.query_map([request_id], attempt_row)?;
@@ -138,7 +144,7 @@ fn add_spending(db: &Connection, rows: &[AttemptRow]) -> Result<(), Error> {
          ON CONFLICT DO UPDATE SET nano_usd = min(nano_usd + excluded.nano_usd, ?4)",
     )?;
     for ((subject, month), sum) in sums {
-        add.execute(params![subject, month, count(sum.0), MOST_SPENT])?;
+        add.execute(params![subject, month, count(sum.0), MOST])?;
     }
     Ok(())
 }
@@ -156,6 +162,8 @@ fn attempt_row(row: &Row<'_>) -> rusqlite::Result<AttemptRow> {
         completion_tokens: read_count(row, 8)?,
         cost: read_money(row, 9)?,
         latency_ms: read_count(row, 10)?,
+        is_first: row.get(11)?,
+        is_first_of_model: row.get(12)?,
     })
 }
 
@@ -181,6 +189,8 @@ mod tests {
             completion_tokens: 1,
             cost,
             latency_ms: 1,
+            is_first: true,
+            is_first_of_model: true,
         }
     }
 

@@ -119,6 +119,56 @@ pub(super) const LEDGER: &[&str] = &[
     WHERE subject <> '' AND cost_nano_usd > 0
     GROUP BY 1, 2;
 ",
+    "
+    -- Whether it was the first attempt of its request, and the first at its model: what makes requests a sum.
+    ALTER TABLE attempts ADD COLUMN is_first INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE attempts ADD COLUMN is_first_of_model INTEGER NOT NULL DEFAULT 0;
+    -- Of older rows, by the requests' ids, which callers may choose: those of one key count as one. One pass, two
+    -- sorts: 10 million rows take about a minute and 30 MB of memory.
+    UPDATE attempts SET
+        is_first = id IN (SELECT min(id) FROM attempts GROUP BY request_id, key_id),
+        is_first_of_model = id IN (SELECT min(id) FROM attempts GROUP BY request_id, key_id, model);
+
+    -- What reports are made from: attempts summed by UTC day (since the epoch) and by whom and what they were for.
+    CREATE TABLE usage_days (
+        day               INTEGER NOT NULL,
+        app_id            TEXT    NOT NULL,
+        key_id            TEXT    NOT NULL,
+        service           TEXT    NOT NULL,
+        model             TEXT    NOT NULL,
+        requests          INTEGER NOT NULL,
+        -- A request counts once for each model that it asked.
+        model_requests    INTEGER NOT NULL,
+        attempts          INTEGER NOT NULL,
+        errors            INTEGER NOT NULL,
+        prompt_tokens     INTEGER NOT NULL,
+        completion_tokens INTEGER NOT NULL,
+        -- Of attempts whose cost is known, and how many those are.
+        cost_nano_usd     INTEGER NOT NULL,
+        priced_attempts   INTEGER NOT NULL,
+        -- Attempts that used tokens at an unknown price.
+        unpriced_attempts INTEGER NOT NULL,
+        PRIMARY KEY (day, app_id, key_id, service, model)
+    ) STRICT, WITHOUT ROWID;
+    -- No sum grows beyond half the range of a column.
+    INSERT INTO usage_days
+    SELECT at / 86400000, app_id, key_id, service, model, is_first, is_first_of_model, 1,
+           outcome NOT IN ('ok', 'cancelled'),
+           min(prompt_tokens, 4611686018427387903), min(completion_tokens, 4611686018427387903),
+           min(coalesce(cost_nano_usd, 0), 4611686018427387903), cost_nano_usd IS NOT NULL,
+           cost_nano_usd IS NULL AND (prompt_tokens > 0 OR completion_tokens > 0)
+    FROM attempts WHERE true
+    ON CONFLICT DO UPDATE SET
+        requests = requests + excluded.requests,
+        model_requests = model_requests + excluded.model_requests,
+        attempts = attempts + excluded.attempts,
+        errors = errors + excluded.errors,
+        prompt_tokens = min(prompt_tokens + excluded.prompt_tokens, 4611686018427387903),
+        completion_tokens = min(completion_tokens + excluded.completion_tokens, 4611686018427387903),
+        cost_nano_usd = min(cost_nano_usd + excluded.cost_nano_usd, 4611686018427387903),
+        priced_attempts = priced_attempts + excluded.priced_attempts,
+        unpriced_attempts = unpriced_attempts + excluded.unpriced_attempts;
+",
 ];
 
 /// Takes the steps that `connection`'s database has not taken yet, each in one transaction. Others may be doing the

@@ -16,10 +16,13 @@ mod files;
 mod keys;
 mod ledger;
 mod migrations;
+mod names;
 mod recent;
+mod rollup;
 mod sessions;
 #[cfg(test)]
 mod tests;
+mod usage;
 mod values;
 
 use std::io;

@@ -65,6 +65,8 @@ fn an_attempt(request_id: &str, cost: Option<NanoUsd>) -> AttemptRow {
         completion_tokens: 2,
         cost,
         latency_ms: 3,
+        is_first: true,
+        is_first_of_model: true,
     }
 }
 

@@ -1,0 +1,81 @@
+//! The sums of `ledger.db` by UTC day, app, key, service and model, which reports are made from.
+//!
+//! They are written in the transaction of the attempts that they sum, so that neither is ever there without the other,
+//! and they stay when attempts are deleted for their age. A batch is summed here before it goes to the database: its
+//! rows cost a look into a small map each, and the database sees one write for each combination in the batch.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, params};
+
+use super::ledger::MOST;
+use super::values::count;
+use crate::money::NanoUsd;
+use crate::storage::{AttemptRow, Error, UsageCounts};
+
+/// Outcomes that are no errors.
+const NO_ERRORS: [&str; 2] = ["ok", "cancelled"];
+
+/// Adds a batch of attempts to the sums of their days.
+pub(super) fn add(db: &Connection, rows: &[AttemptRow]) -> Result<(), Error> {
+    let mut sums: BTreeMap<_, UsageCounts> = BTreeMap::new();
+    for row in rows {
+        let of = (row.at.utc_day(), &row.app_id, &row.key_id, row.service.as_str(), &row.model);
+        let sum = sums.entry(of).or_default();
+        *sum = sum.plus(counts(row));
+    }
+    let mut add = db.prepare_cached(
+        "INSERT INTO usage_days (day, app_id, key_id, service, model, requests, model_requests, attempts, errors,
+             prompt_tokens, completion_tokens, cost_nano_usd, priced_attempts, unpriced_attempts)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+         ON CONFLICT DO UPDATE SET
+             requests = requests + excluded.requests,
+             model_requests = model_requests + excluded.model_requests,
+             attempts = attempts + excluded.attempts,
+             errors = errors + excluded.errors,
+             prompt_tokens = min(prompt_tokens + excluded.prompt_tokens, ?15),
+             completion_tokens = min(completion_tokens + excluded.completion_tokens, ?15),
+             cost_nano_usd = min(cost_nano_usd + excluded.cost_nano_usd, ?15),
+             priced_attempts = priced_attempts + excluded.priced_attempts,
+             unpriced_attempts = unpriced_attempts + excluded.unpriced_attempts",
+    )?;
+    for ((day, app_id, key_id, service, model), sum) in sums {
+        add.execute(params![
+            day,
+            app_id,
+            key_id,
+            service,
+            model,
+            count(sum.requests),
+            count(sum.model_requests),
+            count(sum.attempts),
+            count(sum.errors),
+            count(sum.prompt_tokens).min(MOST),
+            count(sum.completion_tokens).min(MOST),
+            count(sum.cost.0).min(MOST),
+            count(sum.priced_attempts),
+            count(sum.unpriced_attempts),
+            MOST,
+        ])?;
+    }
+    Ok(())
+}
+
+fn counts(row: &AttemptRow) -> UsageCounts {
+    let used_tokens = row.prompt_tokens > 0 || row.completion_tokens > 0;
+    UsageCounts {
+        requests: row.is_first.into(),
+        model_requests: row.is_first_of_model.into(),
+        attempts: 1,
+        errors: (!NO_ERRORS.contains(&row.outcome.as_str())).into(),
+        prompt_tokens: row.prompt_tokens,
+        completion_tokens: row.completion_tokens,
+        cost: row.cost.unwrap_or(NanoUsd(0)),
+        priced_attempts: row.cost.is_some().into(),
+        unpriced_attempts: (row.cost.is_none() && used_tokens).into(),
+    }
+}
+
+#[cfg(test)]
+#[path = "rollup_tests.rs"]
+mod tests;

@@ -1,0 +1,253 @@
+//! What is summed is what the attempts say, however it is asked for, and whoever has written them.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use rusqlite::Connection;
+
+use super::*;
+use crate::api::Service;
+use crate::api::console::Dimension;
+use crate::clock::Time;
+use crate::storage::sqlite::LEDGER_FILE;
+use crate::storage::sqlite::migrations::{LEDGER, migrate};
+use crate::storage::{Store, UsageQuery, UsageSum};
+
+const NOON: Time = Time::from_unix_ms(1_795_176_000_000);
+const DAY_MS: i64 = 86_400_000;
+const DIMENSIONS: [(Dimension, &str); 5] = [
+    (Dimension::Day, "day"),
+    (Dimension::App, "app_id"),
+    (Dimension::Key, "key_id"),
+    (Dimension::Model, "model"),
+    (Dimension::Service, "service"),
+];
+
+/// A request: key, hours after noon, and its attempts (model, outcome, tokens, cost, hours later).
+type Asked = (u8, i64, Vec<(u8, u8, u64, Option<u64>, i64)>);
+
+fn asked() -> impl Strategy<Value = Asked> {
+    let attempt = (0_u8..3, 0_u8..4, 0_u64..50, prop::option::of(0_u64..1_000_000), 0_i64..14);
+    (0_u8..4, -60_i64..60, prop::collection::vec(attempt, 1..6))
+}
+
+/// Rows as the meter would book them.
+fn rows(requests: &[Asked]) -> Vec<AttemptRow> {
+    let mut rows = Vec::new();
+    for (number, (key, hours, attempts)) in requests.iter().enumerate() {
+        let mut models = Vec::new();
+        for (model, outcome, tokens, cost, later) in attempts {
+            rows.push(AttemptRow {
+                at: Time::from_unix_ms(NOON.unix_ms() + (hours + later) * 3_600_000),
+                request_id: format!("req_{number}"),
+                app_id: format!("app_{}", key % 2),
+                key_id: format!("key_{key}"),
+                service: if *key < 2 { Service::Verify } else { Service::Inference },
+                model: format!("a/{model}"),
+                outcome: ["ok", "cancelled", "provider_timeout", "provider_error"][usize::from(*outcome)]
+                    .to_owned(),
+                prompt_tokens: *tokens,
+                completion_tokens: tokens / 2,
+                cost: cost.map(NanoUsd),
+                latency_ms: 1,
+                is_first: models.is_empty(),
+                is_first_of_model: !models.contains(model),
+            });
+            models.push(*model);
+        }
+    }
+    rows
+}
+
+/// The sums that the attempts themselves give, and the different requests in each.
+fn straight(db: &Connection, query: &UsageQuery) -> BTreeMap<[String; 5], (UsageCounts, u64)> {
+    let columns = DIMENSIONS.map(|(dimension, name)| if query.by.contains(&dimension) { name } else { "''" });
+    let sql = format!(
+        "SELECT {}, sum(is_first), sum(is_first_of_model), count(*),
+             count(*) FILTER (WHERE outcome NOT IN ('ok', 'cancelled')), sum(prompt_tokens), sum(completion_tokens),
+             total(cost_nano_usd), count(cost_nano_usd),
+             count(*) FILTER (WHERE cost_nano_usd IS NULL AND prompt_tokens + completion_tokens > 0),
+             count(DISTINCT request_id)
+         FROM (SELECT at / {DAY_MS} AS day, * FROM attempts)
+         WHERE day BETWEEN ?1 AND ?2 AND app_id = coalesce(?3, app_id) AND model = coalesce(?4, model)
+         GROUP BY 1, 2, 3, 4, 5",
+        columns.join(", ")
+    );
+    let mut statement = db.prepare(&sql).unwrap();
+    let parameters = params![query.first_day, query.last_day, query.app_id, query.model];
+    let sums = statement.query_map(parameters, |row| {
+        let number = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
+        let text = |at: usize| {
+            let value: rusqlite::types::Value = row.get(at)?;
+            Ok::<_, rusqlite::Error>(match value {
+                rusqlite::types::Value::Integer(day) => day.to_string(),
+                rusqlite::types::Value::Text(text) => text,
+                other => panic!("{other:?}"),
+            })
+        };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small whole numbers")]
+        let cost = NanoUsd(row.get::<_, f64>(11)? as u64);
+        let counts = UsageCounts {
+            requests: number(5)?,
+            model_requests: number(6)?,
+            attempts: number(7)?,
+            errors: number(8)?,
+            prompt_tokens: number(9)?,
+            completion_tokens: number(10)?,
+            cost,
+            priced_attempts: number(12)?,
+            unpriced_attempts: number(13)?,
+        };
+        Ok(([text(0)?, text(1)?, text(2)?, text(3)?, text(4)?], (counts, number(14)?)))
+    });
+    sums.unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+fn key_of(sum: UsageSum) -> [String; 5] {
+    let day = sum.day.map(|day| day.to_string());
+    [day, sum.app_id, sum.key_id, sum.model, sum.service].map(Option::unwrap_or_default)
+}
+
+/// Asks for every subset of dimensions, and compares with the attempts.
+fn compare(store: &Store, query: &UsageQuery) {
+    for subset in 0..1_u32 << DIMENSIONS.len() {
+        let chosen = DIMENSIONS.iter().enumerate().filter(|(at, _)| subset & (1 << at) != 0);
+        let by: Vec<Dimension> = chosen.map(|(_, (dimension, _))| *dimension).collect();
+        let query = UsageQuery { by: by.clone(), ..query.clone() };
+        let expected = store.ledger().read(|db| Ok(straight(db, &query))).unwrap();
+        let summed: BTreeMap<_, _> =
+            store.usage(&query).unwrap().into_iter().map(|sum| (key_of(sum.clone()), sum.counts)).collect();
+        let wanted: BTreeMap<_, _> = expected.iter().map(|(of, (counts, _))| (of.clone(), *counts)).collect();
+        assert_eq!(summed, wanted, "{query:?}");
+
+        let is_of_all_days = !by.contains(&Dimension::Day) && query.last_day - query.first_day > 20;
+        for (of, (counts, different)) in expected.iter().filter(|_| is_of_all_days) {
+            let is_by_model = by.contains(&Dimension::Model) || query.model.is_some();
+            let requests = if is_by_model { counts.model_requests } else { counts.requests };
+            assert_eq!(requests, *different, "{of:?}: {query:?}");
+        }
+    }
+}
+
+fn all_days() -> UsageQuery {
+    UsageQuery::days(NOON.utc_day() - 20, NOON.utc_day() + 20)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_sums_are_those_of_the_attempts_however_they_are_asked_for(
+        requests in prop::collection::vec(asked(), 0..30),
+        batch in 1_usize..20,
+        days in (-3_i64..1, 0_i64..3),
+    ) {
+        let store = Store::in_memory(NOON).unwrap();
+        for batch in rows(&requests).chunks(batch) {
+            store.add_attempts(batch).unwrap();
+        }
+        compare(&store, &all_days());
+        let today = NOON.utc_day();
+        let few_days = UsageQuery::days(today + days.0, today + days.1);
+        compare(&store, &UsageQuery { app_id: Some("app_1".to_owned()), ..few_days });
+        compare(&store, &UsageQuery { model: Some("a/1".to_owned()), ..all_days() });
+    }
+
+    #[test]
+    fn what_older_versions_wrote_is_summed_alike(requests in prop::collection::vec(asked(), 0..30)) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut older = Connection::open(dir.path().join(LEDGER_FILE)).unwrap();
+        migrate(&mut older, &LEDGER[..2]).unwrap();
+        let rows = rows(&requests);
+        for row in &rows {
+            let insert = "
+                INSERT INTO attempts (at, request_id, app_id, key_id, service, model, outcome, prompt_tokens,
+                    completion_tokens, cost_nano_usd, latency_ms)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 1)";
+            let AttemptRow { request_id, app_id, key_id, model, outcome, .. } = row;
+            let cost = row.cost.map(|cost| count(cost.0));
+            let (prompt, completion) = (count(row.prompt_tokens), count(row.completion_tokens));
+            let service = row.service.as_str();
+            older
+                .execute(insert, params![
+                    row.at.unix_ms(), request_id, app_id, key_id, service, model, outcome, prompt, completion, cost
+                ])
+                .unwrap();
+        }
+        drop(older);
+
+        let store = Store::open(dir.path(), NOON).unwrap();
+        for row in &rows {
+            prop_assert!(store.attempts_of(&row.request_id).unwrap().contains(row), "{:?}", row);
+        }
+        compare(&store, &all_days());
+    }
+}
+
+fn absurd() -> AttemptRow {
+    let mut row = rows(&[(0, 0, vec![(0, 0, 1, None, 0)])]).remove(0);
+    (row.prompt_tokens, row.completion_tokens, row.cost) = (u64::MAX, u64::MAX, Some(NanoUsd(u64::MAX)));
+    row
+}
+
+#[test]
+fn no_sum_leaves_the_range() {
+    let store = Store::in_memory(NOON).unwrap();
+    for day in 0..4 {
+        let row = AttemptRow { at: Time::from_unix_ms(NOON.unix_ms() + day * DAY_MS), ..absurd() };
+        for _ in 0..3 {
+            store.add_attempts(&[row.clone(), row.clone()]).unwrap();
+        }
+    }
+    let counts = store.usage(&all_days()).unwrap()[0].counts;
+    assert_eq!(counts.attempts, 24);
+    for sum in [counts.prompt_tokens, counts.completion_tokens, counts.cost.0] {
+        assert!(sum > u64::MAX / 2, "{counts:?}");
+    }
+}
+
+#[test]
+fn a_ledger_with_absurd_figures_is_brought_up_to_date_too() {
+    let mut ledger = Connection::open_in_memory().unwrap();
+    migrate(&mut ledger, &LEDGER[..2]).unwrap();
+    let insert = "
+        INSERT INTO attempts (at, request_id, app_id, key_id, service, model, outcome, prompt_tokens,
+            completion_tokens, cost_nano_usd, latency_ms)
+        VALUES (0, '', '', '', '', '', '', ?1, ?1, ?1, ?1)";
+    for _ in 0..5 {
+        ledger.execute(insert, [i64::MAX]).unwrap();
+    }
+    migrate(&mut ledger, LEDGER).unwrap();
+    let kept: (i64, i64) = ledger
+        .query_row("SELECT cost_nano_usd, attempts FROM usage_days", [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap();
+    assert_eq!(kept, (MOST, 5));
+}
+
+#[test]
+fn old_attempts_go_in_batches_and_their_sums_stay() {
+    let store = Store::in_memory(NOON).unwrap();
+    let old = rows(&[(0, -240, vec![(0, 0, 8, Some(5), 0); 25]), (1, 0, vec![(1, 0, 8, Some(5), 0)])]);
+    store.add_attempts(&old).unwrap();
+    let before = Time::from_unix_ms(NOON.unix_ms() - 9 * DAY_MS);
+    let sums = store.usage(&all_days()).unwrap();
+    let deleted: Vec<_> = (0..4).map(|_| store.forget_attempts(before, 10).unwrap()).collect();
+    assert_eq!(deleted, [10, 10, 5, 0]);
+    assert_eq!(store.attempts_of("req_0").unwrap(), []);
+    assert_eq!(store.attempts_of("req_1").unwrap().len(), 1);
+    assert_eq!(store.usage(&all_days()).unwrap(), sums);
+    assert_eq!(store.first_usage_day().unwrap(), Some(NOON.utc_day() - 10));
+}
+
+#[test]
+fn a_batch_is_one_write_for_each_combination() {
+    let store = Store::in_memory(NOON).unwrap();
+    let batch: Vec<_> = (0..500_u16).map(|number| (u8::from(number % 2 == 0), 0, vec![(0, 0, 1, Some(1), 0)])).collect();
+    let written = |rows: &[AttemptRow]| {
+        let before = store.ledger().version().unwrap();
+        store.add_attempts(rows).unwrap();
+        store.ledger().version().unwrap() - before
+    };
+    // A row for each attempt; for both keys and their apps a sum of the day and what they have spent.
+    assert_eq!(written(&rows(&batch)), 500 + 2 + 4);
+}

@@ -1,0 +1,126 @@
+//! Reading what attempts sum up to, and deleting attempts for their age.
+
+use rusqlite::{Row, params};
+
+use super::Store;
+use super::values::count;
+use crate::api::Service;
+use crate::api::console::Dimension;
+use crate::clock::Time;
+use crate::money::NanoUsd;
+use crate::storage::{Error, UsageCounts, UsageQuery, UsageSum};
+
+/// The dimensions, in the order of the table's key, with their columns.
+const DIMENSIONS: [(Dimension, &str); 5] = [
+    (Dimension::Day, "day"),
+    (Dimension::App, "app_id"),
+    (Dimension::Key, "key_id"),
+    (Dimension::Service, "service"),
+    (Dimension::Model, "model"),
+];
+
+/// Figures of which a single row may hold half the range of a column are summed in two parts.
+const PART: u64 = 1_000_000_000;
+
+/// The sums, in the order of [`counts`].
+const SUMS: &str = "
+    sum(requests), sum(model_requests), sum(attempts), sum(errors), sum(priced_attempts), sum(unpriced_attempts),
+    sum(prompt_tokens / 1000000000), sum(prompt_tokens % 1000000000),
+    sum(completion_tokens / 1000000000), sum(completion_tokens % 1000000000),
+    sum(cost_nano_usd / 1000000000), sum(cost_nano_usd % 1000000000)";
+
+impl Store {
+    /// What the attempts of some days sum up to, in no order that means anything. One pass over the sums by day, of
+    /// which there are about as many as active keys times models.
+    pub fn usage(&self, query: &UsageQuery) -> Result<Vec<UsageSum>, Error> {
+        let is_asked = |dimension: &Dimension| query.by.contains(dimension);
+        let columns = DIMENSIONS.map(|(dimension, name)| if is_asked(&dimension) { name } else { "NULL" });
+        let grouped: Vec<_> = columns.into_iter().filter(|name| *name != "NULL").collect();
+        let group_by =
+            if grouped.is_empty() { String::new() } else { format!("GROUP BY {}", grouped.join(", ")) };
+        // Nothing of the caller's is in the text.
+        let sql = format!(
+            "SELECT {}, {SUMS} FROM usage_days
+             WHERE day BETWEEN ?1 AND ?2 AND (?3 IS NULL OR app_id = ?3) AND (?4 IS NULL OR key_id = ?4)
+                 AND (?5 IS NULL OR service = ?5) AND (?6 IS NULL OR model = ?6)
+             {group_by} LIMIT ?7",
+            columns.join(", ")
+        );
+        self.ledger().read(|db| {
+            let mut statement = db.prepare(&sql)?;
+            let rows = statement.query_map(
+                params![
+                    query.first_day,
+                    query.last_day,
+                    query.app_id,
+                    query.key_id,
+                    query.service.map(Service::as_str),
+                    query.model,
+                    count(query.most_rows as u64),
+                ],
+                usage_sum,
+            )?;
+            // Summed by nothing, there is a row even of nothing.
+            let has_attempts = |sum: &Result<UsageSum, _>| !matches!(sum, Ok(sum) if sum.counts.attempts == 0);
+            Ok(rows.filter(has_attempts).collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// The first UTC day, since the epoch, on which there were attempts.
+    pub fn first_usage_day(&self) -> Result<Option<i64>, Error> {
+        self.ledger()
+            .read(|db| Ok(db.query_row("SELECT min(day) FROM usage_days", [], |row| row.get(0))?))
+    }
+
+    /// Deletes attempts of before this moment, the oldest first and `most` at once; returns how many. What they sum up
+    /// to stays. Where there are none, nothing is written.
+    pub fn forget_attempts(&self, before: Time, most: usize) -> Result<usize, Error> {
+        let are_some = self.ledger().read(|db| {
+            let mut query = db.prepare_cached("SELECT EXISTS (SELECT 1 FROM attempts WHERE at < ?1)")?;
+            Ok(query.query_row([before.unix_ms()], |row| row.get::<_, bool>(0))?)
+        })?;
+        if !are_some {
+            return Ok(0);
+        }
+        self.ledger().write(|db| {
+            let mut delete = db.prepare_cached(
+                "DELETE FROM attempts
+                 WHERE id IN (SELECT id FROM attempts WHERE at < ?1 ORDER BY at LIMIT ?2)",
+            )?;
+            Ok(delete.execute(params![before.unix_ms(), count(most as u64)])?)
+        })
+    }
+}
+
+fn usage_sum(row: &Row<'_>) -> rusqlite::Result<UsageSum> {
+    Ok(UsageSum {
+        day: row.get(0)?,
+        app_id: row.get(1)?,
+        key_id: row.get(2)?,
+        service: row.get(3)?,
+        model: row.get(4)?,
+        counts: counts(row, DIMENSIONS.len())?,
+    })
+}
+
+/// The sums from this column on.
+fn counts(row: &Row<'_>, first: usize) -> rusqlite::Result<UsageCounts> {
+    let number = |at: usize| -> rusqlite::Result<u64> {
+        Ok(row.get::<_, Option<i64>>(first + at)?.map_or(0, i64::unsigned_abs))
+    };
+    let in_parts = |at: usize| -> rusqlite::Result<u64> {
+        let (whole, rest) = (number(at)?, number(at + 1)?);
+        Ok(whole.saturating_mul(PART).saturating_add(rest))
+    };
+    Ok(UsageCounts {
+        requests: number(0)?,
+        model_requests: number(1)?,
+        attempts: number(2)?,
+        errors: number(3)?,
+        priced_attempts: number(4)?,
+        unpriced_attempts: number(5)?,
+        prompt_tokens: in_parts(6)?,
+        completion_tokens: in_parts(8)?,
+        cost: NanoUsd(in_parts(10)?),
+    })
+}
