@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::api::verify::Domain;
 use crate::clock::Clock;
@@ -41,6 +42,8 @@ pub struct App {
     pub max_body_bytes: usize,
     /// Peers whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<ipnet::IpNet>,
+    /// How long single attempts stay in the ledger; `None` for ever.
+    pub usage_retention: Option<Duration>,
 }
 
 /// Why a server cannot start.
@@ -112,6 +115,7 @@ impl App {
             clock,
             max_body_bytes: config.max_body_bytes,
             trusted_proxies: config.trusted_proxies.clone(),
+            usage_retention: config.usage_retention,
             store,
         })
     }

@@ -36,6 +36,12 @@ impl Time {
         self.0.div_euclid(DAY_MS)
     }
 
+    /// The beginning of a day that [`Time::utc_day`] counts.
+    #[must_use]
+    pub const fn of_utc_day(day: i64) -> Self {
+        Self(day.saturating_mul(DAY_MS))
+    }
+
     /// The next UTC midnight after this moment.
     #[must_use]
     pub const fn next_utc_midnight(self) -> Self {
@@ -66,6 +72,12 @@ impl Time {
     #[must_use]
     pub fn plus(self, span: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    /// This moment and `span` less; saturates at the beginning of time.
+    #[must_use]
+    pub fn minus(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
     }
 
     /// How long ago `earlier` was; zero if it is not in the past.
@@ -165,5 +177,7 @@ mod tests {
         let midnight = Time::from_unix_ms(DAY_MS);
         assert_eq!(midnight.next_utc_midnight(), Time(2 * DAY_MS));
         assert_eq!(Time::from_unix_ms(DAY_MS - 1).next_utc_midnight(), midnight);
+        assert_eq!(Time::of_utc_day(1), midnight);
+        assert_eq!(midnight.minus(Duration::from_millis(1)).utc_day(), 0);
     }
 }

@@ -80,6 +80,8 @@ pub fn server_listing(config: &ServerConfig) -> Vec<Entry> {
     values.push(("inference.first_token_timeout_with_fallback".to_owned(), span(timeout)));
     let fallbacks = config.inference.fallbacks.iter();
     values.extend(fallbacks.map(|(model, list)| (format!("inference.fallbacks.{model:?}"), list_text(list))));
+    let retention = config.usage_retention.map(|span| quoted(&values::days_text(span)));
+    values.push(("usage.retention".to_owned(), retention.unwrap_or_default()));
     let entry = |(key, value): (String, String)| Entry { origin: config.origins.of(&key), key, value };
     values.into_iter().map(entry).collect()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::origin::{Origin, Origins};
 use super::reader::Found;
-use super::server_file::{self, LimitsFile, ServerFile};
+use super::server_file::{self, LimitsFile, ServerFile, UsageFile};
 use super::{ConfigError, Env, models, paths, recognise};
 use crate::limits::Quota;
 use crate::providers::Settings;
@@ -33,6 +33,8 @@ pub struct ServerConfig {
     pub verify: crate::verify::Settings,
     /// Chat completions.
     pub inference: InferenceSettings,
+    /// How long single attempts stay in the ledger; `None` for ever. What they sum up to always stays.
+    pub usage_retention: Option<Duration>,
     /// The file that was read, if there is one.
     pub file: Option<PathBuf>,
     /// What was found and chosen, and why: to be shown at start.
@@ -116,6 +118,7 @@ pub fn load_server(args: &ServerArgs, env: &Env) -> Result<ServerConfig, ConfigE
         providers: found.providers,
         verify,
         inference,
+        usage_retention: usage_retention(&file.usage, &mut origins),
         file: path,
         notes: found.notes,
         warnings: found.warnings,
@@ -299,6 +302,12 @@ fn limits(file: &LimitsFile, origins: &mut Origins) -> crate::limits::Settings {
             defaults.failed_auth_per_minute,
         ),
     }
+}
+
+fn usage_retention(file: &UsageFile, origins: &mut Origins) -> Option<Duration> {
+    let found = file.retention.as_ref();
+    origins.found("usage.retention", found);
+    found.map(|found| found.value)
 }
 
 #[cfg(test)]

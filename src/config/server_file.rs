@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use super::ConfigError;
 use super::provider_file::{self, ProviderFile};
 use super::reader::{Document, Found, Section};
+use super::{ConfigError, values};
 
 /// What a file says; `None` where it says nothing.
 #[derive(Default)]
@@ -25,6 +25,7 @@ pub(super) struct ServerFile {
     pub(super) providers: Vec<ProviderFile>,
     pub(super) verify: VerifyFile,
     pub(super) inference: InferenceFile,
+    pub(super) usage: UsageFile,
 }
 
 /// `[limits]`.
@@ -56,6 +57,12 @@ pub(super) struct PanelFile {
     pub(super) max_claims: Option<Found<usize>>,
     pub(super) model_timeout: Option<Found<Duration>>,
     pub(super) deadline: Option<Found<Duration>>,
+}
+
+/// `[usage]`.
+#[derive(Default)]
+pub(super) struct UsageFile {
+    pub(super) retention: Option<Found<Duration>>,
 }
 
 /// `[inference]`.
@@ -103,6 +110,7 @@ fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
             .unwrap_or_default(),
         verify: root.section("verify")?.map(verify).transpose()?.unwrap_or_default(),
         inference: root.section("inference")?.map(inference).transpose()?.unwrap_or_default(),
+        usage: root.section("usage")?.map(usage).transpose()?.unwrap_or_default(),
     };
     root.finish()?;
     Ok(file)
@@ -191,6 +199,12 @@ fn inference(mut section: Section<'_>) -> Result<InferenceFile, ConfigError> {
             None => Vec::new(),
         },
     };
+    section.finish()?;
+    Ok(file)
+}
+
+fn usage(mut section: Section<'_>) -> Result<UsageFile, ConfigError> {
+    let file = UsageFile { retention: section.parsed("retention", values::DAYS, values::days)? };
     section.finish()?;
     Ok(file)
 }

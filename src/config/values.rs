@@ -31,6 +31,21 @@ pub(super) fn duration_text(span: Duration) -> String {
     if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
 }
 
+/// What [`days`] takes.
+pub(super) const DAYS: &str = "a number of days from 1 to 36500, such as \"400d\"";
+
+/// A span of whole days, from one to a hundred years.
+pub(super) fn days(text: &str) -> Option<Duration> {
+    let digits = text.strip_suffix('d').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let days: u64 = digits.parse().ok()?;
+    (1..=36_500).contains(&days).then(|| Duration::from_hours(24 * days))
+}
+
+/// A span as [`days`] reads it.
+pub(super) fn days_text(span: Duration) -> String {
+    format!("{}d", span.as_secs() / 86_400)
+}
+
 /// What [`base_url`] takes.
 pub(super) const BASE_URL: &str = "an http:// or https:// address without user name, password, query or fragment, such as \"http://127.0.0.1:8080\"";
 
@@ -106,6 +121,16 @@ mod tests {
         }
         assert_eq!(duration_text(Duration::from_millis(1500)), "1500ms");
         assert_eq!(duration(&duration_text(LONGEST)), Some(LONGEST));
+    }
+
+    #[test]
+    fn whole_days() {
+        for text in ["1d", "400d", "36500d"] {
+            assert_eq!(days(text).map(days_text).as_deref(), Some(text));
+        }
+        for wrong in ["", "d", "0d", "400", "36501d", "-1d", "1.5d", "24h", "1 d", "99999999999999999999d"] {
+            assert_eq!(days(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

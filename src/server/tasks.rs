@@ -1,13 +1,14 @@
-//! What the server does beside requests: writing counters and usage out, and noticing revoked keys.
+//! What the server does beside requests: writing counters and usage out, noticing revoked keys, and deleting attempts
+//! for their age.
 //!
-//! Both run on one thread of the blocking pool each turn, so that no request waits for the disk.
+//! Each runs on one thread of the blocking pool each turn, so that no request waits for the disk.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Context;
@@ -18,20 +19,30 @@ const FLUSH: Duration = Duration::from_millis(400);
 /// How soon a revocation by another process ends running streams; the contract allows a second.
 const WATCH: Duration = Duration::from_millis(200);
 
+/// How soon attempts go that have become too old.
+const FORGET: Duration = Duration::from_secs(1);
+/// So many at once: a few milliseconds in which the ledger's writer waits.
+const FORGET_AT_ONCE: usize = 500;
+/// Between two batches, so that a long backlog leaves the writer and the disk to others most of the time.
+const FORGET_PAUSE: Duration = Duration::from_millis(20);
+
 /// The background tasks.
 pub(crate) struct Background {
     ending: watch::Sender<()>,
     flush: JoinHandle<()>,
     _watch: AbortOnDropHandle<()>,
+    _forget: Option<AbortOnDropHandle<()>>,
 }
 
 /// Starts them.
 pub(crate) fn start(context: &Arc<Context>) -> Background {
     let (ending, ended) = watch::channel(());
+    let retention = context.app.usage_retention;
     Background {
         ending,
         flush: tokio::spawn(flush(context.clone(), ended)),
         _watch: AbortOnDropHandle::new(tokio::spawn(watch_keys(context.clone()))),
+        _forget: retention.map(|age| AbortOnDropHandle::new(tokio::spawn(forget(context.clone(), age)))),
     }
 }
 
@@ -89,4 +100,30 @@ fn cut_revoked(context: &Context, seen: Option<i64>) -> Result<i64, Error> {
         }
     }
     Ok(version)
+}
+
+/// Deletes attempts that are older than `age`, in small batches.
+async fn forget(context: Arc<Context>, age: Duration) {
+    let mut turns = interval(FORGET);
+    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        turns.tick().await;
+        while forget_some(&context, age).await == FORGET_AT_ONCE {
+            sleep(FORGET_PAUSE).await;
+        }
+    }
+}
+
+/// How many were deleted.
+async fn forget_some(context: &Arc<Context>, age: Duration) -> usize {
+    let app = context.app.clone();
+    let before = app.clock.now().minus(age);
+    let deleted =
+        tokio::task::spawn_blocking(move || app.store.forget_attempts(before, FORGET_AT_ONCE)).await;
+    match deleted {
+        Ok(Ok(count)) => return count,
+        Ok(Err(cause)) => tracing::error!(%cause, "attempts that are too old cannot be deleted"),
+        Err(cause) => tracing::error!(%cause, "attempts that are too old cannot be deleted"),
+    }
+    0
 }

@@ -4,19 +4,29 @@
 //! is dropped unfinished is booked as cancelled. Nothing on a request's path waits for the disk: rows are queued
 //! and written by [`Ledger::flush`], which the server calls every half second and once at its end.
 //!
+//! Reports, billing and statements are made from what the store sums by day; a request appears there when it has been
+//! flushed.
+//!
 //! Where key or app have a [`Budget`], an attempt reserves the most it may cost before it begins, retries and
 //! fallbacks like any other, so that requests that run side by side cannot overrun it together.
 
+mod billing;
 mod budgets;
+mod days;
+mod forecast;
 mod ledger;
 mod meter;
+mod report;
 mod tallies;
 
 #[cfg(test)]
 pub use crate::storage::Store;
+pub use billing::{billing, statement};
 pub use budgets::{Budget, Unpaid};
+pub use days::{Days, Month, parse_date};
 pub use ledger::Ledger;
 pub use meter::{Attempt, Meter, Sum, Total};
+pub use report::{ReportError, ReportRequest, report};
 
 use crate::api::Service;
 

@@ -92,9 +92,5 @@ impl Store {
 
 /// Name, service and last four characters, from this column on.
 fn key_name(row: &Row<'_>, first: usize) -> rusqlite::Result<KeyName> {
-    Ok(KeyName {
-        name: row.get(first)?,
-        service: read_service(row, first + 1)?,
-        last4: row.get(first + 2)?,
-    })
+    Ok(KeyName { name: row.get(first)?, service: read_service(row, first + 1)?, last4: row.get(first + 2)? })
 }

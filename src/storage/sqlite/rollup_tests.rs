@@ -242,7 +242,8 @@ fn old_attempts_go_in_batches_and_their_sums_stay() {
 #[test]
 fn a_batch_is_one_write_for_each_combination() {
     let store = Store::in_memory(NOON).unwrap();
-    let batch: Vec<_> = (0..500_u16).map(|number| (u8::from(number % 2 == 0), 0, vec![(0, 0, 1, Some(1), 0)])).collect();
+    let batch: Vec<_> =
+        (0..500_u16).map(|number| (u8::from(number % 2 == 0), 0, vec![(0, 0, 1, Some(1), 0)])).collect();
     let written = |rows: &[AttemptRow]| {
         let before = store.ledger().version().unwrap();
         store.add_attempts(rows).unwrap();

@@ -61,15 +61,15 @@ impl Store {
                 usage_sum,
             )?;
             // Summed by nothing, there is a row even of nothing.
-            let has_attempts = |sum: &Result<UsageSum, _>| !matches!(sum, Ok(sum) if sum.counts.attempts == 0);
+            let has_attempts =
+                |sum: &Result<UsageSum, _>| !matches!(sum, Ok(sum) if sum.counts.attempts == 0);
             Ok(rows.filter(has_attempts).collect::<Result<_, _>>()?)
         })
     }
 
     /// The first UTC day, since the epoch, on which there were attempts.
     pub fn first_usage_day(&self) -> Result<Option<i64>, Error> {
-        self.ledger()
-            .read(|db| Ok(db.query_row("SELECT min(day) FROM usage_days", [], |row| row.get(0))?))
+        self.ledger().read(|db| Ok(db.query_row("SELECT min(day) FROM usage_days", [], |row| row.get(0))?))
     }
 
     /// Deletes attempts of before this moment, the oldest first and `most` at once; returns how many. What they sum up

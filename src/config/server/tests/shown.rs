@@ -66,7 +66,8 @@ fn the_listing_tells_origins_and_no_secrets() {
     let file = "max_body_bytes = 5\n[providers.openai]\napi_key_env = \"OPENAI_API_KEY\"\nretries = 1\n\
                 [verify.domains.legal]\nmax_claims = 3\n\
                 [providers.openai.models.\"o.3\"]\nretries = 4\nbreaker_pause = \"2s\"\n\
-                input_usd_per_mtok = 0.5\noutput_usd_per_mtok = 2\nfallbacks = [\"openai/gpt-5.4-mini\"]\n";
+                input_usd_per_mtok = 0.5\noutput_usd_per_mtok = 2\nfallbacks = [\"openai/gpt-5.4-mini\"]\n\
+                [usage]\nretention = \"400d\"\n";
     let world = world(Some(file), &[OPENAI, ("MK_LISTEN", "127.0.0.1:9")]);
     let entries = server_listing(&world.load().unwrap());
     let path = world.dir.path().join("server.toml").display().to_string();
@@ -77,6 +78,7 @@ fn the_listing_tells_origins_and_no_secrets() {
     assert_eq!(shown("listen"), ("\"127.0.0.1:9\"", "MK_LISTEN".to_owned()));
     assert_eq!(shown("max_body_bytes"), ("5", format!("{path}:1")));
     assert_eq!(shown("limits.per_day"), ("1000", "default".to_owned()));
+    assert_eq!(shown("usage.retention"), ("\"400d\"", format!("{path}:14")));
     assert_eq!(shown("providers.openai.api_key"), ("set", format!("{path}:3")));
     assert_eq!(shown("providers.openai.retries"), ("1", format!("{path}:4")));
     assert_eq!(shown("providers.openai.models.\"o.3\".retries"), ("4", format!("{path}:8")));
