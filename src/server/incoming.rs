@@ -16,6 +16,7 @@ use ipnet::IpNet;
 
 use super::record::Record;
 use super::reply::ApiError;
+use crate::api::console::csv;
 use crate::app::App;
 
 /// What proxies add to the requests that they pass on.
@@ -114,14 +115,21 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 /// Whether the caller asks for one JSON document rather than a stream.
 pub(crate) fn wants_json(headers: &HeaderMap) -> bool {
-    let accepts = |kind: &str| {
-        headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
-            value
-                .split(',')
-                .any(|item| item.split(';').next().is_some_and(|item| item.trim().eq_ignore_ascii_case(kind)))
-        })
-    };
-    accepts("application/json") && !accepts("text/event-stream")
+    accepts(headers, "application/json") && !accepts(headers, "text/event-stream")
+}
+
+/// Whether the caller asks for CSV rather than JSON: names it, and JSON not.
+pub(crate) fn wants_csv(headers: &HeaderMap) -> bool {
+    accepts(headers, csv::MEDIA_TYPE) && !accepts(headers, "application/json")
+}
+
+/// Whether `Accept` names this media type.
+fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+    headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
+        value
+            .split(',')
+            .any(|item| item.split(';').next().is_some_and(|item| item.trim().eq_ignore_ascii_case(kind)))
+    })
 }
 
 /// How much of a body is read, and how long it is waited for. Slow senders are let go.
@@ -239,6 +247,9 @@ mod tests {
         assert!(wants_json(&headers(&[("accept", "application/json; q=0.9")])));
         assert!(!wants_json(&headers(&[("accept", "application/json, text/event-stream")])));
         assert!(!wants_json(&headers(&[("accept", "*/*")])));
+        assert!(wants_csv(&headers(&[("accept", "Text/CSV; header=present, */*;q=0.1")])));
+        assert!(!wants_csv(&headers(&[("accept", "application/json, text/csv")])));
+        assert!(!wants_csv(&headers(&[])));
         assert!(!wants_json(&headers(&[])));
     }
 

@@ -5,6 +5,7 @@
 
 mod provider;
 mod rate;
+mod report;
 mod session;
 
 pub(crate) use rate::{Rate, write_rate_headers};

@@ -65,3 +65,4 @@ mod store;
 mod stream;
 mod support;
 mod tls;
+mod usage;

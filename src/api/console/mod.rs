@@ -6,6 +6,7 @@
 mod audit;
 mod auth;
 mod billing;
+pub mod csv;
 mod usage;
 
 pub use audit::{AuditEntry, Channel};

@@ -8,9 +8,13 @@
 mod apps;
 mod audit;
 mod auth;
+mod billing;
+mod csv;
+mod days;
 mod keys;
 mod own_key;
 mod query;
+mod usage;
 
 use std::sync::Arc;
 
@@ -239,7 +243,11 @@ async fn dispatch(endpoint: &Endpoint<'_>, method: &Method, call: Call) -> Resul
         (Endpoint::Key(app, key), _) => keys::show(call, app, key).await,
         (Endpoint::Rotation(app, key), _) => keys::rotate(call, app, key).await,
         (Endpoint::Audit, _) => audit::list(call).await,
-        _ => Err(ApiError::unknown_route()),
+        (Endpoint::Usage, _) => usage::report(call).await,
+        (Endpoint::Billing, _) => billing::billing(call).await,
+        (Endpoint::Statement(app), _) => billing::statement(call, app).await,
+        // They were answered before this gate.
+        (Endpoint::Session | Endpoint::Setup | Endpoint::OwnKey, _) => Err(ApiError::unknown_route()),
     }
 }
 

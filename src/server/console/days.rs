@@ -1,0 +1,160 @@
+//! Queries of reports: dates, months and lists, each parameter at most once and none that is not known.
+
+use crate::api::Service;
+use crate::api::console::Dimension;
+use crate::clock::Time;
+use crate::server::params::invalid;
+use crate::server::reply::ApiError;
+use crate::usage::{Days, Month, parse_date};
+
+/// Without dates, a report is of so many days, today included.
+const DEFAULT_DAYS: u32 = 30;
+
+const DIMENSIONS: [(&str, Dimension); 5] = [
+    ("day", Dimension::Day),
+    ("app", Dimension::App),
+    ("key", Dimension::Key),
+    ("model", Dimension::Model),
+    ("service", Dimension::Service),
+];
+
+/// The parameters of a query, by name.
+pub(super) struct Query(Vec<(&'static str, String)>);
+
+impl Query {
+    /// Reads a query as it was sent, which may have these parameters.
+    pub(super) fn parse(raw: &str, known: &[&'static str]) -> Result<Self, ApiError> {
+        let mut pairs: Vec<(&'static str, String)> = Vec::new();
+        for (name, value) in form_urlencoded::parse(raw.as_bytes()) {
+            let Some(name) = known.iter().find(|known| **known == name).copied() else {
+                return Err(unknown(&name, known));
+            };
+            if pairs.iter().any(|(other, _)| *other == name) {
+                return Err(invalid(name, format!("`{name}` is there more than once")));
+            }
+            if value.is_empty() {
+                return Err(invalid(name, format!("`{name}` is empty; leave it out or give it a value")));
+            }
+            pairs.push((name, value.into_owned()));
+        }
+        Ok(Self(pairs))
+    }
+
+    /// A parameter as it stands.
+    pub(super) fn text(&self, name: &'static str) -> Option<String> {
+        self.0.iter().find(|(other, _)| *other == name).map(|(_, value)| value.clone())
+    }
+
+    /// `from` and `to`, both part of the span. The one that is missing follows from the other.
+    pub(super) fn days(&self, now: Time) -> Result<Days, ApiError> {
+        let default = Days::until_today(DEFAULT_DAYS, now);
+        let days = match (self.date("from")?, self.date("to")?) {
+            (None, None) => default,
+            (Some(first), None) => Days { first, ..default },
+            (None, Some(last)) => Days { first: last - (default.last - default.first), last },
+            (Some(first), Some(last)) => Days { first, last },
+        };
+        if days.first > days.last {
+            return Err(invalid("from", "`from` must not be after `to`, which is today if it is left out"));
+        }
+        Ok(days)
+    }
+
+    fn date(&self, name: &'static str) -> Result<Option<i64>, ApiError> {
+        let date = |text: String| {
+            parse_date(&text)
+                .ok_or_else(|| invalid(name, format!("`{name}` must be a date such as 2026-11-20")))
+        };
+        self.text(name).map(date).transpose()
+    }
+
+    /// `month`, by default the present one.
+    pub(super) fn month(&self, now: Time) -> Result<Month, ApiError> {
+        let Some(text) = self.text("month") else { return Ok(Month::of(now)) };
+        Month::parse(&text).ok_or_else(|| invalid("month", "`month` must be a month such as 2026-11"))
+    }
+
+    /// `by`: a list with commas, by default `day`.
+    pub(super) fn by(&self) -> Result<Vec<Dimension>, ApiError> {
+        let Some(list) = self.text("by") else { return Ok(vec![Dimension::Day]) };
+        let dimension = |name: &str| DIMENSIONS.iter().find(|(known, _)| *known == name.trim());
+        let by: Option<Vec<_>> = list.split(',').map(|name| Some(dimension(name)?.1)).collect();
+        by.ok_or_else(|| {
+            invalid(
+                "by",
+                "`by` must be a list of `day`, `app`, `key`, `model` and `service`, such as day,model",
+            )
+        })
+    }
+
+    /// `service`.
+    pub(super) fn service(&self) -> Result<Option<Service>, ApiError> {
+        let service = |text: String| {
+            // Console keys ask no models.
+            let service = text.parse().ok().filter(|service| *service != Service::Console);
+            service.ok_or_else(|| invalid("service", "`service` must be `verify` or `inference`"))
+        };
+        self.text("service").map(service).transpose()
+    }
+}
+
+fn unknown(name: &str, known: &[&str]) -> ApiError {
+    // Foreign text: shortened, and without what could play tricks on a terminal or in a log.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.[]".contains(c);
+    let shown: String = name.chars().take(64).map(|c| if is_plain(c) { c } else { '\u{fffd}' }).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let message = format!("unknown parameter `{shown}`; known are {known}");
+    ApiError::parameter("unsupported_parameter", shown, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_unix_ms(1_795_176_000_000);
+
+    fn query(raw: &str) -> Query {
+        Query::parse(raw, &["from", "to", "by", "month", "service"]).unwrap_or_else(|_| panic!("{raw}"))
+    }
+
+    fn days(raw: &str) -> Result<(i64, i64), ApiError> {
+        let today = NOW.utc_day();
+        query(raw).days(NOW).map(|days| (days.first - today, days.last - today))
+    }
+
+    #[test]
+    fn a_missing_end_follows_from_the_other() {
+        for (raw, expected) in [
+            ("", (-29, 0)),
+            ("from=2026-11-01", (-19, 0)),
+            ("to=2026-11-19", (-30, -1)),
+            ("from=2026-11-20&to=2026-11-20", (0, 0)),
+        ] {
+            assert_eq!(days(raw).ok(), Some(expected), "{raw}");
+        }
+        for wrong in ["from=2026-11-21", "from=2026-11-02&to=2026-11-01", "to=2026-11-31", "from=today"] {
+            assert_eq!(days(wrong).unwrap_err().code(), "invalid_parameter", "{wrong}");
+        }
+    }
+
+    #[test]
+    fn lists_are_read_and_wrong_names_refused() {
+        assert_eq!(query("by=model%2Cday").by().ok(), Some(vec![Dimension::Model, Dimension::Day]));
+        assert_eq!(query("").by().ok(), Some(vec![Dimension::Day]));
+        for wrong in ["by=day,,app", "by=month", "by=Day"] {
+            assert!(query(wrong).by().is_err(), "{wrong}");
+        }
+        assert!(query("service=chat").service().is_err() && query("service=console").service().is_err());
+        assert!(query("month=2026-13").month(NOW).is_err());
+        assert_eq!(query("").month(NOW).ok(), Some(Month::of(NOW)));
+    }
+
+    #[test]
+    fn unknown_doubled_and_empty_parameters_are_named() {
+        let code = |raw| Query::parse(raw, &["from"]).err().map(|error| error.code().to_owned());
+        assert_eq!(code("form=1").as_deref(), Some("unsupported_parameter"));
+        assert_eq!(code("from=1&from=1").as_deref(), Some("invalid_parameter"));
+        assert_eq!(code("from=").as_deref(), Some("invalid_parameter"));
+        assert_eq!(code("from=%FF%00"), None);
+    }
+}
