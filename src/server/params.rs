@@ -111,6 +111,10 @@ impl Params {
     }
 
     /// What a change says of a parameter: nothing if it is left out, `Some(None)` if it is null, else what `read` reads.
+    #[expect(
+        clippy::option_option,
+        reason = "left out, cleared and set are three things, and nest as JSON has them"
+    )]
     pub(crate) fn change<T>(
         &mut self,
         name: &'static str,

@@ -5,13 +5,10 @@ use super::forecast::{first_day, forecast};
 use super::report::{MOST_ROWS, Names, ReportError, key_label, known_cost, usage_sums};
 use crate::api::console::{Billing, BudgetLine, Dimension, Forecast, Statement, StatementLine};
 use crate::clock::Time;
-use crate::money::NanoUsd;
+use crate::money::{NanoUsd, threshold, used_percent};
 use crate::storage::{
     AppOnceMade, BudgetHolder, BudgetRow, Error, MonthOf, Store, UsageCounts, UsageQuery, UsageSum,
 };
-
-/// How full a budget may be until somebody is told, in percent.
-const THRESHOLDS: [u8; 3] = [100, 80, 50];
 
 /// The month of `now` so far. Blocking.
 pub fn billing(store: &Store, now: Time) -> Result<Billing, Error> {
@@ -53,9 +50,6 @@ fn budgets(store: &Store, now: Time) -> Result<Vec<BudgetLine>, Error> {
 }
 
 fn budget_line(row: BudgetRow, spent: NanoUsd) -> BudgetLine {
-    let is_used_up = threshold(spent, row.budget) == Some(100);
-    // A budget of nothing is full from the beginning.
-    let used = if row.budget.0 == 0 { 100.0 } else { spent.usd() / row.budget.usd() * 100.0 };
     BudgetLine {
         name: match &row.of {
             BudgetHolder::App(name) => name.clone(),
@@ -65,16 +59,9 @@ fn budget_line(row: BudgetRow, spent: NanoUsd) -> BudgetLine {
         app_id: row.app_id,
         budget_usd: row.budget.usd(),
         spent_usd: spent.usd(),
-        // Division rounds: what is not used up is not shown as if it were.
-        used_percent: if is_used_up { used.max(100.0) } else { used.min(100.0_f64.next_down()) },
+        used_percent: used_percent(spent, row.budget),
         threshold: threshold(spent, row.budget),
     }
-}
-
-/// The highest threshold that has been reached, exactly.
-fn threshold(spent: NanoUsd, budget: NanoUsd) -> Option<u8> {
-    let is_reached = |percent: &u8| u128::from(spent.0) * 100 >= u128::from(budget.0) * u128::from(*percent);
-    THRESHOLDS.into_iter().find(is_reached)
 }
 
 /// What the app with this id, which may be deleted, has used in a month. Blocking. [`Error::NotFound`] if there never

@@ -28,7 +28,7 @@ pub fn parse_date(text: &str) -> Option<i64> {
 }
 
 /// The date of a UTC day: `2026-11-20`.
-pub fn date(day: i64) -> String {
+pub(super) fn date(day: i64) -> String {
     Time::of_utc_day(day).utc_date()
 }
 

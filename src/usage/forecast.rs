@@ -74,8 +74,8 @@ mod tests {
         let now = at("2026-11-30T01:00:00Z");
         let first = first_day(now.utc_day(), now);
         let forecast = forecast(dollars(24), dollars(24), first, now);
-        assert_eq!((forecast.per_day_usd, forecast.based_on_days), (24.0, 1.0));
-        assert_eq!(forecast.cost_usd, 24.0 + 23.0);
+        let told = (forecast.per_day_usd, forecast.based_on_days, forecast.cost_usd);
+        assert_eq!(told, (24.0, 1.0, 24.0 + 23.0));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::money::NanoUsd;
 use crate::storage::{Error, KeyName, Store, UsageCounts, UsageQuery, UsageSum};
 
 /// A report is one page, and no larger than this.
-pub const MOST_ROWS: usize = 50_000;
+pub(super) const MOST_ROWS: usize = 50_000;
 
 /// What a report is asked for.
 #[derive(Clone, Debug)]

@@ -194,7 +194,7 @@ async fn names_of_apps_and_keys_stay_when_they_are_gone() {
     let key = mk::secret::ExposeSecret::expose_secret(&key).to_owned();
     assert_eq!(desk.post_as(&key, hello().to_string()).send().await.unwrap().status(), 200);
     desk.server.app.flush().unwrap();
-    apps::delete(store, &app.id, NOON).unwrap();
+    store.delete_app(&app.id, NOON).unwrap();
 
     let report = get(&desk.server, "usage?by=app,key").await;
     let first = &report["data"][0];
@@ -241,7 +241,7 @@ async fn billing_tells_the_month_its_forecast_and_how_full_budgets_are() {
     let desk = desk(said).await;
     let store = &desk.server.app.store;
     let change = AppChange { name: None, budget: Some(Some(NanoUsd(10_000_000_000))) };
-    apps::update(store, "default", &change).unwrap();
+    apps::update(store, &store.app("default").unwrap().id, &change, NOON).unwrap();
     store.add_attempts(&[made(&desk.server, "2026-11-14T00:00:00Z", 6_500_000_000)]).unwrap();
     let billing = get(&desk.server, "billing").await;
     assert_eq!(

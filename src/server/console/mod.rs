@@ -89,7 +89,6 @@ impl<'a> Endpoint<'a> {
 /// A request of the console that may go on.
 struct Call {
     context: Arc<Context>,
-    incoming: Incoming,
     headers: HeaderMap,
     /// As it was sent, without the question mark.
     query: String,
@@ -207,8 +206,8 @@ impl Request {
         } else {
             Bytes::new()
         };
-        let Self { context, incoming, method, headers, query } = self;
-        let call = Call { context, incoming, headers, query, body, admitted };
+        let Self { context, method, headers, query, .. } = self;
+        let call = Call { context, headers, query, body, admitted };
         dispatch(endpoint, &method, call).await
     }
 

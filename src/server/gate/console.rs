@@ -23,8 +23,6 @@ use crate::storage::{Actor, KeyRow};
 
 /// A request of the console that may go on.
 pub(crate) struct Admitted {
-    /// The console key, itself or the one behind a session.
-    pub(crate) key: Arc<KeyRow>,
     /// The limits that its answer describes, this request counted.
     pub(crate) rate: State,
     /// In whose name it writes.
@@ -43,7 +41,7 @@ pub(crate) async fn console(
     let Some(token) = token else {
         let pass = keyed(app, incoming, headers, Service::Console)?;
         let actor = actor(&pass.key, Channel::Api, incoming);
-        return Ok(Admitted { key: pass.key, rate: pass.rate, actor });
+        return Ok(Admitted { rate: pass.rate, actor });
     };
     let session = recognised(app, incoming, token)?;
     if !method.is_safe() {
@@ -51,7 +49,7 @@ pub(crate) async fn console(
     }
     let rate = count(app, &session).await?;
     let actor = actor(&session.key, Channel::Dashboard, incoming);
-    Ok(Admitted { key: Arc::new(session.key), rate, actor })
+    Ok(Admitted { rate, actor })
 }
 
 /// Lets a request that asks about its own session through. Who asks without any has not failed at anything.
