@@ -14,6 +14,7 @@ mod chat;
 mod connection;
 mod console;
 mod cookie;
+mod dashboard;
 mod envelope;
 mod gate;
 mod health;

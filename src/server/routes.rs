@@ -12,7 +12,7 @@ use warp::{Filter, path};
 
 use super::incoming::Incoming;
 use super::reply::ApiError;
-use super::{Context, chat, console, gate, health, metrics, models, verify};
+use super::{Context, chat, console, dashboard, gate, health, metrics, models, verify};
 
 /// All routes, hot ones first. `crate::metrics::ROUTES` names those that are counted by name.
 pub(crate) fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
@@ -32,6 +32,7 @@ pub(crate) fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
         models::route(model_list.clone().and(read.clone()).boxed(), context),
         metrics::route(counted.clone().and(read).boxed(), context),
         console::route(context),
+        dashboard::route(context),
         refuse(completions, context, || ApiError::method_not_allowed("POST")),
         refuse(model_list, context, || ApiError::method_not_allowed("GET, HEAD")),
         refuse(counted, context, || ApiError::method_not_allowed("GET, HEAD")),

@@ -1,0 +1,98 @@
+// The console API. Addresses are relative (`v1/apps`), so that the page works under any path prefix; the session is a
+// cookie that scripts cannot read.
+
+/** What went wrong, in the server's own words. `status` is 0 where no answer came. */
+export class ApiError extends Error {
+  constructor({ status, code, message, param, requestId }) {
+    super(message);
+    this.name = "ApiError";
+    this.status = status;
+    this.code = code;
+    this.param = param;
+    this.requestId = requestId;
+  }
+}
+
+let lostSession = () => {};
+
+/** Tells who shows the login page when the server says that there is no session (any more). */
+export function onLostSession(listener) {
+  lostSession = listener;
+}
+
+const UNREACHABLE = "The server cannot be reached. Check that it is running, then try again.";
+
+async function send(method, path, { body, accept = "application/json", signal, quiet = false } = {}) {
+  const headers = { accept };
+  if (body !== undefined) headers["content-type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(path, {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: "same-origin",
+      cache: "no-store",
+      redirect: "error",
+      signal,
+    });
+  } catch (cause) {
+    if (cause.name === "AbortError") throw cause;
+    throw new ApiError({ status: 0, code: "unreachable", message: UNREACHABLE });
+  }
+  if (!response.ok) {
+    const error = await errorOf(response);
+    if (error.status === 401 && !quiet) lostSession(error);
+    throw error;
+  }
+  return response;
+}
+
+/** The error that an answer tells; also for the playground's own requests. */
+export async function errorOf(response) {
+  const body = await response.json().catch(() => null);
+  const text = typeof body?.message === "string" ? body.message : `The server answered with status ${response.status}.`;
+  return new ApiError({
+    status: response.status,
+    code: body?.code ?? "unknown",
+    message: sentence(text),
+    param: body?.param,
+    requestId: body?.request_id ?? response.headers.get("x-request-id") ?? undefined,
+  });
+}
+
+function sentence(text) {
+  const first = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?…]$/.test(first) ? first : `${first}.`;
+}
+
+async function json(method, path, options) {
+  const response = await send(method, path, options);
+  if (response.status === 204) return null;
+  try {
+    return await response.json();
+  } catch (cause) {
+    if (cause.name === "AbortError") throw cause;
+    throw new ApiError({ status: 0, code: "cut", message: "The answer broke off. Try again." });
+  }
+}
+
+// `options`: `{signal}` to give up a request, `{quiet: true}` where a 401 is an answer and not a lost session.
+export const api = {
+  get: (path, options) => json("GET", path, options),
+  post: (path, body, options) => json("POST", path, { ...options, body: body ?? {} }),
+  patch: (path, body, options) => json("PATCH", path, { ...options, body }),
+  del: (path, options) => json("DELETE", path, options),
+  /** The answer as text of another type, such as `text/csv`. */
+  text: async (path, accept, options) => (await send("GET", path, { ...options, accept })).text(),
+};
+
+/** `path?a=1&b=2`, without what is empty. */
+export function withQuery(path, parameters) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined && value !== null && value !== "") query.set(name, value);
+  }
+  const text = query.toString();
+  return text ? `${path}?${text}` : path;
+}

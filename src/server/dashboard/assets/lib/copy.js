@@ -1,0 +1,61 @@
+// Copying to the clipboard.
+import { html, useRef, useState, useEffect } from "./html.js";
+
+/** Copies; false where the browser refused. The old way is for pages without TLS, where there is no clipboard. */
+async function copy(text, near) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = document.createElement("textarea");
+    area.value = text;
+    area.className = "unseen";
+    area.readOnly = true;
+    // Beside the button: outside of an open dialog nothing can be selected.
+    near.after(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    near.focus();
+    return done;
+  }
+}
+
+/** Copies `text`. Its own label says that it did; `buttonRef` is the element's ref. */
+export function CopyButton({ text, label = "Copy", what, small = true, kind = "secondary", buttonRef, onCopied }) {
+  const own = useRef(null);
+  const ref = buttonRef ?? own;
+  const [state, setState] = useState("idle");
+  useEffect(() => {
+    if (state === "idle") return undefined;
+    const timer = setTimeout(() => setState("idle"), 2500);
+    return () => clearTimeout(timer);
+  }, [state]);
+  const click = async () => {
+    const done = await copy(text, ref.current);
+    setState(done ? "done" : "failed");
+    if (done) onCopied?.();
+  };
+  const said = { idle: label, done: "Copied", failed: "Select it and copy" }[state];
+  return html`<button type="button" class=${`button copy ${kind} ${small ? "small" : ""}`} ref=${ref} onClick=${click}>
+    <span aria-live="polite">${said}</span>${what && html`<span class="unseen"> ${what}</span>`}
+  </button>`;
+}
+
+/** A command line within text; it breaks between its words only. */
+export function Command({ text }) {
+  return html`<code class="command">${text.split(" ").map((word, at) => html`${at > 0 && " "}<span key=${at}>${word}</span>`)}</code>`;
+}
+
+/** The command that does what stands above it. */
+export function Or({ command, children = "or on the command line" }) {
+  return html`<p class="or">${children} <${Command} text=${command} /></p>`;
+}
+
+/** A command or a snippet, to be copied; `label` says what it is. */
+export function Code({ text, label }) {
+  return html`<figure class="code">
+    ${label && html`<figcaption>${label}</figcaption>`}
+    <div class="code-body"><pre tabindex="0"><code>${text}</code></pre><${CopyButton} text=${text} what=${label} /></div>
+  </figure>`;
+}

@@ -1,0 +1,130 @@
+// Numbers, money and times as people read them. The page is in English whatever the browser's language, so its
+// figures are too.
+
+const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const COMPACT = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+
+/** `3,120` */
+export function count(number) {
+  return WHOLE.format(number ?? 0);
+}
+
+/** `3.1K` */
+export function compact(number) {
+  return COMPACT.format(number ?? 0);
+}
+
+/** Tokens: exact while they are few, `1.2M` when they are many. */
+export function tokens(number) {
+  return (number ?? 0) < 100_000 ? count(number) : compact(number);
+}
+
+/** US dollars; what is tiny keeps its digits, and what is not known is not zero. */
+export function money(dollars) {
+  if (dollars === null || dollars === undefined) return "unknown";
+  const size = Math.abs(dollars);
+  if (size === 0 || size >= 0.1) return fixed(dollars, 2);
+  if (size >= 0.01) return fixed(dollars, 4);
+  if (size >= 0.000_001) return fixed(dollars, Math.min(9, 1 - Math.floor(Math.log10(size))));
+  return "< $0.000001";
+}
+
+/** A budget as it was set: whole dollars without cents. */
+export function budget(dollars) {
+  return Number.isInteger(dollars) ? `$${WHOLE.format(dollars)}` : money(dollars);
+}
+
+/** The cost of some sums: marked where prices are missing. */
+export function cost(sums) {
+  if (sums.cost_usd === null) return "unknown";
+  return sums.unpriced_attempts > 0 ? `${money(sums.cost_usd)} + unknown` : money(sums.cost_usd);
+}
+
+function fixed(number, digits) {
+  const sign = number < 0 ? "-" : "";
+  const text = Math.abs(number).toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return `${sign}$${text}`;
+}
+
+/** `12.5%`, `0.3%`, `100%` */
+export function percent(number) {
+  const digits = number >= 10 || Number.isInteger(number) ? 0 : 1;
+  return `${number.toFixed(digits)}%`;
+}
+
+const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
+const SHORT_DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+const MONTH = new Intl.DateTimeFormat("en-GB", { month: "long", year: "numeric", timeZone: "UTC" });
+const DATE_TIME = new Intl.DateTimeFormat("en-GB", {
+  day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short",
+});
+
+/** An instant's date where the reader is: `20 Nov 2026`. */
+export function date(instant) {
+  return instant ? DATE.format(new Date(instant)) : "never";
+}
+
+/** An instant where the reader is, with its zone. */
+export function dateTime(instant) {
+  return instant ? DATE_TIME.format(new Date(instant)) : "never";
+}
+
+/** A UTC day, `2026-11-20`, as `20 Nov 2026`; short without its year. */
+export function day(text, short = false) {
+  return (short ? SHORT_DAY : DAY).format(new Date(`${text}T00:00:00Z`));
+}
+
+/** A UTC month, `2026-11`, as `November 2026`. */
+export function month(text) {
+  return MONTH.format(new Date(`${text}-01T00:00:00Z`));
+}
+
+const STEPS = [["second", 60], ["minute", 60], ["hour", 24], ["day", 30], ["month", 12], ["year", Infinity]];
+const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
+
+/** How long ago, or in how long: `3 hours ago`, `in 2 days`. */
+export function ago(instant, now = Date.now()) {
+  if (!instant) return "never";
+  let amount = (new Date(instant).getTime() - now) / 1000;
+  if (Math.abs(amount) < 45) return amount > 0 ? "in a moment" : "just now";
+  for (const [unit, next] of STEPS) {
+    if (Math.abs(amount) < next) return RELATIVE.format(Math.trunc(amount), unit).replace(".", "");
+    amount /= next;
+  }
+  return date(instant);
+}
+
+/** Today in UTC, `2026-11-20`, or so many days before. */
+export function utcDay(daysBack = 0, now = Date.now()) {
+  return new Date(now - daysBack * 86_400_000).toISOString().slice(0, 10);
+}
+
+/** All days from the first to the last, both included; `YYYY-MM-DD`. */
+export function days(from, to) {
+  const list = [];
+  for (let at = Date.parse(`${from}T00:00:00Z`); at <= Date.parse(`${to}T00:00:00Z`); at += 86_400_000) {
+    list.push(new Date(at).toISOString().slice(0, 10));
+  }
+  return list;
+}
+
+/** `1 key`, `3 keys` */
+export function plural(number, one, many = `${one}s`) {
+  return `${count(number)} ${number === 1 ? one : many}`;
+}
+
+/** A key as far as it may be shown: `mk_verify_…a1B2`. */
+export function keyText(key) {
+  return `mk_${key.service}_…${key.last4}`;
+}
+
+/** An id as far as it tells one from another: `key_…f3a802`. */
+export function shortId(id) {
+  return id.length > 14 ? `${id.slice(0, id.indexOf("_") + 1)}…${id.slice(-6)}` : id;
+}
+
+/** A word of a command line, quoted where the shell needs it. */
+export function word(text) {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

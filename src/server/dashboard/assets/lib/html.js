@@ -1,0 +1,12 @@
+// The one door to the view library (vendor/htm-preact.js): templates without a build step, nodes without innerHTML.
+import { html, render, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/htm-preact.js";
+
+export { html, render, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState };
+
+let ids = 0;
+
+/** An id for an element that others point at, the same over all renders of a component. */
+export function useId() {
+  const [id] = useState(() => `i${++ids}`);
+  return id;
+}

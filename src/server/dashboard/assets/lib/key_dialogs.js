@@ -1,0 +1,117 @@
+// Creating, changing, rotating and revoking a key.
+import { html, useRef, useState } from "./html.js";
+import { api } from "./api.js";
+import { complaint, useAction } from "./data.js";
+import { ago, date, dateTime, keyText, word } from "./format.js";
+import { changeBody, formOf, KeyFields, newKeyBody, wrongWith } from "./key_form.js";
+import { KeyOnce } from "./key_once.js";
+import { Button, Dialog, notify, Or, Problem, Select } from "./ui.js";
+
+/** An error that no field shows. */
+const general = (error, ...fields) => (error && !complaint(error, ...fields) ? error : null);
+const FIELDS = ["service", "name", "expires_at", "limits", "models", "addresses", "budget_usd"];
+
+function useForm(initial) {
+  const [form, setForm] = useState(initial);
+  const set = (name) => (value) => setForm((old) => ({ ...old, [name]: value }));
+  return [form, set];
+}
+
+/** `onClose` ends it; `onChanged` is called as soon as there is a new key. */
+export function CreateKey({ app, service, onClose, onChanged }) {
+  const [form, set] = useForm(() => formOf(null, service));
+  const [created, setCreated] = useState(null);
+  const [wrong, setWrong] = useState(null);
+  const first = useRef(null);
+  const [create, { busy, error }] = useAction(async () => {
+    const complaintFirst = wrongWith(form);
+    setWrong(complaintFirst);
+    if (complaintFirst) return;
+    setCreated(await api.post(`v1/apps/${app.id}/keys`, newKeyBody(form)));
+    onChanged();
+  });
+  if (created) {
+    const note = html`Programs find it in <code>MK_API_KEY</code> or in the header <code>Authorization: Bearer</code>.`;
+    return html`<${KeyOnce} created=${created} note=${note} onDone=${() => { setCreated(null); onClose(); }} />`;
+  }
+  const shown = wrong ?? error;
+  const actions = html`<${Button} onClick=${onClose}>Cancel</${Button}><${Button} kind="primary" type="submit" busy=${busy}>Create key</${Button}>`;
+  return html`<${Dialog} title=${`New key in ${app.name}`} onClose=${onClose} initialFocus=${first} onSubmit=${create} actions=${actions}>
+    <${Problem} error=${general(shown, ...FIELDS)} />
+    <${KeyFields} form=${form} set=${set} error=${shown} isNew firstRef=${first} />
+    <${Or} command=${`mk keys create --service ${form.service} --app ${word(app.name)}`} />
+  </${Dialog}>`;
+}
+
+export function EditKey({ record, onClose, onChanged }) {
+  const [form, set] = useForm(() => formOf(record));
+  const [wrong, setWrong] = useState(null);
+  const first = useRef(null);
+  const [save, { busy, error }] = useAction(async () => {
+    const complaintFirst = wrongWith(form);
+    setWrong(complaintFirst);
+    if (complaintFirst) return;
+    const body = changeBody(form, record);
+    if (Object.keys(body).length > 0) {
+      await api.patch(`v1/apps/${record.app_id}/keys/${record.id}`, body);
+      onChanged();
+      notify("The key is changed.");
+    }
+    onClose();
+  });
+  const shown = wrong ?? error;
+  const actions = html`<${Button} onClick=${onClose}>Cancel</${Button}><${Button} kind="primary" type="submit" busy=${busy}>Save</${Button}>`;
+  return html`<${Dialog} title="Change key" onClose=${onClose} initialFocus=${first} onSubmit=${save} actions=${actions}>
+    <p class="muted"><code>${keyText(record)}</code></p>
+    <${Problem} error=${general(shown, ...FIELDS)} />
+    <${KeyFields} form=${form} set=${set} error=${shown} firstRef=${first} open keptUntil=${record.expires_at && date(record.expires_at)} />
+  </${Dialog}>`;
+}
+
+const GRACES = [
+  { value: "0", label: "None: it stops at once" },
+  { value: "3600", label: "1 hour" },
+  { value: "86400", label: "24 hours" },
+  { value: "604800", label: "7 days" },
+];
+
+export function RotateKey({ record, onClose, onChanged }) {
+  const [grace, setGrace] = useState("86400");
+  const [created, setCreated] = useState(null);
+  const safe = useRef(null);
+  const [rotate, { busy, error }] = useAction(async () => {
+    setCreated(await api.post(`v1/apps/${record.app_id}/keys/${record.id}/rotate`, { grace_seconds: Number(grace) }));
+    onChanged();
+  });
+  if (created) {
+    const end = GRACES.find(({ value }) => value === grace).label;
+    const note = grace === "0" ? "The old key has stopped working." : `The old key goes on working for ${end}.`;
+    return html`<${KeyOnce} created=${created} title="The new key" note=${note} onDone=${() => { setCreated(null); onClose(); }} />`;
+  }
+  const actions = html`<${Button} onClick=${onClose} buttonRef=${safe}>Cancel</${Button}><${Button} kind="primary" type="submit" busy=${busy}>Rotate key</${Button}>`;
+  return html`<${Dialog} title=${`Rotate ${record.name ?? "key"}?`} onClose=${onClose} initialFocus=${safe} onSubmit=${rotate} actions=${actions}>
+    <p>A new key takes the place of <code>${keyText(record)}</code>, with the same name, limits and budget.</p>
+    <${Problem} error=${error} />
+    <${Select} label="The old key goes on working for" value=${grace} onChange=${setGrace} options=${GRACES} hint="Time to put the new key in its place." />
+    <${Or} command=${`mk keys rotate ${record.id} --grace ${Number(grace) / 3600}h`} />
+  </${Dialog}>`;
+}
+
+export function RevokeKey({ record, isOwn, onClose, onChanged }) {
+  const safe = useRef(null);
+  const [revoke, { busy, error }] = useAction(async () => {
+    await api.del(`v1/apps/${record.app_id}/keys/${record.id}`);
+    onChanged();
+    notify(`Revoked: ${record.name ?? keyText(record)}`);
+    onClose();
+  });
+  const actions = html`<${Button} onClick=${onClose} buttonRef=${safe}>Keep the key</${Button}><${Button} kind="danger" type="submit" busy=${busy}>Revoke key</${Button}>`;
+  const used = record.last_used_at ? html`It was last used <strong title=${dateTime(record.last_used_at)}>${ago(record.last_used_at)}</strong>.` : "It has never been used.";
+  return html`<${Dialog} title=${`Revoke ${record.name ?? "this key"}?`} onClose=${onClose} initialFocus=${safe} onSubmit=${revoke} actions=${actions}>
+    <p><code>${keyText(record)}</code> of the app <strong>${record.app}</strong>. ${used}</p>
+    <p>From now on every request with it is refused with 401, and answers that are being streamed end. <strong>This cannot be undone.</strong></p>
+    ${isOwn && html`<p><strong>You are logged in with this key:</strong> revoking it logs you out, here and everywhere.</p>`}
+    <${Problem} error=${error} />
+    <${Or} command=${`mk keys revoke ${record.id}`} />
+  </${Dialog}>`;
+}

@@ -1,0 +1,103 @@
+// The fields of a key: what a form holds as text, and what the API takes.
+import { html } from "./html.js";
+import { complaint } from "./data.js";
+import { Field, Select } from "./ui.js";
+
+const SERVICES = [
+  { value: "verify", label: "verify: check facts" },
+  { value: "inference", label: "inference: chat with models" },
+  { value: "console", label: "console: manage this server" },
+];
+
+const EXPIRIES = [
+  { value: "", label: "Never" },
+  { value: "7", label: "In 7 days" },
+  { value: "30", label: "In 30 days" },
+  { value: "90", label: "In 90 days" },
+  { value: "365", label: "In a year" },
+  { value: "date", label: "On a date…" },
+];
+
+/** An empty form, or one with what a key has. */
+export function formOf(key, service = "verify") {
+  return {
+    service: key?.service ?? service,
+    name: key?.name ?? "",
+    expires: key?.expires_at ? "keep" : "",
+    date: "",
+    per_minute: key?.limits.per_minute?.toString() ?? "",
+    per_day: key?.limits.per_day?.toString() ?? "",
+    models: (key?.models ?? []).join("\n"),
+    addresses: (key?.addresses ?? []).join("\n"),
+    budget_usd: key?.budget_usd?.toString() ?? "",
+  };
+}
+
+const lines = (text) => text.split(/[\n,]/).map((line) => line.trim()).filter(Boolean);
+const number = (text) => (text.trim() === "" ? null : Number(text.trim().replace(/^\$/, "")));
+
+/** What is wrong with a form before it is sent, in the form of the API's own errors; null if nothing is. */
+export function wrongWith(form) {
+  const whole = (text) => /^\d+$/.test(text.trim()) || text.trim() === "";
+  for (const name of ["per_minute", "per_day"]) {
+    if (!whole(form[name])) return { param: `limits.${name}`, message: "Write a whole number of requests; 0 is unlimited." };
+  }
+  const budget = number(form.budget_usd);
+  if (budget !== null && !(budget >= 0)) return { param: "budget_usd", message: "Write an amount of US dollars, such as 50." };
+  if (form.expires === "date" && !form.date) return { param: "expires_at", message: "Choose the day on which it ends." };
+  return null;
+}
+
+/** The body of a new key: only what was set. */
+export function newKeyBody(form, now = Date.now()) {
+  const all = { service: form.service, ...fields(form, now) };
+  if (all.limits.per_minute === null && all.limits.per_day === null) delete all.limits;
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null && value?.length !== 0));
+}
+
+/** The body of a change: only what differs from the key; null takes something away. */
+export function changeBody(form, key, now = Date.now()) {
+  const before = { ...fields(formOf(key), now), expires_at: key.expires_at };
+  const after = fields(form, now);
+  if (form.expires === "keep") after.expires_at = key.expires_at;
+  return Object.fromEntries(Object.entries(after).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name])));
+}
+
+function fields(form, now) {
+  return {
+    name: form.name.trim() || null,
+    expires_at: expiry(form, now),
+    limits: { per_minute: number(form.per_minute), per_day: number(form.per_day) },
+    models: lines(form.models),
+    addresses: lines(form.addresses),
+    budget_usd: number(form.budget_usd),
+  };
+}
+
+function expiry({ expires, date }, now) {
+  if (expires === "" || expires === "keep") return null;
+  if (expires === "date") return `${date}T00:00:00.000Z`;
+  return new Date(now + Number(expires) * 86_400_000).toISOString();
+}
+
+/** The inputs. `set(name)` gives the setter of a field; an existing key (`isNew` false) keeps its service. */
+export function KeyFields({ form, set, error, isNew, firstRef, open = false, keptUntil }) {
+  const expiries = keptUntil ? [{ value: "keep", label: `As it is: ${keptUntil}` }, ...EXPIRIES] : EXPIRIES;
+  const isMore = open || ["limits", "models", "addresses", "budget_usd"].some((name) => complaint(error, name));
+  return html`
+    ${isNew && html`<${Select} label="Service" inputRef=${firstRef} value=${form.service} onChange=${set("service")} options=${SERVICES} error=${complaint(error, "service")}
+      hint=${form.service === "console" ? "Whoever has a console key manages all apps and keys of this server." : undefined} />`}
+    <${Field} label="Name" optional value=${form.name} onInput=${set("name")} inputRef=${isNew ? undefined : firstRef} error=${complaint(error, "name")} autocomplete="off" maxlength="100" hint="To remember what it is for." />
+    <${Select} label="Expires" value=${form.expires} onChange=${set("expires")} options=${expiries} error=${form.expires === "date" ? undefined : complaint(error, "expires_at")} />
+    ${form.expires === "date" && html`<${Field} label="Day" type="date" value=${form.date} onInput=${set("date")} error=${complaint(error, "expires_at")} hint="It ends when this day begins, in UTC." />`}
+    <details class="more" open=${isMore}>
+      <summary>More options</summary>
+      <div class="pair">
+        <${Field} label="Requests per minute" optional inputmode="numeric" value=${form.per_minute} onInput=${set("per_minute")} error=${complaint(error, "limits.per_minute")} hint="Empty: the server's limit. 0: unlimited." />
+        <${Field} label="Requests per day" optional inputmode="numeric" value=${form.per_day} onInput=${set("per_day")} error=${complaint(error, "limits.per_day")} hint="Counted by UTC day." />
+      </div>
+      <${Field} label="Monthly budget" optional prefix="$" inputmode="decimal" value=${form.budget_usd} onInput=${set("budget_usd")} error=${complaint(error, "budget_usd")} hint="Requests are refused once it is used up, until the next month (UTC)." />
+      <${Field} label="Models" optional lines="2" value=${form.models} onInput=${set("models")} error=${complaint(error, "models")} spellcheck="false" hint="One per line: provider/model, or provider/* for all of a provider. Empty: all." />
+      <${Field} label="Addresses" optional lines="2" value=${form.addresses} onInput=${set("addresses")} error=${complaint(error, "addresses")} spellcheck="false" hint="Networks it may be used from, one per line, such as 10.0.0.0/8. Empty: anywhere." />
+    </details>`;
+}

@@ -1,0 +1,30 @@
+// A new key, shown this once. What must hold: nothing but "Done" ends it, and then the key is gone from here.
+import { html, useRef, useState } from "./html.js";
+import { release } from "./guard.js";
+import { Banner, Button, Check, CopyButton, Dialog } from "./ui.js";
+
+const NOT_YET = "Store the key first: it cannot be shown again. Then tick the box and choose Done.";
+
+/** `onDone` must drop `created`, the only place where the key is. `note` is said below it. */
+export function KeyOnce({ created, title = "Your new key", note, onDone }) {
+  const [isStored, setStored] = useState(false);
+  const [warning, setWarning] = useState(null);
+  const copy = useRef(null);
+  const box = useRef(null);
+  const done = () => {
+    // Before it leaves the page, so that what follows may go elsewhere.
+    release();
+    onDone();
+  };
+  const actions = html`<${Button} kind="primary" onClick=${done} disabled=${!isStored}>Done</${Button}>`;
+  return html`<${Dialog} title=${title} locked onBlocked=${() => setWarning(NOT_YET)} initialFocus=${copy} actions=${actions}>
+    <p>Copy it now and store it where secrets are kept. <strong>It is shown this once</strong>; the server keeps only its hash.</p>
+    <div class="secret">
+      <code ref=${box} tabindex="0" aria-label="The key">${created.key}</code>
+      <${CopyButton} text=${created.key} label="Copy" what="the key" kind="primary" buttonRef=${copy} small=${false} />
+    </div>
+    ${note && html`<p class="muted">${note}</p>`}
+    <${Check} label="I stored this key" checked=${isStored} onChange=${(stored) => { setStored(stored); setWarning(null); }} />
+    <div aria-live="assertive">${warning && html`<${Banner} tone="warn">${warning}</${Banner}>`}</div>
+  </${Dialog}>`;
+}

@@ -1,0 +1,56 @@
+// Addresses behind the `#`: `#/apps/app_1?state=active`.
+import { useEffect, useState } from "./html.js";
+import { blockNavigation } from "./guard.js";
+
+/** `{path, parts, query}` of an address: `/apps/app_1`, `["apps", "app_1"]`, its parameters. */
+export function parse(hash) {
+  const [path, query = ""] = hash.replace(/^#?\/?/, "").split("?", 2);
+  const parts = path.split("/").filter(Boolean).map(decode);
+  return { path: `/${parts.join("/")}`, parts, query: new URLSearchParams(query) };
+}
+
+function decode(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The route that the page is at, kept while something must not be left. */
+export function useRoute() {
+  const [route, setRoute] = useState(() => parse(location.hash));
+  useEffect(() => {
+    const changed = () => {
+      if (!blockNavigation()) setRoute(parse(location.hash));
+    };
+    addEventListener("hashchange", changed);
+    addEventListener("popstate", changed);
+    return () => {
+      removeEventListener("hashchange", changed);
+      removeEventListener("popstate", changed);
+    };
+  }, []);
+  return route;
+}
+
+/** Goes to a page; `replace` leaves no way back to this one. */
+export function go(path, { replace = false } = {}) {
+  if (!replace) {
+    location.hash = path;
+    return;
+  }
+  history.replaceState(null, "", `#${path}`);
+  dispatchEvent(new Event("popstate"));
+}
+
+/** The address of the same page with other parameters, for what is chosen on it. */
+export function setQuery(route, changes) {
+  const query = new URLSearchParams(route.query);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) query.set(name, value);
+    else query.delete(name);
+  }
+  const text = query.toString();
+  go(text ? `${route.path}?${text}` : route.path, { replace: true });
+}

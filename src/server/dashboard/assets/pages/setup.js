@@ -1,0 +1,33 @@
+// The first start: the one-time link becomes the first console key.
+import { html, useEffect, useState } from "../lib/html.js";
+import { api } from "../lib/api.js";
+import { useAction } from "../lib/data.js";
+import { KeyOnce } from "../lib/key_once.js";
+import { Banner, Button, Or, PageHead, Problem } from "../lib/ui.js";
+
+export default function Setup({ route, onSession }) {
+  const [token] = useState(route.parts[1] ?? "");
+  const [made, setMade] = useState(null);
+  // Out of the address and the history: whoever has the link can set the server up.
+  useEffect(() => history.replaceState(null, "", "#/setup"), []);
+  const [begin, { busy, error }] = useAction(async () => {
+    setMade(await api.post("v1/auth/setup", { token }, { quiet: true }));
+  });
+  const done = () => {
+    const { session } = made;
+    setMade(null);
+    onSession(session);
+  };
+  return html`<div class="door">
+    <${PageHead} title="Set up this server" lead="Make the first console key. With it you log in here and manage apps, keys and budgets." />
+    ${!token && html`<${Banner} tone="warn">This link is not complete. Open it again as <code>mk serve</code> showed it.</${Banner}>`}
+    ${error && html`<${Problem} error=${error} />`}
+    <div class="card">
+      <p>The link works once. The key is shown once too: have your password manager ready.</p>
+      <${Button} kind="primary" busy=${busy} disabled=${!token} onClick=${begin}>Create the first console key</${Button}>
+      <${Or} command="mk keys create --service console">or on the server's machine</${Or}>
+    </div>
+    <p>Set up already? <a href="#/login">Log in</a>.</p>
+    ${made && html`<${KeyOnce} created=${made.created} title="Your console key" note="It is what you log in with. You are logged in with it now." onDone=${done} />`}
+  </div>`;
+}

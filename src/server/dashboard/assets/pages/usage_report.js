@@ -1,0 +1,136 @@
+// Usage over a range of days: filters, a chart, and sums by what is asked for.
+import { html, useMemo, useState } from "../lib/html.js";
+import { api, withQuery } from "../lib/api.js";
+import { DayChart } from "../lib/chart.js";
+import { useAction, useGet } from "../lib/data.js";
+import { download } from "../lib/download.js";
+import { compact, cost, count, day, days, money, percent, tokens, utcDay } from "../lib/format.js";
+import { setQuery } from "../lib/router.js";
+import { Button, Empty, Field, Or, Problem, Select, Spinner, Table } from "../lib/ui.js";
+
+const DIMENSIONS = { day: "Day", app: "App", key: "Key", model: "Model", service: "Service" };
+const MEASURES = {
+  cost: { label: "Cost", of: (sums) => sums.cost_usd, format: money },
+  requests: { label: "Requests", of: (sums) => sums.requests, format: compact },
+  tokens: { label: "Tokens", of: (sums) => sums.total_tokens, format: compact },
+  errors: { label: "Failed calls", of: (sums) => sums.errors, format: compact },
+};
+const choices = (labels) => Object.entries(labels).map(([value, label]) => ({ value, label: label.label ?? label }));
+const NOTHING = { requests: 0, attempts: 0, errors: 0, prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost_usd: 0, unpriced_attempts: 0 };
+
+/** Ranges by name, as first and last day. */
+function presets(today = utcDay()) {
+  const first = `${today.slice(0, 8)}01`;
+  const lastOfBefore = new Date(Date.parse(`${first}T00:00:00Z`) - 86_400_000).toISOString().slice(0, 10);
+  return {
+    "7d": { label: "Last 7 days", from: utcDay(6), to: today },
+    "30d": { label: "Last 30 days", from: utcDay(29), to: today },
+    "90d": { label: "Last 90 days", from: utcDay(89), to: today },
+    month: { label: "This month", from: first, to: today },
+    before: { label: "Last month", from: `${lastOfBefore.slice(0, 8)}01`, to: lastOfBefore },
+  };
+}
+
+export function Report({ route, apps }) {
+  const ranges = useMemo(() => presets(), []);
+  const get = (name) => route.query.get(name) ?? "";
+  const from = get("from") || ranges["30d"].from;
+  const to = get("to") || ranges["30d"].to;
+  const by = DIMENSIONS[get("by")] ? get("by") : "model";
+  const measure = MEASURES[get("show")] ? get("show") : "cost";
+  const filters = { app: get("app"), service: get("service"), key: get("key"), model: get("model") };
+  const address = (dimension) => withQuery("v1/usage", { from, to, by: dimension, ...filters });
+  const daily = useGet(address("day"));
+  const grouped = useGet(by === "day" ? null : address(by));
+  const shown = by === "day" ? daily : grouped;
+  const set = (name) => (value) => setQuery(route, { [name]: value });
+  const preset = Object.keys(ranges).find((name) => ranges[name].from === from && ranges[name].to === to) ?? "own";
+  const [csv, { busy, error }] = useAction(async () => {
+    download(`usage-${from}-${to}-by-${by}.csv`, await api.text(address(by), "text/csv"), "text/csv");
+  });
+  const chooseRange = (name) => ranges[name] && setQuery(route, { from: ranges[name].from, to: ranges[name].to });
+  const rangeOptions = [...choices(ranges), ...(preset === "own" ? [{ value: "own", label: "From … to" }] : [])];
+  const appOptions = [{ value: "", label: "All apps" }, ...(apps.rows ?? []).map((app) => ({ value: app.id, label: app.name }))];
+  if (filters.app && !appOptions.some((option) => option.value === filters.app)) appOptions.push({ value: filters.app, label: filters.app });
+
+  return html`<section aria-labelledby="report">
+    <h2 id="report" class="unseen">Report</h2>
+    <div class="filters">
+      <${Select} label="Range" value=${preset} options=${rangeOptions} onChange=${chooseRange} />
+      <${Field} label="From" type="date" value=${from} max=${to} onInput=${(value) => value && set("from")(value)} />
+      <${Field} label="To" type="date" value=${to} min=${from} onInput=${(value) => value && set("to")(value)} />
+      <${Select} label="App" value=${filters.app} options=${appOptions} onChange=${set("app")} />
+      <${Select} label="Service" value=${filters.service} options=${[{ value: "", label: "All services" }, { value: "verify", label: "verify" }, { value: "inference", label: "inference" }]} onChange=${set("service")} />
+    </div>
+    ${["key", "model"].filter((name) => filters[name]).map((name) => html`<p class="chip" key=${name}>Only ${name} <code>${filters[name]}</code> <${Button} small kind="quiet" onClick=${() => setQuery(route, { [name]: "" })}>Show all<span class="unseen"> ${name}s</span></${Button}></p>`)}
+    <${Problem} error=${daily.error ?? grouped.error ?? apps.error} retry=${() => { daily.reload(); grouped.reload(); }} />
+    ${!daily.data && daily.loading && html`<${Spinner} />`}
+    ${daily.data && html`<${Totals} sums=${daily.data.totals} />`}
+    ${daily.data && (daily.data.totals.attempts > 0
+      ? html`<${DailyChart} report=${daily.data} from=${from} to=${to} measure=${measure} onMeasure=${set("show")} />`
+      : html`<${Empty} title="No usage in these days" action=${html`<${Button} kind="primary" href="#/playground">Open the playground</${Button}>`} command=${'mk verify "The Eiffel Tower is in Paris."'}>Choose another range, or make a first request.</${Empty}>`)}
+    ${daily.data?.totals.attempts > 0 && html`<div class="section-head breakdown-head">
+        <h3>Breakdown</h3>
+        <div class="inline-tools"><${Select} label="By" value=${by} options=${choices(DIMENSIONS)} onChange=${set("by")} /><${Button} busy=${busy} onClick=${csv}>Download CSV</${Button}></div>
+      </div>
+      <${Problem} error=${error} />
+      ${shown.data?.by[0] === by ? html`<${Breakdown} report=${shown.data} by=${by} route=${route} />` : shown.loading && html`<${Spinner} />`}
+      <${Or} command=${`mk usage --since ${days(from, utcDay()).length}d --by ${by}`}>on the command line</${Or}>`}
+  </section>`;
+}
+
+function Totals({ sums }) {
+  const figure = (name, value, note) => html`<div class="figure card"><dt>${name}</dt><dd><span class="big">${value}</span><span class="muted">${note}</span></dd></div>`;
+  return html`<dl class="figures">
+    ${figure("Cost", sums.cost_usd === null ? "unknown" : money(sums.cost_usd), sums.unpriced_attempts > 0 ? `${count(sums.unpriced_attempts)} calls without a known price` : "all prices known")}
+    ${figure("Requests", count(sums.requests), `${count(sums.attempts)} model calls`)}
+    ${figure("Tokens", tokens(sums.total_tokens), `${tokens(sums.prompt_tokens)} in, ${tokens(sums.completion_tokens)} out`)}
+    ${figure("Failed calls", count(sums.errors), sums.attempts > 0 ? `${percent((100 * sums.errors) / sums.attempts)} of model calls` : "")}
+  </dl>`;
+}
+
+const SUMS = [
+  { key: "requests", label: "Requests", number: true, render: (row) => count(row.requests) },
+  { key: "attempts", label: "Model calls", number: true, render: (row) => count(row.attempts) },
+  { key: "errors", label: "Failed", number: true, render: (row) => count(row.errors) },
+  { key: "in", label: "Tokens in", number: true, render: (row) => count(row.prompt_tokens) },
+  { key: "out", label: "Tokens out", number: true, render: (row) => count(row.completion_tokens) },
+  { key: "cost", label: "Cost", number: true, render: cost },
+];
+
+function DailyChart({ report, from, to, measure, onMeasure }) {
+  const { label, of, format } = MEASURES[measure];
+  const rows = useMemo(() => {
+    const byDay = new Map(report.data.map((row) => [row.day, row]));
+    return days(report.from, report.to).map((date) => byDay.get(date) ?? { ...NOTHING, day: date });
+  }, [report]);
+  const dates = useMemo(() => rows.map((row) => row.day), [rows]);
+  const values = useMemo(() => rows.map(of), [rows, measure]);
+  const columns = [{ key: "day", label: "Day", main: true, render: (row) => day(row.day) }, ...SUMS];
+  return html`<div class="card">
+    <div class="section-head"><h3>${label} per day</h3><div class="inline-tools"><${Select} label="Show" value=${measure} options=${choices(MEASURES)} onChange=${onMeasure} /></div></div>
+    <${DayChart} days=${dates} values=${values} format=${format} height=${220} label=${`Chart of ${label.toLowerCase()} per day, ${day(from)} to ${day(to)}. The numbers are in the table below.`} />
+    <details class="numbers"><summary>The numbers as a table</summary><${Table} caption="Usage per day" columns=${columns} rows=${rows} rowKey=${(row) => row.day} /></details>
+  </div>`;
+}
+
+function Breakdown({ report, by, route }) {
+  const total = report.data.reduce((sum, row) => sum + (row.cost_usd ?? 0), 0);
+  const share = { key: "share", label: "Share of cost", class: "wide-cell", render: (row) => {
+    const part = total > 0 ? (100 * (row.cost_usd ?? 0)) / total : 0;
+    return html`<span class="share"><span class="bar plain" aria-hidden="true"><span class="fill" style=${{ width: `${part}%` }}></span></span> ${percent(part)}</span>`;
+  } };
+  const first = { key: by, label: DIMENSIONS[by], main: true, render: (row) => html`<${Subject} row=${row} by=${by} route=${route} />` };
+  const note = by === "model" && html`<p class="muted">A request that asked several models counts once for each.</p>`;
+  return html`<div class="card flush"><${Table} caption=${`Usage by ${by}`} columns=${[first, ...SUMS, ...(by === "day" ? [] : [share])]} rows=${report.data} rowKey=${(row) => row.day ?? row.key_id ?? row.app_id ?? row.model ?? row.service} /></div>${note}`;
+}
+
+/** What a row is about; choosing it shows only that. */
+function Subject({ row, by, route }) {
+  if (by === "day") return day(row.day);
+  const [id, name] = { app: [row.app_id, row.app ?? row.app_id], key: [row.key_id, row.key ?? row.key_id], model: [row.model, row.model], service: [row.service, row.service] }[by];
+  const query = new URLSearchParams(route.query);
+  query.set(by, id);
+  query.set("by", by === "app" ? "key" : by === "model" ? "day" : "model");
+  return html`<a href=${`#/usage?${query}`} title=${`Show only this ${by}`}>${name}</a>`;
+}

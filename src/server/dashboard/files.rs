@@ -1,0 +1,157 @@
+//! The table of embedded files. A test holds it against the directory, so that none is forgotten.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use http::HeaderValue;
+use sha2::{Digest, Sha256};
+
+/// A file as it is served.
+pub(super) struct File {
+    pub(super) bytes: Bytes,
+    pub(super) content_type: &'static str,
+    /// The hash of its content, quoted.
+    pub(super) etag: HeaderValue,
+}
+
+/// Names under `assets/` with what is in them, embedded when the program is built.
+macro_rules! embedded {
+    ($($name:literal)*) => {
+        [$(($name, include_bytes!(concat!("assets/", $name)) as &'static [u8])),*]
+    };
+}
+
+const EMBEDDED: &[(&str, &[u8])] = &embedded! {
+    "app.js"
+    "favicon.svg"
+    "parts.css"
+    "style.css"
+    "theme.js"
+    "lib/api.js"
+    "lib/app_dialogs.js"
+    "lib/budget.js"
+    "lib/chart.js"
+    "lib/copy.js"
+    "lib/data.js"
+    "lib/dialog.js"
+    "lib/download.js"
+    "lib/format.js"
+    "lib/guard.js"
+    "lib/html.js"
+    "lib/key_dialogs.js"
+    "lib/key_form.js"
+    "lib/key_once.js"
+    "lib/router.js"
+    "lib/shell.js"
+    "lib/ui.js"
+    "pages/app.js"
+    "pages/apps.js"
+    "pages/audit.js"
+    "pages/login.js"
+    "pages/overview.js"
+    "pages/playground.css"
+    "pages/playground.js"
+    "pages/setup.js"
+    "pages/usage.js"
+    "pages/usage_billing.js"
+    "pages/usage_report.js"
+    "pages/usage_statements.js"
+    "vendor/htm-preact.js"
+    "vendor/htm.LICENSE.txt"
+    "vendor/preact.LICENSE.txt"
+    "vendor/uplot.LICENSE.txt"
+    "vendor/uplot.css"
+    "vendor/uplot.js"
+};
+
+const PAGE: &str = include_str!("assets/index.html");
+const LIVE_MODE: &str = r#"data-mode="live""#;
+const SANDBOX_MODE: &str = r#"data-mode="sandbox""#;
+
+static FILES: LazyLock<HashMap<&'static str, File>> = LazyLock::new(|| {
+    EMBEDDED.iter().map(|(name, bytes)| (*name, File::new(name, Bytes::from_static(bytes)))).collect()
+});
+static LIVE_PAGE: LazyLock<File> = LazyLock::new(|| File::new("index.html", Bytes::from_static(PAGE.as_bytes())));
+static SANDBOX_PAGE: LazyLock<File> =
+    LazyLock::new(|| File::new("index.html", PAGE.replace(LIVE_MODE, SANDBOX_MODE).into()));
+
+impl File {
+    fn new(name: &str, bytes: Bytes) -> Self {
+        let hash = Sha256::digest(&bytes);
+        let tag: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let etag = HeaderValue::try_from(format!("\"{tag}\""));
+        Self {
+            content_type: content_type(name),
+            // Hexadecimal digits always make a header; without a tag a file would only be sent once more.
+            etag: etag.unwrap_or(HeaderValue::from_static("\"\"")),
+            bytes,
+        }
+    }
+}
+
+fn content_type(name: &str) -> &'static str {
+    match name.rsplit('.').next() {
+        Some("html") => "text/html; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        _ => "text/plain; charset=utf-8",
+    }
+}
+
+/// The page, of a server whose answers are real.
+pub(super) fn page() -> &'static File {
+    &LIVE_PAGE
+}
+
+/// The page, of a server whose answers are simulated.
+pub(super) fn sandbox_page() -> &'static File {
+    &SANDBOX_PAGE
+}
+
+/// The file of a name, as it stands behind `/assets/`.
+pub(super) fn find(name: &str) -> Option<&'static File> {
+    FILES.get(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// What lies beside the served files and is not one.
+    const NOT_SERVED: [&str; 2] = ["index.html", "vendor/SHA256SUMS"];
+
+    #[test]
+    fn every_file_of_the_directory_is_in_the_table() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/dashboard/assets");
+        let mut found: Vec<String> = NOT_SERVED.iter().map(ToString::to_string).collect();
+        found.extend(EMBEDDED.iter().map(|(name, _)| (*name).to_owned()));
+        found.sort();
+        let mut directories = vec![root.clone()];
+        let mut expected = Vec::new();
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    directories.push(path);
+                } else {
+                    expected.push(path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned());
+                }
+            }
+        }
+        expected.sort();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_page_says_when_answers_are_simulated() {
+        assert_eq!(PAGE.matches(LIVE_MODE).count(), 1);
+        let sandbox = String::from_utf8(sandbox_page().bytes.to_vec()).unwrap();
+        assert!(sandbox.contains(SANDBOX_MODE) && !sandbox.contains(LIVE_MODE));
+        assert_ne!(sandbox_page().etag, page().etag);
+    }
+}
