@@ -45,6 +45,7 @@ mod console_own_key;
 mod console_sessions;
 mod console_setup;
 mod crash;
+mod dashboard;
 mod dialects;
 mod disconnect;
 mod errors;

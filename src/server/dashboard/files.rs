@@ -1,10 +1,15 @@
 //! The table of embedded files. A test holds it against the directory, so that none is forgotten.
+//!
+//! Each file has two addresses: its name, and its name below the version, which is a hash of all files. The page asks
+//! for the latter: what is there never changes, so that a browser asks once and a reload costs one request, and modules
+//! of two versions never meet, as their imports are relative.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use bytes::Bytes;
 use http::HeaderValue;
+use sha2::digest::Output;
 use sha2::{Digest, Sha256};
 
 /// A file as it is served.
@@ -72,15 +77,32 @@ const SANDBOX_MODE: &str = r#"data-mode="sandbox""#;
 static FILES: LazyLock<HashMap<&'static str, File>> = LazyLock::new(|| {
     EMBEDDED.iter().map(|(name, bytes)| (*name, File::new(name, Bytes::from_static(bytes)))).collect()
 });
-static LIVE_PAGE: LazyLock<File> = LazyLock::new(|| File::new("index.html", Bytes::from_static(PAGE.as_bytes())));
-static SANDBOX_PAGE: LazyLock<File> =
-    LazyLock::new(|| File::new("index.html", PAGE.replace(LIVE_MODE, SANDBOX_MODE).into()));
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let mut hash = Sha256::new();
+    for (name, bytes) in EMBEDDED {
+        hash.update(name);
+        hash.update(Sha256::digest(bytes));
+    }
+    hex(&hash.finalize())
+});
+static LIVE_PAGE: LazyLock<File> = LazyLock::new(|| page_of(LIVE_MODE));
+static SANDBOX_PAGE: LazyLock<File> = LazyLock::new(|| page_of(SANDBOX_MODE));
+
+fn page_of(mode: &str) -> File {
+    let page = PAGE.replace(LIVE_MODE, mode).replace(r#""assets/"#, &format!("\"assets/{}/", *VERSION));
+    File::new("index.html", page.into())
+}
+
+/// Half of a hash, which is more than enough to tell files apart.
+fn hex(hash: &Output<Sha256>) -> String {
+    let mut digits = format!("{hash:x}");
+    digits.truncate(32);
+    digits
+}
 
 impl File {
     fn new(name: &str, bytes: Bytes) -> Self {
-        let hash = Sha256::digest(&bytes);
-        let tag: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        let etag = HeaderValue::try_from(format!("\"{tag}\""));
+        let etag = HeaderValue::try_from(format!("\"{}\"", hex(&Sha256::digest(&bytes))));
         Self {
             content_type: content_type(name),
             // Hexadecimal digits always make a header; without a tag a file would only be sent once more.
@@ -110,9 +132,10 @@ pub(super) fn sandbox_page() -> &'static File {
     &SANDBOX_PAGE
 }
 
-/// The file of a name, as it stands behind `/assets/`.
-pub(super) fn find(name: &str) -> Option<&'static File> {
-    FILES.get(name)
+/// The file of what stands behind `/assets/`, and whether that never changes.
+pub(super) fn find(path: &str) -> Option<(&'static File, bool)> {
+    let versioned = path.strip_prefix(VERSION.as_str()).and_then(|rest| rest.strip_prefix('/'));
+    Some((FILES.get(versioned.unwrap_or(path))?, versioned.is_some()))
 }
 
 #[cfg(test)]

@@ -33,34 +33,36 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
      base-uri 'none'; form-action 'self'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// On every answer of the dashboard. A browser asks each time whether what it has is still right: after an update of
-/// the server no page is put together from two versions.
-const HEADERS: [(HeaderName, &str); 7] = [
+/// On every answer of the dashboard.
+const HEADERS: [(HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
     (header::X_FRAME_OPTIONS, "DENY"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-    (header::CACHE_CONTROL, "no-cache"),
 ];
+
+/// For the page, and files by their plain names: a browser asks each time whether what it has is still right.
+const ASK_AGAIN: &str = "no-cache";
+/// For files below the version.
+const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
 /// The routes of the page and its files.
 pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     let page = if is_sandbox(context) { files::sandbox_page } else { files::page };
-    let at_root = warp::path::end().map(move || Some(page()));
-    let below = warp::path("assets")
-        .and(warp::path::tail())
-        .map(|tail: warp::path::Tail| files::find(tail.as_str()));
+    let at_root = warp::path::end().map(move || Some((page(), false)));
+    let below =
+        warp::path("assets").and(warp::path::tail()).map(|tail: warp::path::Tail| files::find(tail.as_str()));
     at_root
         .or(below)
         .unify()
         .and(routes::with_context(context))
         .and(warp::method())
         .and(warp::header::headers_cloned())
-        .map(|file, context: Arc<Context>, incoming: Incoming, method, headers| {
+        .map(|found, context: Arc<Context>, incoming: Incoming, method, headers| {
             let outcome = gate::open(&context.app, &incoming).and_then(|rate| {
-                answer(file, &method, &headers)
+                answer(found, &method, &headers)
                     .map(|response| rated(response, rate))
                     .map_err(|error| error.with_rate(rate))
             });
@@ -75,8 +77,8 @@ fn is_sandbox(context: &Context) -> bool {
     domains.into_iter().any(|domain| context.app.verifier.mode(domain).is_some())
 }
 
-fn answer(file: Option<&File>, method: &Method, headers: &HeaderMap) -> Result<Response, ApiError> {
-    let Some(file) = file else { return Err(ApiError::unknown_route()) };
+fn answer(found: Option<(&File, bool)>, method: &Method, headers: &HeaderMap) -> Result<Response, ApiError> {
+    let Some((file, is_for_ever)) = found else { return Err(ApiError::unknown_route()) };
     if !matches!(*method, Method::GET | Method::HEAD) {
         return Err(ApiError::method_not_allowed("GET, HEAD"));
     }
@@ -89,6 +91,8 @@ fn answer(file: Option<&File>, method: &Method, headers: &HeaderMap) -> Result<R
         whole.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(file.content_type));
         whole
     };
+    let caching = if is_for_ever { FOR_EVER } else { ASK_AGAIN };
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
     response.headers_mut().insert(header::ETAG, file.etag.clone());
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));

@@ -1,4 +1,5 @@
-// The one door to the view library (vendor/htm-preact.js): templates without a build step, nodes without innerHTML.
+// The one door to the view library (vendor/htm-preact.js): templates without a build step, and no text that
+// is ever read as markup.
 import { html, render, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/htm-preact.js";
 
 export { html, render, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState };

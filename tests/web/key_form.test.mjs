@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { load } from "./modules.mjs";
+
+const [{ changeBody, formOf, newKeyBody, wrongWith }] = await load("lib/key_form.js");
+
+const NOW = Date.parse("2026-11-20T12:00:00Z");
+const KEY = {
+  service: "verify",
+  name: "ci",
+  expires_at: "2026-12-24T00:00:00.000Z",
+  limits: { per_minute: 120, per_day: 0 },
+  models: ["openai/*"],
+  addresses: [],
+  budget_usd: 12.5,
+};
+
+test("a new key asks only for what was set", () => {
+  assert.deepEqual(newKeyBody(formOf(null), NOW), { service: "verify" });
+  const form = { ...formOf(null, "inference"), name: " bot ", expires: "30", per_day: "0", models: "a/b\n c/*, ", addresses: "10.0.0.0/8", budget_usd: "$50" };
+  assert.deepEqual(newKeyBody(form, NOW), {
+    service: "inference",
+    name: "bot",
+    expires_at: "2026-12-20T12:00:00.000Z",
+    limits: { per_minute: null, per_day: 0 },
+    models: ["a/b", "c/*"],
+    addresses: ["10.0.0.0/8"],
+    budget_usd: 50,
+  });
+});
+
+test("a change holds what differs, and null takes something away", () => {
+  assert.deepEqual(changeBody(formOf(KEY), KEY, NOW), {});
+  assert.deepEqual(changeBody({ ...formOf(KEY), name: "", budget_usd: "" }, KEY, NOW), { name: null, budget_usd: null });
+  assert.deepEqual(changeBody({ ...formOf(KEY), expires: "" }, KEY, NOW), { expires_at: null });
+  assert.deepEqual(changeBody({ ...formOf(KEY), expires: "date", date: "2027-01-01" }, KEY, NOW), { expires_at: "2027-01-01T00:00:00.000Z" });
+  assert.deepEqual(changeBody({ ...formOf(KEY), per_minute: "", models: "" }, KEY, NOW), { limits: { per_minute: null, per_day: 0 }, models: [] });
+});
+
+test("what cannot be sent is said at its field", () => {
+  const wrong = (change) => wrongWith({ ...formOf(KEY), ...change })?.param;
+  assert.equal(wrong({}), undefined);
+  assert.equal(wrong({ per_minute: "many" }), "limits.per_minute");
+  assert.equal(wrong({ per_day: "-1" }), "limits.per_day");
+  assert.equal(wrong({ budget_usd: "a lot" }), "budget_usd");
+  assert.equal(wrong({ budget_usd: "-1" }), "budget_usd");
+  assert.equal(wrong({ expires: "date" }), "expires_at");
+});
