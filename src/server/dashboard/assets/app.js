@@ -11,7 +11,7 @@ import Apps from "./pages/apps.js";
 import Audit from "./pages/audit.js";
 import Login from "./pages/login.js";
 import Overview from "./pages/overview.js";
-import Playground from "./pages/playground.js";
+import Playground, { leave } from "./pages/playground.js";
 import Setup from "./pages/setup.js";
 import Usage from "./pages/usage.js";
 
@@ -19,6 +19,7 @@ import Usage from "./pages/usage.js";
 function pageOf({ parts: [first = "", second, ...rest] }) {
   if (rest.length > 0) return Missing;
   if (first === "apps" && second) return AppPage;
+  if (first === "playground" && ["verify", "chat"].includes(second)) return Playground;
   if (second) return Missing;
   return { "": Overview, apps: Apps, usage: Usage, playground: Playground, audit: Audit }[first] ?? Missing;
 }
@@ -53,6 +54,7 @@ function App() {
     if (["login", "setup"].includes(route.parts[0])) go("/", { replace: true });
   };
   const logOut = async () => {
+    await leave();
     try {
       await api.del("v1/auth/session", { quiet: true });
     } catch (error) {
@@ -76,7 +78,7 @@ function App() {
   if (session === undefined) return shell(html`<${Spinner} />`, null);
   if (session === null) return shell(html`<${Login} route=${route} reason=${reason} onSession=${begin} />`);
   // By its path as key: another app is another page, its old state gone.
-  return shell(html`<${Guarded} key=${route.path} page=${pageOf(route)} route=${route} session=${session} />`);
+  return shell(html`<${Guarded} key=${route.parts[0] === "playground" ? "playground" : route.path} page=${pageOf(route)} route=${route} session=${session} />`);
 }
 
 /** A page, and what is said if it breaks. Coming to another page moves the focus to its heading. */
