@@ -107,9 +107,14 @@ async fn a_revoked_key_of_another_service_is_reported_as_revoked() {
 async fn addresses_and_methods_that_do_not_exist() {
     let server = server().await;
     let get = |path: &str| client().get(format!("{}{path}", server.base)).send();
-    for path in
-        ["/", "/verify", "/verify/v1/", "/verify/v1/stream/x", "/verify/v1/stream%2f", "//verify/v1/stream"]
-    {
+    for path in [
+        "/index",
+        "/verify",
+        "/verify/v1/",
+        "/verify/v1/stream/x",
+        "/verify/v1/stream%2f",
+        "//verify/v1/stream",
+    ] {
         assert_error(get(path).await.unwrap(), 404, "Not Found", "unknown_route").await;
     }
     let response = get("/verify/v1/stream").await.unwrap();

@@ -27,11 +27,13 @@ export default function Login({ reason, onSession }) {
     event.preventDefault();
     logIn();
   };
+  // The hidden name is for password managers, which keep a key under one.
   return html`<div class="door">
     <${PageHead} title="Log in" lead="With a console key of this server." />
     ${reason && html`<${Banner}>${reason}</${Banner}>`}
     ${shown && !about && html`<${Problem} error=${shown} />`}
     <form class="card" novalidate onSubmit=${submit}>
+      <input type="text" name="username" autocomplete="username" value="mk console" readonly hidden />
       <${Field} label="Console key" type="password" name="key" autocomplete="current-password" placeholder="mk_console_…" value=${key} onInput=${setKey} inputRef=${input} error=${about} spellcheck="false" />
       <${Button} kind="primary" type="submit" busy=${busy}>Log in</${Button}>
       <p class="muted">It is exchanged for a session that lasts at most 12 hours, and is not kept in this browser.</p>
