@@ -46,6 +46,7 @@ mod console_sessions;
 mod console_setup;
 mod crash;
 mod dashboard;
+mod dashboard_files;
 mod dialects;
 mod disconnect;
 mod errors;
