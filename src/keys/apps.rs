@@ -1,10 +1,10 @@
 //! Apps as operators see them: created, changed, deleted, shown. An app is named by its id or its name.
 
-use super::{ManageError, spent, state_of, validate};
-use crate::api::console::{App, KeyState};
+use super::{ManageError, spent, validate};
+use crate::api::console::App;
 use crate::clock::Time;
 use crate::money::{NanoUsd, threshold, used_percent};
-use crate::storage::{AppChange, AppRow, Error, KeyFilter, KeyRow, Span, Store};
+use crate::storage::{AppChange, AppRow, Error, Span, Store};
 
 /// Makes an app: a name of 1 to 64 characters that no other app has, and a month's budget or none.
 pub fn create(store: &Store, name: &str, budget: Option<NanoUsd>, now: Time) -> Result<AppRow, ManageError> {
@@ -21,26 +21,8 @@ pub fn update(store: &Store, id: &str, change: &AppChange, now: Time) -> Result<
 
 /// The record of one app, for JSON.
 pub fn record(store: &Store, app: &AppRow, now: Time) -> Result<App, Error> {
-    let keys = store.keys(&KeyFilter { app_id: Some(app.id.clone()), ..KeyFilter::default() })?;
-    Ok(record_with(app, &keys, spent(store, &app.id, now)?, now))
-}
-
-/// The records of all apps, oldest first.
-pub fn records(store: &Store, now: Time) -> Result<Vec<App>, Error> {
-    let apps = store.apps()?;
-    let keys = store.keys(&KeyFilter::default())?;
-    apps.iter().map(|app| Ok(record_with(app, &keys, spent(store, &app.id, now)?, now))).collect()
-}
-
-/// The records of a page of apps, oldest first.
-pub fn page(store: &Store, span: &Span, now: Time) -> Result<Vec<App>, Error> {
-    store.apps_page(span)?.iter().map(|app| record(store, app, now)).collect()
-}
-
-/// `keys` holds at least those of the app that are not revoked.
-fn record_with(app: &AppRow, keys: &[KeyRow], spent: NanoUsd, now: Time) -> App {
-    let active = keys.iter().filter(|key| key.app_id == app.id && state_of(key, now) == KeyState::Active);
-    App {
+    let spent = spent(store, &app.id, now)?;
+    Ok(App {
         id: app.id.clone(),
         name: app.name.clone(),
         budget_usd: app.budget.map(NanoUsd::usd),
@@ -48,8 +30,18 @@ fn record_with(app: &AppRow, keys: &[KeyRow], spent: NanoUsd, now: Time) -> App 
         budget_used_percent: app.budget.map(|budget| used_percent(spent, budget)),
         budget_threshold: app.budget.and_then(|budget| threshold(spent, budget)),
         created_at: app.created_at.rfc3339(),
-        active_keys: active.count() as u64,
-    }
+        active_keys: store.active_keys(&app.id, now)?,
+    })
+}
+
+/// The records of all apps, oldest first.
+pub fn records(store: &Store, now: Time) -> Result<Vec<App>, Error> {
+    store.apps()?.iter().map(|app| record(store, app, now)).collect()
+}
+
+/// The records of a page of apps, oldest first.
+pub fn page(store: &Store, span: &Span, now: Time) -> Result<Vec<App>, Error> {
+    store.apps_page(span)?.iter().map(|app| record(store, app, now)).collect()
 }
 
 #[cfg(test)]

@@ -162,6 +162,22 @@ pub(crate) async fn json_body<B: Buf>(
         .unwrap_or_else(|_| Err(ApiError::body_timeout()))
 }
 
+/// Waits for the end of a body that should be empty. One that is not, and whose type nobody told, is refused.
+pub(crate) async fn no_body<B: Buf>(
+    body: impl Stream<Item = Result<B, warp::Error>>,
+    idle: Duration,
+) -> Result<Bytes, ApiError> {
+    let mut body = std::pin::pin!(body);
+    loop {
+        let piece = tokio::time::timeout(idle, body.next()).await.map_err(|_| ApiError::body_timeout())?;
+        match piece {
+            None => return Ok(Bytes::new()),
+            Some(Ok(piece)) if !piece.has_remaining() => {}
+            Some(_) => check_type(&HeaderMap::new())?,
+        }
+    }
+}
+
 fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim();

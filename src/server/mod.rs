@@ -141,6 +141,14 @@ impl Context {
         incoming::json_body(headers, body, limits).await
     }
 
+    /// The empty body of a request that needs none; one that comes without saying what it is, is refused.
+    pub(crate) async fn no_body<B: Buf>(
+        &self,
+        body: impl Stream<Item = Result<B, warp::Error>>,
+    ) -> Result<Bytes, ApiError> {
+        incoming::no_body(body, self.options.body_idle).await
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }

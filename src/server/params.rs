@@ -78,11 +78,12 @@ impl Params {
 
     /// An amount in US dollars; null counts as left out.
     pub(crate) fn dollars(&mut self, name: &'static str) -> Result<Option<NanoUsd>, ApiError> {
-        const ALLOWED: &str = "an amount in US dollars, 0 or more";
+        const ALLOWED: &str = "an amount of US dollars from 0 to a billion, with at most nine decimals";
         let Some(value) = self.take(name) else { return Ok(None) };
         let path = self.path(name);
         let Value::Number(number) = &value else { return Err(wrong_type(&path, ALLOWED, &value)) };
-        match number.as_f64().and_then(NanoUsd::from_usd) {
+        // The shortest digits that mean this number, without an exponent: nothing is rounded away, and -0 is 0.
+        match number.as_f64().and_then(|amount| NanoUsd::parse_usd(&(amount + 0.0).to_string())) {
             Some(amount) => Ok(Some(amount)),
             None => Err(invalid(&path, format!("`{path}` must be {ALLOWED}, not {number}"))),
         }

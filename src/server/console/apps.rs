@@ -7,7 +7,7 @@ use super::{Call, created, page};
 use crate::api::console::DeletedApp;
 use crate::clock::Time;
 use crate::keys::{ManageError, apps};
-use crate::server::params::Params;
+use crate::server::params::{Params, invalid};
 use crate::server::reply::{self, ApiError};
 use crate::storage::{AppChange, AppRow, Span, Store};
 
@@ -48,7 +48,11 @@ pub(super) async fn show(call: Call, id: &str) -> Result<Response, ApiError> {
 /// `PATCH /v1/apps/{id}`
 pub(super) async fn update(call: Call, id: &str) -> Result<Response, ApiError> {
     let mut params = Params::parse(&call.body)?;
-    let name = params.text("name")?;
+    let name = params.change("name", Params::text)?;
+    if name == Some(None) {
+        return Err(invalid("name", "`name` must be a string; an app cannot be without a name"));
+    }
+    let name = name.flatten();
     let budget = params.change("budget_usd", Params::dollars)?;
     params.finish(&FIELDS)?;
     let id = id.to_owned();

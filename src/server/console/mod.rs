@@ -200,14 +200,21 @@ impl Request {
         body: impl Stream<Item = Result<B, warp::Error>>,
     ) -> Result<Response, ApiError> {
         let takes_body = self.method == Method::POST || self.method == Method::PATCH;
-        let may_lack_it = matches!(endpoint, Endpoint::Rotation(..)) && has_no_body(&self.headers);
-        let body = if takes_body && !may_lack_it {
-            self.context.read_json(&self.headers, body).await?
-        } else {
+        let may_lack_it = matches!(endpoint, Endpoint::Rotation(..))
+            && !self.headers.contains_key(header::CONTENT_TYPE)
+            && is_empty_so_far(&self.headers);
+        let body = if !takes_body {
             Bytes::new()
+        } else if may_lack_it {
+            self.context.no_body(body).await?
+        } else {
+            self.context.read_json(&self.headers, body).await?
         };
         let Self { context, method, headers, query, .. } = self;
         let call = Call { context, headers, query, body, admitted };
+        if !method.is_safe() {
+            call.query()?.finish(&[])?;
+        }
         dispatch(endpoint, &method, call).await
     }
 
@@ -250,12 +257,10 @@ async fn dispatch(endpoint: &Endpoint<'_>, method: &Method, call: Call) -> Resul
     }
 }
 
-/// Whether a request says that it has no body, as far as its headers tell.
-fn has_no_body(headers: &HeaderMap) -> bool {
-    let length = headers.get(header::CONTENT_LENGTH);
-    length.is_none_or(|length| length == "0")
+/// Whether a request's headers announce no body. Over HTTP/2 one may come all the same.
+fn is_empty_so_far(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_LENGTH).is_none_or(|length| length == "0")
         && !headers.contains_key(header::TRANSFER_ENCODING)
-        && !headers.contains_key(header::CONTENT_TYPE)
 }
 
 /// A page of a list from one record more than it may hold, if there is one.

@@ -25,7 +25,6 @@ use warp::reply::Response;
 use super::incoming::Incoming;
 use super::reply::ApiError;
 use super::{Context, gate, rated, routes};
-use crate::api::verify::Domain;
 use files::File;
 
 /// What the page may do: talk to its own server, and nothing else.
@@ -50,7 +49,7 @@ const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
 /// The routes of the page and its files.
 pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
-    let page = if is_sandbox(context) { files::sandbox_page } else { files::page };
+    let page = if context.app.is_sandbox { files::sandbox_page } else { files::page };
     let at_root = warp::path::end().map(move || Some((page(), false)));
     let below =
         warp::path("assets").and(warp::path::tail()).map(|tail: warp::path::Tail| files::find(tail.as_str()));
@@ -70,13 +69,6 @@ pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
         })
         .boxed()
 }
-
-/// Whether verifications of this server are simulated, as the page says even to who is not logged in.
-fn is_sandbox(context: &Context) -> bool {
-    let domains = [Domain::General, Domain::Legal];
-    domains.into_iter().any(|domain| context.app.verifier.mode(domain).is_some())
-}
-
 fn answer(found: Option<(&File, bool)>, method: &Method, headers: &HeaderMap) -> Result<Response, ApiError> {
     let Some((file, is_for_ever)) = found else { return Err(ApiError::unknown_route()) };
     if !matches!(*method, Method::GET | Method::HEAD) {

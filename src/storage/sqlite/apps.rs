@@ -3,11 +3,11 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value, json};
 
-use super::Store;
 use super::audit::{Note, usd};
 use super::values::{conflict_or, money, read_money, read_optional_time, read_time};
+use super::{Store, keys};
 use crate::clock::Time;
-use crate::storage::{AppChange, AppRow, Deleted, Error, Span};
+use crate::storage::{AppChange, AppRow, Deleted, Error, KeyFilter, Span};
 
 const NAME_TAKEN: &str = "an app with this name exists already; choose another name";
 const LAST_APP: &str = "this is the last app, and keys need one; make another app before deleting it";
@@ -118,16 +118,16 @@ impl Store {
             if !another_is_left {
                 return Err(Error::Conflict(LAST_APP));
             }
-            let revoked: Vec<String> = db
-                .prepare_cached(
-                    "UPDATE keys SET revoked_at = ?2 WHERE app_id = ?1 AND revoked_at IS NULL RETURNING id",
-                )?
-                .query_map(params![id, now.unix_ms()], |row| row.get(0))?
-                .collect::<Result<_, _>>()?;
-            let details = json!({ "revoked_keys": revoked });
-            let object_name = Some(&*name);
+            let filter = KeyFilter { app_id: Some(id.to_owned()), ..KeyFilter::default() };
+            let keys = keys::of(db, &filter)?;
+            db.prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE app_id = ?1 AND revoked_at IS NULL")?
+                .execute(params![id, now.unix_ms()])?;
+            for key in &keys {
+                self.note_key(db, "key.revoked", now, key, json!({ "with_app": id }))?;
+            }
+            let (object_name, details) = (Some(&*name), json!({ "revoked_keys": keys.len() }));
             self.note(db, &Note { at: now, action: "app.deleted", object: id, object_name, details })?;
-            Ok(Deleted { at: now, revoked_keys: revoked.len() as u64 })
+            Ok(Deleted { at: now, revoked_keys: keys.len() as u64 })
         })
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Store;
 use super::audit::{Note, differences, usd};
 use super::values::{
-    conflict_or, list, money, read_list, read_money, read_optional_time, read_service, read_time,
+    conflict_or, list, money, read_count, read_list, read_money, read_optional_time, read_service, read_time,
 };
 use crate::api::console::KeyState;
 use crate::clock::Time;
@@ -78,18 +78,20 @@ impl Store {
 
     /// Keys, oldest first, last use included.
     pub fn keys(&self, filter: &KeyFilter) -> Result<Vec<KeyRow>, Error> {
-        let service = filter.service.map(crate::api::Service::as_str);
-        let mut rows = self.main().read(|db| {
-            let mut query = db.prepare_cached(&format!(
-                "{SELECT} WHERE (?1 IS NULL OR k.app_id = ?1) AND (?2 IS NULL OR k.service = ?2)
-                     AND (?3 OR k.revoked_at IS NULL)
-                 ORDER BY k.created_at, k.id"
-            ))?;
-            let found = query.query_map(params![filter.app_id, service, filter.revoked_too], key_row)?;
-            Ok(found.collect::<Result<Vec<_>, _>>()?)
-        })?;
+        let mut rows = self.main().read(|db| of(db, filter))?;
         self.fill_last_uses(&mut rows)?;
         Ok(rows)
+    }
+
+    /// How many keys of an app can be used at `now`.
+    pub fn active_keys(&self, app_id: &str, now: Time) -> Result<u64, Error> {
+        self.main().read(|db| {
+            let mut query = db.prepare_cached(
+                "SELECT count(*) FROM keys
+                 WHERE app_id = ?1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?2)",
+            )?;
+            Ok(query.query_row(params![app_id, now.unix_ms()], |row| read_count(row, 0))?)
+        })
     }
 
     /// A page of keys that are in this state at `now` (`None` for any), by id and so oldest first, last use included.
@@ -103,8 +105,9 @@ impl Store {
     ) -> Result<Vec<KeyRow>, Error> {
         let service = filter.service.map(crate::api::Service::as_str);
         let mut rows = self.main().read(|db| {
+            let of_app = of_app(filter);
             let mut query = db.prepare_cached(&format!(
-                "{SELECT} WHERE (?1 IS NULL OR k.app_id = ?1) AND (?2 IS NULL OR k.service = ?2)
+                "{SELECT} WHERE {of_app} AND (?2 IS NULL OR k.service = ?2)
                      AND (?3 IS NULL OR ?3 = CASE WHEN k.revoked_at IS NOT NULL THEN 'revoked'
                                                   WHEN k.expires_at <= ?4 THEN 'expired' ELSE 'active' END)
                      AND k.id > ?5
@@ -191,7 +194,8 @@ impl Store {
         })
     }
 
-    fn note_key(
+    /// Notes what was done to a key.
+    pub(super) fn note_key(
         &self,
         db: &Connection,
         action: &'static str,
@@ -212,6 +216,23 @@ impl Store {
             Ok(())
         })
     }
+}
+
+/// Keys, oldest first, without their last use.
+pub(super) fn of(db: &Connection, filter: &KeyFilter) -> Result<Vec<KeyRow>, Error> {
+    let service = filter.service.map(crate::api::Service::as_str);
+    let of_app = of_app(filter);
+    let mut query = db.prepare_cached(&format!(
+        "{SELECT} WHERE {of_app} AND (?2 IS NULL OR k.service = ?2) AND (?3 OR k.revoked_at IS NULL)
+         ORDER BY k.created_at, k.id"
+    ))?;
+    let found = query.query_map(params![filter.app_id, service, filter.revoked_too], key_row)?;
+    Ok(found.collect::<Result<_, _>>()?)
+}
+
+/// Whose keys, as a condition of which the planner can make use.
+const fn of_app(filter: &KeyFilter) -> &'static str {
+    if filter.app_id.is_some() { "k.app_id = ?1" } else { "?1 IS NULL" }
 }
 
 fn key_by_id(db: &Connection, id: &str) -> Result<KeyRow, Error> {

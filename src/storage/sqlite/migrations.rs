@@ -55,6 +55,13 @@ pub(super) const MAIN: &[&str] = &[
         address     TEXT,
         request_id  TEXT
     ) STRICT, WITHOUT ROWID;
+    CREATE INDEX audit_by_object ON audit (object);
+    CREATE INDEX audit_by_actor ON audit (actor);
+    CREATE INDEX audit_by_action ON audit (action);
+
+    -- For pages of an app's keys.
+    DROP INDEX keys_by_app;
+    CREATE INDEX keys_by_app ON keys (app_id, id);
 
     -- Of the dashboard: what the cookie holds is stored hashed, as keys are.
     CREATE TABLE sessions (
