@@ -41,6 +41,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('models', 'models', [CompletionResultType]::ParameterValue, 'List the models that can be asked, with what they cost')
             [CompletionResult]::new('apps', 'apps', [CompletionResultType]::ParameterValue, 'Manage apps, which group keys and their usage')
             [CompletionResult]::new('keys', 'keys', [CompletionResultType]::ParameterValue, 'Manage API keys')
+            [CompletionResult]::new('usage', 'usage', [CompletionResultType]::ParameterValue, 'Show what was used and what it cost')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show configuration, or begin one')
             [CompletionResult]::new('login', 'login', [CompletionResultType]::ParameterValue, 'Store an API key for a server')
             [CompletionResult]::new('logout', 'logout', [CompletionResultType]::ParameterValue, 'Forget the API keys for a server')
@@ -164,6 +165,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List all apps')
             [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one app')
             [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name or budget')
+            [CompletionResult]::new('statement', 'statement', [CompletionResultType]::ParameterValue, 'Show what an app has used in a month, by service, key and model')
             [CompletionResult]::new('delete', 'delete', [CompletionResultType]::ParameterValue, 'Delete an app and revoke its keys, for ever; its usage stays')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
@@ -244,6 +246,26 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
+        'mk;apps;statement' {
+            [CompletionResult]::new('--month', '--month', [CompletionResultType]::ParameterName, 'Calendar month (UTC), such as 2026-10 [default: this month]')
+            [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--csv', '--csv', [CompletionResultType]::ParameterName, 'Print CSV')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
         'mk;apps;delete' {
             [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
@@ -269,6 +291,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List all apps')
             [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one app')
             [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name or budget')
+            [CompletionResult]::new('statement', 'statement', [CompletionResultType]::ParameterValue, 'Show what an app has used in a month, by service, key and model')
             [CompletionResult]::new('delete', 'delete', [CompletionResultType]::ParameterValue, 'Delete an app and revoke its keys, for ever; its usage stays')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
@@ -283,6 +306,9 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             break
         }
         'mk;apps;help;update' {
+            break
+        }
+        'mk;apps;help;statement' {
             break
         }
         'mk;apps;help;delete' {
@@ -465,6 +491,33 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             break
         }
         'mk;keys;help;help' {
+            break
+        }
+        'mk;usage' {
+            [CompletionResult]::new('--since', '--since', [CompletionResultType]::ParameterName, 'The last days, today included, such as 7d or 4w [default: 30d]')
+            [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'First day (UTC), such as 2026-11-01 [default: 30 days]')
+            [CompletionResult]::new('--to', '--to', [CompletionResultType]::ParameterName, 'Last day (UTC) [default: today]')
+            [CompletionResult]::new('--by', '--by', [CompletionResultType]::ParameterName, 'Sum by day, app, key, model or service, or by several of these [default: day]')
+            [CompletionResult]::new('--app', '--app', [CompletionResultType]::ParameterName, 'Only of this app, by name or id')
+            [CompletionResult]::new('--key', '--key', [CompletionResultType]::ParameterName, 'Only of this key, by id, name or last four characters')
+            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'Only at this model')
+            [CompletionResult]::new('--service', '--service', [CompletionResultType]::ParameterName, 'Only of this service: verify or inference')
+            [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--csv', '--csv', [CompletionResultType]::ParameterName, 'Print CSV')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'mk;config' {
@@ -656,6 +709,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('models', 'models', [CompletionResultType]::ParameterValue, 'List the models that can be asked, with what they cost')
             [CompletionResult]::new('apps', 'apps', [CompletionResultType]::ParameterValue, 'Manage apps, which group keys and their usage')
             [CompletionResult]::new('keys', 'keys', [CompletionResultType]::ParameterValue, 'Manage API keys')
+            [CompletionResult]::new('usage', 'usage', [CompletionResultType]::ParameterValue, 'Show what was used and what it cost')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show configuration, or begin one')
             [CompletionResult]::new('login', 'login', [CompletionResultType]::ParameterValue, 'Store an API key for a server')
             [CompletionResult]::new('logout', 'logout', [CompletionResultType]::ParameterValue, 'Forget the API keys for a server')
@@ -683,6 +737,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List all apps')
             [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one app')
             [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change an app''s name or budget')
+            [CompletionResult]::new('statement', 'statement', [CompletionResultType]::ParameterValue, 'Show what an app has used in a month, by service, key and model')
             [CompletionResult]::new('delete', 'delete', [CompletionResultType]::ParameterValue, 'Delete an app and revoke its keys, for ever; its usage stays')
             break
         }
@@ -696,6 +751,9 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             break
         }
         'mk;help;apps;update' {
+            break
+        }
+        'mk;help;apps;statement' {
             break
         }
         'mk;help;apps;delete' {
@@ -726,6 +784,9 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             break
         }
         'mk;help;keys;check' {
+            break
+        }
+        'mk;help;usage' {
             break
         }
         'mk;help;config' {

@@ -49,6 +49,9 @@ _mk() {
             mk,serve)
                 cmd="mk__subcmd__serve"
                 ;;
+            mk,usage)
+                cmd="mk__subcmd__usage"
+                ;;
             mk,verify)
                 cmd="mk__subcmd__verify"
                 ;;
@@ -73,6 +76,9 @@ _mk() {
             mk__subcmd__apps,show)
                 cmd="mk__subcmd__apps__subcmd__show"
                 ;;
+            mk__subcmd__apps,statement)
+                cmd="mk__subcmd__apps__subcmd__statement"
+                ;;
             mk__subcmd__apps,update)
                 cmd="mk__subcmd__apps__subcmd__update"
                 ;;
@@ -90,6 +96,9 @@ _mk() {
                 ;;
             mk__subcmd__apps__subcmd__help,show)
                 cmd="mk__subcmd__apps__subcmd__help__subcmd__show"
+                ;;
+            mk__subcmd__apps__subcmd__help,statement)
+                cmd="mk__subcmd__apps__subcmd__help__subcmd__statement"
                 ;;
             mk__subcmd__apps__subcmd__help,update)
                 cmd="mk__subcmd__apps__subcmd__help__subcmd__update"
@@ -151,6 +160,9 @@ _mk() {
             mk__subcmd__help,serve)
                 cmd="mk__subcmd__help__subcmd__serve"
                 ;;
+            mk__subcmd__help,usage)
+                cmd="mk__subcmd__help__subcmd__usage"
+                ;;
             mk__subcmd__help,verify)
                 cmd="mk__subcmd__help__subcmd__verify"
                 ;;
@@ -171,6 +183,9 @@ _mk() {
                 ;;
             mk__subcmd__help__subcmd__apps,show)
                 cmd="mk__subcmd__help__subcmd__apps__subcmd__show"
+                ;;
+            mk__subcmd__help__subcmd__apps,statement)
+                cmd="mk__subcmd__help__subcmd__apps__subcmd__statement"
                 ;;
             mk__subcmd__help__subcmd__apps,update)
                 cmd="mk__subcmd__help__subcmd__apps__subcmd__update"
@@ -251,7 +266,7 @@ _mk() {
 
     case "${cmd}" in
         mk)
-            opts="-q -v -h -V --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help --version serve verify chat models apps keys config login logout whoami completions man version help"
+            opts="-q -v -h -V --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help --version serve verify chat models apps keys usage config login logout whoami completions man version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -289,7 +304,7 @@ _mk() {
             return 0
             ;;
         mk__subcmd__apps)
-            opts="-q -v -h --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help create list show update delete help"
+            opts="-q -v -h --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help create list show update statement delete help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -423,7 +438,7 @@ _mk() {
             return 0
             ;;
         mk__subcmd__apps__subcmd__help)
-            opts="create list show update delete help"
+            opts="create list show update statement delete help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -506,6 +521,20 @@ _mk() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        mk__subcmd__apps__subcmd__help__subcmd__statement)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         mk__subcmd__apps__subcmd__help__subcmd__update)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
@@ -573,6 +602,56 @@ _mk() {
                 return 0
             fi
             case "${prev}" in
+                --data-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --progress)
+                    COMPREPLY=($(compgen -W "auto bars lines none" -- "${cur}"))
+                    return 0
+                    ;;
+                --server)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --api-key-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ca-cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__apps__subcmd__statement)
+            opts="-q -v -h --month --csv --json --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --month)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --data-dir)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -997,7 +1076,7 @@ _mk() {
             return 0
             ;;
         mk__subcmd__help)
-            opts="serve verify chat models apps keys config login logout whoami completions man version help"
+            opts="serve verify chat models apps keys usage config login logout whoami completions man version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1011,7 +1090,7 @@ _mk() {
             return 0
             ;;
         mk__subcmd__help__subcmd__apps)
-            opts="create list show update delete"
+            opts="create list show update statement delete"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1067,6 +1146,20 @@ _mk() {
             return 0
             ;;
         mk__subcmd__help__subcmd__apps__subcmd__show)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__help__subcmd__apps__subcmd__statement)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1347,6 +1440,20 @@ _mk() {
             return 0
             ;;
         mk__subcmd__help__subcmd__serve)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__help__subcmd__usage)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -2048,6 +2155,84 @@ _mk() {
                     return 0
                     ;;
                 --data-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --progress)
+                    COMPREPLY=($(compgen -W "auto bars lines none" -- "${cur}"))
+                    return 0
+                    ;;
+                --server)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --api-key-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ca-cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__usage)
+            opts="-q -v -h --since --from --to --by --app --key --model --service --csv --json --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --since)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --by)
+                    COMPREPLY=($(compgen -W "day app key model service" -- "${cur}"))
+                    return 0
+                    ;;
+                --app)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --model)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --service)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --data-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

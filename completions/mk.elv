@@ -38,6 +38,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand models 'List the models that can be asked, with what they cost'
             cand apps 'Manage apps, which group keys and their usage'
             cand keys 'Manage API keys'
+            cand usage 'Show what was used and what it cost'
             cand config 'Show configuration, or begin one'
             cand login 'Store an API key for a server'
             cand logout 'Forget the API keys for a server'
@@ -156,6 +157,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand list 'List all apps'
             cand show 'Show one app'
             cand update 'Change an app''s name or budget'
+            cand statement 'Show what an app has used in a month, by service, key and model'
             cand delete 'Delete an app and revoke its keys, for ever; its usage stays'
             cand help 'Print this message or the help of the given subcommand(s)'
         }
@@ -231,6 +233,25 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand -h 'Print help'
             cand --help 'Print help'
         }
+        &'mk;apps;statement'= {
+            cand --month 'Calendar month (UTC), such as 2026-10 [default: this month]'
+            cand --data-dir 'Directory of the database [default: as the server''s]'
+            cand --config 'The server''s configuration file, which names that directory'
+            cand --color 'When to colour: auto, always or never'
+            cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
+            cand --server 'Base address of the server [default: port 8080 of this machine]'
+            cand --profile 'Profile of config.toml to use'
+            cand --api-key-file 'File that holds the API key'
+            cand --ca-cert 'PEM file of further certificate authorities to trust'
+            cand --csv 'Print CSV'
+            cand --json 'Print JSON'
+            cand -q 'Print nothing but errors and what --json asks for'
+            cand --quiet 'Print nothing but errors and what --json asks for'
+            cand -v 'Tell causes and request ids of errors'
+            cand --verbose 'Tell causes and request ids of errors'
+            cand -h 'Print help'
+            cand --help 'Print help'
+        }
         &'mk;apps;delete'= {
             cand --data-dir 'Directory of the database [default: as the server''s]'
             cand --config 'The server''s configuration file, which names that directory'
@@ -255,6 +276,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand list 'List all apps'
             cand show 'Show one app'
             cand update 'Change an app''s name or budget'
+            cand statement 'Show what an app has used in a month, by service, key and model'
             cand delete 'Delete an app and revoke its keys, for ever; its usage stays'
             cand help 'Print this message or the help of the given subcommand(s)'
         }
@@ -265,6 +287,8 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;apps;help;show'= {
         }
         &'mk;apps;help;update'= {
+        }
+        &'mk;apps;help;statement'= {
         }
         &'mk;apps;help;delete'= {
         }
@@ -430,6 +454,32 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;keys;help;check'= {
         }
         &'mk;keys;help;help'= {
+        }
+        &'mk;usage'= {
+            cand --since 'The last days, today included, such as 7d or 4w [default: 30d]'
+            cand --from 'First day (UTC), such as 2026-11-01 [default: 30 days]'
+            cand --to 'Last day (UTC) [default: today]'
+            cand --by 'Sum by day, app, key, model or service, or by several of these [default: day]'
+            cand --app 'Only of this app, by name or id'
+            cand --key 'Only of this key, by id, name or last four characters'
+            cand --model 'Only at this model'
+            cand --service 'Only of this service: verify or inference'
+            cand --data-dir 'Directory of the database [default: as the server''s]'
+            cand --config 'The server''s configuration file, which names that directory'
+            cand --color 'When to colour: auto, always or never'
+            cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
+            cand --server 'Base address of the server [default: port 8080 of this machine]'
+            cand --profile 'Profile of config.toml to use'
+            cand --api-key-file 'File that holds the API key'
+            cand --ca-cert 'PEM file of further certificate authorities to trust'
+            cand --csv 'Print CSV'
+            cand --json 'Print JSON'
+            cand -q 'Print nothing but errors and what --json asks for'
+            cand --quiet 'Print nothing but errors and what --json asks for'
+            cand -v 'Tell causes and request ids of errors'
+            cand --verbose 'Tell causes and request ids of errors'
+            cand -h 'Print help'
+            cand --help 'Print help'
         }
         &'mk;config'= {
             cand --color 'When to colour: auto, always or never'
@@ -605,6 +655,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand models 'List the models that can be asked, with what they cost'
             cand apps 'Manage apps, which group keys and their usage'
             cand keys 'Manage API keys'
+            cand usage 'Show what was used and what it cost'
             cand config 'Show configuration, or begin one'
             cand login 'Store an API key for a server'
             cand logout 'Forget the API keys for a server'
@@ -627,6 +678,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand list 'List all apps'
             cand show 'Show one app'
             cand update 'Change an app''s name or budget'
+            cand statement 'Show what an app has used in a month, by service, key and model'
             cand delete 'Delete an app and revoke its keys, for ever; its usage stays'
         }
         &'mk;help;apps;create'= {
@@ -636,6 +688,8 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;help;apps;show'= {
         }
         &'mk;help;apps;update'= {
+        }
+        &'mk;help;apps;statement'= {
         }
         &'mk;help;apps;delete'= {
         }
@@ -658,6 +712,8 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;help;keys;rotate'= {
         }
         &'mk;help;keys;check'= {
+        }
+        &'mk;help;usage'= {
         }
         &'mk;help;config'= {
             cand init 'Write an example of the server''s file, in which nothing is set yet'

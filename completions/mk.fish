@@ -45,6 +45,7 @@ complete -c mk -n "__fish_mk_needs_command" -f -a "chat" -d 'Ask a model, once o
 complete -c mk -n "__fish_mk_needs_command" -f -a "models" -d 'List the models that can be asked, with what they cost'
 complete -c mk -n "__fish_mk_needs_command" -f -a "apps" -d 'Manage apps, which group keys and their usage'
 complete -c mk -n "__fish_mk_needs_command" -f -a "keys" -d 'Manage API keys'
+complete -c mk -n "__fish_mk_needs_command" -f -a "usage" -d 'Show what was used and what it cost'
 complete -c mk -n "__fish_mk_needs_command" -f -a "config" -d 'Show configuration, or begin one'
 complete -c mk -n "__fish_mk_needs_command" -f -a "login" -d 'Store an API key for a server'
 complete -c mk -n "__fish_mk_needs_command" -f -a "logout" -d 'Forget the API keys for a server'
@@ -149,26 +150,27 @@ complete -c mk -n "__fish_mk_using_subcommand models" -l local -d 'The configure
 complete -c mk -n "__fish_mk_using_subcommand models" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand models" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand models" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
-complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
 bars\t'Bars'
 lines\t'One line a step, as logs and screen readers want it'
 none\t'Nothing'"
-complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
-complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -l profile -d 'Profile of config.toml to use' -r
-complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -l api-key-file -d 'File that holds the API key' -r -F
-complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
-complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
-complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -s v -l verbose -d 'Tell causes and request ids of errors'
-complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "create" -d 'Make an app'
-complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "list" -d 'List all apps'
-complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "show" -d 'Show one app'
-complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "update" -d 'Change an app\'s name or budget'
-complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "delete" -d 'Delete an app and revoke its keys, for ever; its usage stays'
-complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update delete help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -f -a "create" -d 'Make an app'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -f -a "list" -d 'List all apps'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -f -a "show" -d 'Show one app'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -f -a "update" -d 'Change an app\'s name or budget'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -f -a "statement" -d 'Show what an app has used in a month, by service, key and model'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -f -a "delete" -d 'Delete an app and revoke its keys, for ever; its usage stays'
+complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l budget-usd -d 'What all its keys together may spend in a calendar month (UTC), in US dollars [default: any amount]' -r
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l config -d 'The server\'s configuration file, which names that directory' -r -F
@@ -241,6 +243,25 @@ complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -l month -d 'Calendar month (UTC), such as 2026-10 [default: this month]' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -l csv -d 'Print CSV'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -s h -l help -d 'Print help'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -l config -d 'The server\'s configuration file, which names that directory' -r -F
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
@@ -263,6 +284,7 @@ complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "list" -d 'List all apps'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show one app'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "update" -d 'Change an app\'s name or budget'
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "statement" -d 'Show what an app has used in a month, by service, key and model'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "delete" -d 'Delete an app and revoke its keys, for ever; its usage stays'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
@@ -409,6 +431,36 @@ complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from help" -f -a "rotate" -d 'Replace a key by a new one with the same rights'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from help" -f -a "check" -d 'Check a key from standard input, a file or the environment'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand usage" -l since -d 'The last days, today included, such as 7d or 4w [default: 30d]' -r
+complete -c mk -n "__fish_mk_using_subcommand usage" -l from -d 'First day (UTC), such as 2026-11-01 [default: 30 days]' -r
+complete -c mk -n "__fish_mk_using_subcommand usage" -l to -d 'Last day (UTC) [default: today]' -r
+complete -c mk -n "__fish_mk_using_subcommand usage" -l by -d 'Sum by day, app, key, model or service, or by several of these [default: day]' -r -f -a "day\t''
+app\t''
+key\t''
+model\t''
+service\t''"
+complete -c mk -n "__fish_mk_using_subcommand usage" -l app -d 'Only of this app, by name or id' -r
+complete -c mk -n "__fish_mk_using_subcommand usage" -l key -d 'Only of this key, by id, name or last four characters' -r
+complete -c mk -n "__fish_mk_using_subcommand usage" -l model -d 'Only at this model' -r
+complete -c mk -n "__fish_mk_using_subcommand usage" -l service -d 'Only of this service: verify or inference' -r
+complete -c mk -n "__fish_mk_using_subcommand usage" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand usage" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand usage" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand usage" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand usage" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand usage" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand usage" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand usage" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand usage" -l csv -d 'Print CSV'
+complete -c mk -n "__fish_mk_using_subcommand usage" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand usage" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand usage" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand usage" -s h -l help -d 'Print help'
 complete -c mk -n "__fish_mk_using_subcommand config; and not __fish_seen_subcommand_from init path list help" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -566,24 +618,26 @@ complete -c mk -n "__fish_mk_using_subcommand version" -l json -d 'Print JSON'
 complete -c mk -n "__fish_mk_using_subcommand version" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand version" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand version" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "serve" -d 'Run the server'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "verify" -d 'Verify a text'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "chat" -d 'Ask a model, once or in a conversation'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "models" -d 'List the models that can be asked, with what they cost'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "apps" -d 'Manage apps, which group keys and their usage'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "keys" -d 'Manage API keys'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "config" -d 'Show configuration, or begin one'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "login" -d 'Store an API key for a server'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "logout" -d 'Forget the API keys for a server'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "whoami" -d 'Show which server and keys are used, and whether the server answers'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "completions" -d 'Print completions for a shell'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "man" -d 'Write the manual pages'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "version" -d 'Print the version'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys config login logout whoami completions man version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "serve" -d 'Run the server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "verify" -d 'Verify a text'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "chat" -d 'Ask a model, once or in a conversation'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "models" -d 'List the models that can be asked, with what they cost'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "apps" -d 'Manage apps, which group keys and their usage'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "keys" -d 'Manage API keys'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "usage" -d 'Show what was used and what it cost'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "config" -d 'Show configuration, or begin one'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "login" -d 'Store an API key for a server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "logout" -d 'Forget the API keys for a server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "whoami" -d 'Show which server and keys are used, and whether the server answers'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "completions" -d 'Print completions for a shell'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "man" -d 'Write the manual pages'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "version" -d 'Print the version'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "create" -d 'Make an app'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "list" -d 'List all apps'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "show" -d 'Show one app'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "update" -d 'Change an app\'s name or budget'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "statement" -d 'Show what an app has used in a month, by service, key and model'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "delete" -d 'Delete an app and revoke its keys, for ever; its usage stays'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from keys" -f -a "create" -d 'Make a key; it is printed once, alone on standard output'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from keys" -f -a "list" -d 'List keys'

@@ -10,11 +10,13 @@ use super::globals::Session;
 use super::local::{Database, Local, refused, stored};
 use super::number::dollars;
 use super::sheet::{self, column, hidden};
+use super::usage::{self, Format};
 use crate::api::console::App;
 use crate::clock::Clock;
 use crate::keys::{self, apps};
 use crate::money::NanoUsd;
 use crate::storage::{AppChange, AppRow};
+use crate::usage::Month;
 
 /// Examples of `mk apps`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -22,6 +24,7 @@ Examples:
   mk apps create newsroom --budget-usd 50
   mk apps list
   mk apps update newsroom --budget-usd 80     holds from the next request on
+  mk apps statement newsroom --month 2026-10  what it used in that month, by key and model
   mk apps delete newsroom                     its keys are revoked, its usage stays";
 
 /// The arguments of `mk apps`.
@@ -72,6 +75,19 @@ enum Command {
         #[command(flatten)]
         common: Common,
     },
+    /// Show what an app has used in a month, by service, key and model
+    Statement {
+        /// Its name or id; one that was deleted by its id
+        app: String,
+        /// Calendar month (UTC), such as 2026-10 [default: this month]
+        #[arg(long, value_parser = usage::month)]
+        month: Option<Month>,
+        /// Print CSV
+        #[arg(long, conflicts_with = "json")]
+        csv: bool,
+        #[command(flatten)]
+        common: Common,
+    },
     /// Delete an app and revoke its keys, for ever; its usage stays
     Delete {
         /// Its name or id
@@ -106,6 +122,7 @@ impl AppsArgs {
             | Command::List { common }
             | Command::Show { common, .. }
             | Command::Update { common, .. }
+            | Command::Statement { common, .. }
             | Command::Delete { common, .. } => common,
         }
     }
@@ -134,6 +151,10 @@ pub(crate) fn run(args: &AppsArgs, session: &Session) -> Outcome {
             let changed = apps::update(&local.store, &id, &change, local.now);
             let row = changed.map_err(|cause| refused(cause, &format!("app `{app}`")))?;
             show(session, &local, &row, is_json)?;
+        }
+        Command::Statement { app, month, csv, .. } => {
+            let format = Format::of(*csv, is_json);
+            usage::statement(session, &local, app, month.unwrap_or(Month::of(local.now)), format)?;
         }
         Command::Delete { app, yes, .. } => delete(session, &local, app, *yes, is_json)?,
     }

@@ -35,6 +35,7 @@ mod setup_link;
 mod sheet;
 mod term;
 mod text;
+mod usage;
 mod usage_error;
 mod verify;
 mod welcome;
@@ -105,6 +106,9 @@ enum Command {
     /// Manage API keys
     #[command(help_template = HELP, before_help = keys::EXAMPLES)]
     Keys(keys::KeysArgs),
+    /// Show what was used and what it cost
+    #[command(help_template = HELP, before_help = usage::EXAMPLES, after_help = usage::NOTES)]
+    Usage(usage::UsageArgs),
     /// Show configuration, or begin one
     #[command(help_template = HELP, before_help = config::EXAMPLES)]
     Config(config::ConfigArgs),
@@ -136,6 +140,7 @@ impl Command {
             Self::Models(args) => args.json,
             Self::Apps(args) => args.wants_json(),
             Self::Keys(args) => args.wants_json(),
+            Self::Usage(args) => args.wants_json(),
             Self::Config(args) => args.wants_json(),
             Self::Whoami(args) => args.json,
             Self::Version(args) => args.json,
@@ -166,6 +171,7 @@ fn dispatch(command: &Command, session: &mut Session) -> Outcome {
         Command::Models(args) => models::run(args, session),
         Command::Apps(args) => apps::run(args, session),
         Command::Keys(args) => keys::run(args, session),
+        Command::Usage(args) => usage::run(args, session),
         Command::Config(args) => config::run(args, session),
         Command::Login(args) => login::login(args, session),
         Command::Logout(args) => login::logout(args, session),

@@ -66,7 +66,7 @@ pub(crate) fn run(args: &ModelsArgs, session: &mut Session) -> Outcome {
     }
     let is_for_people = printer.terminal.out.is_terminal;
     let rows: Vec<_> = models.iter().map(|model| row(model, is_for_people)).collect();
-    let columns = if is_for_people { sheet::fitting(&printer, COLUMNS, &rows, &LESSER) } else { COLUMNS };
+    let columns = sheet::fitting(&printer, &COLUMNS, &rows, if is_for_people { &LESSER } else { &[] });
     sheet::print(&printer, &columns, &rows)?;
     Ok(0)
 }

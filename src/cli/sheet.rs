@@ -1,7 +1,7 @@
 //! Lists of records: a table on a terminal, tab-separated lines without a heading elsewhere. A terminal too narrow
 //! for a table's words gets a block of lines a record.
 
-use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
 use super::exit::Failure;
 use super::printer::Printer;
@@ -21,16 +21,23 @@ pub(crate) struct Column {
     pub(crate) heading: &'static str,
     /// Whether it stands in tables for people too.
     pub(crate) for_people: bool,
+    /// Whether people find it easier to compare when it ends at the right.
+    is_number: bool,
 }
 
 /// A column that everybody gets.
 pub(crate) const fn column(heading: &'static str) -> Column {
-    Column { heading, for_people: true }
+    Column { heading, for_people: true, is_number: false }
+}
+
+/// A column of figures that everybody gets.
+pub(crate) const fn number(heading: &'static str) -> Column {
+    Column { heading, for_people: true, is_number: true }
 }
 
 /// A column for programs only.
 pub(crate) const fn hidden(heading: &'static str) -> Column {
-    Column { heading, for_people: false }
+    Column { heading, for_people: false, is_number: false }
 }
 
 /// Prints rows, which have a text per column.
@@ -41,6 +48,12 @@ pub(crate) fn print(printer: &Printer, columns: &[Column], rows: &[Vec<String>])
         rows.iter().map(|row| tab_separated(row)).collect()
     };
     lines.iter().try_for_each(|line| printer.line(line))
+}
+
+/// Sets apart what follows rows for people: a table ends with a line by itself.
+pub(crate) fn end(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Result<(), Failure> {
+    let (headings, texts) = shown(columns, rows);
+    if least_width(&headings, &texts) > printer.terminal.width { printer.line("") } else { Ok(()) }
 }
 
 /// Prints one record: a name and a value a line.
@@ -63,13 +76,13 @@ fn tab_separated(row: &[String]) -> String {
 
 /// These columns without as many of `lesser` (places, the least first) as must give way for a table to fit the
 /// terminal. All of them, if that is not enough.
-pub(crate) fn fitting<const N: usize>(
+pub(crate) fn fitting(
     printer: &Printer,
-    columns: [Column; N],
+    columns: &[Column],
     rows: &[Vec<String>],
     lesser: &[usize],
-) -> [Column; N] {
-    let mut fewer = columns;
+) -> Vec<Column> {
+    let mut fewer = columns.to_vec();
     for at in lesser {
         let (headings, texts) = shown(&fewer, rows);
         if least_width(&headings, &texts) <= printer.terminal.width {
@@ -78,7 +91,18 @@ pub(crate) fn fitting<const N: usize>(
         fewer[*at].for_people = false;
     }
     let (headings, texts) = shown(&fewer, rows);
-    if least_width(&headings, &texts) <= printer.terminal.width { fewer } else { columns }
+    if least_width(&headings, &texts) <= printer.terminal.width { fewer } else { columns.to_vec() }
+}
+
+/// How many cells a terminal has left beside a table in which no cell needs a second line, for one more column's text.
+pub(crate) fn room(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> usize {
+    let (headings, texts) = shown(columns, rows);
+    let widest = |at: usize| {
+        let cells_of = texts.iter().filter_map(|row| row.get(at)).chain(headings.get(at));
+        cells_of.map(|text| cells(text)).max().unwrap_or(0)
+    };
+    let taken: usize = (0..headings.len()).map(|at| widest(at) + BESIDE_TEXT).sum();
+    printer.terminal.width.saturating_sub(taken + BESIDE_TEXT)
 }
 
 /// The headings and texts that people see.
@@ -109,6 +133,12 @@ fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<Str
     table.set_constraints(least.map(ColumnConstraint::LowerBoundary));
     for row in rows {
         table.add_row(row);
+    }
+    let people = columns.iter().filter(|column| column.for_people);
+    for (at, _) in people.enumerate().filter(|(_, column)| column.is_number) {
+        if let Some(figures) = table.column_mut(at) {
+            figures.set_cell_alignment(CellAlignment::Right);
+        }
     }
     table.lines().map(|line| line.trim_end().to_owned()).collect()
 }
@@ -191,7 +221,8 @@ mod tests {
         let shown = |width: usize| {
             let terminal = Terminal::test(width, Paint::Plain);
             let printer = Printer { terminal, quiet: false, verbose: false };
-            fitting(&printer, columns, &rows, &[2, 1]).map(|column| column.for_people)
+            let fitting = fitting(&printer, &columns, &rows, &[2, 1]);
+            [0, 1, 2].map(|at: usize| fitting[at].for_people)
         };
         assert_eq!(shown(31), [true, true, true]);
         assert_eq!(shown(30), [true, true, false]);

@@ -158,6 +158,10 @@ pub(crate) struct Symbols {
     pub(crate) cut: &'static str,
     /// What turns while something runs.
     pub(crate) spinner: &'static [&'static str],
+    /// Before an amount that is not all.
+    pub(crate) at_least: &'static str,
+    /// A cell of a bar, filled by degrees up to the whole.
+    pub(crate) bar: &'static [&'static str],
     /// The lines of tables.
     pub(crate) table: comfy_table::TableStyle,
 }
@@ -172,6 +176,8 @@ pub(crate) static UNICODE: Symbols = Symbols {
     between: " · ",
     cut: "…",
     spinner: &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"],
+    at_least: "≥",
+    bar: &["▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"],
     table: comfy_table::presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()),
 };
 
@@ -185,6 +191,8 @@ pub(crate) static ASCII: Symbols = Symbols {
     between: " | ",
     cut: "...",
     spinner: &["-", "\\", "|", "/"],
+    at_least: ">=",
+    bar: &["#"],
     table: comfy_table::presets::ASCII_HORIZONTAL_ONLY.row_separator(LineStyle::none()),
 };
 

@@ -9,7 +9,7 @@ const OPEN: [&str; 6] = ["api", "clock", "id", "money", "secret", "workers"];
 
 fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
     BTreeMap::from([
-        ("cli", vec!["app", "client", "config", "keys", "metrics", "server", "storage"]),
+        ("cli", vec!["app", "client", "config", "keys", "metrics", "server", "storage", "usage"]),
         (
             "app",
             vec![

@@ -38,6 +38,7 @@ mod cli_person;
 mod cli_secrets;
 mod cli_setup;
 mod cli_terminal;
+mod cli_usage;
 mod cli_verify;
 mod console_auth;
 mod console_origin;

@@ -92,7 +92,7 @@ pub(crate) fn run(args: &KeysArgs, session: &Session) -> Outcome {
 
 /// The key that an argument means. `-` reads the key itself from standard input: as an argument, every process on the
 /// machine could read it.
-fn named(local: &Local, text: &str) -> Result<KeyRow, Failure> {
+pub(crate) fn named(local: &Local, text: &str) -> Result<KeyRow, Failure> {
     if text == "-" {
         let key = secret::read(std::io::stdin().lock()).map_err(|cause| {
             Failure::usage(format!("standard input holds no key: {cause}")).caused_by(cause)

@@ -1,0 +1,163 @@
+//! What reports cost on a year of usage: `cargo bench --bench usage` prints a table.
+//!
+//! Builds a ledger of 10 million attempts over a year as a server would, through the store in batches (about two
+//! minutes, 4 GB in the directory for temporary files), and then asks for reports, which go by the sums by day: 60 keys
+//! of 20 apps that use 6 models make 131,000 of them. Times are medians on one machine; only those with a bound are held
+//! to anything, and `-- --check` exits with 1 when one is missed.
+//!
+//! `QUICK=1` builds a million.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a bench fails by panicking and prints its table"
+)]
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use mk::api::Service;
+use mk::api::console::Dimension::{App, Day, Key, Model};
+use mk::api::console::{Dimension, UsageReport};
+use mk::clock::Time;
+use mk::money::NanoUsd;
+use mk::storage::{AttemptRow, Store};
+use mk::usage::{self, Days, Month, ReportRequest};
+
+const YEAR_DAYS: u32 = 365;
+const KEYS: usize = 60;
+const APPS: usize = 20;
+const MODELS: [&str; 6] = [
+    "openai/gpt-5.4-mini",
+    "anthropic/claude-haiku-4-5",
+    "google/gemini-3.5-flash",
+    "mistral/mistral-small-latest",
+    "groq/openai/gpt-oss-120b",
+    "local/qwen",
+];
+/// As many as a busy server books in one turn.
+const BATCH: usize = 5_000;
+const ROUNDS: usize = 9;
+const BOUND: Duration = Duration::from_millis(200);
+
+fn main() -> ExitCode {
+    let rows = if std::env::var_os("QUICK").is_some() { 1_000_000 } else { 10_000_000 };
+    let now = Time::parse("2026-11-20T12:00:00Z").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), now).unwrap();
+    println!("{:<58} {:>12} {:>10}", "measured", "result", "bound");
+
+    let begun = Instant::now();
+    fill(&store, rows, now);
+    let took = begun.elapsed();
+    row("attempts in the ledger", &rows.to_string(), "");
+    row("booking one, with its sums", &format!("{:.1} µs", took.as_secs_f64() * 1e6 / rows as f64), "");
+
+    let app_id = id("app", 0);
+    let month = Month::parse("2026-10").unwrap();
+    let of = |days: Days, by: &[Dimension], app_id: Option<&str>| {
+        let app_id = app_id.map(str::to_owned);
+        let asked = ReportRequest { days, by: by.to_vec(), app_id, key_id: None, service: None, model: None };
+        usage::report(&store, &asked).unwrap()
+    };
+    let year = Days::until_today(YEAR_DAYS, now);
+    let mut is_kept = true;
+    let mut held = |what: &str, report: &dyn Fn() -> UsageReport| {
+        let took = median(&|| assert!(report().totals.attempts > 0));
+        is_kept &= took <= BOUND;
+        row(what, &ms(took), &ms(BOUND));
+    };
+    held("a month by day", &|| of(month.days(), &[Day], None));
+    held("a month by app, key and model", &|| of(month.days(), &[App, Key, Model], None));
+    held("a month by day, key and model", &|| of(month.days(), &[Day, Key, Model], None));
+    held("the year by model", &|| of(year, &[Model], None));
+    held("the year by day", &|| of(year, &[Day], None));
+    held("the year of one app by day and model", &|| of(year, &[Day, Model], Some(&app_id)));
+
+    row("billing", &ms(median(&|| drop(usage::billing(&store, now).unwrap()))), "");
+    let before = Time::of_utc_day(year.first + 30);
+    let forget = median(&|| assert_eq!(store.forget_attempts(before, 500).unwrap(), 500));
+    row("deleting 500 attempts that are too old", &ms(forget), "");
+
+    if std::env::args().any(|argument| argument == "--check") && !is_kept {
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn row(what: &str, result: &str, bound: &str) {
+    println!("{what:<58} {result:>12} {bound:>10}");
+}
+
+fn ms(duration: Duration) -> String {
+    format!("{:.1} ms", duration.as_secs_f64() * 1000.0)
+}
+
+fn median(work: &dyn Fn()) -> Duration {
+    let mut times: Vec<Duration> = (0..ROUNDS)
+        .map(|_| {
+            let begun = Instant::now();
+            work();
+            begun.elapsed()
+        })
+        .collect();
+    times.sort();
+    times[ROUNDS / 2]
+}
+
+/// An id as long as ours are.
+fn id(prefix: &str, number: usize) -> String {
+    format!("{prefix}_{number:032x}")
+}
+
+/// Books attempts evenly over the year until `now`: of verifications, which make ten each, and of chats.
+fn fill(store: &Store, rows: usize, now: Time) {
+    let start = Time::of_utc_day(Days::until_today(YEAR_DAYS, now).first).unix_ms();
+    let span = now.unix_ms() - start;
+    let mut batch = Vec::with_capacity(BATCH + 10);
+    let (mut booked, mut request) = (0, 0_usize);
+    while booked < rows {
+        let at = Time::from_unix_ms(start + span / rows as i64 * booked as i64);
+        let attempts = one_request(request, at);
+        booked += attempts.len();
+        batch.extend(attempts);
+        request += 1;
+        if batch.len() >= BATCH || booked >= rows {
+            store.add_attempts(&batch).unwrap();
+            batch.clear();
+        }
+    }
+}
+
+fn one_request(number: usize, at: Time) -> Vec<AttemptRow> {
+    // A number that looks like chance and is the same each time.
+    let chance = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
+    let key = chance % KEYS;
+    let (service, attempts) =
+        if key.is_multiple_of(3) { (Service::Verify, 10) } else { (Service::Inference, 1) };
+    let mut asked = Vec::new();
+    (0..attempts)
+        .map(|attempt| {
+            let model = MODELS[(chance + attempt * attempt) % MODELS.len()];
+            let (is_first, is_first_of_model) = (attempt == 0, !asked.contains(&model));
+            asked.push(model);
+            AttemptRow {
+                at,
+                request_id: id("req", number),
+                app_id: id("app", key % APPS),
+                key_id: id("key", key),
+                service,
+                model: model.to_owned(),
+                outcome: if chance.is_multiple_of(50) { "provider_timeout" } else { "ok" }.to_owned(),
+                prompt_tokens: 900,
+                completion_tokens: 120,
+                cost: (!model.starts_with("local/")).then_some(NanoUsd(450_000)),
+                latency_ms: 900,
+                is_first,
+                is_first_of_model,
+            }
+        })
+        .collect()
+}

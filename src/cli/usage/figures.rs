@@ -1,0 +1,109 @@
+//! The columns that every line of usage ends with, and the sentence that sums them up.
+
+use crate::api::console::{UsageSums, csv};
+use crate::cli::exit::Failure;
+use crate::cli::figures::{dollars, thousands};
+use crate::cli::printer::Printer;
+use crate::cli::sheet::{Column, hidden, number};
+use crate::cli::term::Symbols;
+use crate::cli::wrap::wrap;
+
+/// What stands where a price is not known.
+pub(super) const UNKNOWN: &str = "unknown";
+
+/// The columns. People get the most telling ones.
+pub(super) const COLUMNS: [Column; 8] = [
+    number("requests"),
+    hidden("attempts"),
+    number("errors"),
+    hidden("prompt tokens"),
+    hidden("completion tokens"),
+    number("tokens"),
+    number("cost"),
+    hidden("unpriced attempts"),
+];
+
+/// Places in [`COLUMNS`] that a narrow terminal does without, the least telling first: errors, requests, tokens.
+pub(super) const LESSER: [usize; 3] = [2, 0, 5];
+
+/// The texts under [`COLUMNS`], for people with symbols, for programs without.
+pub(super) fn cells(sums: &UsageSums, for_people: Option<&Symbols>) -> [String; 8] {
+    let count = |number: u64| if for_people.is_some() { thousands(number) } else { number.to_string() };
+    let cost = match (sums.cost_usd, for_people) {
+        (None, _) => UNKNOWN.to_owned(),
+        (Some(known), None) => csv::decimal(known),
+        (Some(known), Some(symbols)) if sums.unpriced_attempts > 0 => {
+            format!("{}{}", symbols.at_least, dollars(known))
+        }
+        (Some(known), Some(_)) => dollars(known),
+    };
+    [
+        count(sums.requests),
+        count(sums.attempts),
+        count(sums.errors),
+        count(sums.prompt_tokens),
+        count(sums.completion_tokens),
+        count(sums.total_tokens),
+        cost,
+        count(sums.unpriced_attempts),
+    ]
+}
+
+/// Prints the totals for people, and says what is missing in the cost.
+pub(super) fn print_totals(printer: &Printer, totals: &UsageSums) -> Result<(), Failure> {
+    let symbols = printer.terminal.symbols;
+    let line = format!("total: {}", summary(totals).join(symbols.between));
+    for line in wrap(&line, printer.terminal.width) {
+        printer.line(&line)?;
+    }
+    if totals.unpriced_attempts > 0 {
+        printer.sentence(&format!(
+            "{} of models without a known price; `input_usd_per_mtok` and `output_usd_per_mtok` in server.toml set \
+             one for later calls",
+            counted(totals.unpriced_attempts, "call")
+        ));
+    }
+    Ok(())
+}
+
+fn summary(totals: &UsageSums) -> Vec<String> {
+    let errors = (totals.errors > 0).then(|| counted(totals.errors, "error"));
+    let cost = match totals.cost_usd {
+        None => format!("cost {UNKNOWN}"),
+        Some(known) if totals.unpriced_attempts > 0 => format!("{} + {UNKNOWN}", dollars(known)),
+        Some(known) => dollars(known),
+    };
+    let requests = counted(totals.requests, "request");
+    let tokens = counted(totals.total_tokens, "token");
+    [Some(requests), errors, Some(tokens), Some(cost)].into_iter().flatten().collect()
+}
+
+/// `1 call`, `15,028 calls`.
+fn counted(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", thousands(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::term::{ASCII, UNICODE};
+
+    #[test]
+    fn an_unknown_cost_is_never_zero_and_a_part_of_it_never_the_whole() {
+        let shown = |cost_usd, unpriced_attempts| {
+            let sums = UsageSums { cost_usd, unpriced_attempts, ..UsageSums::default() };
+            let cost = |for_people| cells(&sums, for_people)[6].clone();
+            [cost(Some(&UNICODE)), cost(Some(&ASCII)), cost(None), summary(&sums).remove(2)]
+        };
+        assert_eq!(shown(None, 2), ["unknown", "unknown", "unknown", "cost unknown"]);
+        assert_eq!(shown(Some(0.5), 2), ["≥$0.5000", ">=$0.5000", "0.50", "$0.5000 + unknown"]);
+        assert_eq!(shown(Some(1e-9), 0), ["<$0.0001", "<$0.0001", "0.000000001", "<$0.0001"]);
+    }
+
+    #[test]
+    fn errors_are_told_where_there_are_some() {
+        let sums = UsageSums { requests: 1, errors: 1234, cost_usd: Some(0.0), ..UsageSums::default() };
+        assert_eq!(summary(&sums), ["1 request", "1,234 errors", "0 tokens", "$0.0000"]);
+    }
+}

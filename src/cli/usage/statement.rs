@@ -1,0 +1,87 @@
+//! `mk apps statement`: what an app has used in a month, a line for each service, key and model.
+
+use serde_json::json;
+
+use super::{Format, figures, source};
+use crate::api::console::{Statement, StatementLine, csv};
+use crate::cli::exit::{Failure, Kind};
+use crate::cli::figures::dollars;
+use crate::cli::globals::Session;
+use crate::cli::local::Local;
+use crate::cli::printer::Printer;
+use crate::cli::sanitize;
+use crate::cli::sheet::{self, Column, column, hidden};
+use crate::cli::term::Symbols;
+use crate::cli::wrap::wrap;
+use crate::usage::Month;
+
+const COLUMNS: [Column; 4] = [column("service"), hidden("key id"), column("key"), column("model")];
+
+/// Shows the statement.
+pub(crate) fn statement(
+    session: &Session,
+    local: &Local,
+    app: &str,
+    month: Month,
+    format: Format,
+) -> Result<(), Failure> {
+    let statement = source::statement(local, app, month)?;
+    let printer = &session.printer;
+    match format {
+        Format::Csv => printer.part(&csv::statement(&harmless(statement))),
+        Format::Json => {
+            let mut document = serde_json::to_value(&statement).map_err(|cause| {
+                Failure::new(Kind::Other, "the statement cannot be written as JSON").caused_by(cause)
+            })?;
+            document["schema"] = json!("mk.statement/1");
+            printer.document(&document)
+        }
+        Format::Lines if printer.terminal.out.is_terminal => for_people(printer, &statement),
+        Format::Lines => {
+            let rows: Vec<_> = statement.lines.iter().map(|line| row(line, None)).collect();
+            sheet::print(printer, &columns(), &rows)
+        }
+    }
+}
+
+fn for_people(printer: &Printer, statement: &Statement) -> Result<(), Failure> {
+    let state = if statement.is_preliminary { ", not over yet" } else { "" };
+    let heading = format!("{} in {} (UTC){state}", sanitize::line(&statement.app), statement.month);
+    for line in wrap(&heading, printer.terminal.width) {
+        printer.line(&line)?;
+    }
+    if statement.lines.is_empty() {
+        return printer.line("nothing was used");
+    }
+    let symbols = printer.terminal.symbols;
+    let rows: Vec<_> = statement.lines.iter().map(|line| row(line, Some(symbols))).collect();
+    let lesser = figures::LESSER.map(|at| COLUMNS.len() + at);
+    let columns = sheet::fitting(printer, &columns(), &rows, &lesser);
+    sheet::print(printer, &columns, &rows)?;
+    sheet::end(printer, &columns, &rows)?;
+    figures::print_totals(printer, &statement.totals)?;
+    match statement.budget_usd {
+        Some(budget) => printer.line(&format!("budget: {} a month", dollars(budget))),
+        None => Ok(()),
+    }
+}
+
+fn columns() -> Vec<Column> {
+    COLUMNS.into_iter().chain(figures::COLUMNS).collect()
+}
+
+fn row(line: &StatementLine, for_people: Option<&Symbols>) -> Vec<String> {
+    let of = [&line.service, &line.key_id, &line.key, &line.model].map(Clone::clone);
+    of.into_iter().chain(figures::cells(&line.sums, for_people)).collect()
+}
+
+/// The statement with texts that do no harm to a terminal.
+fn harmless(mut statement: Statement) -> Statement {
+    statement.app = sanitize::line(&statement.app).into_owned();
+    for line in &mut statement.lines {
+        for text in [&mut line.key, &mut line.model] {
+            *text = sanitize::line(text).into_owned();
+        }
+    }
+    statement
+}

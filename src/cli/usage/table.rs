@@ -1,0 +1,109 @@
+//! A report as a table with bars, or as lines for programs.
+
+use super::{bars, figures};
+use crate::api::console::{Dimension, UsageReport, UsageRow, UsageSums};
+use crate::cli::exit::Failure;
+use crate::cli::printer::Printer;
+use crate::cli::sheet::{self, Column, column, hidden};
+use crate::cli::term::Symbols;
+
+/// So many of the lesser columns tell less than bars do: the totals have errors and requests as well.
+const LESS_THAN_BARS: usize = 2;
+
+/// Prints a report for programs: what it was summed by, and all figures.
+pub(super) fn for_programs(printer: &Printer, report: &UsageReport) -> Result<(), Failure> {
+    let (columns, rows) = sheet_of(report, None);
+    sheet::print(printer, &columns, &rows)
+}
+
+/// Prints a report for people: a table, bars beside it where there is room, the totals.
+pub(super) fn for_people(printer: &Printer, report: &UsageReport) -> Result<(), Failure> {
+    if report.data.is_empty() {
+        printer.sentence(&format!("nothing was used from {} to {} (UTC)", report.from, report.to));
+        return Ok(());
+    }
+    let symbols = printer.terminal.symbols;
+    let (all, mut rows) = sheet_of(report, Some(symbols));
+    let first_figure = all.len() - figures::COLUMNS.len();
+    let lesser = figures::LESSER.map(|at| first_figure + at);
+    let fitting = sheet::fitting(printer, &all, &rows, &lesser);
+    let (heading, value) = drawn(&report.totals);
+    let room_beside = |columns: &[Column]| bars::width(sheet::room(printer, columns, &rows), heading);
+    let (mut columns, width) = beside_bars(fitting, &lesser[..LESS_THAN_BARS], room_beside);
+    if let Some(width) = width {
+        let most = report.data.iter().map(|row| value(&row.sums)).fold(0.0, f64::max);
+        for (row, sums) in rows.iter_mut().zip(report.data.iter().map(|row| &row.sums)) {
+            row.push(bars::bar(value(sums), most, width, symbols.bar));
+        }
+        columns.push(column(heading));
+    }
+    printer.line(&format!("{} to {} (UTC)", report.from, report.to))?;
+    sheet::print(printer, &columns, &rows)?;
+    sheet::end(printer, &columns, &rows)?;
+    figures::print_totals(printer, &report.totals)
+}
+
+/// The columns, without as many of `lesser` as it takes for bars to fit beside them, and how wide those are then. All
+/// columns, if that is not enough.
+fn beside_bars(
+    columns: Vec<Column>,
+    lesser: &[usize],
+    width: impl Fn(&[Column]) -> Option<usize>,
+) -> (Vec<Column>, Option<usize>) {
+    let mut fewer = columns.clone();
+    let mut hidden = lesser.iter();
+    loop {
+        if let Some(width) = width(&fewer) {
+            return (fewer, Some(width));
+        }
+        match hidden.next() {
+            Some(at) => fewer[*at].for_people = false,
+            None => return (columns, None),
+        }
+    }
+}
+
+/// What bars show, and how much of it a row has: the cost where any is known, else tokens.
+fn drawn(totals: &UsageSums) -> (&'static str, fn(&UsageSums) -> f64) {
+    if totals.cost_usd.is_some_and(|cost| cost > 0.0) {
+        return ("by cost", |sums| sums.cost_usd.unwrap_or(0.0));
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a bar's length")]
+    let tokens = |sums: &UsageSums| sums.total_tokens as f64;
+    ("by tokens", tokens)
+}
+
+fn sheet_of(report: &UsageReport, for_people: Option<&Symbols>) -> (Vec<Column>, Vec<Vec<String>>) {
+    let columns = report.by.iter().flat_map(|dimension| columns(*dimension));
+    let row = |row: &UsageRow| {
+        let texts = report.by.iter().flat_map(|dimension| texts(row, *dimension, for_people.is_some()));
+        texts.chain(figures::cells(&row.sums, for_people)).collect()
+    };
+    (columns.chain(figures::COLUMNS).collect(), report.data.iter().map(row).collect())
+}
+
+fn columns(dimension: Dimension) -> Vec<Column> {
+    match dimension {
+        Dimension::Day => vec![column("day")],
+        Dimension::App => vec![hidden("app id"), column("app")],
+        Dimension::Key => vec![hidden("key id"), column("key")],
+        Dimension::Model => vec![column("model")],
+        Dimension::Service => vec![column("service")],
+    }
+}
+
+/// The texts under [`columns`]. People get the id of what has no name.
+fn texts(row: &UsageRow, dimension: Dimension, is_for_people: bool) -> Vec<String> {
+    let text = |cell: &Option<String>| cell.clone().unwrap_or_default();
+    let named = |id: &Option<String>, name: &Option<String>| {
+        let instead = if is_for_people { text(id) } else { String::new() };
+        vec![text(id), name.clone().unwrap_or(instead)]
+    };
+    match dimension {
+        Dimension::Day => vec![text(&row.day)],
+        Dimension::App => named(&row.app_id, &row.app),
+        Dimension::Key => named(&row.key_id, &row.key),
+        Dimension::Model => vec![text(&row.model)],
+        Dimension::Service => vec![text(&row.service)],
+    }
+}
