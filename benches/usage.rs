@@ -11,6 +11,8 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_wrap,
     missing_docs,
     reason = "a bench fails by panicking and prints its table"
 )]

@@ -73,9 +73,8 @@ mod tests {
     fn an_hour_is_not_taken_for_a_day() {
         let now = at("2026-11-30T01:00:00Z");
         let first = first_day(now.utc_day(), now);
-        let forecast = forecast(dollars(24), dollars(24), first, now);
-        let told = (forecast.per_day_usd, forecast.based_on_days, forecast.cost_usd);
-        assert_eq!(told, (24.0, 1.0, 24.0 + 23.0));
+        let expected = Forecast { cost_usd: 24.0 + 23.0, per_day_usd: 24.0, based_on_days: 1.0 };
+        assert_eq!(forecast(dollars(24), dollars(24), first, now), expected);
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct ReportRequest {
 /// Why there is no report.
 #[derive(Debug)]
 pub enum ReportError {
-    /// It would have more than [`MOST_ROWS`] rows.
+    /// It would have more than 50,000 rows.
     TooLong,
     /// Storage said no.
     Storage(Error),
