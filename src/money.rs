@@ -11,7 +11,7 @@ use crate::clock::Time;
 /// The digits of a dollar behind the point.
 const DECIMALS: usize = 9;
 /// The largest amount that a person may mean, in dollars.
-const MOST_DOLLARS: u64 = 1_000_000_000;
+pub const MOST_DOLLARS: u64 = 1_000_000_000;
 
 /// An amount in nano-dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,9 +1,10 @@
 //! The one shape of every error body, and the `error` frame of a verification stream.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An error body. `error` and `message` are the documented fields; the others are additions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
     /// The error's type, such as `Unauthorized`.
     pub error: String,
@@ -24,7 +25,7 @@ pub struct ErrorBody {
 }
 
 /// The data of a verification stream's `error` frame, its terminal frame on failure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorEvent {
     /// As in [`ErrorBody`].
     pub error: String,

@@ -1,9 +1,10 @@
 //! The list of models, in the shape of the chat-completion API, with what is known of each behind its own fields.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The answer of `GET /inference/v1/models`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ModelList {
     /// Always `list`.
     #[serde(default)]
@@ -13,7 +14,7 @@ pub struct ModelList {
 }
 
 /// A model that can be asked for. What is unknown is absent, never zero.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Model {
     /// `<provider>/<model_name>`.
     pub id: String,

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ use super::error::ErrorEvent;
 use super::sse;
 
 /// The kind of statement, which decides prompts and panel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Domain {
     /// Anything.
@@ -34,7 +35,7 @@ impl Domain {
 }
 
 /// The body of `POST /verify/v1/stream`. The last three fields are additions to the reference.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VerifyRequest {
     /// The statement to verify.
@@ -60,7 +61,7 @@ pub struct VerifyRequest {
 }
 
 /// What the panel made of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Assessment {
     /// Consensus that the claim is true.
     #[serde(rename = "TRUE")]
@@ -91,7 +92,7 @@ impl fmt::Display for Assessment {
 }
 
 /// Why an assessment is what it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonCode {
     /// At least `minRequired` models agreed, more than on any other answer.
@@ -107,7 +108,7 @@ pub enum ReasonCode {
 }
 
 /// One model's answer to one question.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelAnswer {
     /// The model, by its configured identifier.
     pub model: String,
@@ -119,7 +120,7 @@ pub struct ModelAnswer {
 }
 
 /// A model that gave no answer, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelError {
     /// The model, by its configured identifier.
     pub model: String,
@@ -131,7 +132,7 @@ pub struct ModelError {
 pub type Options = serde_json::Map<String, Value>;
 
 /// What became of one claim.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimResult {
     /// Unique within the request.
     pub id: String,
@@ -142,6 +143,7 @@ pub struct ClaimResult {
     /// The neutral question that the panel was asked.
     pub original_question: String,
     /// Its options; the last two are always "None of these" and "Cannot be determined".
+    #[schemars(with = "std::collections::BTreeMap<String, String>")]
     pub original_options: Options,
     /// The key of the option that the claim asserts.
     pub claimed_answer: String,
@@ -156,7 +158,7 @@ pub struct ClaimResult {
 }
 
 /// A part of the statement that was not verified.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Skipped {
     /// The part, as it stands in the statement.
     pub text: String,
@@ -165,7 +167,7 @@ pub struct Skipped {
 }
 
 /// Why a part of a statement was not verified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
     /// A matter of taste or values.
@@ -200,7 +202,7 @@ impl SkipReason {
 }
 
 /// Tokens that one model used.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelTokenUsage {
     /// The model, by its configured identifier.
@@ -217,7 +219,7 @@ pub struct ModelTokenUsage {
 }
 
 /// Everything spent on one verification, retries and failed attempts included.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {
     /// Of prompts.
@@ -238,7 +240,7 @@ pub struct TokenUsage {
 }
 
 /// The result of a verification; the data of the `completed` frame.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyResponse {
     /// `ver_…`.
     #[serde(rename = "requestId")]
@@ -291,7 +293,7 @@ pub enum Event {
 pub const PROGRESS_HEADER: &str = "x-mk-progress";
 
 /// Data of `starting`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Starting {
     /// `starting`.
     pub status: String,
@@ -304,14 +306,14 @@ pub struct Starting {
 }
 
 /// Data of `extracting_claims`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExtractingClaims {
     /// `extracting_claims`.
     pub status: String,
 }
 
 /// Data of `claims_extracted`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimsExtracted {
     /// The claims, in the order of the statement.
     pub claims: Vec<String>,
@@ -323,7 +325,7 @@ pub struct ClaimsExtracted {
 }
 
 /// Data of `verifying_claims`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VerifyingClaims {
     /// How many claims there are.
@@ -331,7 +333,7 @@ pub struct VerifyingClaims {
 }
 
 /// Data of `verifying_claim`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VerifyingClaim {
     /// Zero-based position in `claims`.
@@ -341,7 +343,7 @@ pub struct VerifyingClaim {
 }
 
 /// Data of `model_answered`: one more model of the panel is done with a claim, with or without an answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelAnswered {
     /// Zero-based position in `claims`.
@@ -355,7 +357,7 @@ pub struct ModelAnswered {
 }
 
 /// Data of `claim_verified`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimVerified {
     /// Zero-based position in `claims`.
     #[serde(rename = "claimIndex")]

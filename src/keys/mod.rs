@@ -23,6 +23,7 @@ pub use find::{FindError, find};
 pub use manage::{ManageError, NewKey, create, record, rotate, spent, update};
 pub use mint::{Minted, mint, service_of};
 pub use models::may_use;
+pub use validate::{MAX_APP_NAME_CHARS, MAX_KEY_NAME_CHARS, MAX_LIST_ENTRIES, MAX_PATTERN_CHARS};
 
 use crate::api::console::KeyState;
 use crate::clock::Time;

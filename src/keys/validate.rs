@@ -6,11 +6,14 @@ use crate::clock::Time;
 use crate::money::NanoUsd;
 use crate::storage::KeyChange;
 
-const MAX_KEY_NAME_CHARS: usize = 100;
-const MAX_APP_NAME_CHARS: usize = 64;
-const MAX_LIST_ENTRIES: usize = 100;
+/// The longest name of a key.
+pub const MAX_KEY_NAME_CHARS: usize = 100;
+/// The longest name of an app.
+pub const MAX_APP_NAME_CHARS: usize = 64;
+/// The most model patterns, and the most networks, of a key.
+pub const MAX_LIST_ENTRIES: usize = 100;
 /// Longer than any model identifier in use.
-const MAX_PATTERN_CHARS: usize = 200;
+pub const MAX_PATTERN_CHARS: usize = 200;
 
 /// The name of an app, as it is to be stored.
 pub(super) fn app_name(name: &str) -> Result<String, ManageError> {

@@ -21,6 +21,7 @@ mod health;
 mod incoming;
 mod metrics;
 mod models;
+mod openapi;
 mod params;
 mod record;
 mod refusal;
@@ -40,7 +41,7 @@ pub use tls::{TlsError, acceptor as tls_acceptor};
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -110,6 +111,8 @@ pub(crate) struct Context {
     pub(crate) options: Options,
     /// The verifications and completions under way; each books what it has used when it ends or is dropped.
     pub(crate) runs: TaskTracker,
+    /// The description of the API, once somebody has asked for it.
+    openapi: OnceLock<openapi::Document>,
     draining: AtomicBool,
 }
 
@@ -120,6 +123,7 @@ impl Context {
             streams: Streams::default(),
             options,
             runs: TaskTracker::new(),
+            openapi: OnceLock::new(),
             draining: AtomicBool::new(false),
         }
     }

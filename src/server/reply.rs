@@ -401,7 +401,8 @@ const fn whole_seconds(wait: Duration) -> u64 {
     if seconds == 0 || wait.subsec_nanos() > 0 { seconds.saturating_add(1) } else { seconds }
 }
 
-fn title(status: StatusCode) -> &'static str {
+/// The `error` of a status.
+pub(super) fn title(status: StatusCode) -> &'static str {
     match status {
         StatusCode::TOO_MANY_REQUESTS => "Rate Limit Exceeded",
         other => other.canonical_reason().unwrap_or("Error"),

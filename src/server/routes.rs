@@ -12,7 +12,7 @@ use warp::{Filter, path};
 
 use super::incoming::Incoming;
 use super::reply::ApiError;
-use super::{Context, chat, console, dashboard, gate, health, metrics, models, verify};
+use super::{Context, chat, console, dashboard, gate, health, metrics, models, openapi, verify};
 
 /// All routes, hot ones first. `crate::metrics::ROUTES` names those that are counted by name.
 pub(crate) fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
@@ -23,6 +23,7 @@ pub(crate) fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     let completions = path!("inference" / "v1" / "chat" / "completions").boxed();
     let model_list = path!("inference" / "v1" / "models").boxed();
     let counted = path!("metrics").boxed();
+    let description = path!("openapi.json").boxed();
 
     any_of([
         chat::route(completions.clone().and(warp::post()).boxed(), context),
@@ -30,12 +31,14 @@ pub(crate) fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
         open_page(verify_health.clone().and(read.clone()).boxed(), context, health::verify),
         open_page(inference_health.clone().and(read.clone()).boxed(), context, health::inference),
         models::route(model_list.clone().and(read.clone()).boxed(), context),
-        metrics::route(counted.clone().and(read).boxed(), context),
+        metrics::route(counted.clone().and(read.clone()).boxed(), context),
+        openapi::route(description.clone().and(read).boxed(), context),
         console::route(context),
         dashboard::route(context),
         refuse(completions, context, || ApiError::method_not_allowed("POST")),
         refuse(model_list, context, || ApiError::method_not_allowed("GET, HEAD")),
         refuse(counted, context, || ApiError::method_not_allowed("GET, HEAD")),
+        refuse(description, context, || ApiError::method_not_allowed("GET, HEAD")),
         refuse(stream, context, || ApiError::method_not_allowed("POST")),
         refuse(verify_health, context, || ApiError::method_not_allowed("GET, HEAD")),
         refuse(inference_health, context, || ApiError::method_not_allowed("GET, HEAD")),

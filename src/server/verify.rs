@@ -4,6 +4,7 @@
 //! and with it every provider call. The body adds what only a stream needs: keep-alive comments, and the terminal
 //! frame of a run that is cut.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,12 +35,15 @@ use crate::verify::Job;
 
 /// Events that wait for a slow reader before the run slows down with it.
 const QUEUE: usize = 32;
+/// What `minRequired` may be.
+pub(super) const MIN_REQUIRED: RangeInclusive<u32> = 2..=3;
 /// The largest panel of a request, whatever is configured.
-const MAX_MODELS: usize = 9;
+pub(super) const MAX_MODELS: usize = 9;
 /// The longest `context`, in characters.
-const MAX_CONTEXT_CHARS: usize = 100_000;
+pub(super) const MAX_CONTEXT_CHARS: usize = 100_000;
 
-const PARAMETERS: [&str; 7] = ["fact", "domain", "minRequired", "totalModels", "asOf", "explain", "context"];
+/// Everything that a request may hold.
+pub(super) const PARAMETERS: [&str; 7] = ["fact", "domain", "minRequired", "totalModels", "asOf", "explain", "context"];
 
 /// The route, behind path and method.
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
@@ -92,7 +96,7 @@ fn read_job(context: &Context, body: &[u8], model_progress: bool) -> Result<Job,
         return Err(invalid("fact", format!("`fact` is longer than {limit} characters; send it in parts")));
     }
 
-    let min_required = params.whole_number("minRequired", 2..=3)?.unwrap_or(2);
+    let min_required = params.whole_number("minRequired", MIN_REQUIRED)?.unwrap_or(2);
     let panel = u32::try_from(settings.panel.len().min(MAX_MODELS)).unwrap_or_default();
     if panel >= 2 && panel < min_required {
         return Err(invalid(

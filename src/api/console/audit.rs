@@ -3,10 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The way by which somebody acted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Channel {
     /// `/v1` with a console key.
@@ -53,7 +54,7 @@ impl FromStr for Channel {
 }
 
 /// An entry of the audit. Entries are never changed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditEntry {
     /// `aud_…`.
     pub id: String,
@@ -73,6 +74,7 @@ pub struct AuditEntry {
     /// Its name at that time, if it has one.
     pub object_name: Option<String>,
     /// What was set, without secrets; an object, empty where the action says it all.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub details: serde_json::Value,
     /// The address it came from; null on the command line.
     pub address: Option<String>,

@@ -1,11 +1,12 @@
 //! Sessions of the dashboard, the first console key, and what a key may ask about itself.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CreatedKey, Key};
 
 /// `POST /v1/auth/session`: a console key for a session.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSession {
     /// The console key.
@@ -13,7 +14,7 @@ pub struct NewSession {
 }
 
 /// A session, as `POST` and `GET /v1/auth/session` answer. The session itself travels in a cookie alone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionInfo {
     /// The console key that it was made from.
     pub key: Key,
@@ -28,7 +29,7 @@ pub struct SessionInfo {
 }
 
 /// `POST /v1/auth/setup`: the token of the one-time link for the first console key.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetupRequest {
     /// What stands behind `#/setup/` in the link.
@@ -36,7 +37,7 @@ pub struct SetupRequest {
 }
 
 /// The first console key, shown this once, with a session made from it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SetUp {
     /// The key and its record.
     pub created: CreatedKey,
@@ -45,7 +46,7 @@ pub struct SetUp {
 }
 
 /// `GET /v1/key`: what a key, of any service, may know about itself. Costs nothing against its limits.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnKey {
     /// Its record.
     pub key: Key,
@@ -56,7 +57,7 @@ pub struct OwnKey {
 }
 
 /// What is left of a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WindowLeft {
     /// Requests that it admits.
     pub limit: u32,

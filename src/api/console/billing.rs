@@ -1,11 +1,12 @@
 //! Billing: the month so far, budgets and how much of them is used, a forecast, statements.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::UsageSums;
 
 /// `GET /v1/billing`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Billing {
     /// The UTC month, `2026-11`.
     pub month: String,
@@ -20,7 +21,7 @@ pub struct Billing {
 }
 
 /// What a month may come to, if it goes on as the last days did.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Forecast {
     /// For the whole month, in US dollars; known costs only.
     pub cost_usd: f64,
@@ -31,7 +32,7 @@ pub struct Forecast {
 }
 
 /// A budget and how much of it is used.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetLine {
     /// `app_…` or `key_…`.
     pub id: String,
@@ -50,7 +51,7 @@ pub struct BudgetLine {
 }
 
 /// `GET /v1/apps/{id}/statement?month=2026-11`: what an app has used in a month.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Statement {
     /// The app's id.
     pub app_id: String,
@@ -71,7 +72,7 @@ pub struct Statement {
 }
 
 /// A line of a statement.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatementLine {
     /// `verify` or `inference`.
     pub service: String,

@@ -14,12 +14,14 @@ pub use auth::{NewSession, OwnKey, SessionInfo, SetUp, SetupRequest, WindowLeft}
 pub use billing::{Billing, BudgetLine, Forecast, Statement, StatementLine};
 pub use usage::{Dimension, UsageReport, UsageRow, UsageSums};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Service;
 
 /// One page of a list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "{T}Page")]
 pub struct Page<T> {
     /// The records, in the list's order.
     pub data: Vec<T>,
@@ -28,7 +30,7 @@ pub struct Page<T> {
 }
 
 /// An app: groups keys, usage and a budget.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct App {
     /// `app_…`.
     pub id: String,
@@ -52,7 +54,7 @@ pub struct App {
 }
 
 /// Where in its life a key is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyState {
     /// Usable.
@@ -83,7 +85,7 @@ impl KeyState {
 }
 
 /// A key's record.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Key {
     /// `key_…`.
     pub id: String,
@@ -127,7 +129,7 @@ pub struct Key {
 }
 
 /// A key's own limits. `0` is unlimited, null the server's limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyLimits {
     /// Requests in any 60 seconds.
@@ -139,7 +141,7 @@ pub struct KeyLimits {
 }
 
 /// A key's record with the key itself: made once, at creation.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CreatedKey {
     /// The full key, shown this once.
     pub key: String,

@@ -1,9 +1,10 @@
 //! Usage: what was asked of models and what it cost, summed from the ledger.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What usage is summed by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Dimension {
     /// The UTC day.
@@ -19,7 +20,7 @@ pub enum Dimension {
 }
 
 /// `GET /v1/usage?from&to&by&app&key`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageReport {
     /// The first UTC day, `2026-11-01`.
     pub from: String,
@@ -36,7 +37,7 @@ pub struct UsageReport {
 }
 
 /// A row of a report. Only the dimensions that were asked for are there.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageRow {
     /// `2026-11-20`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,7 +66,7 @@ pub struct UsageRow {
 }
 
 /// Sums over attempts at models.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageSums {
     /// Requests that asked a model at least once. Summed by model, a request counts once for each model it asked.
     pub requests: u64,

@@ -7,7 +7,8 @@ use super::request::{invalid, missing, text};
 use crate::inference::estimate;
 use crate::server::reply::ApiError;
 
-const ROLES: [&str; 5] = ["system", "user", "assistant", "developer", "tool"];
+/// Who may speak.
+pub(in crate::server) const ROLES: [&str; 5] = ["system", "user", "assistant", "developer", "tool"];
 
 #[derive(Deserialize)]
 struct Message<'a> {

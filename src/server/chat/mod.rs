@@ -8,6 +8,9 @@ mod message;
 mod request;
 mod stream;
 
+pub(super) use message::ROLES;
+pub(super) use request::{MOST_CHOICES, MOST_TOKENS, TEMPERATURE};
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

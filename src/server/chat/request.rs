@@ -6,6 +6,7 @@
 //! invents tomorrow works without a new version of this server.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -14,8 +15,12 @@ use super::message;
 use crate::inference::{Completion, Fields};
 use crate::server::reply::ApiError;
 
+/// What `temperature` may be.
+pub(in crate::server) const TEMPERATURE: RangeInclusive<f64> = 0.0..=2.0;
+/// The most tokens that an answer may be allowed.
+pub(in crate::server) const MOST_TOKENS: u64 = u32::MAX as u64;
 /// The most answers that may be asked for at once, as in the format's own reference.
-const MOST_CHOICES: u64 = 128;
+pub(in crate::server) const MOST_CHOICES: u64 = 128;
 
 /// A request, and the model it names.
 pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
@@ -30,9 +35,9 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
         None => return Err(missing("messages")),
         Some(messages) => message::check_all(messages)?,
     };
-    number(&fields, "temperature", 0.0, 2.0)?;
+    number(&fields, "temperature", &TEMPERATURE)?;
     for name in ["max_tokens", "max_completion_tokens"] {
-        whole(&fields, name, u64::from(u32::MAX))?;
+        whole(&fields, name, MOST_TOKENS)?;
     }
     let choices = whole(&fields, "n", MOST_CHOICES)?.unwrap_or(1);
     let stream = boolean(&fields, "stream", "stream")?;
@@ -56,11 +61,11 @@ fn model(fields: &Fields<'_>) -> Result<String, ApiError> {
     }
 }
 
-fn number(fields: &Fields<'_>, name: &'static str, least: f64, most: f64) -> Result<(), ApiError> {
+fn number(fields: &Fields<'_>, name: &'static str, range: &RangeInclusive<f64>) -> Result<(), ApiError> {
     let Some(value) = fields.given(name) else { return Ok(()) };
     match serde_json::from_str::<f64>(value.get()) {
-        Ok(number) if (least..=most).contains(&number) => Ok(()),
-        _ => Err(invalid(name, &format!("a number from {least} to {most}"), value)),
+        Ok(number) if range.contains(&number) => Ok(()),
+        _ => Err(invalid(name, &format!("a number from {} to {}", range.start(), range.end()), value)),
     }
 }
 

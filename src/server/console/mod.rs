@@ -37,7 +37,8 @@ use crate::storage::Store;
 use query::Query;
 
 /// The addresses under `/v1`.
-enum Endpoint<'a> {
+#[cfg_attr(test, derive(Clone, Copy, Debug, PartialEq))]
+pub(super) enum Endpoint<'a> {
     Apps,
     App(&'a str),
     Statement(&'a str),
@@ -54,7 +55,7 @@ enum Endpoint<'a> {
 
 impl<'a> Endpoint<'a> {
     /// The endpoint behind `/v1/`; ids are letters, digits and underscores, so nothing is decoded.
-    fn at(tail: &'a str) -> Option<Self> {
+    pub(super) fn at(tail: &'a str) -> Option<Self> {
         let mut parts = tail.split('/');
         let found = match (parts.next()?, parts.next(), parts.next(), parts.next(), parts.next()) {
             ("apps", None, ..) => Self::Apps,
@@ -75,7 +76,7 @@ impl<'a> Endpoint<'a> {
     }
 
     /// The methods that it takes, as `Allow` lists them.
-    const fn methods(&self) -> &'static str {
+    pub(super) const fn methods(&self) -> &'static str {
         match self {
             Self::Apps | Self::Keys(_) => "GET, HEAD, POST",
             Self::App(_) | Self::Key(..) => "GET, HEAD, PATCH, DELETE",
@@ -279,4 +280,40 @@ fn created(place: &str, record: &impl Serialize) -> Response {
         response.headers_mut().insert(header::LOCATION, place);
     }
     response
+}
+
+#[cfg(test)]
+impl Endpoint<'static> {
+    /// One of each, with the ids that descriptions have. Whoever adds one is told by the match to list it here.
+    pub(super) const fn all() -> [Self; 12] {
+        const APP: &str = "{app_id}";
+        const KEY: &str = "{key_id}";
+        match Self::Apps {
+            Self::Apps
+            | Self::App(_)
+            | Self::Statement(_)
+            | Self::Keys(_)
+            | Self::Key(..)
+            | Self::Rotation(..)
+            | Self::Usage
+            | Self::Billing
+            | Self::Audit
+            | Self::OwnKey
+            | Self::Session
+            | Self::Setup => [
+                Self::Apps,
+                Self::App(APP),
+                Self::Statement(APP),
+                Self::Keys(APP),
+                Self::Key(APP, KEY),
+                Self::Rotation(APP, KEY),
+                Self::Usage,
+                Self::Billing,
+                Self::Audit,
+                Self::OwnKey,
+                Self::Session,
+                Self::Setup,
+            ],
+        }
+    }
 }

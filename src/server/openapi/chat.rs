@@ -1,0 +1,226 @@
+//! The chat-completion format, as far as this server knows it.
+//!
+//! Requests are passed on without being decoded, so no type of ours says what they hold. What is checked before
+//! (`server/chat/request.rs`, `message.rs`) is described by the same constants; of the rest, what the format says.
+
+use serde_json::{Value, json};
+
+use super::schemas::{Schemas, reference};
+use crate::server::chat::{MOST_CHOICES, MOST_TOKENS, ROLES, TEMPERATURE};
+
+/// References to what was written.
+pub(super) struct Written {
+    pub(super) request: Value,
+    pub(super) answer: Value,
+    pub(super) chunk: Value,
+}
+
+/// Writes all schemas of the format.
+pub(super) fn write(schemas: &mut Schemas) -> Written {
+    schemas.write("ChatContentPart", content_part());
+    schemas.write("ChatRequestMessage", request_message());
+    schemas.write("ChatUsage", usage());
+    schemas.write("ChatFault", fault());
+    Written {
+        request: schemas.write("ChatCompletionRequest", request()),
+        answer: schemas.write("ChatCompletion", answer()),
+        chunk: schemas.write("ChatCompletionChunk", chunk()),
+    }
+}
+
+fn request() -> Value {
+    let tokens = |description: &str| json!({"type": ["integer", "null"], "minimum": 1, "maximum": MOST_TOKENS, "description": description});
+    let passed = |kind: Value, description: &str| json!({"type": kind, "description": format!("{description} Passed on to the provider.")});
+    json!({
+        "type": "object",
+        "description": "A conversation to be answered. Fields that are not described here are passed on as they are to \
+            providers that speak this format; what another provider cannot express is refused by name. null is the \
+            same as left out.",
+        "required": ["model", "messages"],
+        "properties": {
+            "model": {"type": "string", "minLength": 1, "description": "`<provider>/<model_name>`, as `GET /inference/v1/models` lists it."},
+            "messages": {
+                "type": "array",
+                "minItems": 1,
+                "items": reference("ChatRequestMessage"),
+                "description": "The conversation so far, prior turns included.",
+            },
+            "temperature": {
+                "type": ["number", "null"],
+                "minimum": TEMPERATURE.start(),
+                "maximum": TEMPERATURE.end(),
+                "description": "How freely the model chooses its words. Left out, the provider decides, mostly for 1.",
+            },
+            "max_tokens": tokens("The most tokens of the answer."),
+            "max_completion_tokens": tokens("The most tokens of the answer, reasoning included."),
+            "stream": {"type": ["boolean", "null"], "default": false, "description": "Whether the answer comes in pieces."},
+            "stream_options": {
+                "type": ["object", "null"],
+                "description": "Only with `stream`.",
+                "properties": {
+                    "include_usage": {"type": ["boolean", "null"], "default": false, "description": "Whether a last chunk tells the tokens."},
+                },
+            },
+            "n": {"type": ["integer", "null"], "minimum": 1, "maximum": MOST_CHOICES, "default": 1, "description": "How many answers."},
+            "top_p": passed(json!(["number", "null"]), "Nucleus sampling."),
+            "stop": passed(json!(["string", "array", "null"]), "Texts at which the answer ends."),
+            "seed": passed(json!(["integer", "null"]), "For answers that can be repeated."),
+            "presence_penalty": passed(json!(["number", "null"]), "Less of what was said at all."),
+            "frequency_penalty": passed(json!(["number", "null"]), "Less of what was said often."),
+            "logprobs": passed(json!(["boolean", "null"]), "Whether probabilities of tokens are told."),
+            "tools": passed(json!(["array", "null"]), "Functions that the model may call."),
+            "tool_choice": passed(json!(["string", "object", "null"]), "Whether and which of them it must call."),
+            "response_format": passed(json!(["object", "null"]), "A text, JSON, or JSON of a schema."),
+            "reasoning_effort": passed(json!(["string", "null"]), "How long the model may think."),
+            "user": passed(json!(["string", "null"]), "Your own identifier of who asks."),
+            "metadata": passed(json!(["object", "null"]), "Notes of your own."),
+        },
+    })
+}
+
+fn request_message() -> Value {
+    let given = |name: &str| json!({"required": [name], "properties": {name: {"not": {"type": "null"}}}});
+    let something_else = ["tool_calls", "function_call", "refusal", "audio"].map(given);
+    json!({
+        "type": "object",
+        "description": "One message. Only an assistant's may have no `content`, if it has something else: `tool_calls`, \
+            `function_call`, `refusal` or `audio`.",
+        "required": ["role"],
+        "properties": {
+            "role": {"type": "string", "enum": ROLES},
+            "content": {
+                "description": "A text, or its parts.",
+                "anyOf": [
+                    {"type": "string"},
+                    {"type": "array", "minItems": 1, "items": reference("ChatContentPart")},
+                    {"type": "null"},
+                ],
+            },
+            "tool_calls": {"description": "What an assistant called."},
+        },
+        "anyOf": [
+            given("content"),
+            {
+                "properties": {"role": {"const": "assistant"}},
+                "anyOf": something_else,
+            },
+        ],
+    })
+}
+
+fn content_part() -> Value {
+    json!({
+        "type": "object",
+        "description": "A part of a message: a text, or what else the model takes, such as `image_url`.",
+        "required": ["type"],
+        "properties": {"type": {"type": "string"}},
+        "if": {"properties": {"type": {"const": "text"}}},
+        "then": {"required": ["text"], "properties": {"text": {"type": "string"}}},
+    })
+}
+
+fn usage() -> Value {
+    let tokens = |description: &str| json!({"type": "integer", "minimum": 0, "description": description});
+    json!({
+        "type": "object",
+        "description": "What an answer took.",
+        "required": ["prompt_tokens", "completion_tokens", "total_tokens"],
+        "properties": {
+            "prompt_tokens": tokens("Of the conversation."),
+            "completion_tokens": tokens("Of the answer."),
+            "total_tokens": tokens("Both."),
+            "estimated": {"type": "boolean", "description": "Whether this server counted, as the provider did not say."},
+        },
+    })
+}
+
+fn fault() -> Value {
+    json!({
+        "type": "object",
+        "description": "Why a stream broke off.",
+        "required": ["message", "type", "code"],
+        "properties": {
+            "message": {"type": "string", "description": "What happened and what to do next."},
+            "type": {"type": "string", "description": "The error's type, such as `Bad Gateway`."},
+            "code": {"type": "string", "description": "The error's kind for programs."},
+        },
+    })
+}
+
+fn answer() -> Value {
+    let message = json!({
+        "type": "object",
+        "required": ["role", "content"],
+        "properties": {
+            "role": {"type": "string", "const": "assistant"},
+            "content": {"type": ["string", "null"], "description": "The text; null where the model only calls tools."},
+            "refusal": {"type": ["string", "null"], "description": "The text of a model that declines."},
+            "tool_calls": {"type": ["array", "null"], "items": {"type": "object"}, "description": "What the model calls."},
+        },
+    });
+    let choice = json!({
+        "type": "object",
+        "required": ["index", "message", "finish_reason"],
+        "properties": {
+            "index": {"type": "integer", "minimum": 0},
+            "message": message,
+            "finish_reason": {"type": "string", "enum": ["stop", "length", "content_filter", "tool_calls", "function_call"]},
+        },
+    });
+    let mut schema = json!({
+        "type": "object",
+        "description": "A whole answer. Fields that a provider adds are kept.",
+        "required": ["id", "object", "created", "model", "choices", "usage"],
+        "properties": head("chat.completion"),
+    });
+    schema["properties"]["choices"] = json!({"type": "array", "items": choice});
+    schema["properties"]["usage"] = reference("ChatUsage");
+    schema
+}
+
+fn chunk() -> Value {
+    let delta = json!({
+        "type": "object",
+        "description": "What is added.",
+        "properties": {
+            "role": {"type": "string", "const": "assistant", "description": "In the first chunk."},
+            "content": {"type": ["string", "null"]},
+            "refusal": {"type": ["string", "null"]},
+            "tool_calls": {"type": ["array", "null"], "items": {"type": "object"}},
+        },
+    });
+    let choice = json!({
+        "type": "object",
+        "required": ["index", "delta", "finish_reason"],
+        "properties": {
+            "index": {"type": "integer", "minimum": 0},
+            "delta": delta,
+            "finish_reason": {
+                "type": ["string", "null"],
+                "enum": ["stop", "length", "content_filter", "tool_calls", "function_call", "error", null],
+                "description": "null while the answer goes on.",
+            },
+        },
+    });
+    let mut schema = json!({
+        "type": "object",
+        "description": "A piece of a streamed answer; all have the same `id`, `created` and `model`.",
+        "required": ["id", "object", "created", "model", "choices"],
+        "properties": head("chat.completion.chunk"),
+    });
+    schema["properties"]["choices"] =
+        json!({"type": "array", "items": choice, "description": "None in a chunk that only tells the `usage`."});
+    schema["properties"]["usage"] = json!({"anyOf": [reference("ChatUsage"), {"type": "null"}]});
+    schema["properties"]["error"] = reference("ChatFault");
+    schema
+}
+
+fn head(object: &str) -> Value {
+    json!({
+        "id": {"type": "string"},
+        "object": {"type": "string", "const": object},
+        "created": {"type": "integer", "description": "Unix seconds."},
+        "model": {"type": "string", "description": "Who answers."},
+        "system_fingerprint": {"type": ["string", "null"], "description": "`sandbox` for simulated answers."},
+    })
+}

@@ -1,0 +1,61 @@
+//! The console area, `/v1`.
+//!
+//! Which addresses there are, and which methods each takes, is `server/console`'s to say; a test holds the two together.
+
+mod apps;
+mod example;
+mod keys;
+mod sessions;
+mod usage;
+
+use serde_json::{Value, json};
+
+use super::operation::Operation;
+use super::schemas::Schemas;
+use crate::money::MOST_DOLLARS;
+
+/// What lets a caller in: a console key, or a session made from one.
+const DOORS: [&str; 2] = ["consoleKey", "consoleSession"];
+/// What may come of reading.
+const READ: [u16; 6] = [400, 401, 403, 429, 500, 503];
+/// What may come of reading one object.
+const READ_ONE: [u16; 7] = [400, 401, 403, 404, 429, 500, 503];
+/// What may come of writing with a body.
+const WRITE: [u16; 11] = [400, 401, 403, 404, 408, 409, 413, 415, 429, 500, 503];
+/// What may come of ending an object.
+const END: [u16; 8] = [400, 401, 403, 404, 409, 429, 500, 503];
+
+/// The area's addresses.
+pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
+    let mut all = apps::paths(schemas);
+    all.extend(keys::paths(schemas));
+    all.extend(usage::paths(schemas));
+    all.extend(sessions::paths(schemas));
+    all
+}
+
+/// An operation of the console.
+fn operation(tag: &str, id: &str, summary: &str, description: &str) -> Operation {
+    Operation::new(tag, id, summary, description).secured(&DOORS)
+}
+
+/// A name of at most `most` characters on one line.
+fn name(most: usize, description: &str) -> Value {
+    json!({
+        "type": "string",
+        "minLength": 1,
+        "maxLength": most,
+        "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$",
+        "description": description,
+    })
+}
+
+/// A month's budget.
+fn budget(whose: &str) -> Value {
+    json!({
+        "type": ["number", "null"],
+        "minimum": 0,
+        "maximum": MOST_DOLLARS,
+        "description": format!("{whose} budget for a UTC month, in US dollars; null for none."),
+    })
+}

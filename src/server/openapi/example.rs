@@ -1,0 +1,126 @@
+//! A verification and a completion as they could be, whole and as streams.
+
+use serde_json::{Value, json};
+
+const MODEL: &str = "openai/gpt-5.4-mini";
+const OTHER: &str = "anthropic/claude-haiku-4-5";
+const CLAIM: &str = "Canberra is the capital of Australia.";
+
+/// The result of a verification.
+pub(super) fn verification() -> Value {
+    json!({
+        "requestId": "ver_019aa0e7c2f47b1c8d3e5f60718293a4",
+        "original_fact": CLAIM,
+        "results": [{
+            "id": "claim_1",
+            "claim": CLAIM,
+            "assessment": "TRUE",
+            "original_question": "Which city is the capital of Australia?",
+            "original_options": {
+                "A": "Canberra",
+                "B": "Sydney",
+                "C": "Melbourne",
+                "D": "Perth",
+                "E": "None of these",
+                "F": "Cannot be determined",
+            },
+            "claimed_answer": "A",
+            "model_answers": answers(),
+            "consensus_answer": "A",
+            "reason_code": "consensus",
+            "model_errors": [],
+        }],
+        "timestamp": "2026-11-20T19:26:00.123Z",
+        "tokenUsage": {
+            "promptTokens": 512,
+            "completionTokens": 96,
+            "totalTokens": 608,
+            "extractionTokens": 268,
+            "verificationTokens": 340,
+            "modelUsage": [
+                {"model": MODEL, "promptTokens": 360, "completionTokens": 78, "totalTokens": 438, "costUsd": 0.000_246},
+                {"model": OTHER, "promptTokens": 152, "completionTokens": 18, "totalTokens": 170},
+            ],
+        },
+        "minRequired": 2,
+        "skipped": [],
+    })
+}
+
+fn answers() -> Value {
+    json!([{"model": MODEL, "answer": "A"}, {"model": OTHER, "answer": "A"}])
+}
+
+/// The same as a stream.
+pub(super) fn stream() -> String {
+    let claim_verified =
+        json!({"claimIndex": 0, "assessment": "TRUE", "consensus_answer": "A", "model_answers": answers()});
+    let frames = [
+        ("starting", json!({"status": "starting", "requestId": "ver_019aa0e7c2f47b1c8d3e5f60718293a4"})),
+        ("extracting_claims", json!({"status": "extracting_claims"})),
+        ("claims_extracted", json!({"claims": [CLAIM], "count": 1, "skipped": []})),
+        ("verifying_claims", json!({"totalClaims": 1})),
+        ("verifying_claim", json!({"claimIndex": 0, "claim": CLAIM})),
+        ("claim_verified", claim_verified),
+        ("completed", verification()),
+    ];
+    frames.iter().map(|(name, data)| format!("event: {name}\ndata: {data}\n\n")).collect()
+}
+
+/// A whole answer.
+pub(super) fn completion() -> Value {
+    let message = json!({"role": "assistant", "content": "Canberra."});
+    json!({
+        "id": "chatcmpl-019aa0e7c2f4",
+        "object": "chat.completion",
+        "created": 1_795_202_760,
+        "model": MODEL,
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": usage(),
+    })
+}
+
+fn usage() -> Value {
+    json!({"prompt_tokens": 18, "completion_tokens": 3, "total_tokens": 21})
+}
+
+/// The same as a stream.
+pub(super) fn chunks() -> String {
+    let choice = |delta: Value, reason: Value| json!([{"index": 0, "delta": delta, "finish_reason": reason}]);
+    let chunk = |choices: Value| {
+        json!({
+            "id": "chatcmpl-019aa0e7c2f4",
+            "object": "chat.completion.chunk",
+            "created": 1_795_202_760,
+            "model": MODEL,
+            "choices": choices,
+        })
+    };
+    let mut last = chunk(json!([]));
+    last["usage"] = usage();
+    let chunks = [
+        chunk(choice(json!({"role": "assistant", "content": ""}), Value::Null)),
+        chunk(choice(json!({"content": "Canberra."}), Value::Null)),
+        chunk(choice(json!({}), "stop".into())),
+        last,
+    ];
+    let lines: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    lines + "data: [DONE]\n\n"
+}
+
+/// A list of models.
+pub(super) fn models() -> Value {
+    json!({
+        "object": "list",
+        "data": [{
+            "id": MODEL,
+            "object": "model",
+            "created": 1_795_202_760,
+            "owned_by": "openai",
+            "context_window": 400_000,
+            "max_output_tokens": 128_000,
+            "input_usd_per_mtok": 0.25,
+            "output_usd_per_mtok": 2.0,
+        }],
+    })
+}

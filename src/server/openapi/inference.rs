@@ -1,0 +1,97 @@
+//! The inference area: chat completions, the models there are, and its health.
+
+use serde_json::{Value, json};
+
+use super::operation::{Operation, at, either, json_like};
+use super::schemas::Schemas;
+use super::{chat, example};
+use crate::api::models::ModelList;
+
+/// The area's addresses.
+pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
+    let models = schemas.answer::<ModelList>();
+    let chat::Written { request, answer, chunk } = chat::write(schemas);
+    let complete = Operation::new(
+        "Inference",
+        "createChatCompletion",
+        "Answer a conversation",
+        "Asks a model, tries again where that may help, and then asks its fallbacks. `model` in the answer names who \
+         answered.\n\nWith `stream`, the answer is a stream of `data:` lines, each a chunk, and at the end `data: [DONE]`. \
+         A failure before the first chunk is a status; one behind it is a last chunk with an `error` and the \
+         `finish_reason` `error`.",
+    )
+    .secured(&["inferenceKey"])
+    .body(&request, &[("plain", plain()), ("streamed", streamed())])
+    .answers(200, "The answer.", either(json_like(&answer, example::completion()), stream(&chunk)), &["X-Mk-Attempts", "X-Mk-Model", "Cache-Control"])
+    .fails(&[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504]);
+    let list = Operation::new(
+        "Inference",
+        "listModels",
+        "List models",
+        "The models that this key may ask, with what is known of them.",
+    )
+    .secured(&["inferenceKey"])
+    .answers(200, "The models, sorted by identifier.", json_like(&models, example::models()), &[])
+    .fails(&[401, 403, 429, 500, 503]);
+    let health = schemas.write("InferenceHealth", health());
+    let status = |status: &str| json!({"status": status, "service": "inference", "version": env!("CARGO_PKG_VERSION")});
+    let healthy = Operation::new(
+        "Server",
+        "inferenceHealth",
+        "Health of the inference area",
+        "Needs no key. Not 200 while the server cannot look up keys, or ends.",
+    )
+    .answers(200, "Healthy.", json_like(&health, status("ok")), &[])
+    .answers(503, "Not ready.", json_like(&health, status("draining")), &[])
+    .fails(&[429, 500]);
+    vec![
+        at("/inference/v1/chat/completions", [("post", complete)]),
+        at("/inference/v1/models", [("get", list)]),
+        at("/inference/v1/health", [("get", healthy)]),
+    ]
+}
+
+fn health() -> Value {
+    json!({
+        "type": "object",
+        "description": "Whether the area can be used.",
+        "required": ["status", "service", "version"],
+        "properties": {
+            "status": {"type": "string", "enum": ["ok", "draining", "store_unavailable"]},
+            "service": {"type": "string", "const": "inference"},
+            "version": {"type": "string", "description": "The server's version."},
+        },
+    })
+}
+
+fn plain() -> Value {
+    json!({
+        "model": "openai/gpt-5.4-mini",
+        "messages": [
+            {"role": "system", "content": "Answer in one sentence."},
+            {"role": "user", "content": "What is the capital of Australia?"},
+        ],
+        "temperature": 0,
+        "max_tokens": 100,
+    })
+}
+
+fn streamed() -> Value {
+    json!({
+        "model": "openai/gpt-5.4-mini",
+        "messages": [{"role": "user", "content": "What is the capital of Australia?"}],
+        "stream": true,
+        "stream_options": {"include_usage": true},
+    })
+}
+
+fn stream(chunk: &Value) -> Value {
+    json!({"text/event-stream": {
+        "schema": {
+            "type": "string",
+            "description": "Lines `data: JSON`, each followed by an empty line; the last one is `data: [DONE]`.",
+        },
+        "x-event-schemas": {"message": chunk},
+        "example": example::chunks(),
+    }})
+}

@@ -1,0 +1,76 @@
+//! What stands in front of a description: what it is about, where it holds, who may call.
+
+use serde_json::{Value, json};
+
+/// Tags, in the order in which areas are shown, and what they are about.
+const TAGS: [(&str, &str); 7] = [
+    ("Verify", "From a statement to an assessment of each of its claims, by a panel of models."),
+    ("Inference", "Chat completions of several providers, in the chat-completion format."),
+    ("Apps", "Apps group keys, usage and a budget."),
+    ("Keys", "A key works for one service. It is shown once, when it is made."),
+    ("Usage", "What was asked of models and what it cost; budgets, statements, and who changed what."),
+    ("Sessions", "Sessions of the dashboard, and the first console key."),
+    ("Server", "Health, metrics, and this description."),
+];
+
+const ABOUT: &str = "\
+Fact verification and chat inference behind one API.
+
+Every request needs a key, except those for health and this description. A key is sent as \
+`Authorization: Bearer mk_SERVICE_…` and works for one service: `verify`, `inference` or `console`.
+
+**Limits.** A key has 60 requests in any 60 seconds and 1,000 in a UTC day, unless set otherwise. Every answer, errors \
+included, says in its headers what is left.
+
+**Errors** have one shape, `ErrorBody`: `code` is for programs, `message` says what to do next. That also holds for \
+what is answered before an operation is found: 404 `unknown_route`, 405 `method_not_allowed` (with `Allow`), and 400, \
+414 or 431 for what is no HTTP that this server reads.
+
+**Streams** are Server-Sent Events. A line `: keep-alive` may come between frames while there is nothing to say. \
+`x-event-schemas` beside the schema of a stream says what the `data` of each kind of frame is. A stream is only whole \
+if its last frame has come.
+
+Bodies and parameters that are unknown or wrong are refused by name. Answers may grow: expect fields that are not \
+described here. HEAD works wherever GET does.";
+
+/// The head of the description.
+pub(super) fn head() -> Value {
+    json!({
+        "openapi": "3.1.1",
+        "info": {
+            "title": "mk",
+            "summary": "Fact verification and chat inference",
+            "description": ABOUT,
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
+        "servers": [{"url": ".", "description": "Where this description was found, also below a path of a proxy"}],
+        "tags": TAGS.map(|(name, description)| json!({"name": name, "description": description})),
+    })
+}
+
+/// The ways to show who calls.
+pub(super) fn security() -> Value {
+    let key = |service: &str, what: &str| {
+        json!({
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": format!("mk_{service}_ and 32 characters"),
+            "description": format!("A key of the service `{service}`: {what}."),
+        })
+    };
+    json!({
+        "verifyKey": key("verify", "verifications"),
+        "inferenceKey": key("inference", "chat completions"),
+        "consoleKey": key("console", "administration"),
+        "consoleSession": {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": "mk_session",
+            "description": "A session of the dashboard, made by `POST /v1/auth/session`; behind https the cookie is called \
+                `__Host-mk_session`. What writes also needs an `Origin` that is this server's own, which browsers send \
+                by themselves.",
+        },
+    })
+}

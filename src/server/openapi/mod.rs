@@ -1,0 +1,136 @@
+//! `GET /openapi.json`: the whole API in OpenAPI 3.1, for people, for generators of clients and for tests.
+//!
+//! Answers are described from the wire's own types ([`schemas`]), so that a field added there is described at once;
+//! requests that are read field by field are described by the constants that they are read by. What no type says, the
+//! addresses and which status comes when, is written down in a room for each area. Tests hold all of it to the server:
+//! every address both ways, every example, and real answers.
+//!
+//! The description tells the ranges that this server is configured for, so it is made once for each server, when it is
+//! first asked for: a server that is embedded for one command never makes it.
+
+mod chat;
+mod console;
+mod example;
+mod inference;
+mod info;
+mod operation;
+mod pages;
+mod parameters;
+mod responses;
+mod schemas;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use super::incoming::Incoming;
+use super::verify::MAX_MODELS;
+use super::{Context, gate, rated, reply, routes};
+use crate::api::verify::Domain;
+use crate::app::App;
+use schemas::Schemas;
+
+/// The description as it is sent.
+pub(super) struct Document {
+    body: Bytes,
+    etag: HeaderValue,
+}
+
+/// The ranges that depend on a server's configuration; of its domains the widest.
+#[derive(Clone, Copy)]
+struct Bounds {
+    fact_chars: usize,
+    panel: u32,
+}
+
+impl Bounds {
+    fn of(app: &App) -> Self {
+        let domains = [Domain::General, Domain::Legal].map(|domain| app.verifier.settings(domain));
+        let [fact_chars, panel] = domains.iter().fold([0, 2], |[chars, panel], settings| {
+            [settings.max_fact_chars.max(chars), settings.panel.len().min(MAX_MODELS).max(panel)]
+        });
+        Self { fact_chars, panel: u32::try_from(panel).unwrap_or(u32::MAX) }
+    }
+}
+
+/// The route, behind path and method.
+pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
+    filter
+        .and(routes::with_context(context))
+        .and(warp::header::headers_cloned())
+        .map(|context: Arc<Context>, incoming: Incoming, headers: HeaderMap| {
+            match gate::open(&context.app, &incoming) {
+                Ok(rate) => rated(answer(&context, &headers), rate),
+                Err(refused) => refused.into_response(&incoming.request_id),
+            }
+        })
+        .boxed()
+}
+
+fn answer(context: &Context, headers: &HeaderMap) -> Response {
+    let document = context.openapi.get_or_init(|| Document::of(&describe(Bounds::of(&context.app))));
+    let mut response = if is_known(headers, &document.etag) {
+        let mut response = Response::default();
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        reply::written(document.body.clone())
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::ETAG, document.etag.clone());
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+/// Whether the caller has a copy of what is tagged so.
+fn is_known(headers: &HeaderMap, etag: &HeaderValue) -> bool {
+    headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok()).any(|value| {
+        value.split(',').map(str::trim).any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == *etag)
+    })
+}
+
+impl Document {
+    fn of(description: &Value) -> Self {
+        // A value always serializes.
+        let body = serde_json::to_vec(description).unwrap_or_default();
+        let mut tag = String::from("\"");
+        for byte in &Sha256::digest(&body)[..8] {
+            let _ = write!(tag, "{byte:02x}");
+        }
+        tag.push('"');
+        let etag = HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""));
+        Self { body: body.into(), etag }
+    }
+}
+
+/// The whole description.
+fn describe(bounds: Bounds) -> Value {
+    let mut schemas = Schemas::new();
+    let areas = [
+        verify::paths(&mut schemas, bounds),
+        inference::paths(&mut schemas),
+        console::paths(&mut schemas),
+        pages::paths(),
+    ];
+    let paths: Map<String, Value> = areas.into_iter().flatten().collect();
+    let mut description = info::head();
+    description["paths"] = Value::Object(paths);
+    description["components"] = json!({
+        "schemas": schemas.finish(),
+        "responses": responses::errors(),
+        "parameters": parameters::all(),
+        "headers": responses::described(),
+        "securitySchemes": info::security(),
+    });
+    description
+}

@@ -1,0 +1,44 @@
+//! The server's own pages: metrics and this description.
+
+use serde_json::{Value, json};
+
+use super::operation::{Operation, at, json_like, text};
+
+/// Their addresses.
+pub(super) fn paths() -> Vec<(String, Value)> {
+    let metrics = Operation::new(
+        "Server",
+        "metrics",
+        "Metrics for Prometheus",
+        "Open to callers on the same machine; from elsewhere it takes a console key.",
+    )
+    .secured(&["consoleKey", ""])
+    .answers(
+        200,
+        "OpenMetrics text.",
+        text(
+            "application/openmetrics-text",
+            "The figures, in the text form of OpenMetrics 1.0.",
+            "# TYPE mk_streams_open gauge\nmk_streams_open 0\n# EOF\n",
+        ),
+        &[],
+    )
+    .fails(&[401, 403, 429, 500, 503]);
+    let schema = json!({
+        "type": "object",
+        "required": ["openapi", "info", "paths"],
+        "properties": {"openapi": {"type": "string"}, "info": {"type": "object"}, "paths": {"type": "object"}},
+    });
+    let example = json!({"openapi": "3.1.1", "info": {"title": "mk", "version": "0.1.0"}, "paths": {}});
+    let description = Operation::new(
+        "Server",
+        "openapi",
+        "This description",
+        "OpenAPI 3.1. It tells the ranges that this server is configured for.",
+    )
+    .takes(&["IfNoneMatch"])
+    .answers(200, "The description.", json_like(&schema, example), &["ETag", "Cache-Control"])
+    .answers(304, "It is what you have.", Value::Null, &["ETag", "Cache-Control"])
+    .fails(&[429, 500]);
+    vec![at("/metrics", [("get", metrics)]), at("/openapi.json", [("get", description)])]
+}

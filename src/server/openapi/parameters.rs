@@ -1,0 +1,93 @@
+//! Parameters in the path, the query and the headers, by name.
+
+use serde_json::{Value, json};
+
+use super::schemas::reference;
+
+/// All of them.
+pub(super) fn all() -> Value {
+    let header = |name: &str, description: &str, example: &str| {
+        parameter("header", name, description, &json!({"type": "string"}), example.into())
+    };
+    let query = |name: &str, description: &str, schema: Value, example: Value| {
+        parameter("query", name, description, &schema, example)
+    };
+    let day = || json!({"type": "string", "format": "date"});
+    let text = || json!({"type": "string"});
+    json!({
+        "RequestId": header(
+            "X-Request-Id",
+            "An identifier of your own for this request, 1 to 128 characters of `A-Z a-z 0-9 . _ -`. It comes back with \
+             the answer and stands in the server's log. Any other text is replaced by a new identifier.",
+            "import-17",
+        ),
+        "Progress": header(
+            crate::api::verify::PROGRESS_HEADER,
+            "`models` asks for `model_answered` frames between the others, and for each claim's full result in \
+             `claim_verified`. Anything else asks for nothing.",
+            "models",
+        ),
+        "IfNoneMatch": header("If-None-Match", "The `ETag` of a copy that you have.", "\"0f3c9a\""),
+        "AppId": in_path("app_id", "The app's id.", "app"),
+        "KeyId": in_path("key_id", "The key's id.", "key"),
+        "Limit": query(
+            "limit",
+            "The most records of the page.",
+            json!({"type": "integer", "minimum": 1, "maximum": 200, "default": 50}),
+            20.into(),
+        ),
+        "Cursor": query(
+            "cursor",
+            "`next_cursor` of the page before.",
+            text(),
+            "app_019aa0e7c2f47b1c8d3e5f60718293a4".into(),
+        ),
+        "ServiceFilter": query("service", "Only what is for this service.", reference("Service"), "verify".into()),
+        "StateFilter": query("state", "Only keys in this state.", reference("KeyState"), "active".into()),
+        "From": query("from", "The first UTC day. Left out: 29 days before the last.", day(), "2026-11-01".into()),
+        "To": query("to", "The last UTC day, included. Left out: today.", day(), "2026-11-20".into()),
+        "By": by(),
+        "AppFilter": query("app", "Only the app with this id.", text(), "app_019aa0e7c2f47b1c8d3e5f60718293a4".into()),
+        "KeyFilter": query("key", "Only the key with this id.", text(), "key_019aa0e7c2f47b1c8d3e5f60718293a5".into()),
+        "ModelFilter": query("model", "Only this model.", text(), "openai/gpt-5.4-mini".into()),
+        "Month": {
+            "name": "month",
+            "in": "query",
+            "required": true,
+            "description": "The UTC month.",
+            "schema": {"type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])$"},
+            "example": "2026-11",
+        },
+        "ObjectFilter": query("object", "Only what was done to the object with this id.", text(), "key_019aa0e7c2f47b1c8d3e5f60718293a5".into()),
+        "ActorFilter": query("actor", "Only what the console key with this id did.", text(), "key_019aa0e7c2f47b1c8d3e5f60718293a6".into()),
+        "ActionFilter": query("action", "Only this action.", text(), "key.revoked".into()),
+    })
+}
+
+fn parameter(place: &str, name: &str, description: &str, schema: &Value, example: Value) -> Value {
+    json!({"name": name, "in": place, "description": description, "schema": schema, "example": example})
+}
+
+fn in_path(name: &str, description: &str, prefix: &str) -> Value {
+    let schema = json!({"type": "string", "pattern": format!("^{prefix}_[0-9a-f]{{32}}$")});
+    let example = format!("{prefix}_019aa0e7c2f47b1c8d3e5f60718293a4");
+    json!({"name": name, "in": "path", "required": true, "description": description, "schema": schema, "example": example})
+}
+
+fn by() -> Value {
+    json!({
+        "name": "by",
+        "in": "query",
+        "description": "What to sum by, in this order, separated by commas.",
+        "style": "form",
+        "explode": false,
+        "schema": {
+            "type": "array",
+            "items": reference("Dimension"),
+            "minItems": 1,
+            "uniqueItems": true,
+            "default": ["day"],
+        },
+        "example": ["day", "model"],
+    })
+}

@@ -1,0 +1,119 @@
+//! The verify area: a verification as a stream or as one document, and its health.
+//!
+//! The request is read field by field (`server/verify.rs`); its ranges here are the same constants.
+
+use serde_json::{Value, json};
+
+use super::operation::{Operation, at, either, json_like};
+use super::schemas::{self, Schemas};
+use super::{Bounds, example};
+use crate::api::error::{ErrorBody, ErrorEvent};
+use crate::api::verify as wire;
+use crate::server::verify::{MAX_CONTEXT_CHARS, MIN_REQUIRED};
+
+/// The area's addresses.
+pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value)> {
+    schemas.answer::<ErrorBody>();
+    schemas.request::<wire::Domain>();
+    let request = schemas.write("VerifyRequest", request(bounds));
+    let response = schemas.answer::<wire::VerifyResponse>();
+    let health = schemas.write("VerifyHealth", health());
+    let verify = Operation::new(
+        "Verify",
+        "verify",
+        "Verify a statement",
+        "Extracts the verifiable claims of a statement, asks several models about each of them, and says of each whether \
+         they agree that it is true, agree that it is false, or do not agree. Agreement is evidence, not proof.\n\n\
+         The answer is a stream of events, or with `Accept: application/json` one document when all is done. The \
+         stream's frames come in this order: `starting`, `extracting_claims`, `claims_extracted`, `verifying_claims`, \
+         for each claim `verifying_claim` before its `claim_verified` (claims run side by side), and at the end either \
+         `completed` or `error`.",
+    )
+    .secured(&["verifyKey"])
+    .takes(&["Progress"])
+    .body(&request, &[("plain", json!({"fact": "Canberra is the capital of Australia."})), ("strict", strict())])
+    .answers(200, "The verification.", either(stream(schemas), json_like(&response, example::verification())), &["Cache-Control"])
+    .fails(&[400, 401, 402, 403, 408, 413, 415, 429, 500, 502, 503, 504]);
+    let healthy = Operation::new(
+        "Server",
+        "verifyHealth",
+        "Health of the verify area",
+        "Needs no key. Not 200 while the server cannot look up keys, or ends.",
+    )
+    .answers(200, "Healthy.", json_like(&health, json!({"status": "ok"})), &[])
+    .answers(503, "Not ready.", json_like(&health, json!({"status": "draining"})), &[])
+    .fails(&[429, 500]);
+    vec![at("/verify/v1/stream", [("post", verify)]), at("/verify/v1/health", [("get", healthy)])]
+}
+
+fn health() -> Value {
+    json!({
+        "type": "object",
+        "description": "Whether the area can be used.",
+        "required": ["status"],
+        "properties": {"status": {"type": "string", "enum": ["ok", "draining", "store_unavailable"]}},
+    })
+}
+
+/// The type's schema, with the ranges that its fields are held to.
+fn request(bounds: Bounds) -> Value {
+    let mut schema = schemas::of_request::<wire::VerifyRequest>();
+    let most_required = (*MIN_REQUIRED.end()).min(bounds.panel).max(*MIN_REQUIRED.start());
+    let ranges = json!({
+        "fact": {"minLength": 1, "maxLength": bounds.fact_chars, "pattern": "\\S"},
+        "domain": {"default": "general"},
+        "minRequired": {"format": null, "minimum": MIN_REQUIRED.start(), "maximum": most_required, "default": MIN_REQUIRED.start()},
+        "totalModels": {"format": null, "minimum": MIN_REQUIRED.start(), "maximum": bounds.panel, "default": bounds.panel.min(3)},
+        "asOf": {"anyOf": [{"format": "date"}, {"format": "date-time"}, {"type": "null"}]},
+        "explain": {"default": false},
+        "context": {"maxLength": MAX_CONTEXT_CHARS},
+    });
+    for (name, limits) in ranges.as_object().into_iter().flatten() {
+        let Some(property) = schema["properties"][name].as_object_mut() else { continue };
+        for (keyword, value) in limits.as_object().into_iter().flatten() {
+            match value {
+                Value::Null => property.remove(keyword),
+                value => property.insert(keyword.clone(), value.clone()),
+            };
+        }
+    }
+    if most_required > *MIN_REQUIRED.start() {
+        schema["if"] = json!({"required": ["minRequired"], "properties": {"minRequired": {"const": most_required}}});
+        schema["then"] = json!({"properties": {"totalModels": {"minimum": most_required}}});
+    }
+    schema
+}
+
+fn strict() -> Value {
+    json!({
+        "fact": "The speed limit in Spanish towns is 50 km/h.",
+        "domain": "legal",
+        "minRequired": 3,
+        "totalModels": 3,
+        "asOf": "2026-11-20",
+        "explain": true,
+    })
+}
+
+/// The stream, with what each kind of frame holds.
+fn stream(schemas: &mut Schemas) -> Value {
+    let events = json!({
+        "starting": schemas.answer::<wire::Starting>(),
+        "extracting_claims": schemas.answer::<wire::ExtractingClaims>(),
+        "claims_extracted": schemas.answer::<wire::ClaimsExtracted>(),
+        "verifying_claims": schemas.answer::<wire::VerifyingClaims>(),
+        "verifying_claim": schemas.answer::<wire::VerifyingClaim>(),
+        "model_answered": schemas.answer::<wire::ModelAnswered>(),
+        "claim_verified": schemas.answer::<wire::ClaimVerified>(),
+        "completed": schemas.answer::<wire::VerifyResponse>(),
+        "error": schemas.answer::<ErrorEvent>(),
+    });
+    json!({"text/event-stream": {
+        "schema": {
+            "type": "string",
+            "description": "Frames of two lines, `event: NAME` and `data: JSON`, each followed by an empty line.",
+        },
+        "x-event-schemas": events,
+        "example": example::stream(),
+    }})
+}
