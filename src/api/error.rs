@@ -27,11 +27,11 @@ pub struct ErrorBody {
 /// The data of a verification stream's `error` frame, its terminal frame on failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorEvent {
-    /// As in [`ErrorBody`].
+    /// The error's type, such as `Bad Gateway`.
     pub error: String,
-    /// As in [`ErrorBody`].
+    /// What happened and, where there is something to do, what to do next.
     pub message: String,
-    /// As in [`ErrorBody`].
+    /// The error's kind for programs, in `snake_case`.
     pub code: String,
     /// The verification's identifier.
     #[serde(rename = "requestId")]

@@ -43,7 +43,8 @@ pub(super) const MAX_MODELS: usize = 9;
 pub(super) const MAX_CONTEXT_CHARS: usize = 100_000;
 
 /// Everything that a request may hold.
-pub(super) const PARAMETERS: [&str; 7] = ["fact", "domain", "minRequired", "totalModels", "asOf", "explain", "context"];
+pub(super) const PARAMETERS: [&str; 7] =
+    ["fact", "domain", "minRequired", "totalModels", "asOf", "explain", "context"];
 
 /// The route, behind path and method.
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {

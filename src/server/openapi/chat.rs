@@ -208,8 +208,7 @@ fn chunk() -> Value {
         "required": ["id", "object", "created", "model", "choices"],
         "properties": head("chat.completion.chunk"),
     });
-    schema["properties"]["choices"] =
-        json!({"type": "array", "items": choice, "description": "None in a chunk that only tells the `usage`."});
+    schema["properties"]["choices"] = json!({"type": "array", "items": choice, "description": "None in a chunk that only tells the `usage`."});
     schema["properties"]["usage"] = json!({"anyOf": [reference("ChatUsage"), {"type": "null"}]});
     schema["properties"]["error"] = reference("ChatFault");
     schema

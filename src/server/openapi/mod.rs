@@ -95,7 +95,10 @@ fn answer(context: &Context, headers: &HeaderMap) -> Response {
 /// Whether the caller has a copy of what is tagged so.
 fn is_known(headers: &HeaderMap, etag: &HeaderValue) -> bool {
     headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok()).any(|value| {
-        value.split(',').map(str::trim).any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == *etag)
+        value
+            .split(',')
+            .map(str::trim)
+            .any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == *etag)
     })
 }
 

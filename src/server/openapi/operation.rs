@@ -44,7 +44,13 @@ impl Operation {
     }
 
     /// An answer of success: what is in it by media type, and which headers it has beside those of all answers.
-    pub(super) fn answers(mut self, status: u16, description: &str, content: Value, headers: &[&str]) -> Self {
+    pub(super) fn answers(
+        mut self,
+        status: u16,
+        description: &str,
+        content: Value,
+        headers: &[&str],
+    ) -> Self {
         let mut response = json!({"description": description, "headers": responses::headers(headers)});
         if !content.is_null() {
             response["content"] = content;

@@ -51,7 +51,10 @@ const ERRORS: [(u16, &str, &str, &[&str], &[Example]); 15] = [
         "PaymentRequired",
         "The month's budget of the key or of its app does not cover what this could cost.",
         &["X-Should-Retry", "X-Mk-Attempts"],
-        &[("budget_exceeded", "the key's budget of $20.00 is used up; ask the operator to raise it; it begins anew on 2026-12-01 (UTC)")],
+        &[(
+            "budget_exceeded",
+            "the key's budget of $20.00 is used up; ask the operator to raise it; it begins anew on 2026-12-01 (UTC)",
+        )],
     ),
     (
         403,
@@ -70,7 +73,10 @@ const ERRORS: [(u16, &str, &str, &[&str], &[Example]); 15] = [
         &[],
         &[
             ("not_found", "there is no such app"),
-            ("model_not_found", "`model` names a provider that is not configured; configured providers: openai. GET /inference/v1/models lists their models"),
+            (
+                "model_not_found",
+                "`model` names a provider that is not configured; configured providers: openai. GET /inference/v1/models lists their models",
+            ),
             ("unknown_route", "no such address; the API lives under /verify/v1 and /inference/v1"),
         ],
     ),
@@ -132,10 +138,19 @@ const ERRORS: [(u16, &str, &str, &[&str], &[Example]); 15] = [
         "The model's provider failed. `provider` names it.",
         &["X-Should-Retry", "X-Mk-Attempts"],
         &[
-            ("provider_auth_failed", "the provider openai does not accept this server's key; its operator has to check it"),
-            ("provider_quota_exhausted", "this server's account at openai is used up; its operator has to see to it"),
+            (
+                "provider_auth_failed",
+                "the provider openai does not accept this server's key; its operator has to check it",
+            ),
+            (
+                "provider_quota_exhausted",
+                "this server's account at openai is used up; its operator has to see to it",
+            ),
             ("provider_error", "the provider openai failed; try again in a moment"),
-            ("provider_invalid_response", "the provider openai sent an answer that cannot be read; try again in a moment"),
+            (
+                "provider_invalid_response",
+                "the provider openai sent an answer that cannot be read; try again in a moment",
+            ),
             ("provider_unreachable", "the provider openai cannot be reached; try again in a moment"),
         ],
     ),
@@ -145,9 +160,15 @@ const ERRORS: [(u16, &str, &str, &[&str], &[Example]); 15] = [
         "Not now: the provider is at its limits, nobody is left to ask, or this server is not ready.",
         &["Retry-After", "X-Mk-Attempts"],
         &[
-            ("provider_rate_limited", "the provider openai takes no more requests of this server now; try again later"),
+            (
+                "provider_rate_limited",
+                "the provider openai takes no more requests of this server now; try again later",
+            ),
             ("provider_overloaded", "the provider openai has no capacity now; try again later"),
-            ("no_provider_available", "a panel needs at least two models and this server has fewer; its operator can configure more"),
+            (
+                "no_provider_available",
+                "a panel needs at least two models and this server has fewer; its operator can configure more",
+            ),
             ("store_unavailable", "the key store cannot be reached; try again in a moment"),
             ("shutting_down", "the server is shutting down; try again in a moment"),
         ],
@@ -236,7 +257,14 @@ pub(super) fn described() -> Value {
         "Set-Cookie": text("The session, `HttpOnly; SameSite=Strict; Path=/`, and `Secure` behind https.", "mk_session=…; HttpOnly; SameSite=Strict; Path=/"),
     });
     // The others come with every answer of the kind that has them.
-    for name in ["X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "WWW-Authenticate", "Allow"] {
+    for name in [
+        "X-Request-Id",
+        "X-RateLimit-Limit",
+        "X-RateLimit-Remaining",
+        "X-RateLimit-Reset",
+        "WWW-Authenticate",
+        "Allow",
+    ] {
         all[name]["required"] = true.into();
     }
     all

@@ -6,8 +6,8 @@
 //! answer's field is either always there or never null. A request that is read field by field, or that no type of ours
 //! describes, brings a schema that is written by hand.
 
-use schemars::generate::{Contract, SchemaGenerator, SchemaSettings};
 use schemars::JsonSchema;
+use schemars::generate::{Contract, SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
 /// Where a description keeps its schemas.
@@ -49,7 +49,7 @@ impl Schemas {
     pub(super) fn finish(mut self) -> Map<String, Value> {
         let mut all = self.requests.take_definitions(true);
         let mut answers = self.answers.take_definitions(true);
-        answers.values_mut().for_each(never_null);
+        answers.values_mut().for_each(as_written);
         all.extend(answers);
         all.extend(self.written);
         all.values_mut().for_each(settle);
@@ -81,10 +81,16 @@ fn generator(contract: Contract) -> SchemaGenerator {
     settings.into_generator()
 }
 
-/// Of an answer: what may be left out is left out rather than null.
-fn never_null(schema: &mut Value) {
+/// Of an answer: what may be left out is left out rather than null, and nothing has a default.
+fn as_written(schema: &mut Value) {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    for (_, property) in properties.iter_mut() {
+        // What stands for a field that is missing in what we read says nothing of what we write.
+        if let Some(property) = property.as_object_mut() {
+            property.remove("default");
+        }
+    }
     for (_, property) in properties.iter_mut().filter(|(name, _)| !required.iter().any(|is| is == *name)) {
         if let Some([kind, null]) = property["type"].as_array().map(Vec::as_slice)
             && null == "null"
@@ -129,7 +135,8 @@ fn date(name: &str, property: &mut Value) {
 fn list_values(map: &mut Map<String, Value>) {
     let Some(variants) = map.get("oneOf").and_then(Value::as_array) else { return };
     let mut values = Vec::new();
-    let mut lines = vec![map.get("description").and_then(Value::as_str).unwrap_or_default().to_owned(), String::new()];
+    let mut lines =
+        vec![map.get("description").and_then(Value::as_str).unwrap_or_default().to_owned(), String::new()];
     for variant in variants {
         let Some(value) = variant["const"].as_str() else { return };
         let meaning = variant["description"].as_str().unwrap_or_default().replace('\n', " ");

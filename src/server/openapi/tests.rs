@@ -54,7 +54,9 @@ fn a_panel_of_two_cannot_be_asked_for_three() {
 #[test]
 fn a_copy_is_known_by_any_of_its_tags() {
     let etag = HeaderValue::from_static("\"a1\"");
-    for (sent, known) in [("\"a1\"", true), ("W/\"a1\"", true), ("\"b\", \"a1\"", true), ("*", true), ("a1", false)] {
+    for (sent, known) in
+        [("\"a1\"", true), ("W/\"a1\"", true), ("\"b\", \"a1\"", true), ("*", true), ("a1", false)]
+    {
         let headers = [(header::IF_NONE_MATCH, HeaderValue::from_static(sent))].into_iter().collect();
         assert_eq!(is_known(&headers, &etag), known, "{sent}");
     }

@@ -59,12 +59,13 @@ fn health() -> Value {
 fn request(bounds: Bounds) -> Value {
     let mut schema = schemas::of_request::<wire::VerifyRequest>();
     let most_required = (*MIN_REQUIRED.end()).min(bounds.panel).max(*MIN_REQUIRED.start());
+    let dated = |format: &str| json!({"type": "string", "format": format});
     let ranges = json!({
         "fact": {"minLength": 1, "maxLength": bounds.fact_chars, "pattern": "\\S"},
         "domain": {"default": "general"},
         "minRequired": {"format": null, "minimum": MIN_REQUIRED.start(), "maximum": most_required, "default": MIN_REQUIRED.start()},
         "totalModels": {"format": null, "minimum": MIN_REQUIRED.start(), "maximum": bounds.panel, "default": bounds.panel.min(3)},
-        "asOf": {"anyOf": [{"format": "date"}, {"format": "date-time"}, {"type": "null"}]},
+        "asOf": {"type": null, "anyOf": [dated("date"), dated("date-time"), {"type": "null"}]},
         "explain": {"default": false},
         "context": {"maxLength": MAX_CONTEXT_CHARS},
     });
@@ -78,7 +79,8 @@ fn request(bounds: Bounds) -> Value {
         }
     }
     if most_required > *MIN_REQUIRED.start() {
-        schema["if"] = json!({"required": ["minRequired"], "properties": {"minRequired": {"const": most_required}}});
+        schema["if"] =
+            json!({"required": ["minRequired"], "properties": {"minRequired": {"const": most_required}}});
         schema["then"] = json!({"properties": {"totalModels": {"minimum": most_required}}});
     }
     schema

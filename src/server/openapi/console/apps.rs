@@ -4,22 +4,33 @@ use serde_json::{Value, json};
 
 use super::super::operation::{at, json_like};
 use super::super::schemas::Schemas;
+use super::example;
 use super::{END, READ, READ_ONE, WRITE, budget, name, operation};
 use crate::api::console::{App, Page};
 use crate::keys::MAX_APP_NAME_CHARS;
-use super::example;
 
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let (app, page) = (schemas.answer::<App>(), schemas.answer::<Page<App>>());
     let new = schemas.write("NewApp", fields(&["name"], "A new app."));
     let changes = schemas.write("AppChanges", fields(&[], "What is to change of an app; the rest stays."));
     let deleted = schemas.write("DeletedApp", deleted());
-    let list = operation("Apps", "listApps", "List apps", "Oldest first. Those that were deleted are not among them.")
-        .takes(&["Limit", "Cursor"])
-        .answers(200, "A page of apps.", json_like(&page, example::page(&example::app())), &["Cache-Control"])
-        .fails(&READ);
+    let list = operation(
+        "Apps",
+        "listApps",
+        "List apps",
+        "Oldest first. Those that were deleted are not among them.",
+    )
+    .takes(&["Limit", "Cursor"])
+    .answers(200, "A page of apps.", json_like(&page, example::page(&example::app())), &["Cache-Control"])
+    .fails(&READ);
     let create = operation("Apps", "createApp", "Make an app", "Names are unique; a taken one is a 409.")
-        .body(&new, &[("plain", json!({"name": "website"})), ("budget", json!({"name": "website", "budget_usd": 100}))])
+        .body(
+            &new,
+            &[
+                ("plain", json!({"name": "website"})),
+                ("budget", json!({"name": "website", "budget_usd": 100})),
+            ],
+        )
         .answers(201, "The app.", json_like(&app, example::app()), &["Cache-Control"])
         .fails(&WRITE);
     let show = operation("Apps", "getApp", "Show an app", "By its id. One that was deleted is a 404.")

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::super::operation::{Operation, at, json_like};
 use super::super::schemas::{Schemas, reference};
+use super::example;
 use super::{END, READ_ONE, WRITE, budget, name, operation};
 use crate::api::console::{CreatedKey, Key, KeyState, OwnKey, Page};
 use crate::keys::{MAX_KEY_NAME_CHARS, MAX_LIST_ENTRIES, MAX_PATTERN_CHARS};
-use super::example;
 
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let (key, page) = (schemas.answer::<Key>(), schemas.answer::<Page<Key>>());
@@ -17,10 +17,15 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let changes = schemas.write("KeyChanges", changes());
     let revoked = schemas.write("RevokedKey", revoked());
     let rotation = schemas.write("Rotation", rotation());
-    let list = operation("Keys", "listKeys", "List an app's keys", "Oldest first, in every state unless one is asked for.")
-        .takes(&["AppId", "ServiceFilter", "StateFilter", "Limit", "Cursor"])
-        .answers(200, "A page of keys.", json_like(&page, example::page(&example::key())), &["Cache-Control"])
-        .fails(&READ_ONE);
+    let list = operation(
+        "Keys",
+        "listKeys",
+        "List an app's keys",
+        "Oldest first, in every state unless one is asked for.",
+    )
+    .takes(&["AppId", "ServiceFilter", "StateFilter", "Limit", "Cursor"])
+    .answers(200, "A page of keys.", json_like(&page, example::page(&example::key())), &["Cache-Control"])
+    .fails(&READ_ONE);
     let create = operation(
         "Keys",
         "createKey",
@@ -35,11 +40,16 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         .takes(&["AppId", "KeyId"])
         .answers(200, "The key's record.", json_like(&key, example::key()), &["Cache-Control"])
         .fails(&READ_ONE);
-    let update = operation("Keys", "updateKey", "Change a key", "Holds from the next request on. A revoked key stays as it is (409).")
-        .takes(&["AppId", "KeyId"])
-        .body(&changes, &[("rename", json!({"name": "ci"})), ("limits", json!({"limits": {"per_minute": 120}}))])
-        .answers(200, "The record as it is now.", json_like(&key, example::key()), &["Cache-Control"])
-        .fails(&WRITE);
+    let update = operation(
+        "Keys",
+        "updateKey",
+        "Change a key",
+        "Holds from the next request on. A revoked key stays as it is (409).",
+    )
+    .takes(&["AppId", "KeyId"])
+    .body(&changes, &[("rename", json!({"name": "ci"})), ("limits", json!({"limits": {"per_minute": 120}}))])
+    .answers(200, "The record as it is now.", json_like(&key, example::key()), &["Cache-Control"])
+    .fails(&WRITE);
     let revoke = operation(
         "Keys",
         "revokeKey",
@@ -57,7 +67,12 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     )
     .takes(&["AppId", "KeyId"])
     .body(&rotation, &[("now", json!({})), ("a_day", json!({"grace_seconds": 86_400}))])
-    .answers(201, "The new key and its record.", json_like(&created, example::created_key()), &["Cache-Control"])
+    .answers(
+        201,
+        "The new key and its record.",
+        json_like(&created, example::created_key()),
+        &["Cache-Control"],
+    )
     .fails(&WRITE);
     let itself = Operation::new(
         "Keys",
@@ -66,7 +81,12 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Takes a key of any service, and costs nothing against its limits.",
     )
     .secured(&["verifyKey", "inferenceKey", "consoleKey"])
-    .answers(200, "What the key may know about itself.", json_like(&own, example::own_key()), &["Cache-Control"])
+    .answers(
+        200,
+        "What the key may know about itself.",
+        json_like(&own, example::own_key()),
+        &["Cache-Control"],
+    )
     .fails(&[401, 403, 429, 500, 503]);
     vec![
         at("/v1/apps/{app_id}/keys", [("get", list), ("post", create)]),
@@ -121,7 +141,8 @@ fn changes() -> Value {
 fn new_key() -> Value {
     let mut schema = changes();
     schema["description"] =
-        "A new key. One of the service `console` asks no models, and has neither `models` nor a budget.".into();
+        "A new key. One of the service `console` asks no models, and has neither `models` nor a budget."
+            .into();
     schema["required"] = json!(["service"]);
     schema["properties"]["service"] = reference("Service");
     schema

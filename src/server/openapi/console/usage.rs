@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::super::operation::{at, either, json_like, text};
 use super::super::schemas::Schemas;
+use super::example;
 use super::{READ, READ_ONE, operation};
 use crate::api::console::{AuditEntry, Billing, Dimension, Page, Statement, UsageReport};
-use super::example;
 
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     schemas.answer::<Dimension>();
@@ -22,13 +22,21 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     .answers(
         200,
         "The sums.",
-        either(json_like(&report, example::usage()), text("text/csv", "A line for each row, below their names.", example::USAGE_CSV)),
+        either(
+            json_like(&report, example::usage()),
+            text("text/csv", "A line for each row, below their names.", example::USAGE_CSV),
+        ),
         &["Cache-Control"],
     )
     .fails(&READ);
-    let billing = operation("Usage", "getBilling", "The month so far", "Costs, budgets and a forecast for this UTC month.")
-        .answers(200, "The month.", json_like(&bill, example::billing()), &["Cache-Control"])
-        .fails(&READ);
+    let billing = operation(
+        "Usage",
+        "getBilling",
+        "The month so far",
+        "Costs, budgets and a forecast for this UTC month.",
+    )
+    .answers(200, "The month.", json_like(&bill, example::billing()), &["Cache-Control"])
+    .fails(&READ);
     let stated = operation(
         "Usage",
         "getStatement",
@@ -39,13 +47,25 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     .answers(
         200,
         "The statement.",
-        either(json_like(&statement, example::statement()), text("text/csv", "A line for each of the statement's, below their names.", example::STATEMENT_CSV)),
+        either(
+            json_like(&statement, example::statement()),
+            text(
+                "text/csv",
+                "A line for each of the statement's, below their names.",
+                example::STATEMENT_CSV,
+            ),
+        ),
         &["Cache-Control"],
     )
     .fails(&READ_ONE);
     let audit = operation("Usage", "listAudit", "Who did what", "Newest first. Entries are never changed.")
         .takes(&["ObjectFilter", "ActorFilter", "ActionFilter", "Limit", "Cursor"])
-        .answers(200, "A page of entries.", json_like(&entries, example::page(&example::audit_entry())), &["Cache-Control"])
+        .answers(
+            200,
+            "A page of entries.",
+            json_like(&entries, example::page(&example::audit_entry())),
+            &["Cache-Control"],
+        )
         .fails(&READ);
     vec![
         at("/v1/usage", [("get", usage)]),

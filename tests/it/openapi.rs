@@ -1,0 +1,206 @@
+//! `/openapi.json` by itself: whether it is OpenAPI, whole, and about the addresses that there are.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use mk::config::{Env, ServerArgs, ServerConfig};
+use serde_json::Value;
+
+use crate::support::description::Description;
+use crate::support::server::{NOON, Setup, TestServer, client};
+
+fn sandbox() -> ServerConfig {
+    let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
+    mk::config::load_server(&arguments, &Env::bare([("MK_DATA_DIR", "/nowhere")], NOON)).unwrap()
+}
+
+async fn server() -> TestServer {
+    Setup::new(sandbox()).start().await
+}
+
+/// All objects of a document, with where they stand.
+fn walk(value: &Value, place: &str, visit: &mut impl FnMut(&str, &Value)) {
+    visit(place, value);
+    match value {
+        Value::Object(map) => {
+            map.iter().for_each(|(name, value)| walk(value, &format!("{place}/{name}"), visit))
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| walk(item, &format!("{place}/{index}"), visit));
+        }
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn it_is_openapi_by_its_official_schema() {
+    let description = Description::of(&server().await).await;
+    // As published at spec.openapis.org/oas/3.1/schema/2022-10-07; it leaves schemas to JSON Schema.
+    let official: Value = serde_json::from_str(include_str!("../data/openapi/schema-3.1.json")).unwrap();
+    let validator = jsonschema::validator_for(&official).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(&description.0)
+        .map(|error| format!("{}: {error:.300}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    for (name, schema) in description.0["components"]["schemas"].as_object().unwrap() {
+        jsonschema::meta::validate(schema).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    assert_eq!(description.0["info"]["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(description.0["servers"][0]["url"], ".");
+}
+
+#[tokio::test]
+async fn references_lead_somewhere_and_everything_is_referred_to() {
+    let description = Description::of(&server().await).await;
+    let mut used = BTreeSet::new();
+    walk(&description.0, "", &mut |_, value| {
+        if let Some(place) = value.get("$ref").and_then(Value::as_str) {
+            description.follow(value);
+            used.insert(place.trim_start_matches("#/components/").to_owned());
+        }
+        for name in value.get("security").and_then(Value::as_array).into_iter().flatten() {
+            used.extend(name.as_object().unwrap().keys().map(|name| format!("securitySchemes/{name}")));
+        }
+    });
+    let components = description.0["components"].as_object().unwrap();
+    let there: BTreeSet<String> = components
+        .iter()
+        .flat_map(|(kind, all)| all.as_object().unwrap().keys().map(move |name| format!("{kind}/{name}")))
+        .collect();
+    // Told of by the document's head: it is what other methods than those described are answered.
+    let expected: BTreeSet<String> = ["responses/MethodNotAllowed".to_owned()].into();
+    assert_eq!(there.difference(&used).cloned().collect::<BTreeSet<_>>(), expected);
+    assert_eq!(used.difference(&there).collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
+#[tokio::test]
+async fn every_example_is_of_its_schema() {
+    let description = Description::of(&server().await).await;
+    let mut examples = 0;
+    let mut check = |place: &str, kind: &str, media: &Value, example: &Value| {
+        examples += 1;
+        match (kind, example) {
+            ("text/event-stream", Value::String(text)) => description.check_content(kind, media, text, place),
+            _ => description.check(&media["schema"], example, place),
+        }
+    };
+    walk(&description.0, "", &mut |place, value| {
+        let Some(map) = value.as_object().filter(|map| map.contains_key("schema")) else { return };
+        let kind = place.rsplit_once("/content/").map_or("", |(_, kind)| kind);
+        let named = map.get("examples").and_then(Value::as_object).into_iter().flatten();
+        let all: Vec<&Value> =
+            map.get("example").into_iter().chain(named.map(|(_, one)| &one["value"])).collect();
+        assert!(!all.is_empty(), "{place} has no example");
+        all.into_iter().for_each(|example| check(place, kind, value, example));
+    });
+    assert!(examples > 100, "{examples}");
+}
+
+#[tokio::test]
+async fn every_operation_says_what_it_is() {
+    let description = Description::of(&server().await).await;
+    let tags: Vec<&Value> =
+        description.0["tags"].as_array().unwrap().iter().map(|tag| &tag["name"]).collect();
+    let mut ids = BTreeSet::new();
+    for (path, method, operation) in description.operations() {
+        let of = format!("{method} {path}");
+        for text in ["operationId", "summary", "description"] {
+            assert!(!operation[text].as_str().unwrap().is_empty(), "{of}: {text}");
+        }
+        assert!(ids.insert(operation["operationId"].as_str().unwrap()), "{of}: its id is taken");
+        assert!(tags.contains(&&operation["tags"][0]), "{of}");
+        assert!(operation["security"].is_array(), "{of}");
+        let responses = operation["responses"].as_object().unwrap();
+        assert!(["429", "500"].iter().all(|status| responses.contains_key(*status)), "{of}");
+        assert_eq!(operation.get("requestBody").is_some(), responses.contains_key("415"), "{of}");
+        let named = operation["parameters"].as_array().unwrap().iter();
+        let in_path = named.map(|one| description.follow(one)).filter(|one| one["in"] == "path").count();
+        assert_eq!(in_path, path.matches('{').count(), "{of}");
+    }
+    walk(&description.0, "", &mut |place, value| {
+        let text = value.get("description").and_then(Value::as_str).unwrap_or_default();
+        assert!(!text.contains("[`") && !text.contains("::"), "{place} speaks Rust: {text}");
+    });
+}
+
+#[tokio::test]
+async fn every_address_that_is_described_is_there_and_takes_these_methods() {
+    let server = server().await;
+    let description = Description::of(&server).await;
+    for (path, item) in description.0["paths"].as_object().unwrap() {
+        let response = client()
+            .request("TRACE".parse().unwrap(), format!("{}{path}", server.base))
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(response.status(), 405, "{path}");
+        let allowed = response.headers()["allow"].to_str().unwrap().to_ascii_lowercase();
+        let methods: Vec<&str> = allowed.split(", ").filter(|method| *method != "head").collect();
+        assert_eq!(methods, item.as_object().unwrap().keys().collect::<Vec<_>>(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn every_address_that_is_there_is_described() {
+    let description = Description::of(&server().await).await;
+    // Those of the console are held to it where they are listed, in `server/openapi/tests.rs`.
+    let source =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/routes.rs")).unwrap();
+    let served: Vec<String> = source
+        .split("path!(")
+        .skip(1)
+        .map(|rest| {
+            rest.split_once(')')
+                .unwrap()
+                .0
+                .split(" / ")
+                .map(|part| format!("/{}", part.trim_matches('"')))
+                .collect()
+        })
+        .collect();
+    assert!(served.len() >= 7, "{served:?}");
+    for path in served {
+        assert!(description.0["paths"].get(&path).is_some(), "{path} is not described");
+    }
+}
+
+#[tokio::test]
+async fn a_copy_need_not_be_sent_again() {
+    let server = server().await;
+    let ask = |tag: Option<&str>| {
+        let request = client().get(format!("{}/openapi.json", server.base));
+        tag.iter().fold(request, |request, tag| request.header("if-none-match", *tag))
+    };
+    let first = ask(None).send().await.unwrap();
+    assert_eq!(first.headers()["content-type"], "application/json");
+    assert_eq!(first.headers()["x-ratelimit-limit"], "600");
+    let tag = first.headers()["etag"].to_str().unwrap().to_owned();
+    let again = ask(Some(&tag)).send().await.unwrap();
+    assert_eq!(
+        (again.status().as_u16(), &again.headers()["etag"]),
+        (304, first.headers().get("etag").unwrap())
+    );
+    assert_eq!(again.headers()["x-ratelimit-remaining"], "598");
+    assert_eq!(again.text().await.unwrap(), "");
+    assert_eq!(ask(Some("\"another\"")).send().await.unwrap().status(), 200);
+    let head = client().head(format!("{}/openapi.json", server.base)).send().await.unwrap();
+    assert_eq!(
+        (head.status().as_u16(), &head.headers()["etag"]),
+        (200, first.headers().get("etag").unwrap())
+    );
+}
+
+#[tokio::test]
+async fn it_tells_the_ranges_of_this_server() {
+    let narrow = |config: &mut ServerConfig| {
+        (config.verify.general.max_fact_chars, config.verify.legal.max_fact_chars) = (50, 70);
+        config.verify.legal.panel.truncate(2);
+    };
+    let server = Setup::new(sandbox()).config(narrow).start().await;
+    let request =
+        Description::of(&server).await.0["components"]["schemas"]["VerifyRequest"]["properties"].clone();
+    // Of two domains the widest.
+    assert_eq!(request["fact"]["maxLength"], 70);
+    assert_eq!(request["totalModels"]["maximum"], 3);
+}

@@ -1,0 +1,134 @@
+//! `/openapi.json` as a reader uses it: references are followed, values are held against their schemas.
+
+use jsonschema::Validator;
+use reqwest::Response;
+use reqwest::header::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use super::server::{TestServer, client};
+
+/// A server's description of itself.
+pub struct Description(pub Value);
+
+/// An answer that was read to its end.
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl Answer {
+    /// Reads it.
+    pub async fn read(response: Response) -> Self {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Self { status, headers, text: response.text().await.unwrap() }
+    }
+}
+
+impl Description {
+    /// Asks a server for it.
+    pub async fn of(server: &TestServer) -> Self {
+        let response = client().get(format!("{}/openapi.json", server.base)).send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        Self(response.json().await.unwrap())
+    }
+
+    /// The operations: address, method and what is said of it.
+    pub fn operations(&self) -> Vec<(String, String, &Value)> {
+        let item = |(path, item): (&String, &'_ Value)| (path.clone(), item.clone());
+        let paths: Vec<(String, Value)> = self.0["paths"].as_object().unwrap().iter().map(item).collect();
+        let methods = paths.iter().flat_map(|(path, item)| {
+            item.as_object().unwrap().keys().map(|method| (path.clone(), method.clone())).collect::<Vec<_>>()
+        });
+        methods.map(|(path, method)| (path.clone(), method.clone(), &self.0["paths"][path][method])).collect()
+    }
+
+    /// What a reference leads to; other values are what they are.
+    pub fn follow<'a>(&'a self, value: &'a Value) -> &'a Value {
+        let Some(place) = value.get("$ref").and_then(Value::as_str) else { return value };
+        let pointer = place.strip_prefix('#').unwrap_or_else(|| panic!("{place} leads out of the document"));
+        self.0.pointer(pointer).unwrap_or_else(|| panic!("{place} leads nowhere"))
+    }
+
+    /// A validator of a schema of the document.
+    pub fn validator(&self, schema: &Value) -> Validator {
+        let whole = json!({"allOf": [schema], "components": self.0["components"]});
+        jsonschema::options()
+            .with_draft(jsonschema::Draft::Draft202012)
+            .should_validate_formats(true)
+            .build(&whole)
+            .unwrap_or_else(|error| panic!("{schema} is no schema: {error}"))
+    }
+
+    /// A validator of one of the named schemas.
+    pub fn named(&self, name: &str) -> Validator {
+        self.validator(&json!({"$ref": format!("#/components/schemas/{name}")}))
+    }
+
+    /// Fails where a value is not of its schema.
+    pub fn check(&self, schema: &Value, value: &Value, of: &str) {
+        let validator = self.validator(schema);
+        let errors: Vec<String> =
+            validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(errors.is_empty(), "{of}: {errors:#?} in {value}");
+    }
+
+    /// Fails where a text is not what its media type promises: JSON, or frames whose data are of their schemas.
+    pub fn check_content(&self, kind: &str, media: &Value, text: &str, of: &str) {
+        match kind {
+            "application/json" => {
+                let value = serde_json::from_str(text).unwrap_or_else(|_| panic!("{of}: no JSON: {text}"));
+                self.check(&media["schema"], &value, of);
+            }
+            "text/event-stream" => self.check_frames(media["x-event-schemas"].as_object().unwrap(), text, of),
+            _ => self.check(&media["schema"], &text.into(), of),
+        }
+    }
+
+    fn check_frames(&self, schemas: &Map<String, Value>, text: &str, of: &str) {
+        let mut seen = 0;
+        for frame in text.split_terminator("\n\n").filter(|frame| !frame.starts_with(": ")) {
+            let (name, data) = match frame.strip_prefix("event: ") {
+                Some(named) => named.split_once("\ndata: ").unwrap_or_else(|| panic!("{of}: {frame:?}")),
+                None => {
+                    ("message", frame.strip_prefix("data: ").unwrap_or_else(|| panic!("{of}: {frame:?}")))
+                }
+            };
+            if data == "[DONE]" {
+                continue;
+            }
+            let schema =
+                schemas.get(name).unwrap_or_else(|| panic!("{of}: the frame {name} is not described"));
+            self.check(schema, &serde_json::from_str(data).unwrap(), &format!("{of}, {name}"));
+            seen += 1;
+        }
+        assert!(seen > 0, "{of}: a stream without frames: {text:?}");
+    }
+
+    /// Fails unless an answer is one of those described: its status, headers, type and content.
+    pub fn check_answer(&self, method: &str, path: &str, answer: &Answer) {
+        let Answer { status, headers, text } = answer;
+        let of = format!("{method} {path}: {status} {text:.200}");
+        let described = &self.0["paths"][path][method.to_ascii_lowercase()]["responses"][status.to_string()];
+        assert!(described.is_object(), "not described: {of}");
+        let described = self.follow(described);
+        for (name, header) in described["headers"].as_object().unwrap() {
+            let header = self.follow(header);
+            let Some(value) = headers.get(name) else {
+                assert_ne!(header["required"], true, "without {name}: {of}");
+                continue;
+            };
+            let value = value.to_str().unwrap();
+            let whole = value.parse::<i64>().map_or_else(|_| value.into(), Value::from);
+            self.check(&header["schema"], &whole, &format!("{name} of {of}"));
+        }
+        match described.get("content") {
+            None => assert_eq!(text, "", "{of}"),
+            Some(content) => {
+                let kind = headers["content-type"].to_str().unwrap().split(';').next().unwrap().to_owned();
+                let media = content.get(&kind).unwrap_or_else(|| panic!("not described as {kind}: {of}"));
+                self.check_content(&kind, media, text, &of);
+            }
+        }
+    }
+}
