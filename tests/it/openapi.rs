@@ -1,4 +1,4 @@
-//! `/openapi.json` by itself: whether it is OpenAPI, whole, and about the addresses that there are.
+//! `/openapi.json` by itself: whether it is `OpenAPI`, whole, and about the addresses that there are.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,10 +23,14 @@ fn walk(value: &Value, place: &str, visit: &mut impl FnMut(&str, &Value)) {
     visit(place, value);
     match value {
         Value::Object(map) => {
-            map.iter().for_each(|(name, value)| walk(value, &format!("{place}/{name}"), visit))
+            for (name, value) in map {
+                walk(value, &format!("{place}/{name}"), visit);
+            }
         }
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(index, item)| walk(item, &format!("{place}/{index}"), visit));
+            for (index, item) in items.iter().enumerate() {
+                walk(item, &format!("{place}/{index}"), visit);
+            }
         }
         _ => {}
     }
@@ -92,7 +96,9 @@ async fn every_example_is_of_its_schema() {
         let all: Vec<&Value> =
             map.get("example").into_iter().chain(named.map(|(_, one)| &one["value"])).collect();
         assert!(!all.is_empty(), "{place} has no example");
-        all.into_iter().for_each(|example| check(place, kind, value, example));
+        for example in all {
+            check(place, kind, value, example);
+        }
     });
     assert!(examples > 100, "{examples}");
 }
@@ -147,18 +153,9 @@ async fn every_address_that_is_there_is_described() {
     // Those of the console are held to it where they are listed, in `server/openapi/tests.rs`.
     let source =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/routes.rs")).unwrap();
-    let served: Vec<String> = source
-        .split("path!(")
-        .skip(1)
-        .map(|rest| {
-            rest.split_once(')')
-                .unwrap()
-                .0
-                .split(" / ")
-                .map(|part| format!("/{}", part.trim_matches('"')))
-                .collect()
-        })
-        .collect();
+    let parts = source.split("path!(").skip(1).map(|rest| rest.split_once(')').unwrap().0);
+    let served: Vec<String> =
+        parts.map(|parts| format!("/{}", parts.replace(" / ", "/").replace('"', ""))).collect();
     assert!(served.len() >= 7, "{served:?}");
     for path in served {
         assert!(description.0["paths"].get(&path).is_some(), "{path} is not described");

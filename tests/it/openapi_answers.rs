@@ -14,6 +14,8 @@ use crate::support::server::{NOON, Setup, TestServer, client};
 
 const VERIFY: &str = "/verify/v1/stream";
 const CHAT: &str = "/inference/v1/chat/completions";
+const KEYS: &str = "/v1/apps/{app_id}/keys";
+const KEY: &str = "/v1/apps/{app_id}/keys/{key_id}";
 
 fn sandbox() -> ServerConfig {
     let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
@@ -218,8 +220,6 @@ async fn the_life_of_an_app() {
     description.check_answer("POST", "/v1/apps", &made);
     let app: Value = serde_json::from_str(&made.text).unwrap();
     let app = format!("/v1/apps/{}", app["id"].as_str().unwrap());
-    const KEYS: &str = "/v1/apps/{app_id}/keys";
-    const KEY: &str = "/v1/apps/{app_id}/keys/{key_id}";
 
     let request = ask("POST", &format!("{app}/keys")).json(&json!({"service": "verify"}));
     let created = check(&description, "POST", KEYS, request).await;

@@ -1,4 +1,5 @@
-"""Runs all tests of this folder: real client libraries against the real server, which no look-alike can stand for.
+"""Runs all tests of this folder: real client libraries, and Schemathesis with whatever the description of the API allows,
+against the real server, which no look-alike can stand for.
 
 Needs the packages of requirements.txt; `.ci/run` makes the environments. Arguments are names of tests, as of
 `python -m unittest`; without any, all run. MK_BINARY names another `mk` than target/debug/mk, MK_NODE the folder that
@@ -14,7 +15,7 @@ sys.dont_write_bytecode = True  # the folder holds nothing but what is committed
 
 import desk
 
-CLIENTS = ("openai", "langchain-openai", "llm")
+CLIENTS = ("openai", "langchain-openai", "llm", "schemathesis")
 
 
 def main():

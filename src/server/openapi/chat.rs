@@ -53,15 +53,15 @@ fn request() -> Value {
             },
             "max_tokens": tokens("The most tokens of the answer."),
             "max_completion_tokens": tokens("The most tokens of the answer, reasoning included."),
-            "stream": {"type": ["boolean", "null"], "default": false, "description": "Whether the answer comes in pieces."},
+            "stream": {"type": ["boolean", "null"], "description": "Whether the answer comes in pieces; left out, it does not."},
             "stream_options": {
                 "type": ["object", "null"],
                 "description": "Only with `stream`.",
                 "properties": {
-                    "include_usage": {"type": ["boolean", "null"], "default": false, "description": "Whether a last chunk tells the tokens."},
+                    "include_usage": {"type": ["boolean", "null"], "description": "Whether a last chunk tells the tokens."},
                 },
             },
-            "n": {"type": ["integer", "null"], "minimum": 1, "maximum": MOST_CHOICES, "default": 1, "description": "How many answers."},
+            "n": {"type": ["integer", "null"], "minimum": 1, "maximum": MOST_CHOICES, "description": "How many answers; left out, one."},
             "top_p": passed(json!(["number", "null"]), "Nucleus sampling."),
             "stop": passed(json!(["string", "array", "null"]), "Texts at which the answer ends."),
             "seed": passed(json!(["integer", "null"]), "For answers that can be repeated."),
@@ -79,13 +79,13 @@ fn request() -> Value {
 }
 
 fn request_message() -> Value {
-    let given = |name: &str| json!({"required": [name], "properties": {name: {"not": {"type": "null"}}}});
-    let something_else = ["tool_calls", "function_call", "refusal", "audio"].map(given);
-    json!({
+    let passed =
+        |description: &str| json!({"description": format!("{description} Passed on to the provider.")});
+    let tool_calls = passed("What an assistant called.");
+    let with_content = json!({
         "type": "object",
-        "description": "One message. Only an assistant's may have no `content`, if it has something else: `tool_calls`, \
-            `function_call`, `refusal` or `audio`.",
-        "required": ["role"],
+        "description": "A message with a content.",
+        "required": ["role", "content"],
         "properties": {
             "role": {"type": "string", "enum": ROLES},
             "content": {
@@ -93,29 +93,53 @@ fn request_message() -> Value {
                 "anyOf": [
                     {"type": "string"},
                     {"type": "array", "minItems": 1, "items": reference("ChatContentPart")},
-                    {"type": "null"},
                 ],
             },
-            "tool_calls": {"description": "What an assistant called."},
+            "name": passed("Tells apart who has the same role."),
+            "tool_calls": tool_calls,
+            "tool_call_id": passed("Which call a tool answers."),
         },
-        "anyOf": [
-            given("content"),
-            {
-                "properties": {"role": {"const": "assistant"}},
-                "anyOf": something_else,
+    });
+    let without = json!({
+        "type": "object",
+        "description": "What an assistant said without a content: at least one of the others.",
+        "required": ["role"],
+        "properties": {
+            "role": {"type": "string", "const": "assistant"},
+            "content": {"type": "null"},
+            "tool_calls": tool_calls,
+            "function_call": passed("What it called, in the older form."),
+            "refusal": passed("Its words where it declined."),
+            "audio": passed("What it spoke."),
+        },
+        "not": {
+            "properties": {
+                "tool_calls": {"type": "null"},
+                "function_call": {"type": "null"},
+                "refusal": {"type": "null"},
+                "audio": {"type": "null"},
             },
-        ],
-    })
+        },
+    });
+    json!({"description": "One message of a conversation.", "anyOf": [with_content, without]})
 }
 
 fn content_part() -> Value {
     json!({
-        "type": "object",
         "description": "A part of a message: a text, or what else the model takes, such as `image_url`.",
-        "required": ["type"],
-        "properties": {"type": {"type": "string"}},
-        "if": {"properties": {"type": {"const": "text"}}},
-        "then": {"required": ["text"], "properties": {"text": {"type": "string"}}},
+        "anyOf": [
+            {
+                "type": "object",
+                "required": ["type", "text"],
+                "properties": {"type": {"type": "string", "const": "text"}, "text": {"type": "string"}},
+            },
+            {
+                "type": "object",
+                "required": ["type"],
+                "properties": {"type": {"type": "string", "not": {"const": "text"}}},
+                "additionalProperties": true,
+            },
+        ],
     })
 }
 

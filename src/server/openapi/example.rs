@@ -64,7 +64,7 @@ pub(super) fn stream() -> String {
         ("claim_verified", claim_verified),
         ("completed", verification()),
     ];
-    frames.iter().map(|(name, data)| format!("event: {name}\ndata: {data}\n\n")).collect()
+    frames.map(|(name, data)| format!("event: {name}\ndata: {data}\n\n")).concat()
 }
 
 /// A whole answer.
@@ -104,8 +104,7 @@ pub(super) fn chunks() -> String {
         chunk(choice(json!({}), "stop".into())),
         last,
     ];
-    let lines: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
-    lines + "data: [DONE]\n\n"
+    chunks.map(|chunk| format!("data: {chunk}\n\n")).concat() + "data: [DONE]\n\n"
 }
 
 /// A list of models.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::operation::{Operation, at, either, json_like};
+use super::operation::{Operation, at, either, in_json, json_like};
 use super::schemas::Schemas;
 use super::{chat, example};
 use crate::api::models::ModelList;
@@ -22,7 +22,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     )
     .secured(&["inferenceKey"])
     .body(&request, &[("plain", plain()), ("streamed", streamed())])
-    .answers(200, "The answer.", either(json_like(&answer, example::completion()), stream(&chunk)), &["X-Mk-Attempts", "X-Mk-Model", "Cache-Control"])
+    .answers(200, "The answer.", either(json_like(&answer, &example::completion()), stream(schemas, &chunk)), &["X-Mk-Attempts", "X-Mk-Model", "Cache-Control"])
     .fails(&[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504]);
     let list = Operation::new(
         "Inference",
@@ -31,7 +31,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "The models that this key may ask, with what is known of them.",
     )
     .secured(&["inferenceKey"])
-    .answers(200, "The models, sorted by identifier.", json_like(&models, example::models()), &[])
+    .answers(200, "The models, sorted by identifier.", json_like(&models, &example::models()), &[])
     .fails(&[401, 403, 429, 500, 503]);
     let health = schemas.write("InferenceHealth", health());
     let status = |status: &str| json!({"status": status, "service": "inference", "version": env!("CARGO_PKG_VERSION")});
@@ -41,8 +41,8 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Health of the inference area",
         "Needs no key. Not 200 while the server cannot look up keys, or ends.",
     )
-    .answers(200, "Healthy.", json_like(&health, status("ok")), &[])
-    .answers(503, "Not ready.", json_like(&health, status("draining")), &[])
+    .answers(200, "Healthy.", json_like(&health, &status("ok")), &[])
+    .answers(503, "Not ready.", json_like(&health, &status("draining")), &[])
     .fails(&[429, 500]);
     vec![
         at("/inference/v1/chat/completions", [("post", complete)]),
@@ -85,13 +85,12 @@ fn streamed() -> Value {
     })
 }
 
-fn stream(chunk: &Value) -> Value {
-    json!({"text/event-stream": {
-        "schema": {
-            "type": "string",
-            "description": "Lines `data: JSON`, each followed by an empty line; the last one is `data: [DONE]`.",
-        },
-        "x-event-schemas": {"message": chunk},
-        "example": example::chunks(),
-    }})
+fn stream(schemas: &mut Schemas, chunk: &Value) -> Value {
+    let event = json!({
+        "type": "object",
+        "description": "A frame of a streamed answer, a line `data: JSON` and an empty one; the last one is `data: [DONE]`.",
+        "required": ["data"],
+        "properties": {"data": {"anyOf": [{"type": "string", "const": "[DONE]"}, in_json(chunk)]}},
+    });
+    json!({"text/event-stream": {"schema": schemas.write("ChatCompletionEvent", event), "example": example::chunks()}})
 }

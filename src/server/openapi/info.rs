@@ -27,8 +27,7 @@ what is answered before an operation is found: 404 `unknown_route`, 405 `method_
 414 or 431 for what is no HTTP that this server reads.
 
 **Streams** are Server-Sent Events. A line `: keep-alive` may come between frames while there is nothing to say. \
-`x-event-schemas` beside the schema of a stream says what the `data` of each kind of frame is. A stream is only whole \
-if its last frame has come.
+The schema of a stream is that of each of its events, `{event, data}`. A stream is only whole if its last event has come.
 
 Bodies and parameters that are unknown or wrong are refused by name. Answers may grow: expect fields that are not \
 described here. HEAD works wherever GET does.";

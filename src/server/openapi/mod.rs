@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: the whole API in OpenAPI 3.1, for people, for generators of clients and for tests.
+//! `GET /openapi.json`: the whole API in `OpenAPI` 3.1, for people, for generators of clients and for tests.
 //!
 //! Answers are described from the wire's own types ([`schemas`]), so that a field added there is described at once;
 //! requests that are read field by field are described by the constants that they are read by. What no type says, the
@@ -11,6 +11,7 @@
 mod chat;
 mod console;
 mod example;
+mod headers;
 mod inference;
 mod info;
 mod operation;
@@ -132,7 +133,7 @@ fn describe(bounds: Bounds) -> Value {
         "schemas": schemas.finish(),
         "responses": responses::errors(),
         "parameters": parameters::all(),
-        "headers": responses::described(),
+        "headers": headers::all(),
         "securitySchemes": info::security(),
     });
     description

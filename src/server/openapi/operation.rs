@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::responses;
+use super::{headers, responses};
 
 /// What may be done at an address.
 pub(super) struct Operation(Map<String, Value>);
@@ -44,14 +44,8 @@ impl Operation {
     }
 
     /// An answer of success: what is in it by media type, and which headers it has beside those of all answers.
-    pub(super) fn answers(
-        mut self,
-        status: u16,
-        description: &str,
-        content: Value,
-        headers: &[&str],
-    ) -> Self {
-        let mut response = json!({"description": description, "headers": responses::headers(headers)});
+    pub(super) fn answers(mut self, status: u16, description: &str, content: Value, own: &[&str]) -> Self {
+        let mut response = json!({"description": description, "headers": headers::of(own)});
         if !content.is_null() {
             response["content"] = content;
         }
@@ -85,13 +79,18 @@ pub(super) fn json(schema: &Value, examples: &[(&str, Value)]) -> Value {
 }
 
 /// Content in JSON with one example.
-pub(super) fn json_like(schema: &Value, example: Value) -> Value {
+pub(super) fn json_like(schema: &Value, example: &Value) -> Value {
     json!({"application/json": {"schema": schema, "example": example}})
 }
 
 /// A text of some type.
 pub(super) fn text(kind: &str, description: &str, example: &str) -> Value {
     json!({kind: {"schema": {"type": "string", "description": description}, "example": example}})
+}
+
+/// A text that is JSON: the `data` of an event.
+pub(super) fn in_json(schema: &Value) -> Value {
+    json!({"type": "string", "contentMediaType": "application/json", "contentSchema": schema})
 }
 
 fn media(schema: &Value, examples: &[(&str, Value)]) -> Value {

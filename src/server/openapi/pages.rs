@@ -37,7 +37,7 @@ pub(super) fn paths() -> Vec<(String, Value)> {
         "OpenAPI 3.1. It tells the ranges that this server is configured for.",
     )
     .takes(&["IfNoneMatch"])
-    .answers(200, "The description.", json_like(&schema, example), &["ETag", "Cache-Control"])
+    .answers(200, "The description.", json_like(&schema, &example), &["ETag", "Cache-Control"])
     .answers(304, "It is what you have.", Value::Null, &["ETag", "Cache-Control"])
     .fails(&[429, 500]);
     vec![at("/metrics", [("get", metrics)]), at("/openapi.json", [("get", description)])]

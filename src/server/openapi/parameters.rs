@@ -7,10 +7,10 @@ use super::schemas::reference;
 /// All of them.
 pub(super) fn all() -> Value {
     let header = |name: &str, description: &str, example: &str| {
-        parameter("header", name, description, &json!({"type": "string"}), example.into())
+        parameter("header", name, description, &json!({"type": "string"}), &example.into())
     };
     let query = |name: &str, description: &str, schema: Value, example: Value| {
-        parameter("query", name, description, &schema, example)
+        parameter("query", name, description, &schema, &example)
     };
     let day = || json!({"type": "string", "format": "date"});
     let text = || json!({"type": "string"});
@@ -64,7 +64,7 @@ pub(super) fn all() -> Value {
     })
 }
 
-fn parameter(place: &str, name: &str, description: &str, schema: &Value, example: Value) -> Value {
+fn parameter(place: &str, name: &str, description: &str, schema: &Value, example: &Value) -> Value {
     json!({"name": name, "in": place, "description": description, "schema": schema, "example": example})
 }
 

@@ -1,26 +1,18 @@
-//! What all operations answer alike: errors by their status, and the headers of every answer.
+//! What all operations answer alike: errors, by their status.
 
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::schemas;
+use super::{headers, schemas};
 use crate::server::reply;
-
-/// Headers that every answer has, whatever its status.
-const ALWAYS: [&str; 6] = [
-    "X-Request-Id",
-    "X-RateLimit-Limit",
-    "X-RateLimit-Remaining",
-    "X-RateLimit-Reset",
-    "RateLimit-Policy",
-    "RateLimit",
-];
 
 /// An error as callers see it: its code and its message.
 type Example = (&'static str, &'static str);
 
 /// Status, name among the components, when it comes, headers of its own, and examples.
-const ERRORS: [(u16, &str, &str, &[&str], &[Example]); 15] = [
+type Described = (u16, &'static str, &'static str, &'static [&'static str], &'static [Example]);
+
+const ERRORS: [Described; 15] = [
     (
         400,
         "BadRequest",
@@ -192,7 +184,7 @@ pub(super) fn errors() -> Value {
             let content = json!({"schema": schemas::reference("ErrorBody"), "examples": examples});
             let response = json!({
                 "description": description,
-                "headers": headers(own),
+                "headers": headers::of(own),
                 "content": {"application/json": content},
             });
             ((*name).to_owned(), response)
@@ -223,49 +215,4 @@ fn value(status: u16, (code, message): Example) -> Value {
 pub(super) fn reference(status: u16) -> Value {
     let name = ERRORS.iter().find(|error| error.0 == status).map_or("InternalServerError", |error| error.1);
     json!({"$ref": format!("#/components/responses/{name}")})
-}
-
-/// References to the headers of an answer: those of all, and its own.
-pub(super) fn headers(own: &[&str]) -> Value {
-    let all: Map<String, Value> = ALWAYS
-        .iter()
-        .chain(own)
-        .map(|name| ((*name).to_owned(), json!({"$ref": format!("#/components/headers/{name}")})))
-        .collect();
-    Value::Object(all)
-}
-
-/// All headers, by name.
-pub(super) fn described() -> Value {
-    let whole = |description: &str, minimum: u32, example: u64| json!({"description": description, "schema": {"type": "integer", "minimum": minimum}, "example": example});
-    let text = |description: &str, example: &str| json!({"description": description, "schema": {"type": "string"}, "example": example});
-    let mut all = json!({
-        "X-Request-Id": text("The request's identifier: the caller's own, if it sent a well-formed one.", "req_019aa0e7c2f47b1c8d3e5f60718293a4"),
-        "X-RateLimit-Limit": whole("The limit of the window that has the fewest requests left. 2147483647 where nothing is limited.", 0, 60),
-        "X-RateLimit-Remaining": whole("Requests left in that window.", 0, 59),
-        "X-RateLimit-Reset": whole("Unix seconds: when a request of that window is free again.", 0, 1_795_202_820),
-        "RateLimit-Policy": text("All windows that have a limit, in the form of the IETF draft; left out where nothing is limited.", "\"minute\";q=60;w=60, \"day\";q=1000;w=86400"),
-        "RateLimit": text("What is left of them, and the seconds until more is, in the form of the IETF draft.", "\"minute\";r=59;t=60, \"day\";r=999;t=41000"),
-        "Retry-After": whole("Seconds to wait before the next try; never earlier than the reset.", 1, 12),
-        "WWW-Authenticate": text("Always `Bearer`.", "Bearer"),
-        "Allow": text("The methods that the address takes.", "GET, HEAD"),
-        "X-Should-Retry": text("`false` where trying again cannot help; chat-completion clients obey it.", "false"),
-        "X-Mk-Attempts": whole("Calls of models that it took, retries and fallbacks included.", 0, 1),
-        "X-Mk-Model": text("The model that answered, by its configured identifier.", "openai/gpt-5.4-mini"),
-        "Cache-Control": text("Says that no cache keeps the answer.", "no-store"),
-        "ETag": text("Changes with the content; to be sent back as `If-None-Match`.", "\"0f3c9a\""),
-        "Set-Cookie": text("The session, `HttpOnly; SameSite=Strict; Path=/`, and `Secure` behind https.", "mk_session=…; HttpOnly; SameSite=Strict; Path=/"),
-    });
-    // The others come with every answer of the kind that has them.
-    for name in [
-        "X-Request-Id",
-        "X-RateLimit-Limit",
-        "X-RateLimit-Remaining",
-        "X-RateLimit-Reset",
-        "WWW-Authenticate",
-        "Allow",
-    ] {
-        all[name]["required"] = true.into();
-    }
-    all
 }

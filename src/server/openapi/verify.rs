@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::operation::{Operation, at, either, json_like};
+use super::operation::{Operation, at, either, in_json, json_like};
 use super::schemas::{self, Schemas};
 use super::{Bounds, example};
 use crate::api::error::{ErrorBody, ErrorEvent};
@@ -32,7 +32,7 @@ pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value
     .secured(&["verifyKey"])
     .takes(&["Progress"])
     .body(&request, &[("plain", json!({"fact": "Canberra is the capital of Australia."})), ("strict", strict())])
-    .answers(200, "The verification.", either(stream(schemas), json_like(&response, example::verification())), &["Cache-Control"])
+    .answers(200, "The verification.", either(stream(schemas), json_like(&response, &example::verification())), &["Cache-Control"])
     .fails(&[400, 401, 402, 403, 408, 413, 415, 429, 500, 502, 503, 504]);
     let healthy = Operation::new(
         "Server",
@@ -40,8 +40,8 @@ pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value
         "Health of the verify area",
         "Needs no key. Not 200 while the server cannot look up keys, or ends.",
     )
-    .answers(200, "Healthy.", json_like(&health, json!({"status": "ok"})), &[])
-    .answers(503, "Not ready.", json_like(&health, json!({"status": "draining"})), &[])
+    .answers(200, "Healthy.", json_like(&health, &json!({"status": "ok"})), &[])
+    .answers(503, "Not ready.", json_like(&health, &json!({"status": "draining"})), &[])
     .fails(&[429, 500]);
     vec![at("/verify/v1/stream", [("post", verify)]), at("/verify/v1/health", [("get", healthy)])]
 }
@@ -55,18 +55,17 @@ fn health() -> Value {
     })
 }
 
-/// The type's schema, with the ranges that its fields are held to.
+/// The type's schema, with the ranges that its fields are held to. Defaults are told in words: generators of clients take
+/// a field that has one for one that must be there.
 fn request(bounds: Bounds) -> Value {
     let mut schema = schemas::of_request::<wire::VerifyRequest>();
     let most_required = (*MIN_REQUIRED.end()).min(bounds.panel).max(*MIN_REQUIRED.start());
     let dated = |format: &str| json!({"type": "string", "format": format});
     let ranges = json!({
         "fact": {"minLength": 1, "maxLength": bounds.fact_chars, "pattern": "\\S"},
-        "domain": {"default": "general"},
-        "minRequired": {"format": null, "minimum": MIN_REQUIRED.start(), "maximum": most_required, "default": MIN_REQUIRED.start()},
-        "totalModels": {"format": null, "minimum": MIN_REQUIRED.start(), "maximum": bounds.panel, "default": bounds.panel.min(3)},
+        "minRequired": {"format": null, "minimum": MIN_REQUIRED.start(), "maximum": most_required},
+        "totalModels": {"format": null, "minimum": MIN_REQUIRED.start(), "maximum": bounds.panel},
         "asOf": {"type": null, "anyOf": [dated("date"), dated("date-time"), {"type": "null"}]},
-        "explain": {"default": false},
         "context": {"maxLength": MAX_CONTEXT_CHARS},
     });
     for (name, limits) in ranges.as_object().into_iter().flatten() {
@@ -99,23 +98,27 @@ fn strict() -> Value {
 
 /// The stream, with what each kind of frame holds.
 fn stream(schemas: &mut Schemas) -> Value {
-    let events = json!({
-        "starting": schemas.answer::<wire::Starting>(),
-        "extracting_claims": schemas.answer::<wire::ExtractingClaims>(),
-        "claims_extracted": schemas.answer::<wire::ClaimsExtracted>(),
-        "verifying_claims": schemas.answer::<wire::VerifyingClaims>(),
-        "verifying_claim": schemas.answer::<wire::VerifyingClaim>(),
-        "model_answered": schemas.answer::<wire::ModelAnswered>(),
-        "claim_verified": schemas.answer::<wire::ClaimVerified>(),
-        "completed": schemas.answer::<wire::VerifyResponse>(),
-        "error": schemas.answer::<ErrorEvent>(),
+    let events = [
+        ("starting", schemas.answer::<wire::Starting>()),
+        ("extracting_claims", schemas.answer::<wire::ExtractingClaims>()),
+        ("claims_extracted", schemas.answer::<wire::ClaimsExtracted>()),
+        ("verifying_claims", schemas.answer::<wire::VerifyingClaims>()),
+        ("verifying_claim", schemas.answer::<wire::VerifyingClaim>()),
+        ("model_answered", schemas.answer::<wire::ModelAnswered>()),
+        ("claim_verified", schemas.answer::<wire::ClaimVerified>()),
+        ("completed", schemas.answer::<wire::VerifyResponse>()),
+        ("error", schemas.answer::<ErrorEvent>()),
+    ];
+    let one = |(name, data): (&str, Value)| {
+        json!({
+            "type": "object",
+            "required": ["event", "data"],
+            "properties": {"event": {"type": "string", "const": name}, "data": in_json(&data)},
+        })
+    };
+    let event = json!({
+        "description": "A frame of a verification, two lines and an empty one: `event: NAME` and `data: JSON`.",
+        "oneOf": events.map(one),
     });
-    json!({"text/event-stream": {
-        "schema": {
-            "type": "string",
-            "description": "Frames of two lines, `event: NAME` and `data: JSON`, each followed by an empty line.",
-        },
-        "x-event-schemas": events,
-        "example": example::stream(),
-    }})
+    json!({"text/event-stream": {"schema": schemas.write("VerifyEvent", event), "example": example::stream()}})
 }

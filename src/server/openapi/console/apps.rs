@@ -21,7 +21,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Oldest first. Those that were deleted are not among them.",
     )
     .takes(&["Limit", "Cursor"])
-    .answers(200, "A page of apps.", json_like(&page, example::page(&example::app())), &["Cache-Control"])
+    .answers(200, "A page of apps.", json_like(&page, &example::page(&example::app())), &["Cache-Control"])
     .fails(&READ);
     let create = operation("Apps", "createApp", "Make an app", "Names are unique; a taken one is a 409.")
         .body(
@@ -31,16 +31,16 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
                 ("budget", json!({"name": "website", "budget_usd": 100})),
             ],
         )
-        .answers(201, "The app.", json_like(&app, example::app()), &["Cache-Control"])
+        .answers(201, "The app.", json_like(&app, &example::app()), &["Cache-Control"])
         .fails(&WRITE);
     let show = operation("Apps", "getApp", "Show an app", "By its id. One that was deleted is a 404.")
         .takes(&["AppId"])
-        .answers(200, "The app.", json_like(&app, example::app()), &["Cache-Control"])
+        .answers(200, "The app.", json_like(&app, &example::app()), &["Cache-Control"])
         .fails(&READ_ONE);
     let update = operation("Apps", "updateApp", "Change an app", "Holds from the next request on.")
         .takes(&["AppId"])
         .body(&changes, &[("rename", json!({"name": "shop"})), ("unlimited", json!({"budget_usd": null}))])
-        .answers(200, "The app as it is now.", json_like(&app, example::app()), &["Cache-Control"])
+        .answers(200, "The app as it is now.", json_like(&app, &example::app()), &["Cache-Control"])
         .fails(&WRITE);
     let delete = operation(
         "Apps",
@@ -49,7 +49,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Revokes its keys for ever and keeps its usage. May be repeated. The last app cannot go (409).",
     )
     .takes(&["AppId"])
-    .answers(200, "It is deleted.", json_like(&deleted, example::deleted_app()), &["Cache-Control"])
+    .answers(200, "It is deleted.", json_like(&deleted, &example::deleted_app()), &["Cache-Control"])
     .fails(&END);
     vec![
         at("/v1/apps", [("get", list), ("post", create)]),

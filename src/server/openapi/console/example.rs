@@ -55,7 +55,7 @@ pub(super) fn key() -> Value {
         "models": [],
         "addresses": ["10.0.0.0/8"],
         "budget_usd": 20.0,
-        "spent_usd": 0.0047125,
+        "spent_usd": 0.004_712_5,
     })
 }
 
@@ -120,7 +120,7 @@ pub(super) fn billing() -> Value {
         "month": "2026-11",
         "ends_at": "2026-12-01T00:00:00.000Z",
         "month_to_date": sums(),
-        "forecast": {"cost_usd": 0.0071, "per_day_usd": 0.000236, "based_on_days": 19.8},
+        "forecast": {"cost_usd": 0.0071, "per_day_usd": 0.000_236, "based_on_days": 19.8},
         "budgets": [{
             "id": APP,
             "name": "website",

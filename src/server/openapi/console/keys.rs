@@ -24,7 +24,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Oldest first, in every state unless one is asked for.",
     )
     .takes(&["AppId", "ServiceFilter", "StateFilter", "Limit", "Cursor"])
-    .answers(200, "A page of keys.", json_like(&page, example::page(&example::key())), &["Cache-Control"])
+    .answers(200, "A page of keys.", json_like(&page, &example::page(&example::key())), &["Cache-Control"])
     .fails(&READ_ONE);
     let create = operation(
         "Keys",
@@ -34,11 +34,11 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     )
     .takes(&["AppId"])
     .body(&new, &[("plain", json!({"service": "verify"})), ("narrow", example::narrow_key())])
-    .answers(201, "The key and its record.", json_like(&created, example::created_key()), &["Cache-Control"])
+    .answers(201, "The key and its record.", json_like(&created, &example::created_key()), &["Cache-Control"])
     .fails(&WRITE);
     let show = operation("Keys", "getKey", "Show a key", "Its record, without the key itself.")
         .takes(&["AppId", "KeyId"])
-        .answers(200, "The key's record.", json_like(&key, example::key()), &["Cache-Control"])
+        .answers(200, "The key's record.", json_like(&key, &example::key()), &["Cache-Control"])
         .fails(&READ_ONE);
     let update = operation(
         "Keys",
@@ -48,7 +48,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     )
     .takes(&["AppId", "KeyId"])
     .body(&changes, &[("rename", json!({"name": "ci"})), ("limits", json!({"limits": {"per_minute": 120}}))])
-    .answers(200, "The record as it is now.", json_like(&key, example::key()), &["Cache-Control"])
+    .answers(200, "The record as it is now.", json_like(&key, &example::key()), &["Cache-Control"])
     .fails(&WRITE);
     let revoke = operation(
         "Keys",
@@ -57,7 +57,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "At once and for ever: the next request with it gets a 401, and its running streams end. May be repeated.",
     )
     .takes(&["AppId", "KeyId"])
-    .answers(200, "It is revoked.", json_like(&revoked, example::revoked_key()), &["Cache-Control"])
+    .answers(200, "It is revoked.", json_like(&revoked, &example::revoked_key()), &["Cache-Control"])
     .fails(&END);
     let rotate = operation(
         "Keys",
@@ -70,7 +70,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     .answers(
         201,
         "The new key and its record.",
-        json_like(&created, example::created_key()),
+        json_like(&created, &example::created_key()),
         &["Cache-Control"],
     )
     .fails(&WRITE);
@@ -84,7 +84,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     .answers(
         200,
         "What the key may know about itself.",
-        json_like(&own, example::own_key()),
+        json_like(&own, &example::own_key()),
         &["Cache-Control"],
     )
     .fails(&[401, 403, 429, 500, 503]);
@@ -157,8 +157,7 @@ fn rotation() -> Value {
             "grace_seconds": {
                 "type": ["integer", "null"],
                 "minimum": 0,
-                "default": 0,
-                "description": "How long the old key lives on, though never past its own expiry.",
+                "description": "How long the old key lives on, though never past its own expiry; left out, not at all.",
             },
         },
     })

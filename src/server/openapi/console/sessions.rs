@@ -21,7 +21,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Takes the session's cookie alone, no key.",
     )
     .secured(&["consoleSession"])
-    .answers(200, "The session.", json_like(&session, example::session()), &["Cache-Control"])
+    .answers(200, "The session.", json_like(&session, &example::session()), &["Cache-Control"])
     .fails(&[401, 403, 429, 500, 503]);
     let begin = Operation::new(
         "Sessions",
@@ -31,7 +31,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
          request, and ends with its key. Attempts are limited by address.",
     )
     .body(&new, &[("key", json!({"key": "mk_console_4fJ0aQx7LmZp2VtYb8RnKcWdEs1GhU6i"}))])
-    .answers(201, "The session.", json_like(&session, example::session()), &["Set-Cookie", "Cache-Control"])
+    .answers(201, "The session.", json_like(&session, &example::session()), &["Set-Cookie", "Cache-Control"])
     .fails(&LOGIN);
     let end = Operation::new(
         "Sessions",
@@ -52,7 +52,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     .answers(
         201,
         "The key, shown this once, and a session made from it.",
-        json_like(&set_up, example::set_up()),
+        json_like(&set_up, &example::set_up()),
         &["Set-Cookie", "Cache-Control"],
     )
     .fails(&LOGIN)

@@ -23,7 +23,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         200,
         "The sums.",
         either(
-            json_like(&report, example::usage()),
+            json_like(&report, &example::usage()),
             text("text/csv", "A line for each row, below their names.", example::USAGE_CSV),
         ),
         &["Cache-Control"],
@@ -35,7 +35,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "The month so far",
         "Costs, budgets and a forecast for this UTC month.",
     )
-    .answers(200, "The month.", json_like(&bill, example::billing()), &["Cache-Control"])
+    .answers(200, "The month.", json_like(&bill, &example::billing()), &["Cache-Control"])
     .fails(&READ);
     let stated = operation(
         "Usage",
@@ -48,7 +48,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         200,
         "The statement.",
         either(
-            json_like(&statement, example::statement()),
+            json_like(&statement, &example::statement()),
             text(
                 "text/csv",
                 "A line for each of the statement's, below their names.",
@@ -63,7 +63,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         .answers(
             200,
             "A page of entries.",
-            json_like(&entries, example::page(&example::audit_entry())),
+            json_like(&entries, &example::page(&example::audit_entry())),
             &["Cache-Control"],
         )
         .fails(&READ);
