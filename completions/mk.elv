@@ -43,6 +43,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand login 'Store an API key for a server'
             cand logout 'Forget the API keys for a server'
             cand whoami 'Show which server and keys are used, and whether the server answers'
+            cand doctor 'Check this installation: configuration, database, clock, providers, server'
             cand completions 'Print completions for a shell'
             cand man 'Write the manual pages'
             cand version 'Print the version'
@@ -605,6 +606,23 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand -h 'Print help'
             cand --help 'Print help'
         }
+        &'mk;doctor'= {
+            cand --data-dir 'Directory of the database [default: as the server''s]'
+            cand --config 'The server''s configuration file, which names that directory'
+            cand --color 'When to colour: auto, always or never'
+            cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
+            cand --server 'Base address of the server [default: port 8080 of this machine]'
+            cand --profile 'Profile of config.toml to use'
+            cand --api-key-file 'File that holds the API key'
+            cand --ca-cert 'PEM file of further certificate authorities to trust'
+            cand --json 'Print JSON'
+            cand -q 'Print nothing but errors and what --json asks for'
+            cand --quiet 'Print nothing but errors and what --json asks for'
+            cand -v 'Tell causes and request ids of errors'
+            cand --verbose 'Tell causes and request ids of errors'
+            cand -h 'Print help'
+            cand --help 'Print help'
+        }
         &'mk;completions'= {
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
@@ -660,6 +678,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand login 'Store an API key for a server'
             cand logout 'Forget the API keys for a server'
             cand whoami 'Show which server and keys are used, and whether the server answers'
+            cand doctor 'Check this installation: configuration, database, clock, providers, server'
             cand completions 'Print completions for a shell'
             cand man 'Write the manual pages'
             cand version 'Print the version'
@@ -731,6 +750,8 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;help;logout'= {
         }
         &'mk;help;whoami'= {
+        }
+        &'mk;help;doctor'= {
         }
         &'mk;help;completions'= {
         }

@@ -105,6 +105,12 @@ impl Time {
         let zoned = date.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
         Some(Self(zoned.timestamp().as_millisecond()))
     }
+
+    /// Reads the date of an HTTP header: `Fri, 20 Nov 2026 19:26:00 GMT`.
+    pub fn parse_http(text: &str) -> Option<Self> {
+        let date = jiff::fmt::rfc2822::parse(text.trim()).ok()?;
+        Some(Self(date.timestamp().as_millisecond()))
+    }
 }
 
 impl fmt::Display for Time {
@@ -160,6 +166,8 @@ mod tests {
         assert_eq!(Time::parse("2026-11-20T19:26:00Z"), Some(Time(1_795_202_760_000)));
         assert_eq!(Time::parse("1970-01-02"), Some(Time(DAY_MS)));
         assert_eq!(Time::parse("tomorrow"), None);
+        assert_eq!(Time::parse_http("Fri, 20 Nov 2026 19:26:00 GMT"), Some(Time(1_795_202_760_000)));
+        assert_eq!(Time::parse_http("soon"), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //!
 //! | room | what it does | names |
 //! |---|---|---|
-//! | `cli` | the terminal side; the only room that prints | app client config keys metrics server storage usage |
+//! | `cli` | the terminal side; the only room that prints | app client config keys metrics providers server storage usage |
 //! | `config` | flags, environment and files, resolved and checked once | limits providers verify |
 //! | `app` | opens storage, builds the rooms below the server | every room below the server, config |
 //! | `server` | HTTP: connections, gate, routes, answers | app config inference keys limits metrics storage usage verify |

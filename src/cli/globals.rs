@@ -72,6 +72,19 @@ impl Session {
         timeout: Option<&str>,
         view: Option<View>,
     ) -> Result<ClientConfig, Failure> {
+        let config = self.quiet_client_config(timeout, view)?;
+        for warning in &config.warnings {
+            self.printer.warning(warning);
+        }
+        Ok(config)
+    }
+
+    /// The same, for whoever tells the warnings in another way.
+    pub(crate) fn quiet_client_config(
+        &mut self,
+        timeout: Option<&str>,
+        view: Option<View>,
+    ) -> Result<ClientConfig, Failure> {
         let globals = &self.globals;
         let args = ClientArgs {
             server: globals.server.clone(),
@@ -85,9 +98,6 @@ impl Session {
         };
         let config = load_client(&args, &self.env)?;
         self.printer = printer(&self.globals, &self.env, Some(config.color));
-        for warning in &config.warnings {
-            self.printer.warning(warning);
-        }
         Ok(config)
     }
 

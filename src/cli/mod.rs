@@ -11,6 +11,7 @@ mod chat;
 mod config;
 mod confirm;
 mod defect;
+mod doctor;
 mod embedded;
 mod exit;
 mod figures;
@@ -121,6 +122,9 @@ enum Command {
     /// Show which server and keys are used, and whether the server answers
     #[command(help_template = HELP, before_help = whoami::EXAMPLES)]
     Whoami(whoami::WhoamiArgs),
+    /// Check this installation: configuration, database, clock, providers, server
+    #[command(help_template = HELP, before_help = doctor::EXAMPLES, after_help = doctor::NOTES)]
+    Doctor(doctor::DoctorArgs),
     /// Print completions for a shell
     #[command(help_template = HELP, before_help = generate::COMPLETIONS_EXAMPLES)]
     Completions(generate::CompletionsArgs),
@@ -143,6 +147,7 @@ impl Command {
             Self::Usage(args) => args.wants_json(),
             Self::Config(args) => args.wants_json(),
             Self::Whoami(args) => args.json,
+            Self::Doctor(args) => args.json,
             Self::Version(args) => args.json,
             Self::Serve(_) | Self::Login(_) | Self::Logout(_) | Self::Completions(_) | Self::Man(_) => false,
         }
@@ -176,6 +181,7 @@ fn dispatch(command: &Command, session: &mut Session) -> Outcome {
         Command::Login(args) => login::login(args, session),
         Command::Logout(args) => login::logout(args, session),
         Command::Whoami(args) => whoami::run(args, session),
+        Command::Doctor(args) => doctor::run(args, session),
         Command::Completions(args) => generate::completions(args, session),
         Command::Man(args) => generate::man(args, session),
         Command::Version(args) => generate::version(args, session),

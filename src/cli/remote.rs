@@ -15,6 +15,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For the next byte of a stream: servers send a comment every 15 s.
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 
+/// What whoever has looked for a server in vain can do, where it would not help to be told to look.
+pub(crate) const START_OR_NAME: &str =
+    "start it, or name another by --server or MK_SERVER; `mk serve --sandbox` starts one here";
+
 /// How servers name the fields of a request and their own addresses in messages, and how they are named here.
 const FIELDS: [(&str, &str); 11] = [
     ("`fact`", "the text"),
@@ -79,7 +83,7 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
                 .hint(unreachable_hint(reason))
         }
         Error::Silent => Failure::new(Kind::Unreachable, format!("{server} does not answer (timeout)"))
-            .hint("is the server well? `mk whoami` checks"),
+            .hint("is the server well? `mk doctor` checks"),
         Error::Refused(refusal) => refused(server, refusal),
         Error::Failed(event) => failed_event(event),
         Error::Incomplete => Failure::new(
@@ -104,7 +108,7 @@ fn unreachable_hint(reason: &str) -> &'static str {
     if reason == UNRESOLVED {
         return "is the server's address right? `mk whoami` tells where it comes from";
     }
-    "is the server running? `mk whoami` checks; `mk serve --sandbox` starts one here"
+    "is the server running? `mk doctor` checks; `mk serve --sandbox` starts one here"
 }
 
 fn refused(server: &str, refusal: &Refusal) -> Failure {

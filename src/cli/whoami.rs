@@ -77,10 +77,7 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
 /// Whoever is not reached is pointed here by other commands; here that would lead nowhere.
 fn without_itself(mut failure: Failure) -> Failure {
     if failure.kind == Kind::Unreachable {
-        failure.hints = vec![
-            "start it, or name another by --server or MK_SERVER; `mk serve --sandbox` starts one here"
-                .to_owned(),
-        ];
+        failure.hints = vec![remote::START_OR_NAME.to_owned()];
     }
     failure
 }

@@ -17,13 +17,15 @@ pub use frames::is_decoding;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use reqwest::{Certificate, RequestBuilder, Url};
+use reqwest::{Certificate, RequestBuilder, Response, Url};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::api::chat::ChatRequest;
 use crate::api::console::OwnKey;
 use crate::api::models::{Model, ModelList};
 use crate::api::verify::{PROGRESS_HEADER, VerifyRequest};
+use crate::clock::Time;
 use crate::secret::{ExposeSecret, SecretString};
 
 /// Where chat completions are asked for.
@@ -45,6 +47,20 @@ pub struct Settings {
     pub idle_timeout: Duration,
     /// A PEM file of certificate authorities that are trusted besides those of the system.
     pub ca_cert: Option<PathBuf>,
+}
+
+/// What a server tells of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Its version.
+    pub version: Option<String>,
+    /// The time of day there.
+    pub date: Option<Time>,
+}
+
+#[derive(Deserialize)]
+struct Health {
+    version: Option<String>,
 }
 
 /// A client of one server.
@@ -123,12 +139,29 @@ impl Client {
         Err(error::refused(response).await)
     }
 
-    /// Sends a request whose answer is one document.
-    async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Error> {
-        let mut response = request.send().await.map_err(|cause| Error::from_transport(&cause))?;
+    /// The same, with what it tells of itself.
+    pub async fn about(&self) -> Result<About, Error> {
+        let answer = self.http.get(self.address("inference/v1/health")).send().await;
+        let response = answer.map_err(|cause| Error::from_transport(&cause))?;
         if !response.status().is_success() {
             return Err(error::refused(response).await);
         }
+        let date = response.headers().get("date").and_then(|value| value.to_str().ok());
+        let date = date.and_then(Time::parse_http);
+        let health: Health = Self::document(response).await?;
+        Ok(About { version: health.version, date })
+    }
+
+    /// Sends a request whose answer is one document.
+    async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Error> {
+        let response = request.send().await.map_err(|cause| Error::from_transport(&cause))?;
+        if !response.status().is_success() {
+            return Err(error::refused(response).await);
+        }
+        Self::document(response).await
+    }
+
+    async fn document<T: DeserializeOwned>(mut response: Response) -> Result<T, Error> {
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|cause| Error::from_body(&cause))? {
             if body.len() + chunk.len() > MAX_BODY_BYTES {

@@ -44,4 +44,7 @@ pub use modes::{ColorMode, FailOn, ProgressMode, View};
 pub use origin::Origin;
 pub use paths::{Paths, paths};
 pub use recognise::sandbox_providers;
-pub use server::{InferenceSettings, ServerArgs, ServerConfig, TlsFiles, load_data_dir, load_server};
+pub use server::{
+    InferenceSettings, NamedProvider, ServerArgs, ServerConfig, TlsFiles, load_data_dir, load_providers,
+    load_server, panel_doubts,
+};

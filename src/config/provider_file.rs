@@ -107,6 +107,11 @@ impl ModelFile {
 }
 
 impl ProviderFile {
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.name.value
+    }
+
     /// The models named under this provider, in the order of the file.
     pub(super) fn model_names(&self) -> impl Iterator<Item = &str> {
         self.models.iter().map(|model| model.name.value.as_str())

@@ -4,6 +4,7 @@ use super::ollama;
 use super::origin::{Origin, Origins};
 use super::panel::{self, Chosen, Offer};
 use super::provider_file::SANDBOX;
+use super::server::NamedProvider;
 use super::server_file::ServerFile;
 use super::{ConfigError, Env};
 use crate::providers::catalog;
@@ -57,6 +58,20 @@ pub(super) fn providers(
     let names: Vec<&str> = providers.iter().map(|settings| settings.name.as_str()).collect();
     let notes = vec![format!("providers configured: {}", names.join(", "))];
     Ok(FoundProviders { providers, chosen, notes, warnings })
+}
+
+/// Each provider by itself, so that one that is wrong does not hide the others: those of the file, else those that can
+/// be found, which may be none.
+pub(super) fn each(env: &Env, file: &ServerFile) -> Vec<NamedProvider> {
+    let (mut origins, mut warnings) = (Origins::default(), Vec::new());
+    if file.providers.is_empty() {
+        let found = recognised(env, &mut origins).map(|found| found.providers).unwrap_or_default();
+        return found.into_iter().map(|settings| (settings.name.clone(), Ok(settings))).collect();
+    }
+    let providers = file.providers.iter();
+    providers
+        .map(|provider| (provider.name().to_owned(), provider.settings(env, &mut origins, &mut warnings)))
+        .collect()
 }
 
 /// Providers recognised by their usual variables, and a local Ollama by its port.

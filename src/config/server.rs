@@ -136,6 +136,19 @@ pub fn load_data_dir(args: &ServerArgs, env: &Env) -> Result<PathBuf, ConfigErro
     data_dir(args, env, file.data_dir.as_ref(), &mut Origins::default())
 }
 
+/// A provider by its configured name: its settings, or what is wrong about them.
+pub type NamedProvider = (String, Result<Settings, ConfigError>);
+
+/// Each provider by itself, with what is wrong about it: for whoever wants to know of all of them where
+/// [`load_server`] fails. Empty if none is configured and none can be found.
+///
+/// # Errors
+/// If the file is wrong as a whole.
+pub fn load_providers(args: &ServerArgs, env: &Env) -> Result<Vec<NamedProvider>, ConfigError> {
+    let (_, file) = open(args, env)?;
+    Ok(recognise::each(env, &file))
+}
+
 /// The configuration file: one that is named must be there, the usual one may be absent.
 fn open(args: &ServerArgs, env: &Env) -> Result<(Option<PathBuf>, ServerFile), ConfigError> {
     let named = args.config.clone().or_else(|| env.path("MK_CONFIG"));
@@ -177,7 +190,8 @@ fn is_of_one_provider(panel: &[String]) -> bool {
     providers.all(|provider| Some(provider) == first)
 }
 
-fn panel_doubts(settings: &crate::verify::Settings) -> Vec<String> {
+/// What is doubtful about panels; these doubts are among [`ServerConfig::warnings`].
+pub fn panel_doubts(settings: &crate::verify::Settings) -> Vec<String> {
     let mut doubts = Vec::new();
     for (domain, table) in [(&settings.general, "verify"), (&settings.legal, models::LEGAL)] {
         let size = domain.panel.len();

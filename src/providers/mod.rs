@@ -39,6 +39,7 @@ mod scenarios;
 pub(crate) mod scripted;
 mod settings;
 mod sse;
+mod standing;
 mod status;
 mod tokens;
 mod transport;
@@ -55,6 +56,7 @@ pub use patience::{LONGEST_BREAKER_PAUSE, ModelPatience, Patience};
 pub use provider::{Permit, Provider, SetupError};
 pub use settings::{Kind, ModelSettings, Settings};
 pub use sse::Event;
+pub use standing::{KeyStanding, Standing};
 
 use std::sync::Arc;
 
@@ -191,6 +193,11 @@ pub trait Dialect: Send + Sync {
     /// # Errors
     /// With the [`Failure`] that status, headers and body describe; [`Failure::Malformed`] if they make no sense.
     fn answer(&self, incoming: &Incoming) -> Result<Answer, Failed>;
+
+    /// The request (a GET without a body) for the list of models, which costs nothing and needs the key.
+    fn listing(&self) -> Outgoing {
+        Outgoing { path: "/models".to_owned(), headers: Vec::new(), body: Bytes::new() }
+    }
 
     /// How this format takes part in callers' chat completions.
     fn completions(&self) -> &dyn Completions;

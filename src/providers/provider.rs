@@ -211,5 +211,6 @@ fn dialect(kind: Kind) -> Option<Box<dyn Dialect>> {
 }
 
 mod chat;
+mod standing;
 #[cfg(test)]
 mod tests;

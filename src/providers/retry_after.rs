@@ -18,8 +18,7 @@ pub(super) fn read(headers: &HeaderMap, now: Time) -> Option<Duration> {
     if let Ok(seconds) = value.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    let date = jiff::fmt::rfc2822::parse(value).ok()?;
-    Some(Time::from_unix_ms(date.timestamp().as_millisecond()).since(now))
+    Some(Time::parse_http(value)?.since(now))
 }
 
 #[cfg(test)]

@@ -86,6 +86,39 @@ impl Transport {
         patience: &Patience,
         deadline: Instant,
     ) -> Result<Opened, Failure> {
+        self.begin(self.request(Method::POST, outgoing)?, patience, deadline).await
+    }
+
+    /// The same for a request without a body; `with_key` is whether it carries the key.
+    ///
+    /// # Errors
+    /// As [`Transport::open`].
+    pub(super) async fn get(
+        &self,
+        outgoing: &Outgoing,
+        with_key: bool,
+        patience: &Patience,
+        deadline: Instant,
+    ) -> Result<Opened, Failure> {
+        let mut request = self.request(Method::GET, outgoing)?;
+        request.headers_mut().remove(CONTENT_TYPE);
+        if let Some((name, _)) = self.key.as_ref().filter(|_| !with_key) {
+            request.headers_mut().remove(name);
+        }
+        self.begin(request, patience, deadline).await
+    }
+
+    /// Whether calls carry a key.
+    pub(super) const fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
+    async fn begin(
+        &self,
+        request: Request<Full<bytes::Bytes>>,
+        patience: &Patience,
+        deadline: Instant,
+    ) -> Result<Opened, Failure> {
         let place = workers::current().min(self.clients.len() - 1);
         let client = match self.clients[place].get() {
             Some(client) => client,
@@ -94,14 +127,14 @@ impl Transport {
         let began = Instant::now();
         let end = deadline.min(began + patience.total_timeout);
         let first_byte = end.min(began + patience.first_byte_timeout);
-        let sending = client.send(self.request(outgoing)?);
+        let sending = client.send(request);
         let (head, body) = within(first_byte, sending).await??.into_parts();
         Ok(Opened { head, body, idle: patience.idle_timeout, end, limit: Some(first_byte) })
     }
 
-    fn request(&self, outgoing: &Outgoing) -> Result<Request<Full<bytes::Bytes>>, Failure> {
+    fn request(&self, method: Method, outgoing: &Outgoing) -> Result<Request<Full<bytes::Bytes>>, Failure> {
         let mut request = Request::new(Full::new(outgoing.body.clone()));
-        *request.method_mut() = Method::POST;
+        *request.method_mut() = method;
         // Only a dialect that puts a caller's bytes into a path unencoded could make this fail.
         *request.uri_mut() = self.base.address(&outgoing.path).map_err(|_| Failure::Unreachable)?;
         let headers = request.headers_mut();

@@ -11,11 +11,12 @@
 mod sqlite;
 mod usage;
 
-pub use sqlite::Store;
+pub use sqlite::{Store, examine};
 pub use usage::{AppOnceMade, BudgetHolder, BudgetRow, KeyName, UsageCounts, UsageQuery, UsageSum};
 
 use std::fmt;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use crate::api::Service;
 use crate::api::console::Channel;
@@ -255,6 +256,41 @@ pub struct DayCount {
     pub day: i64,
     /// Admitted requests.
     pub used: u32,
+}
+
+/// What was found of a data directory, without changing anything in it.
+#[derive(Debug, Default)]
+pub struct Examination {
+    /// What others than the owner have access to, by its path.
+    pub exposed: Vec<Exposed>,
+    /// What is left for the owner to write, in bytes; `None` where the system does not tell.
+    pub free_bytes: Option<u64>,
+    /// The databases by their files' names, or why one cannot be used.
+    pub databases: Vec<(&'static str, Result<Condition, Error>)>,
+}
+
+/// A file or directory that others have access to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exposed {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The bits of its mode.
+    pub mode: u32,
+    /// Those that it should have.
+    pub proper: u32,
+}
+
+/// The condition of a database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// How many steps its tables have taken, and how many this program knows.
+    pub schema: (i64, i64),
+    /// What is damaged, a sentence each; empty if nothing is.
+    pub damage: Vec<String>,
+    /// Whether all of it was looked at in the time that was given.
+    pub is_complete: bool,
+    /// Why nothing can be written to it, if so.
+    pub unwritable: Option<String>,
 }
 
 /// Why storage did not do what it was asked.

@@ -9,7 +9,10 @@ const OPEN: [&str; 6] = ["api", "clock", "id", "money", "secret", "workers"];
 
 fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
     BTreeMap::from([
-        ("cli", vec!["app", "client", "config", "keys", "metrics", "server", "storage", "usage"]),
+        (
+            "cli",
+            vec!["app", "client", "config", "keys", "metrics", "providers", "server", "storage", "usage"],
+        ),
         (
             "app",
             vec![

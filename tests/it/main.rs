@@ -27,6 +27,7 @@ mod chat_traps;
 mod cli_budgets;
 mod cli_chat;
 mod cli_chat_model;
+mod cli_doctor;
 mod cli_hostile;
 mod cli_keys;
 mod cli_line;

@@ -70,6 +70,10 @@ impl Dialect for Anthropic {
         }
     }
 
+    fn listing(&self) -> Outgoing {
+        Outgoing { path: "/models".to_owned(), headers: vec![version()], body: Bytes::new() }
+    }
+
     fn completions(&self) -> &dyn Completions {
         self
     }

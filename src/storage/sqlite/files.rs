@@ -70,7 +70,7 @@ fn identity(_: &Metadata) -> (u64, u64) {
 }
 
 /// The same error in words for an operator, without the operating system's number for it.
-fn plain(cause: &io::Error, place: &str) -> io::Error {
+pub(super) fn plain(cause: &io::Error, place: &str) -> io::Error {
     let text = match cause.kind() {
         // All that can be in a directory's way and is none.
         ErrorKind::AlreadyExists => "it is not a directory".to_owned(),

@@ -206,7 +206,8 @@ fn take_step(connection: &mut Connection, number: i64, step: &str) -> Result<(),
     Ok(())
 }
 
-fn steps_taken(connection: &Connection) -> rusqlite::Result<i64> {
+/// How many steps a database has taken.
+pub(super) fn steps_taken(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 

@@ -12,6 +12,7 @@
 mod apps;
 mod audit;
 mod database;
+mod examine;
 mod files;
 mod keys;
 mod ledger;
@@ -28,6 +29,8 @@ mod values;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+
+pub use examine::examine;
 
 use database::{Database, Durability};
 use recent::RecentKeys;

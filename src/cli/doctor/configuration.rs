@@ -1,0 +1,123 @@
+//! Is what is configured right: the client's files and keys, the server's file, its panels, its limits store?
+
+use std::collections::BTreeSet;
+
+use super::check::Check;
+use crate::api::Service;
+use crate::config::{ClientConfig, ConfigError, Env, ServerConfig, panel_doubts, paths};
+use crate::keys;
+use crate::secret::ExposeSecret;
+use crate::server;
+
+const CLIENT: &str = "client configuration";
+const SERVER: &str = "server configuration";
+const PANEL: &str = "panel";
+
+/// Of the client's files, variables and keys, which could be read.
+pub(super) fn client(config: &ClientConfig, env: &Env) -> Vec<Check> {
+    let file = paths(env).client_file.filter(|path| path.exists());
+    let what =
+        file.map_or_else(|| "no file, built-in settings".to_owned(), |path| path.display().to_string());
+    let held: Vec<_> =
+        Service::ALL.into_iter().filter(|service| config.key_for(*service).is_some()).collect();
+    let names: Vec<&str> = held.iter().map(|service| service.as_str()).collect();
+    let keys_held =
+        if names.is_empty() { "no key".to_owned() } else { format!("keys for {}", names.join(", ")) };
+    let mut checks = vec![Check::ok(CLIENT, format!("{what}; {keys_held} for {}", config.server))];
+    checks.extend(config.warnings.iter().map(|warning| Check::warning(CLIENT, warning)));
+    for service in held {
+        let is_mistyped =
+            config.key_for(service).is_some_and(|key| keys::service_of(key.expose_secret()).is_none());
+        if is_mistyped {
+            let origin = config.key_origin(service);
+            checks.push(
+                Check::failed(
+                    CLIENT,
+                    format!("the {service} key ({origin}) is mistyped: its form or check digits do not fit"),
+                )
+                .hint("`mk login` stores another; `mk keys check` tells whether one is well formed"),
+            );
+        }
+    }
+    checks
+}
+
+/// Of the server's file, which could be read.
+pub(super) fn server(config: &ServerConfig) -> Vec<Check> {
+    let what = match &config.file {
+        Some(file) => file.display().to_string(),
+        None => "no file, built-in settings".to_owned(),
+    };
+    let notes: String = config.notes.iter().flat_map(|note| ["; ", note]).collect();
+    let mut checks = vec![Check::ok(SERVER, format!("{what}{notes}"))];
+    let of_panels = panel_doubts(&config.verify);
+    let warnings = config.warnings.iter().filter(|warning| !of_panels.contains(warning));
+    checks.extend(warnings.map(|warning| Check::warning(SERVER, warning)));
+    if let Some(files) = &config.tls {
+        checks.push(match server::tls_acceptor(files) {
+            Ok(_) => Check::ok("tls", format!("{} and its key fit", files.cert.display())),
+            Err(cause) => Check::failed("tls", cause.to_string()),
+        });
+    }
+    checks.push(Check::ok("limits store", "memory of the server; day counts are kept in ledger.db"));
+    checks.extend(panels(config, of_panels));
+    checks
+}
+
+/// Of the server's file, which cannot be used. `is_wanted` is whether anything tells that a server is to run here.
+pub(super) fn no_server(error: ConfigError, is_without_providers: bool, is_wanted: bool) -> Check {
+    let found = Check::misconfigured(SERVER, error);
+    match (is_without_providers, is_wanted) {
+        (false, _) => found,
+        (true, true) => Check { state: super::check::State::Warning, ..found },
+        (true, false) => Check { state: super::check::State::Note, ..found },
+    }
+}
+
+fn panels(config: &ServerConfig, doubts: Vec<String>) -> Vec<Check> {
+    if !doubts.is_empty() {
+        return doubts.into_iter().map(|doubt| Check::warning(PANEL, doubt)).collect();
+    }
+    let (general, legal) = (&config.verify.general.panel, &config.verify.legal.panel);
+    let mut checks = vec![panel("", general)];
+    if legal != general {
+        checks.push(panel("legal: ", legal));
+    }
+    checks
+}
+
+fn panel(domain: &str, models: &[String]) -> Check {
+    let told = format!("{domain}{}", models.join(", "));
+    if models.iter().all(|id| id.starts_with("sandbox/")) {
+        return Check::note(PANEL, format!("{told}: simulated, no model is asked"));
+    }
+    let makers: BTreeSet<&str> = models.iter().map(|id| maker(id)).collect();
+    if makers.len() < 2 {
+        return Check::warning(PANEL, format!("{told}: all from one provider, which tend to err together"))
+            .hint("take models of different providers into `panel` in [verify]");
+    }
+    Check::ok(PANEL, told)
+}
+
+/// Who made a model, as far as its identifier tells: `provider/model`, or `gateway/maker/model`.
+fn maker(id: &str) -> &str {
+    let (provider, model) = id.split_once('/').unwrap_or((id, ""));
+    model.split_once('/').map_or(provider, |(maker, _)| maker)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::State;
+    use super::*;
+
+    #[test]
+    fn a_panel_is_of_different_makers() {
+        let state =
+            |models: &[&str]| panel("", &models.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>()).state;
+        assert_eq!(state(&["openai/a", "anthropic/b"]), State::Ok);
+        assert_eq!(state(&["openai/a", "openai/b"]), State::Warning);
+        assert_eq!(state(&["openrouter/openai/a", "openrouter/google/b"]), State::Ok);
+        assert_eq!(state(&["openrouter/openai/a", "openrouter/openai/b"]), State::Warning);
+        assert_eq!(state(&["sandbox/alpha", "sandbox/beta"]), State::Note);
+    }
+}

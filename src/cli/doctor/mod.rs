@@ -1,0 +1,152 @@
+//! `mk doctor`: is everything here as it should be?
+//!
+//! A check never stands in another one's way: what is misconfigured is told, and all that does not depend on it is
+//! looked at nevertheless. Nothing is changed and nothing is paid for. What takes time (databases, providers, the
+//! server) is done side by side, each within a limit of its own.
+
+mod check;
+mod clock;
+mod configuration;
+mod database;
+mod providers;
+mod report;
+mod server;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::exit::{Failure, Outcome};
+use super::globals::Session;
+use super::local::Database;
+use super::runtime;
+use crate::clock::Clock;
+use crate::config::{
+    ClientConfig, ConfigError, NamedProvider, ServerArgs, ServerConfig, load_data_dir, load_providers,
+    load_server, paths,
+};
+use check::{Check, State};
+
+/// Examples of `mk doctor`, first in its help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  mk doctor
+  mk doctor --server https://mk.example.com
+  mk doctor --json | jq -r '.checks[] | select(.status == \"failed\") | .message'";
+
+/// What stands below the options of `mk doctor --help`.
+pub(crate) const NOTES: &str = "\
+No model is asked and nothing is paid for: providers are asked for their list of models.
+In a pipe, a line a check: status (ok, note, warning, failed), check, message, hints, separated by tabs.
+The exit code is 1 if a check failed, else 0.";
+
+/// The arguments of `mk doctor`.
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    database: Database,
+}
+
+/// What the checks that take time need.
+struct Plan {
+    client: Option<ClientConfig>,
+    data_dir: Result<PathBuf, ConfigError>,
+    providers: Vec<NamedProvider>,
+}
+
+/// Checks everything. Findings are printed as they are there.
+pub(crate) fn run(args: &DoctorArgs, session: &mut Session) -> Outcome {
+    let mut checks = Vec::new();
+    let client = match session.quiet_client_config(None, None) {
+        Ok(config) => {
+            checks.extend(configuration::client(&config, &session.env));
+            Some(config)
+        }
+        Err(failure) => {
+            let broken = Check::failed("client configuration", failure.message);
+            checks.push(Check { hints: failure.hints, ..broken });
+            None
+        }
+    };
+    let (found, plan) = server_side(args, session, client);
+    checks.extend(found);
+    // Something stands there before anything is waited for.
+    let show = |checks: &[Check]| {
+        if args.json {
+            Ok(())
+        } else {
+            checks.iter().try_for_each(|check| report::print(&session.printer, check))
+        }
+    };
+    show(&checks)?;
+    let later = runtime::run(&session.printer, look(plan))?;
+    show(&later)?;
+    checks.extend(later);
+    let code = u8::from(checks.iter().any(|check| check.state == State::Failed));
+    if args.json {
+        let found: Vec<_> = checks.iter().map(Check::document).collect();
+        session.printer.document(&json!({ "schema": "mk.doctor/1", "checks": found, "exit": code }))?;
+    } else {
+        report::print_summary(&session.printer, &checks)?;
+    }
+    Ok(code)
+}
+
+/// What can be told of the server's configuration at once, and what is to be looked at.
+fn server_side(args: &DoctorArgs, session: &Session, client: Option<ClientConfig>) -> (Vec<Check>, Plan) {
+    let server_args = ServerArgs {
+        config: args.database.config.clone(),
+        data_dir: args.database.data_dir.clone(),
+        ..ServerArgs::default()
+    };
+    let data_dir = load_data_dir(&server_args, &session.env);
+    let (checks, providers) = match load_server(&server_args, &session.env) {
+        Ok(config) => (configuration::server(&config), sound(config)),
+        Err(error) => {
+            let providers = load_providers(&server_args, &session.env);
+            let is_without_providers = providers.as_ref().is_ok_and(Vec::is_empty);
+            let has_file = args.database.config.is_some()
+                || paths(&session.env).server_file.is_some_and(|file| file.exists());
+            let is_wanted = has_file || data_dir.as_ref().is_ok_and(|dir| dir.exists());
+            let mut providers = providers.unwrap_or_default();
+            // Told once, where it is found first.
+            providers.retain(|(_, settings)| settings.as_ref().err() != Some(&error));
+            (vec![configuration::no_server(error, is_without_providers, is_wanted)], providers)
+        }
+    };
+    (checks, Plan { client, data_dir, providers })
+}
+
+fn sound(config: ServerConfig) -> Vec<NamedProvider> {
+    config.providers.into_iter().map(|settings| (settings.name.clone(), Ok(settings))).collect()
+}
+
+/// Everything that takes time, side by side.
+async fn look(plan: Plan) -> Result<Vec<Check>, Failure> {
+    let database = async {
+        // Where the file is wrong as a whole, that has been told.
+        let Ok(dir) = plan.data_dir else { return Vec::new() };
+        let looked = tokio::task::spawn_blocking(move || database::examine(&dir)).await;
+        looked
+            .unwrap_or_else(|cause| vec![Check::failed("database", format!("the check broke off: {cause}"))])
+    };
+    let server = async {
+        match &plan.client {
+            Some(config) => Some(server::ask(config).await),
+            None => None,
+        }
+    };
+    let (mut checks, answers, server) = tokio::join!(database, providers::ask(plan.providers), server);
+    let mut references = Vec::new();
+    for (check, reference) in answers.into_iter().chain(server) {
+        checks.push(check);
+        references.extend(reference);
+    }
+    checks.push(clock::judge(Clock::system().now(), references));
+    Ok(checks)
+}

@@ -1,0 +1,91 @@
+//! Is each provider there, and does it take our key? Asked at no cost, all of them at once.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+
+use super::check::Check;
+use super::clock::Reference;
+use crate::cli::figures;
+use crate::clock::Clock;
+use crate::config::NamedProvider;
+use crate::providers::{Failure, KeyStanding, Provider, Settings};
+
+/// For each provider; the list of models is a small answer.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Asks every provider; one that is misconfigured is told and not asked.
+pub(super) async fn ask(found: Vec<NamedProvider>) -> Vec<(Check, Option<Reference>)> {
+    join_all(found.into_iter().map(|(name, settings)| async move {
+        match settings {
+            Ok(settings) => one(settings).await,
+            Err(error) => (Check::misconfigured(label(&name), error), None),
+        }
+    }))
+    .await
+}
+
+fn label(name: &str) -> String {
+    format!("provider {name}")
+}
+
+async fn one(settings: Settings) -> (Check, Option<Reference>) {
+    let (name, address) = (label(&settings.name), shown(&settings.base_url));
+    let (who, has_key) = (settings.name.clone(), settings.api_key.is_some());
+    let clock = Clock::system();
+    let provider = match Provider::new(settings, clock.clone()) {
+        Ok(provider) => provider,
+        Err(error) => return (Check::failed(name, error.message), None),
+    };
+    let begun = Instant::now();
+    let standing = match provider.standing(tokio::time::Instant::now() + LIMIT).await {
+        Ok(standing) => standing,
+        Err(failure) => return (failed(name, &failure, &address, has_key), None),
+    };
+    let took = figures::seconds(begun.elapsed());
+    let check = match standing.key {
+        KeyStanding::Simulated => Check::ok(name, "simulated: there is nobody to ask"),
+        KeyStanding::Accepted => Check::ok(name, format!("answers in {took} and takes the key")),
+        KeyStanding::NotNeeded => Check::ok(name, format!("answers in {took} without a key")),
+        KeyStanding::Untried => Check::note(
+            name,
+            format!("answers in {took}; it tells everybody its models, so the key was not tried"),
+        ),
+        KeyStanding::NoList => Check::warning(
+            name,
+            format!("answers in {took}, but has no list of models at {address}, so the key was not tried"),
+        )
+        .hint("is `base_url` right? Most end in /v1"),
+    };
+    let reference = standing.date.map(|theirs| Reference { who, theirs, ours: clock.now() });
+    (check, reference)
+}
+
+fn failed(name: String, failure: &Failure, address: &str, has_key: bool) -> Check {
+    const KEY_HINT: &str = "`mk config list server --origin` shows where it is set; a running server takes another key \
+                            when it is started again";
+    match failure {
+        Failure::Unauthorized if has_key => Check::failed(name, "refuses the key").hint(KEY_HINT),
+        Failure::Unauthorized => Check::failed(name, "wants a key, and none is set")
+            .hint("name its variable by `api_key_env`, or its file by `api_key_file`"),
+        Failure::QuotaExhausted => {
+            Check::failed(name, "takes the key, but the account behind it is used up").hint("top it up there")
+        }
+        Failure::RateLimited { .. } | Failure::Overloaded { .. } => {
+            Check::warning(name, "answers that it has no capacity at the moment")
+        }
+        Failure::Unreachable => Check::failed(name, format!("cannot be reached at {address}")).hint(
+            "is `base_url` right, and does this machine get there (DNS, proxy, firewall, certificates)?",
+        ),
+        Failure::Timeout => Check::failed(name, format!("does not answer at {address} in time"))
+            .hint("does this machine get there (proxy, firewall)?"),
+        // A provider's own words may repeat what it was sent; its code does not.
+        other => Check::failed(name, format!("answers with an error ({})", other.code()))
+            .hint("is `base_url` right, and is `kind` the format that is spoken there?"),
+    }
+}
+
+/// An address without its query, which may hold anything.
+fn shown(base_url: &str) -> String {
+    base_url.split('?').next().unwrap_or_default().to_owned()
+}

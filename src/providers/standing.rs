@@ -1,0 +1,27 @@
+//! How a provider stands towards us, found out without a call that costs anything.
+
+use crate::clock::Time;
+
+/// How a provider that answers stands towards us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// What is known of our key.
+    pub key: KeyStanding,
+    /// The time of day there, from the head of its answer.
+    pub date: Option<Time>,
+}
+
+/// What a provider's answer tells of our key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyStanding {
+    /// Simulated, in-process: there is nobody to ask.
+    Simulated,
+    /// Taken, where a request without it was refused.
+    Accepted,
+    /// It lists its models for everybody, so the key was not tried.
+    Untried,
+    /// None is configured, and none was asked for.
+    NotNeeded,
+    /// It has no list of models at this address, so the key was not tried.
+    NoList,
+}

@@ -1,0 +1,150 @@
+//! Looking at a data directory without changing it: for the operator who asks what is wrong.
+//!
+//! Nothing is made and no step of the tables is taken. A server may be at work meanwhile: SQLite reads what was
+//! committed when the look began.
+
+use std::io;
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+
+use super::database::connect;
+use super::{LEDGER_FILE, MAIN_FILE, files, migrations};
+use crate::storage::{Condition, Error, Examination, Exposed};
+
+/// How long somebody else's write is waited for before the database counts as locked.
+const WRITE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Damage is told in so many sentences at most.
+const MOST_DAMAGE: usize = 5;
+
+/// Beside a database, with its mode.
+const COMPANIONS: [&str; 3] = ["", "-wal", "-shm"];
+
+/// Looks at `dir`; `None` if there is no database in it. Each database is looked at for `limit` at most. Blocking.
+pub fn examine(dir: &Path, limit: Duration) -> Result<Option<Examination>, Error> {
+    let is_there = |name: &str| dir.join(name).try_exists().map_err(|cause| files::plain(&cause, ""));
+    if !is_there(MAIN_FILE)? && !is_there(LEDGER_FILE)? {
+        return Ok(None);
+    }
+    let mut found = Examination { free_bytes: free_bytes(dir), ..Examination::default() };
+    found.exposed.extend(exposed(dir, 0o700));
+    for (name, steps) in [(MAIN_FILE, migrations::MAIN), (LEDGER_FILE, migrations::LEDGER)] {
+        let path = dir.join(name);
+        let known = i64::try_from(steps.len()).unwrap_or(i64::MAX);
+        found.databases.push((name, condition(&path, known, limit)));
+        let beside = COMPANIONS.iter().map(|ending| dir.join(format!("{name}{ending}")));
+        found.exposed.extend(beside.filter_map(|path| exposed(&path, 0o600)));
+    }
+    Ok(Some(found))
+}
+
+fn condition(path: &Path, known: i64, limit: Duration) -> Result<Condition, Error> {
+    std::fs::metadata(path).map_err(|cause| files::plain(&cause, ""))?;
+    let mut connection = connect(path)?;
+    connection.busy_timeout(WRITE_PATIENCE)?;
+    let taken = migrations::steps_taken(&connection)?;
+    if taken > known {
+        return Err(Error::TooNew { found: taken, known });
+    }
+    let (damage, is_complete) = damage(&connection, limit)?;
+    let unwritable = could_write(&mut connection).err().map(|cause| cause.to_string());
+    Ok(Condition { schema: (taken, known), damage, is_complete, unwritable })
+}
+
+/// What is damaged, and whether all of it was looked at.
+pub(super) fn damage(connection: &Connection, limit: Duration) -> Result<(Vec<String>, bool), Error> {
+    let interrupt = connection.get_interrupt_handle();
+    let (done, is_done) = mpsc::channel::<()>();
+    let watch = std::thread::Builder::new().spawn(move || {
+        if is_done.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
+            interrupt.interrupt();
+        }
+    })?;
+    let told = quick_check(connection);
+    drop(done);
+    // It has nothing to answer; it only must not interrupt what comes next on this connection.
+    let _ = watch.join();
+    match told {
+        Ok(told) => Ok((told.into_iter().filter(|line| line != "ok").collect(), true)),
+        Err(cause) if cause.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
+            Ok((Vec::new(), false))
+        }
+        Err(cause) => Err(cause.into()),
+    }
+}
+
+fn quick_check(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut check = connection.prepare(&format!("PRAGMA quick_check({MOST_DAMAGE})"))?;
+    check.query_map([], |row| row.get(0))?.collect()
+}
+
+/// Takes the lock that writing takes, and gives it back.
+fn could_write(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.transaction_with_behavior(TransactionBehavior::Immediate)?.rollback()
+}
+
+#[cfg(unix)]
+fn exposed(path: &Path, proper: u32) -> Option<Exposed> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::metadata(path).ok()?.permissions().mode() & 0o7777;
+    (mode & 0o077 != 0).then(|| Exposed { path: path.to_owned(), mode, proper })
+}
+
+/// Access is by lists elsewhere, which the user's own directory gets right by default.
+#[cfg(not(unix))]
+fn exposed(_path: &Path, _proper: u32) -> Option<Exposed> {
+    None
+}
+
+#[cfg(unix)]
+fn free_bytes(dir: &Path) -> Option<u64> {
+    let found = rustix::fs::statvfs(dir).map_err(io::Error::from).ok()?;
+    found.f_bavail.checked_mul(found.f_frsize)
+}
+
+#[cfg(not(unix))]
+fn free_bytes(_dir: &Path) -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Time;
+    use crate::storage::Store;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn nothing_is_made_where_nothing_is() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(examine(&dir.path().join("none"), LIMIT).unwrap().is_none());
+        assert!(examine(dir.path(), LIMIT).unwrap().is_none());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_good_store_is_found_good_while_it_is_in_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("data");
+        let _in_use = Store::open(&data, Time::from_unix_ms(0)).unwrap();
+        let found = examine(&data, LIMIT).unwrap().unwrap();
+        assert_eq!(found.exposed, []);
+        for (name, condition) in found.databases {
+            let condition = condition.unwrap();
+            assert_eq!(condition.schema.0, condition.schema.1, "{name}");
+            assert_eq!((condition.damage, condition.is_complete, condition.unwritable), (vec![], true, None));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_database_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(MAIN_FILE), "x".repeat(4096)).unwrap();
+        let found = examine(dir.path(), LIMIT).unwrap().unwrap();
+        assert!(found.databases.iter().all(|(_, condition)| condition.is_err()), "{found:?}");
+    }
+}

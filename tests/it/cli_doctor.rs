@@ -1,0 +1,218 @@
+//! `mk doctor`: what is well, what is not, and what it costs to find out.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+
+use crate::support::mk::Mk;
+use crate::support::scripted::{Scripted, Step};
+use crate::support::{pty, serve};
+
+const SECRET: &str = "sk-very-secret-0123456789";
+
+/// An answer with this status, after which the connection closes.
+fn answer(status: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    let date = "date: Fri, 20 Nov 2020 19:26:00 GMT";
+    format!("HTTP/1.1 {status}\r\n{date}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}")
+        .into_bytes()
+}
+
+/// A provider whose list of models costs a key.
+async fn locked() -> Scripted {
+    let turns = |at: usize| if at == 0 { answer("200 OK", "{}") } else { answer("401 Unauthorized", "{}") };
+    Scripted::start(move |at| vec![Step::Send(turns(at))]).await
+}
+
+/// Writes the server's file of a user and names it.
+fn configured(file: &str) -> Mk {
+    let mk = Mk::new();
+    let path = mk.home().join("server.toml");
+    fs::write(&path, file).unwrap();
+    mk.args(["doctor", "--config", path.to_str().unwrap()]).env("THE_KEY", SECRET)
+}
+
+/// The check of this name.
+fn check<'a>(document: &'a Value, name: &str) -> &'a Value {
+    let checks = document["checks"].as_array().unwrap();
+    checks.iter().find(|check| check["check"] == name).unwrap_or_else(|| panic!("no {name}: {document}"))
+}
+
+#[test]
+fn who_has_set_up_nothing_is_told_what_there_is_and_nothing_is_made() {
+    let mk = Mk::new().args(["doctor"]);
+    let ran = mk.run();
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    let states: Vec<_> =
+        ran.stdout.lines().map(|line| line.split('\t').take(2).collect::<Vec<_>>()).collect();
+    let expected = [
+        ["ok", "client configuration"],
+        ["note", "server configuration"],
+        ["note", "database"],
+        ["note", "server"],
+        ["ok", "clock"],
+    ];
+    assert_eq!(states, expected, "{ran:?}");
+    assert_eq!(fs::read_dir(mk.home()).unwrap().count(), 0);
+    let named = mk.args(["--server", "http://127.0.0.1:1", "--json"]).run();
+    assert_eq!((named.code(), &named.json()["exit"]), (1, &1.into()));
+    assert_eq!(check(&named.json(), "server")["status"], "failed", "{named:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_provider_is_asked_in_its_format_for_its_models_only() {
+    let (openai, anthropic, google) = (locked().await, locked().await, locked().await);
+    let file = format!(
+        "[providers.a]\nkind = \"openai\"\nbase_url = \"{}/v1?api-version=1\"\napi_key_env = \"THE_KEY\"\n\
+         [providers.b]\nkind = \"anthropic\"\nbase_url = \"{}/v1\"\napi_key_env = \"THE_KEY\"\n\
+         [providers.c]\nkind = \"google\"\nbase_url = \"{}/v1beta\"\napi_key_env = \"THE_KEY\"\n\
+         [verify]\nextractor = \"a/x\"\npanel = [\"a/x\", \"b/x\", \"c/x\"]\n",
+        openai.base, anthropic.base, google.base
+    );
+    let ran = configured(&file).args(["--json"]).run_beside().await;
+    let document = ran.json();
+    for name in ["provider a", "provider b", "provider c", "panel", "limits store", "server configuration"] {
+        assert_eq!(check(&document, name)["status"], "ok", "{document}");
+    }
+    let heads: Vec<String> = [&openai, &anthropic, &google]
+        .iter()
+        .map(|provider| provider.requests()[0].to_ascii_lowercase())
+        .collect();
+    assert!(heads[0].starts_with("get /v1/models?api-version=1 "), "{heads:?}");
+    assert!(heads[0].contains(&format!("authorization: bearer {SECRET}")), "{heads:?}");
+    assert!(heads[1].starts_with("get /v1/models ") && heads[1].contains("anthropic-version: "), "{heads:?}");
+    assert!(heads[1].contains(&format!("x-api-key: {SECRET}")), "{heads:?}");
+    assert!(heads[2].starts_with("get /v1beta/models "), "{heads:?}");
+    assert!(heads[2].contains(&format!("x-goog-api-key: {SECRET}")), "{heads:?}");
+    for provider in [&openai, &anthropic, &google] {
+        assert!(provider.requests().iter().all(|request| request.starts_with("GET ")));
+        assert!(!provider.requests()[1].contains(SECRET), "the second look is without the key");
+    }
+    // All of them say that it is 2020.
+    assert_eq!(check(&document, "clock")["status"], "failed", "{document}");
+    assert_eq!(ran.code(), 1);
+    assert!(!ran.stdout.contains(SECRET), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_a_provider_is_told_of_each() {
+    let refusing =
+        Scripted::answering(answer("401 Unauthorized", &format!("{{\"error\":\"no {SECRET}\"}}"))).await;
+    let forbidding = Scripted::answering(answer("403 Forbidden", "{}")).await;
+    let google = r#"{"error":{"code":400,"details":[{"reason":"API_KEY_INVALID"}]}}"#;
+    let google = Scripted::answering(answer("400 Bad Request", google)).await;
+    let open = Scripted::answering(answer("200 OK", "{}")).await;
+    let listless = Scripted::answering(answer("404 Not Found", "{}")).await;
+    let garbled = Scripted::answering(&b"SSH-2.0-OpenSSH_9.9\r\n"[..]).await;
+    let mut file = String::new();
+    for (name, kind, base, key) in [
+        ("refusing", "openai", &refusing.base, "THE_KEY"),
+        ("forbidding", "openai", &forbidding.base, "THE_KEY"),
+        ("gemini", "google", &google.base, "THE_KEY"),
+        ("open", "openai", &open.base, "THE_KEY"),
+        ("listless", "openai", &listless.base, "THE_KEY"),
+        ("garbled", "openai", &garbled.base, "THE_KEY"),
+        ("nobody", "openai", &"http://127.0.0.1:1".to_owned(), "THE_KEY"),
+        ("keyless", "openai", &open.base, "MISSING_KEY"),
+    ] {
+        let table = format!("[providers.{name}]\nkind = \"{kind}\"\nbase_url = \"{base}\"\n");
+        file.extend([table, format!("api_key_env = \"{key}\"\n")]);
+    }
+    let ran = configured(&file).args(["--json"]).run_beside().await;
+    let document = ran.json();
+    let told = |name: &str| {
+        let check = check(&document, name);
+        (check["status"].as_str().unwrap().to_owned(), check["message"].as_str().unwrap().to_owned())
+    };
+    for name in ["provider refusing", "provider forbidding", "provider gemini"] {
+        assert_eq!(told(name), ("failed".to_owned(), "refuses the key".to_owned()));
+    }
+    assert_eq!(told("provider open").0, "note");
+    assert_eq!(told("provider listless").0, "warning");
+    for name in ["provider garbled", "provider nobody"] {
+        assert_eq!(told(name).0, "failed", "{document}");
+    }
+    let (status, message) = told("server configuration");
+    assert_eq!(status, "failed");
+    assert!(message.contains("MISSING_KEY"), "{message}");
+    assert_eq!(ran.code(), 1);
+    assert!(!ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_server_and_its_database_are_well_until_they_are_not() {
+    let provider = Scripted::answering(answer("200 OK", "{}")).await;
+    let call = serve::call(&format!("{}/v1", provider.base), "");
+    let server = {
+        let call = call.clone();
+        tokio::task::spawn_blocking(move || serve::Serve::start(&call)).await.unwrap()
+    };
+    let file = call.home().join("server.toml");
+    let doctor =
+        Mk::new().args(["doctor", "--json", "--server", &server.base, "--config", file.to_str().unwrap()]);
+    let ran = doctor.run_beside().await;
+    let document = ran.json();
+    for name in ["server", "database", "disk"] {
+        assert_eq!(check(&document, name)["status"], "ok", "{document}");
+    }
+    let version = format!("(version {})", env!("CARGO_PKG_VERSION"));
+    assert!(check(&document, "server")["message"].as_str().unwrap().ends_with(&version), "{document}");
+
+    let main = serve::data_dir(call.home()).join("mk.db");
+    fs::set_permissions(&main, fs::Permissions::from_mode(0o644)).unwrap();
+    let ran = doctor.run_beside().await;
+    let told = format!("others have access to {} (mode 0644)", main.display());
+    let document = ran.json();
+    let exposed =
+        document["checks"].as_array().unwrap().iter().find(|check| check["message"] == told.as_str());
+    assert_eq!(exposed.unwrap()["hints"][0], format!("chmod 600 {}", main.display()));
+
+    server.kill();
+    let ledger = serve::data_dir(call.home()).join("ledger.db");
+    fs::remove_file(ledger.with_file_name("ledger.db-wal")).unwrap();
+    fs::write(&ledger, "x".repeat(8192)).unwrap();
+    let ran = doctor.run_beside().await;
+    assert_eq!(ran.code(), 1);
+    let document = ran.json();
+    let broken = document["checks"].as_array().unwrap().iter().filter(|check| check["status"] == "failed");
+    let broken: Vec<_> = broken.map(|check| check["check"].as_str().unwrap()).collect();
+    assert_eq!(broken, ["database", "server", "clock"], "{document}");
+}
+
+#[test]
+fn it_fits_a_narrow_terminal_with_a_word_beside_each_symbol() {
+    for columns in [44, 80] {
+        let shown = pty::run(&Mk::new().args(["doctor"]), columns, 50);
+        let lines: Vec<&str> = shown.last.lines().collect();
+        assert!(lines.iter().all(|line| line.chars().count() <= usize::from(columns)), "{}", shown.last);
+        assert!(
+            lines.iter().any(|line| line.starts_with("✓ ok      client configuration: ")),
+            "{}",
+            shown.last
+        );
+        assert!(lines.iter().any(|line| line.starts_with("· note    database: ")), "{}", shown.last);
+        assert!(shown.last.trim_end().ends_with("5 checks, nothing is wrong"), "{}", shown.last);
+    }
+}
+
+#[test]
+fn a_client_that_is_misconfigured_does_not_hide_the_rest() {
+    let mk = Mk::new().args(["doctor", "--json"]).env("MK_TIMEOUT", "soon");
+    let ran = mk.run();
+    assert_eq!(ran.code(), 1, "{ran:?}");
+    let document = ran.json();
+    assert_eq!(check(&document, "client configuration")["status"], "failed");
+    assert_eq!(check(&document, "clock")["status"], "ok");
+}
+
+#[test]
+fn who_reaches_nobody_is_sent_to_it() {
+    let ran = Mk::new()
+        .args(["verify", "x", "--server", "http://127.0.0.1:1"])
+        .env("MK_API_KEY", "mk_verify_0123456789abcdefghijklmnop0abcde")
+        .run();
+    assert!(ran.stderr.contains("`mk doctor` checks"), "{ran:?}");
+    let ran = Mk::new().args(["doctor"]).run();
+    assert!(!ran.stdout.contains("mk doctor"), "it does not send people to itself: {ran:?}");
+}
