@@ -44,6 +44,8 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand logout 'Forget the API keys for a server'
             cand whoami 'Show which server and keys are used, and whether the server answers'
             cand doctor 'Check this installation: configuration, database, clock, providers, server'
+            cand backup 'Back up the databases, beside a running server'
+            cand restore 'Put a backup of the databases back'
             cand completions 'Print completions for a shell'
             cand man 'Write the manual pages'
             cand version 'Print the version'
@@ -623,6 +625,39 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand -h 'Print help'
             cand --help 'Print help'
         }
+        &'mk;backup'= {
+            cand --data-dir 'Directory of the database [default: as the server''s]'
+            cand --config 'The server''s configuration file, which names that directory'
+            cand --color 'When to colour: auto, always or never'
+            cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
+            cand --server 'Base address of the server [default: port 8080 of this machine]'
+            cand --profile 'Profile of config.toml to use'
+            cand --api-key-file 'File that holds the API key'
+            cand --ca-cert 'PEM file of further certificate authorities to trust'
+            cand --force 'Replace the file if it exists'
+            cand -q 'Print nothing but errors and what --json asks for'
+            cand --quiet 'Print nothing but errors and what --json asks for'
+            cand -v 'Tell causes and request ids of errors'
+            cand --verbose 'Tell causes and request ids of errors'
+            cand -h 'Print help'
+            cand --help 'Print help'
+        }
+        &'mk;restore'= {
+            cand --data-dir 'Directory of the database [default: as the server''s]'
+            cand --config 'The server''s configuration file, which names that directory'
+            cand --color 'When to colour: auto, always or never'
+            cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
+            cand --server 'Base address of the server [default: port 8080 of this machine]'
+            cand --profile 'Profile of config.toml to use'
+            cand --api-key-file 'File that holds the API key'
+            cand --ca-cert 'PEM file of further certificate authorities to trust'
+            cand -q 'Print nothing but errors and what --json asks for'
+            cand --quiet 'Print nothing but errors and what --json asks for'
+            cand -v 'Tell causes and request ids of errors'
+            cand --verbose 'Tell causes and request ids of errors'
+            cand -h 'Print help'
+            cand --help 'Print help'
+        }
         &'mk;completions'= {
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
@@ -679,6 +714,8 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand logout 'Forget the API keys for a server'
             cand whoami 'Show which server and keys are used, and whether the server answers'
             cand doctor 'Check this installation: configuration, database, clock, providers, server'
+            cand backup 'Back up the databases, beside a running server'
+            cand restore 'Put a backup of the databases back'
             cand completions 'Print completions for a shell'
             cand man 'Write the manual pages'
             cand version 'Print the version'
@@ -752,6 +789,10 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;help;whoami'= {
         }
         &'mk;help;doctor'= {
+        }
+        &'mk;help;backup'= {
+        }
+        &'mk;help;restore'= {
         }
         &'mk;help;completions'= {
         }

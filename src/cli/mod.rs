@@ -7,6 +7,7 @@
 //! built and no file is read before a command needs it: `mk --version` is instant.
 
 mod apps;
+mod backup;
 mod chat;
 mod config;
 mod confirm;
@@ -125,6 +126,12 @@ enum Command {
     /// Check this installation: configuration, database, clock, providers, server
     #[command(help_template = HELP, before_help = doctor::EXAMPLES, after_help = doctor::NOTES)]
     Doctor(doctor::DoctorArgs),
+    /// Back up the databases, beside a running server
+    #[command(help_template = HELP, before_help = backup::BACKUP_EXAMPLES, after_help = backup::BACKUP_NOTES)]
+    Backup(backup::BackupArgs),
+    /// Put a backup of the databases back
+    #[command(help_template = HELP, before_help = backup::RESTORE_EXAMPLES, after_help = backup::RESTORE_NOTES)]
+    Restore(backup::RestoreArgs),
     /// Print completions for a shell
     #[command(help_template = HELP, before_help = generate::COMPLETIONS_EXAMPLES)]
     Completions(generate::CompletionsArgs),
@@ -149,7 +156,13 @@ impl Command {
             Self::Whoami(args) => args.json,
             Self::Doctor(args) => args.json,
             Self::Version(args) => args.json,
-            Self::Serve(_) | Self::Login(_) | Self::Logout(_) | Self::Completions(_) | Self::Man(_) => false,
+            Self::Serve(_)
+            | Self::Login(_)
+            | Self::Logout(_)
+            | Self::Backup(_)
+            | Self::Restore(_)
+            | Self::Completions(_)
+            | Self::Man(_) => false,
         }
     }
 }
@@ -182,6 +195,8 @@ fn dispatch(command: &Command, session: &mut Session) -> Outcome {
         Command::Logout(args) => login::logout(args, session),
         Command::Whoami(args) => whoami::run(args, session),
         Command::Doctor(args) => doctor::run(args, session),
+        Command::Backup(args) => backup::backup(args, session),
+        Command::Restore(args) => backup::restore(args, session),
         Command::Completions(args) => generate::completions(args, session),
         Command::Man(args) => generate::man(args, session),
         Command::Version(args) => generate::version(args, session),

@@ -8,9 +8,12 @@
 //! Calls block for microseconds (reads) or a disk flush (writes); async callers make writes on a blocking thread.
 //! Several processes may hold the same files: a command line beside a running server is the normal case.
 
+mod archive;
+mod backup;
 mod sqlite;
 mod usage;
 
+pub use backup::{Packed, backup, restore};
 pub use sqlite::{Store, examine};
 pub use usage::{AppOnceMade, BudgetHolder, BudgetRow, KeyName, UsageCounts, UsageQuery, UsageSum};
 

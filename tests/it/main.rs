@@ -11,6 +11,7 @@
 )]
 
 mod accounting;
+mod backup;
 mod breaker;
 mod budgets;
 mod budgets_verify;

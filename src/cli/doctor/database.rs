@@ -56,7 +56,7 @@ fn told(path: &str, condition: &Condition) -> Check {
         let more = condition.damage.len() - 1;
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
         return Check::failed(NAME, format!("{path} is damaged: {first}{more}"))
-            .hint("stop the server, and put back a backup");
+            .hint("stop the server, move the directory away, and put a backup back: `mk restore FILE`");
     }
     if let Some(why) = &condition.unwritable {
         return Check::failed(NAME, format!("{path} cannot be written: {why}"))

@@ -11,6 +11,7 @@
 
 mod apps;
 mod audit;
+mod copy;
 mod database;
 mod examine;
 mod files;
@@ -30,6 +31,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+pub(super) use copy::{copy, must_be_whole};
 pub use examine::examine;
 
 use database::{Database, Durability};
@@ -42,6 +44,11 @@ use crate::clock::Time;
 const MAIN_FILE: &str = "mk.db";
 /// The database that is written in batches.
 const LEDGER_FILE: &str = "ledger.db";
+
+/// Both databases with the steps of their tables: the one that refers to the other first, so that copies made in this
+/// order hold whatever they refer to.
+pub(super) const DATABASES: [(&str, &[&str]); 2] =
+    [(LEDGER_FILE, migrations::LEDGER), (MAIN_FILE, migrations::MAIN)];
 
 /// Storage in SQLite. Clones share connections.
 #[derive(Clone)]

@@ -1,0 +1,223 @@
+//! Backups: both databases in one file, made beside a running server, and put back where there is none.
+//!
+//! What must hold: a backup that is there under its name is whole (it is made under another one, checked, and only
+//! then renamed), and only its owner can read it, as it holds what the databases hold. Nothing is put back over a
+//! database that is there: a log left beside it would be played into the other one.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use super::{Error, archive, sqlite};
+use crate::clock::Time;
+
+/// A database in a backup: its file's name and its size in bytes.
+pub type Packed = (&'static str, u64);
+
+/// Makes a backup of the databases in `dir` under the name `file`; `None` if `go_on` said no. Another file of that
+/// name gives way if `replace` is set. Twice the size of the databases is needed beside it meanwhile. Blocking.
+///
+/// # Errors
+/// Of kind [`ErrorKind::AlreadyExists`] if the name is taken, [`ErrorKind::NotFound`] if there is no database.
+pub fn backup(
+    dir: &Path,
+    file: &Path,
+    replace: bool,
+    now: Time,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Option<Vec<Packed>>, Error> {
+    if file.is_dir() || (!replace && file.try_exists()?) {
+        let what = if file.is_dir() { "it is a directory" } else { "it exists already" };
+        return Err(io::Error::new(ErrorKind::AlreadyExists, what).into());
+    }
+    let draft = Draft::beside(file)?;
+    for (name, steps) in sqlite::DATABASES {
+        let (from, to) = (dir.join(name), draft.path.join(name));
+        let of_it = |cause: Error| in_words(name, cause);
+        fs::metadata(&from).map_err(|cause| of_it(cause.into()))?;
+        create_private(&to)?;
+        if !sqlite::copy(&from, &to, go_on).map_err(of_it)? {
+            return Ok(None);
+        }
+        sqlite::must_be_whole(&to, steps).map_err(of_it)?;
+    }
+    let made = draft.path.join("archive");
+    let written = create_private(&made)?;
+    let names = sqlite::DATABASES.map(|(name, _)| name);
+    let packed = archive::pack(&draft.path, &names, &written, now)?;
+    // Read as it will be read when it is needed.
+    archive::unpack(&File::open(&made)?, &names, |_| Ok(io::sink()))?;
+    fs::rename(&made, file)?;
+    sync_dir(parent(file))?;
+    Ok(Some(packed))
+}
+
+/// Puts a backup into `dir`, which is made if it is not there and must hold no database. Blocking.
+///
+/// # Errors
+/// Of kind [`ErrorKind::AlreadyExists`] if there is a database, [`ErrorKind::InvalidData`] if `file` is no backup.
+pub fn restore(file: &Path, dir: &Path) -> Result<(), Error> {
+    let source = File::open(file)?;
+    make_private_dir(dir)?;
+    for (name, _) in sqlite::DATABASES {
+        for taken in ["", "-wal", "-journal"].map(|ending| format!("{name}{ending}")) {
+            if dir.join(&taken).try_exists()? {
+                let what = format!("{taken} is there already");
+                return Err(io::Error::new(ErrorKind::AlreadyExists, what).into());
+            }
+        }
+    }
+    let draft = Draft::beside(&dir.join("restored"))?;
+    let names = sqlite::DATABASES.map(|(name, _)| name);
+    archive::unpack(&source, &names, |name| create_private(&draft.path.join(name)))?;
+    for (name, steps) in sqlite::DATABASES {
+        let path = draft.path.join(name);
+        sqlite::must_be_whole(&path, steps).map_err(|cause| in_words(name, cause))?;
+        File::open(&path)?.sync_all()?;
+    }
+    // The keys last: whoever comes upon half of it finds no server that would begin anew with it.
+    for name in names {
+        fs::rename(draft.path.join(name), dir.join(name))?;
+    }
+    Ok(sync_dir(dir)?)
+}
+
+/// A directory for what is not finished; gone with everything in it when dropped.
+struct Draft {
+    path: PathBuf,
+}
+
+impl Draft {
+    fn beside(file: &Path) -> io::Result<Self> {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let path = parent(file).join(format!(".{name}.{}.new", uuid::Uuid::now_v7().simple()));
+        private(&mut DirBuilder::new()).create(&path)?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // Best effort: what is left of it is of no use to anyone.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn parent(file: &Path) -> &Path {
+    file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn in_words(name: &str, cause: Error) -> Error {
+    let kind = match &cause {
+        Error::Io(cause) => cause.kind(),
+        Error::TooNew { .. } => return cause,
+        _ => ErrorKind::Other,
+    };
+    Error::Io(io::Error::new(kind, format!("{name}: {cause}")))
+}
+
+fn make_private_dir(dir: &Path) -> io::Result<()> {
+    private(DirBuilder::new().recursive(true)).create(dir)
+}
+
+fn private(builder: &mut DirBuilder) -> &DirBuilder {
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(builder, 0o700);
+    builder
+}
+
+fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// A name is on disk when its directory is.
+#[cfg(unix)]
+fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// Elsewhere directories cannot be opened as files.
+#[cfg(not(unix))]
+fn sync_dir(_dir: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Store;
+
+    const NOW: Time = Time::from_unix_ms(1_795_176_000_000);
+
+    fn store(dir: &Path) -> Store {
+        Store::open(dir, NOW).unwrap()
+    }
+
+    fn kind(outcome: Result<impl std::fmt::Debug, Error>) -> ErrorKind {
+        match outcome {
+            Err(Error::Io(cause)) => cause.kind(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_interrupted_or_refused_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (data, file) = (dir.path().join("data"), dir.path().join("out/backup"));
+        fs::create_dir(dir.path().join("out")).unwrap();
+        assert_eq!(kind(backup(&data, &file, false, NOW, &|| true)), ErrorKind::NotFound);
+        let _in_use = store(&data);
+        assert!(backup(&data, &file, false, NOW, &|| false).unwrap().is_none());
+        assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 0);
+        assert!(backup(&data, &file, false, NOW, &|| true).unwrap().is_some());
+        assert_eq!(kind(backup(&data, &file, false, NOW, &|| true)), ErrorKind::AlreadyExists);
+        assert!(backup(&data, &file, true, NOW, &|| true).unwrap().is_some());
+        assert_eq!(kind(backup(&data, dir.path(), true, NOW, &|| true)), ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn only_a_whole_backup_is_put_back_and_only_where_there_is_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (data, file, new) = (dir.path().join("data"), dir.path().join("backup"), dir.path().join("new"));
+        let _in_use = store(&data);
+        backup(&data, &file, false, NOW, &|| true).unwrap();
+        assert_eq!(kind(restore(&file, &data)), ErrorKind::AlreadyExists);
+
+        let whole = fs::read(&file).unwrap();
+        let damaged = dir.path().join("damaged");
+        let mut flipped = whole.clone();
+        for byte in &mut flipped[5000..6000] {
+            *byte ^= 0x55;
+        }
+        for bytes in [&whole[..whole.len() / 2], &b"no archive"[..], &[][..], &flipped] {
+            fs::write(&damaged, bytes).unwrap();
+            assert!(restore(&damaged, &new).is_err());
+            assert_eq!(fs::read_dir(&new).unwrap().count(), 0, "{} bytes", bytes.len());
+        }
+        restore(&file, &new).unwrap();
+        assert_eq!(store(&new).apps().unwrap(), store(&data).apps().unwrap());
+    }
+
+    #[test]
+    fn an_archive_leads_nowhere_else() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["../mk.db", "/tmp/mk.db", "mk.db-wal", "dir/mk.db"] {
+            let file = dir.path().join("foreign");
+            let mut builder = tar::Builder::new(File::create(&file).unwrap());
+            let mut header = tar::Header::new_gnu();
+            header.as_gnu_mut().unwrap().name[..name.len()].copy_from_slice(name.as_bytes());
+            header.set_size(0);
+            header.set_cksum();
+            builder.append(&header, io::empty()).unwrap();
+            builder.finish().unwrap();
+            let new = dir.path().join("new");
+            assert_eq!(kind(restore(&file, &new)), ErrorKind::InvalidData, "{name}");
+            assert_eq!(fs::read_dir(&new).unwrap().count(), 0, "{name}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Backups made beside a server that is at work, and put back somewhere else.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::mk::Mk;
+use crate::support::panel::eiffel;
+use crate::support::provider::{FakeProvider, claims};
+use crate::support::serve::{self, Serve};
+use crate::support::server::client;
+
+async fn provider() -> FakeProvider {
+    FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => ask.choose("Paris"),
+    })
+    .await
+}
+
+async fn start(call: &Mk) -> Serve {
+    let call = call.clone();
+    tokio::task::spawn_blocking(move || Serve::start(&call)).await.unwrap()
+}
+
+/// A call on a data directory, by a process of its own.
+fn on(data: &Path, arguments: &[&str]) -> Mk {
+    Mk::new().args(arguments.iter().copied()).env("MK_DATA_DIR", data.to_str().unwrap())
+}
+
+async fn key(data: &Path) -> String {
+    let arguments = ["keys", "create", "--service", "verify", "--per-minute", "0", "--per-day", "1000000"];
+    let ran = on(data, &arguments).run_beside().await;
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    ran.stdout.trim().to_owned()
+}
+
+/// One verification to its end; its status.
+async fn verify(base: &str, key: &str) -> u16 {
+    let request =
+        client().post(format!("{base}/verify/v1/stream")).bearer_auth(key).json(&json!({"fact": "x"}));
+    let response = request.header("accept", "application/json").send().await.unwrap();
+    let status = response.status().as_u16();
+    let _: Value = response.json().await.unwrap();
+    status
+}
+
+/// Rows of the ledger, and its sums by day and key, which must say the same.
+fn ledger(data: &Path) -> (i64, i64, i64) {
+    let database = rusqlite::Connection::open(data.join("ledger.db")).unwrap();
+    let whole: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(whole, "ok");
+    let attempts = "SELECT count(*), coalesce(sum(prompt_tokens + completion_tokens), 0) FROM attempts";
+    let (rows, tokens) = database.query_row(attempts, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let requests = database.query_row("SELECT coalesce(sum(used), 0) FROM day_counts", [], |row| row.get(0));
+    (rows, tokens, requests.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_beside_a_busy_server_is_whole_and_works_elsewhere() {
+    let provider = provider().await;
+    let call = serve::call(&provider.base_url, "");
+    let server = start(&call).await;
+    let data = serve::data_dir(call.home());
+    let kept = key(&data).await;
+    assert_eq!(verify(&server.base, &kept).await, 200);
+
+    // A writer that does not stop, and another one that makes keys.
+    let busy = tokio::spawn({
+        let (base, key) = (server.base.clone(), kept.clone());
+        async move {
+            loop {
+                verify(&base, &key).await;
+            }
+        }
+    });
+    let file = call.home().join("backup.tar");
+    let (late, backup) = tokio::join!(key(&data), async {
+        let arguments = ["backup", file.to_str().unwrap()];
+        // What is booked goes to the disk within a second.
+        crate::support::eventually("something is in the ledger", || ledger_has_rows(&data)).await;
+        on(&data, &arguments).run_beside().await
+    });
+    assert_eq!((backup.code(), backup.stdout.as_str()), (0, ""), "{backup:?}");
+    assert!(backup.stderr.contains("and checked it"), "{backup:?}");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    busy.abort();
+    drop(server);
+
+    let again = on(&data, &["backup", file.to_str().unwrap()]).run_beside().await;
+    assert_eq!(again.code(), 9, "{again:?}");
+    assert!(again.stderr.contains("--force"), "{again:?}");
+
+    let second = serve::call(&provider.base_url, "");
+    let restored = serve::data_dir(second.home());
+    let ran = on(&restored, &["restore", file.to_str().unwrap()]).run_beside().await;
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    for name in ["mk.db", "ledger.db"] {
+        let mode = fs::metadata(restored.join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    assert_eq!(fs::read_dir(&restored).unwrap().count(), 2, "nothing else is left there");
+    let (rows, tokens, requests) = ledger(&restored);
+    assert!(rows >= 4 && tokens == rows * 110, "{rows} rows of 110 tokens: {tokens}");
+    assert!(requests >= 1);
+
+    let server = start(&second).await;
+    assert_eq!(verify(&server.base, &kept).await, 200);
+    // Whether the late key is in it depends on who was first; it is known or it is not, and nothing in between.
+    assert!([200, 401].contains(&verify(&server.base, &late).await));
+    drop(server);
+    let (more, ..) = ledger(&restored);
+    assert!(more >= rows, "the ledger goes on where the backup was");
+
+    let over = on(&restored, &["restore", file.to_str().unwrap()]).run_beside().await;
+    assert_eq!(over.code(), 9, "{over:?}");
+    assert!(over.stderr.contains("is there already"), "{over:?}");
+}
+
+fn ledger_has_rows(data: &Path) -> bool {
+    ledger(data).0 > 0
+}
+
+#[test]
+fn other_tools_can_look_into_a_backup() {
+    let mk = Mk::new();
+    let data = mk.home().join("data");
+    assert_eq!(on(&data, &["apps", "create", "website"]).run().code(), 0);
+    let file = mk.home().join("backup.tar");
+    assert_eq!(on(&data, &["backup", file.to_str().unwrap()]).run().code(), 0);
+    let out = mk.home().join("out");
+    fs::create_dir(&out).unwrap();
+    let run = |command: &mut Command| assert!(command.current_dir(&out).status().unwrap().success());
+    run(Command::new("tar").arg("-xf").arg(&file));
+    run(Command::new("sha256sum").args(["--check", "--quiet", "SHA256SUMS"]));
+    let listed = on(&out, &["apps", "list"]).run();
+    assert!(listed.stdout.contains("website"), "{listed:?}");
+}
+
+#[test]
+fn what_cannot_be_done_says_why_and_leaves_nothing() {
+    let mk = Mk::new();
+    let data = mk.home().join("data");
+    let file = mk.home().join("backup.tar");
+    let none = on(&data, &["backup", file.to_str().unwrap()]).run();
+    assert_eq!(none.code(), 9, "{none:?}");
+    assert!(none.stderr.contains("hint: "), "{none:?}");
+    fs::write(&file, "no archive").unwrap();
+    let foreign = on(&data, &["restore", file.to_str().unwrap()]).run();
+    assert_eq!(foreign.code(), 1, "{foreign:?}");
+    assert!(foreign.stderr.contains("it is no whole backup of mk"), "{foreign:?}");
+    assert_eq!(fs::read_dir(&data).unwrap().count(), 0);
+}
