@@ -73,6 +73,35 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('unit', 'unit', [CompletionResultType]::ParameterValue, 'Print a unit for systemd')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'mk;serve;unit' {
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--socket', '--socket', [CompletionResultType]::ParameterName, 'The unit of a listening socket, which is passed to the server')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;serve;help' {
+            [CompletionResult]::new('unit', 'unit', [CompletionResultType]::ParameterValue, 'Print a unit for systemd')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'mk;serve;help;unit' {
+            break
+        }
+        'mk;serve;help;help' {
             break
         }
         'mk;verify' {
@@ -780,6 +809,10 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             break
         }
         'mk;help;serve' {
+            [CompletionResult]::new('unit', 'unit', [CompletionResultType]::ParameterValue, 'Print a unit for systemd')
+            break
+        }
+        'mk;help;serve;unit' {
             break
         }
         'mk;help;verify' {

@@ -69,6 +69,31 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --verbose 'Tell causes and request ids of errors'
             cand -h 'Print help'
             cand --help 'Print help'
+            cand unit 'Print a unit for systemd'
+            cand help 'Print this message or the help of the given subcommand(s)'
+        }
+        &'mk;serve;unit'= {
+            cand --color 'When to colour: auto, always or never'
+            cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
+            cand --server 'Base address of the server [default: port 8080 of this machine]'
+            cand --profile 'Profile of config.toml to use'
+            cand --api-key-file 'File that holds the API key'
+            cand --ca-cert 'PEM file of further certificate authorities to trust'
+            cand --socket 'The unit of a listening socket, which is passed to the server'
+            cand -q 'Print nothing but errors and what --json asks for'
+            cand --quiet 'Print nothing but errors and what --json asks for'
+            cand -v 'Tell causes and request ids of errors'
+            cand --verbose 'Tell causes and request ids of errors'
+            cand -h 'Print help'
+            cand --help 'Print help'
+        }
+        &'mk;serve;help'= {
+            cand unit 'Print a unit for systemd'
+            cand help 'Print this message or the help of the given subcommand(s)'
+        }
+        &'mk;serve;help;unit'= {
+        }
+        &'mk;serve;help;help'= {
         }
         &'mk;verify'= {
             cand -f 'Verify the text of a file; repeat it for several'
@@ -722,6 +747,9 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand help 'Print this message or the help of the given subcommand(s)'
         }
         &'mk;help;serve'= {
+            cand unit 'Print a unit for systemd'
+        }
+        &'mk;help;serve;unit'= {
         }
         &'mk;help;verify'= {
         }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use tokio::net::TcpListener;
 
 use super::embedded::cannot_start;
@@ -17,7 +17,7 @@ use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::local::stored;
 use super::setup_link::SetupLink;
-use super::{log, runtime, sanitize, welcome};
+use super::{log, runtime, sanitize, supervisor, unit, welcome};
 use crate::api::Service;
 use crate::app::App;
 use crate::clock::Clock;
@@ -36,6 +36,8 @@ Examples:
 /// What stands below the options of `mk serve --help`.
 pub(crate) const NOTES: &str = "\
 SIGTERM and SIGINT let requests under way end for a while; a second signal ends at once.
+A systemd unit is printed by `mk serve unit`. A listening socket passed by a supervisor (LISTEN_FDS)
+is taken in the place of --listen, and a Type=notify service is told when it serves and when it ends.
 MK_LOG sets what is logged (default: info). On a terminal logs are text, elsewhere JSON.
 Without a console key it gives a link that makes the first one in a browser, once, within 30 minutes: on a terminal, or
 in the file setup-link of the data directory.
@@ -46,7 +48,11 @@ const SANDBOX_KEY_LIFE: Duration = Duration::from_hours(24);
 
 /// The arguments of `mk serve`.
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ServeArgs {
+    #[command(subcommand)]
+    command: Option<ServeCommand>,
+
     /// Simulated models in the place of all providers
     #[arg(long)]
     sandbox: bool,
@@ -68,8 +74,19 @@ pub(crate) struct ServeArgs {
     check: bool,
 }
 
+/// What is done instead of serving.
+#[derive(Subcommand, Debug)]
+enum ServeCommand {
+    /// Print a unit for systemd
+    #[command(help_template = super::HELP, before_help = unit::EXAMPLES, after_help = unit::NOTES)]
+    Unit(unit::UnitArgs),
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
+    if let Some(ServeCommand::Unit(args)) = &args.command {
+        return unit::run(args, session);
+    }
     let server_args = ServerArgs {
         config: args.config.clone(),
         listen: args.listen.clone(),
@@ -87,13 +104,15 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
     }
     let _log = log::begin(session)?;
     let app = App::open(&config, Clock::system()).map_err(|cause| cannot_start(&config.data_dir, cause))?;
-    refuse_open_door(&app, config.listen)?;
+    let inherited = supervisor::listener()?;
+    let listen = inherited.as_ref().and_then(|socket| socket.local_addr().ok()).unwrap_or(config.listen);
+    refuse_open_door(&app, listen)?;
 
     // Connections have runtimes of their own; this one accepts them and writes to the disk beside them.
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = built
         .map_err(|cause| Failure::new(Kind::Other, format!("cannot start: {cause}")).caused_by(cause))?;
-    let outcome = runtime.block_on(serve(args, session, &config, app, options));
+    let outcome = runtime.block_on(serve(args, session, &config, app, options, inherited));
     runtime.shutdown_timeout(Duration::from_secs(1));
     outcome
 }
@@ -115,9 +134,13 @@ async fn serve(
     config: &ServerConfig,
     app: App,
     options: Options,
+    inherited: Option<std::net::TcpListener>,
 ) -> Outcome {
-    let listener =
-        TcpListener::bind(config.listen).await.map_err(|cause| no_listener(config.listen, cause))?;
+    let bound = match inherited {
+        Some(socket) => TcpListener::from_std(socket),
+        None => TcpListener::bind(config.listen).await,
+    };
+    let listener = bound.map_err(|cause| no_listener(config.listen, cause))?;
     let address = listener.local_addr().map_err(|cause| no_listener(config.listen, cause))?;
     let base = format!("{}://{address}", if options.tls.is_some() { "https" } else { "http" });
     let app = Arc::new(app);
@@ -129,9 +152,12 @@ async fn serve(
     let first = welcome::First { key: trial.key.as_ref(), link: link.shown.as_ref() };
     welcome::say(&session.printer, config, &base, args.sandbox, &first);
 
+    supervisor::tell_ready();
+
     let (told, why) = tokio::sync::oneshot::channel();
     let shutdown = async {
         let ended_by = signalled.await;
+        supervisor::tell_stopping();
         tracing::info!("shutting down; requests under way may end");
         // Received below, unless the server has failed already.
         let _ = told.send(ended_by);

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use super::{ConfigError, suggest};
 use crate::clock::{Clock, Time};
 use crate::providers::catalog;
+use crate::secret::{self, SecretString};
 
 /// A variable and what it is for.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +28,7 @@ const fn var(name: &'static str, purpose: &'static str) -> Variable {
 }
 
 /// Variables of our own.
-pub const VARIABLES: [Variable; 27] = [
+pub const VARIABLES: [Variable; 28] = [
     var("MK_LISTEN", "address and port that `mk serve` listens on"),
     var("MK_DATA_DIR", "directory that holds the database, mk.db"),
     var("MK_CONFIG", "the server's configuration file"),
@@ -54,6 +55,10 @@ pub const VARIABLES: [Variable; 27] = [
     var("NO_COLOR", "non-empty: no colour"),
     var("CLICOLOR_FORCE", "1 = colour even where the output is no terminal"),
     var("HTTPS_PROXY", "proxy for calls to providers and servers; also HTTP_PROXY, ALL_PROXY, NO_PROXY"),
+    var(
+        "CREDENTIALS_DIRECTORY",
+        "set by systemd: files named like variables of providers' keys, where those are not set",
+    ),
     var("SSL_CERT_FILE", "PEM file of certificate authorities to trust instead of the system's"),
 ];
 
@@ -129,6 +134,31 @@ impl Env {
         Ok((!text.is_empty()).then_some(text))
     }
 
+    /// The secret that a variable holds, or else a file of that name among the credentials that a supervisor passes
+    /// (systemd's `LoadCredential=`, in `CREDENTIALS_DIRECTORY`).
+    ///
+    /// # Errors
+    /// If the variable is not UTF-8, or there is such a file and it cannot be read.
+    pub fn secret(&self, name: &str) -> Result<Option<SecretString>, ConfigError> {
+        if let Some(text) = self.text(name)? {
+            return Ok(Some(SecretString::from(text)));
+        }
+        let is_a_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let Some(directory) = self.path("CREDENTIALS_DIRECTORY").filter(|_| is_a_name(name)) else {
+            return Ok(None);
+        };
+        match secret::from_file(&directory.join(name)) {
+            Ok(secret) => Ok(Some(secret)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => {
+                let reason = super::files::reason(&error);
+                Err(ConfigError::new(format!(
+                    "the credential {name} of this service cannot be read: {reason}"
+                )))
+            }
+        }
+    }
+
     /// A variable that names a file or directory.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.variables.get(&OsString::from(name)).filter(|value| !value.is_empty()).map(PathBuf::from)
@@ -158,6 +188,7 @@ impl Env {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret::ExposeSecret;
 
     const NOW: Time = Time::from_unix_ms(0);
 
@@ -185,6 +216,23 @@ mod tests {
         let error = env.text("MK_SERVER").unwrap_err();
         assert_eq!(error.message, "the environment variable MK_SERVER is not UTF-8 text");
         assert!(env.path("MK_SERVER").is_some());
+    }
+
+    #[test]
+    fn a_credential_stands_in_for_a_variable_that_is_not_set() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("A_KEY"), "from-file\n").unwrap();
+        std::fs::write(dir.path().join("B_KEY"), "from-file\n").unwrap();
+        std::fs::write(dir.path().join("EMPTY_KEY"), "").unwrap();
+        let directory = dir.path().join("..").join(dir.path().file_name().unwrap());
+        let variables = [("CREDENTIALS_DIRECTORY", directory.to_str().unwrap()), ("B_KEY", "from-variable")];
+        let env = Env::bare(variables, NOW);
+        let found = |name: &str| env.secret(name).unwrap().map(|key| key.expose_secret().to_owned());
+        assert_eq!(found("A_KEY").as_deref(), Some("from-file"));
+        assert_eq!(found("B_KEY").as_deref(), Some("from-variable"));
+        assert_eq!(found("C_KEY"), None);
+        assert_eq!(found("../A_KEY"), None);
+        assert!(env.secret("EMPTY_KEY").unwrap_err().message.contains("EMPTY_KEY"));
     }
 
     #[test]

@@ -223,8 +223,8 @@ impl ProviderFile {
                 "must be the name of an environment variable, such as \"OPENAI_API_KEY\", not the key itself";
             return Err(variable.place.error(complaint));
         }
-        if let Some(text) = env.text(&variable.value)? {
-            return Ok(SecretString::from(text));
+        if let Some(key) = env.secret(&variable.value)? {
+            return Ok(key);
         }
         let name = &variable.value;
         let complaint = format!("names the environment variable {name}, which is not set");

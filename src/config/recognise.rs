@@ -9,7 +9,6 @@ use super::server_file::ServerFile;
 use super::{ConfigError, Env};
 use crate::providers::catalog;
 use crate::providers::{Kind, Settings};
-use crate::secret::SecretString;
 
 /// The providers of `--sandbox`.
 pub fn sandbox_providers() -> Vec<Settings> {
@@ -81,9 +80,9 @@ fn recognised(env: &Env, origins: &mut Origins) -> Result<FoundProviders, Config
     let mut reasons = Vec::new();
     for known in &catalog::KNOWN {
         let Some(variable) = known.key_env else { continue };
-        let Some(key) = env.text(variable)? else { continue };
+        let Some(key) = env.secret(variable)? else { continue };
         let mut settings = known.settings();
-        settings.api_key = Some(SecretString::from(key));
+        settings.api_key = Some(key);
         origins.set(format!("providers.{}.api_key", known.name), Origin::Variable(variable));
         origins.set(format!("providers.{}.kind", known.name), Origin::Chosen);
         origins.set(format!("providers.{}.base_url", known.name), Origin::Chosen);

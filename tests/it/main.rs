@@ -71,6 +71,7 @@ mod shutdown;
 mod slow;
 mod store;
 mod stream;
+mod supervisor;
 mod support;
 mod tls;
 mod usage;

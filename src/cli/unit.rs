@@ -1,0 +1,146 @@
+//! `mk serve unit`: a unit for systemd that gives the server what it needs and nothing else.
+
+use clap::Args;
+
+use super::exit::{Failure, Kind, Outcome};
+use super::globals::Session;
+
+/// Examples of `mk serve unit`, first in its help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  mk serve unit | sudo tee /etc/systemd/system/mk.service
+  sudo systemctl daemon-reload && sudo systemctl enable --now mk
+  mk serve unit --socket | sudo tee /etc/systemd/system/mk.socket";
+
+/// What stands below the options of `mk serve unit --help`.
+pub(crate) const NOTES: &str = "\
+The server then runs as a user of its own, with data in /var/lib/mk and settings, if there are any,
+in /etc/mk/server.toml. Keys of providers come as credentials: LoadCredential=OPENAI_API_KEY:FILE.
+Administrate it as root: sudo MK_DATA_DIR=/var/lib/mk mk keys list.
+With mk.socket enabled too, a restart refuses no connection: they wait.";
+
+/// The arguments of `mk serve unit`.
+#[derive(Args, Debug)]
+pub(crate) struct UnitArgs {
+    /// The unit of a listening socket, which is passed to the server
+    #[arg(long)]
+    socket: bool,
+}
+
+/// In place of the program's path.
+const PROGRAM: &str = "@PROGRAM@";
+
+/// The drain of a server takes 24 s at most. A process that is told of a wrong configuration is not started again.
+const SERVICE: &str = "\
+# mk: fact verification and chat inference. Written by `mk serve unit`; change what you need.
+[Unit]
+Description=mk, fact verification and chat inference
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStart=@PROGRAM@ serve
+Environment=MK_CONFIG_DIR=%E/mk MK_DATA_DIR=%S/mk
+Restart=on-failure
+# A wrong configuration (2) does not mend itself.
+RestartPreventExitStatus=2
+TimeoutStopSec=30
+LimitNOFILE=32768
+
+# Keys of providers: a credential named like the variable is used where that is not set.
+#LoadCredential=OPENAI_API_KEY:/etc/mk/openai.key
+#LoadCredential=ANTHROPIC_API_KEY:/etc/mk/anthropic.key
+#LoadCredentialEncrypted=GEMINI_API_KEY:/etc/mk/gemini.cred
+# TLS: in server.toml, tls_key = \"/run/credentials/mk.service/tls.key\", and so tls_cert.
+#LoadCredential=tls.key:/etc/mk/tls.key
+#LoadCredential=tls.crt:/etc/mk/tls.crt
+# A port below 1024 needs mk.socket, or:
+#AmbientCapabilities=CAP_NET_BIND_SERVICE
+#CapabilityBoundingSet=CAP_NET_BIND_SERVICE
+#PrivateUsers=no
+
+DynamicUser=yes
+StateDirectory=mk
+StateDirectoryMode=0700
+ConfigurationDirectory=mk
+UMask=0077
+CapabilityBoundingSet=
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+NoNewPrivileges=yes
+PrivateDevices=yes
+PrivateTmp=yes
+PrivateUsers=yes
+ProcSubset=pid
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHome=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectProc=invisible
+ProtectSystem=strict
+RemoveIPC=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+SystemCallErrorNumber=EPERM
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged @resources
+
+[Install]
+WantedBy=multi-user.target
+";
+
+const SOCKET: &str = "\
+# The listening socket of mk.service, in the place of `listen`. Written by `mk serve unit --socket`.
+[Unit]
+Description=The listening socket of mk
+
+[Socket]
+ListenStream=127.0.0.1:8080
+NoDelay=true
+Backlog=1024
+
+[Install]
+WantedBy=sockets.target
+";
+
+/// Prints a unit.
+pub(crate) fn run(args: &UnitArgs, session: &Session) -> Outcome {
+    let text = if args.socket { SOCKET.to_owned() } else { service()? };
+    session.printer.result(text.trim_end())?;
+    Ok(0)
+}
+
+fn service() -> Result<String, Failure> {
+    let program = std::env::current_exe().map_err(|cause| {
+        Failure::new(Kind::Other, format!("cannot tell where this program is: {cause}")).caused_by(cause)
+    })?;
+    Ok(SERVICE.replace(PROGRAM, &quoted(&program.display().to_string())))
+}
+
+/// A path as `ExecStart=` reads it.
+fn quoted(path: &str) -> String {
+    let path = path.replace('%', "%%").replace('$', "$$");
+    if path.contains([' ', '\"', '\\', '\'', ';']) {
+        return format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""));
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_survives_the_unit_s_own_signs() {
+        assert_eq!(quoted("/usr/local/bin/mk"), "/usr/local/bin/mk");
+        assert_eq!(quoted("/a b/100%/$x/mk"), "\"/a b/100%%/$$x/mk\"");
+    }
+}
