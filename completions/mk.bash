@@ -19,6 +19,9 @@ _mk() {
             mk,apps)
                 cmd="mk__subcmd__apps"
                 ;;
+            mk,backup)
+                cmd="mk__subcmd__backup"
+                ;;
             mk,chat)
                 cmd="mk__subcmd__chat"
                 ;;
@@ -27,6 +30,9 @@ _mk() {
                 ;;
             mk,config)
                 cmd="mk__subcmd__config"
+                ;;
+            mk,doctor)
+                cmd="mk__subcmd__doctor"
                 ;;
             mk,help)
                 cmd="mk__subcmd__help"
@@ -45,6 +51,9 @@ _mk() {
                 ;;
             mk,models)
                 cmd="mk__subcmd__models"
+                ;;
+            mk,restore)
+                cmd="mk__subcmd__restore"
                 ;;
             mk,serve)
                 cmd="mk__subcmd__serve"
@@ -130,6 +139,9 @@ _mk() {
             mk__subcmd__help,apps)
                 cmd="mk__subcmd__help__subcmd__apps"
                 ;;
+            mk__subcmd__help,backup)
+                cmd="mk__subcmd__help__subcmd__backup"
+                ;;
             mk__subcmd__help,chat)
                 cmd="mk__subcmd__help__subcmd__chat"
                 ;;
@@ -138,6 +150,9 @@ _mk() {
                 ;;
             mk__subcmd__help,config)
                 cmd="mk__subcmd__help__subcmd__config"
+                ;;
+            mk__subcmd__help,doctor)
+                cmd="mk__subcmd__help__subcmd__doctor"
                 ;;
             mk__subcmd__help,help)
                 cmd="mk__subcmd__help__subcmd__help"
@@ -156,6 +171,9 @@ _mk() {
                 ;;
             mk__subcmd__help,models)
                 cmd="mk__subcmd__help__subcmd__models"
+                ;;
+            mk__subcmd__help,restore)
+                cmd="mk__subcmd__help__subcmd__restore"
                 ;;
             mk__subcmd__help,serve)
                 cmd="mk__subcmd__help__subcmd__serve"
@@ -217,6 +235,9 @@ _mk() {
             mk__subcmd__help__subcmd__keys,show)
                 cmd="mk__subcmd__help__subcmd__keys__subcmd__show"
                 ;;
+            mk__subcmd__help__subcmd__serve,unit)
+                cmd="mk__subcmd__help__subcmd__serve__subcmd__unit"
+                ;;
             mk__subcmd__keys,check)
                 cmd="mk__subcmd__keys__subcmd__check"
                 ;;
@@ -259,6 +280,18 @@ _mk() {
             mk__subcmd__keys__subcmd__help,show)
                 cmd="mk__subcmd__keys__subcmd__help__subcmd__show"
                 ;;
+            mk__subcmd__serve,help)
+                cmd="mk__subcmd__serve__subcmd__help"
+                ;;
+            mk__subcmd__serve,unit)
+                cmd="mk__subcmd__serve__subcmd__unit"
+                ;;
+            mk__subcmd__serve__subcmd__help,help)
+                cmd="mk__subcmd__serve__subcmd__help__subcmd__help"
+                ;;
+            mk__subcmd__serve__subcmd__help,unit)
+                cmd="mk__subcmd__serve__subcmd__help__subcmd__unit"
+                ;;
             *)
                 ;;
         esac
@@ -266,7 +299,7 @@ _mk() {
 
     case "${cmd}" in
         mk)
-            opts="-q -v -h -V --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help --version serve verify chat models apps keys usage config login logout whoami completions man version help"
+            opts="-q -v -h -V --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help --version serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -745,6 +778,52 @@ _mk() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        mk__subcmd__backup)
+            opts="-q -v -h --force --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --data-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --progress)
+                    COMPREPLY=($(compgen -W "auto bars lines none" -- "${cur}"))
+                    return 0
+                    ;;
+                --server)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --api-key-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ca-cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         mk__subcmd__chat)
             opts="-m -q -v -h --model --system --temperature --max-tokens --timeout --no-stream --json --sandbox --local --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -1075,8 +1154,54 @@ _mk() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        mk__subcmd__doctor)
+            opts="-q -v -h --json --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --data-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --progress)
+                    COMPREPLY=($(compgen -W "auto bars lines none" -- "${cur}"))
+                    return 0
+                    ;;
+                --server)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --api-key-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ca-cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         mk__subcmd__help)
-            opts="serve verify chat models apps keys usage config login logout whoami completions man version help"
+            opts="serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1187,6 +1312,20 @@ _mk() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        mk__subcmd__help__subcmd__backup)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         mk__subcmd__help__subcmd__chat)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -1260,6 +1399,20 @@ _mk() {
         mk__subcmd__help__subcmd__config__subcmd__path)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__help__subcmd__doctor)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1439,9 +1592,37 @@ _mk() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        mk__subcmd__help__subcmd__serve)
+        mk__subcmd__help__subcmd__restore)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__help__subcmd__serve)
+            opts="unit"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__help__subcmd__serve__subcmd__unit)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -2139,8 +2320,54 @@ _mk() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        mk__subcmd__restore)
+            opts="-q -v -h --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --data-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --progress)
+                    COMPREPLY=($(compgen -W "auto bars lines none" -- "${cur}"))
+                    return 0
+                    ;;
+                --server)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --api-key-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ca-cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         mk__subcmd__serve)
-            opts="-q -v -h --sandbox --listen --config --data-dir --check --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            opts="-q -v -h --sandbox --listen --config --data-dir --check --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help unit help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2158,6 +2385,86 @@ _mk() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --progress)
+                    COMPREPLY=($(compgen -W "auto bars lines none" -- "${cur}"))
+                    return 0
+                    ;;
+                --server)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --api-key-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ca-cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__serve__subcmd__help)
+            opts="unit help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__serve__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__serve__subcmd__help__subcmd__unit)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__serve__subcmd__unit)
+            opts="-q -v -h --socket --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 --color)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0

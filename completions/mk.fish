@@ -50,29 +50,51 @@ complete -c mk -n "__fish_mk_needs_command" -f -a "config" -d 'Show configuratio
 complete -c mk -n "__fish_mk_needs_command" -f -a "login" -d 'Store an API key for a server'
 complete -c mk -n "__fish_mk_needs_command" -f -a "logout" -d 'Forget the API keys for a server'
 complete -c mk -n "__fish_mk_needs_command" -f -a "whoami" -d 'Show which server and keys are used, and whether the server answers'
+complete -c mk -n "__fish_mk_needs_command" -f -a "doctor" -d 'Check this installation: configuration, database, clock, providers, server'
+complete -c mk -n "__fish_mk_needs_command" -f -a "backup" -d 'Back up the databases, beside a running server'
+complete -c mk -n "__fish_mk_needs_command" -f -a "restore" -d 'Put a backup of the databases back'
 complete -c mk -n "__fish_mk_needs_command" -f -a "completions" -d 'Print completions for a shell'
 complete -c mk -n "__fish_mk_needs_command" -f -a "man" -d 'Write the manual pages'
 complete -c mk -n "__fish_mk_needs_command" -f -a "version" -d 'Print the version'
 complete -c mk -n "__fish_mk_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c mk -n "__fish_mk_using_subcommand serve" -l listen -d 'Address and port to listen on [default: 127.0.0.1:8080]' -r
-complete -c mk -n "__fish_mk_using_subcommand serve" -l config -d 'Configuration file [default: server.toml in the configuration directory]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand serve" -l data-dir -d 'Directory of the database' -r -F
-complete -c mk -n "__fish_mk_using_subcommand serve" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -l listen -d 'Address and port to listen on [default: 127.0.0.1:8080]' -r
+complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -l config -d 'Configuration file [default: server.toml in the configuration directory]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -l data-dir -d 'Directory of the database' -r -F
+complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
-complete -c mk -n "__fish_mk_using_subcommand serve" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
 bars\t'Bars'
 lines\t'One line a step, as logs and screen readers want it'
 none\t'Nothing'"
-complete -c mk -n "__fish_mk_using_subcommand serve" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
-complete -c mk -n "__fish_mk_using_subcommand serve" -l profile -d 'Profile of config.toml to use' -r
-complete -c mk -n "__fish_mk_using_subcommand serve" -l api-key-file -d 'File that holds the API key' -r -F
-complete -c mk -n "__fish_mk_using_subcommand serve" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
-complete -c mk -n "__fish_mk_using_subcommand serve" -l sandbox -d 'Simulated models in the place of all providers'
-complete -c mk -n "__fish_mk_using_subcommand serve" -l check -d 'Check the configuration and exit'
-complete -c mk -n "__fish_mk_using_subcommand serve" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
-complete -c mk -n "__fish_mk_using_subcommand serve" -s v -l verbose -d 'Tell causes and request ids of errors'
-complete -c mk -n "__fish_mk_using_subcommand serve" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -l sandbox -d 'Simulated models in the place of all providers'
+complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -l check -d 'Check the configuration and exit'
+complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -f -a "unit" -d 'Print a unit for systemd'
+complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand serve; and __fish_seen_subcommand_from unit" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand serve; and __fish_seen_subcommand_from unit" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand serve; and __fish_seen_subcommand_from unit" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand serve; and __fish_seen_subcommand_from unit" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand serve; and __fish_seen_subcommand_from unit" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand serve; and __fish_seen_subcommand_from unit" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand serve; and __fish_seen_subcommand_from unit" -l socket -d 'The unit of a listening socket, which is passed to the server'
+complete -c mk -n "__fish_mk_using_subcommand serve; and __fish_seen_subcommand_from unit" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand serve; and __fish_seen_subcommand_from unit" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand serve; and __fish_seen_subcommand_from unit" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand serve; and __fish_seen_subcommand_from help" -f -a "unit" -d 'Print a unit for systemd'
+complete -c mk -n "__fish_mk_using_subcommand serve; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c mk -n "__fish_mk_using_subcommand verify" -s f -l file -d 'Verify the text of a file; repeat it for several' -r -F
 complete -c mk -n "__fish_mk_using_subcommand verify" -l lines -d 'Verify each line of a file as a statement of its own; `-` for standard input' -r -F
 complete -c mk -n "__fish_mk_using_subcommand verify" -l jobs -d 'How many lines or files are verified at a time [default: 4]' -r
@@ -575,6 +597,56 @@ complete -c mk -n "__fish_mk_using_subcommand whoami" -l json -d 'Print JSON'
 complete -c mk -n "__fish_mk_using_subcommand whoami" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand whoami" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand whoami" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand doctor" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand doctor" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand doctor" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand doctor" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand doctor" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand doctor" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand doctor" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand doctor" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand doctor" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand doctor" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand doctor" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand doctor" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand backup" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand backup" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand backup" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand backup" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand backup" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand backup" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand backup" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand backup" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand backup" -l force -d 'Replace the file if it exists'
+complete -c mk -n "__fish_mk_using_subcommand backup" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand backup" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand backup" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand restore" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand restore" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand restore" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand restore" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand restore" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand restore" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand restore" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand restore" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand restore" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand restore" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand restore" -s h -l help -d 'Print help'
 complete -c mk -n "__fish_mk_using_subcommand completions" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -618,21 +690,25 @@ complete -c mk -n "__fish_mk_using_subcommand version" -l json -d 'Print JSON'
 complete -c mk -n "__fish_mk_using_subcommand version" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand version" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand version" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "serve" -d 'Run the server'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "verify" -d 'Verify a text'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "chat" -d 'Ask a model, once or in a conversation'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "models" -d 'List the models that can be asked, with what they cost'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "apps" -d 'Manage apps, which group keys and their usage'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "keys" -d 'Manage API keys'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "usage" -d 'Show what was used and what it cost'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "config" -d 'Show configuration, or begin one'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "login" -d 'Store an API key for a server'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "logout" -d 'Forget the API keys for a server'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "whoami" -d 'Show which server and keys are used, and whether the server answers'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "completions" -d 'Print completions for a shell'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "man" -d 'Write the manual pages'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "version" -d 'Print the version'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami completions man version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "serve" -d 'Run the server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "verify" -d 'Verify a text'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "chat" -d 'Ask a model, once or in a conversation'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "models" -d 'List the models that can be asked, with what they cost'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "apps" -d 'Manage apps, which group keys and their usage'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "keys" -d 'Manage API keys'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "usage" -d 'Show what was used and what it cost'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "config" -d 'Show configuration, or begin one'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "login" -d 'Store an API key for a server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "logout" -d 'Forget the API keys for a server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "whoami" -d 'Show which server and keys are used, and whether the server answers'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "doctor" -d 'Check this installation: configuration, database, clock, providers, server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "backup" -d 'Back up the databases, beside a running server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "restore" -d 'Put a backup of the databases back'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "completions" -d 'Print completions for a shell'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "man" -d 'Write the manual pages'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "version" -d 'Print the version'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from serve" -f -a "unit" -d 'Print a unit for systemd'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "create" -d 'Make an app'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "list" -d 'List all apps'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "show" -d 'Show one app'
