@@ -1,7 +1,7 @@
 //! What reports cost on a year of usage: `cargo bench --bench usage` prints a table.
 //!
-//! Builds a ledger of 10 million attempts over a year as a server would, through the store in batches (about two
-//! minutes, 4 GB in the directory for temporary files), and then asks for reports, which go by the sums by day: 60 keys
+//! Builds a ledger of 10 million attempts over a year as a server would, through the store in batches (a minute
+//! or two, 4 GB in the directory for temporary files), and then asks for reports, which go by the sums by day: 60 keys
 //! of 20 apps that use 6 models make 131,000 of them. Times are medians on one machine; only those with a bound are held
 //! to anything, and `-- --check` exits with 1 when one is missed.
 //!

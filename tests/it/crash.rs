@@ -200,6 +200,8 @@ async fn nothing_that_was_told_is_lost_by_kill_9() {
     assert!(least > 5 && booked >= least, "{booked} of at least {least} verifications are booked");
     let too_often = count(&ledger, "attempts GROUP BY request_id HAVING count(*) > 4");
     assert_eq!(too_often, 0, "booked more than was asked");
+    let summed: i64 = ledger.query_row("SELECT sum(attempts) FROM usage_days", [], |row| row.get(0)).unwrap();
+    assert_eq!(usize::try_from(summed).unwrap(), count(&ledger, "attempts"), "sums and attempts are apart");
 }
 
 /// How many rows there are of a table, or groups.
