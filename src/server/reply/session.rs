@@ -33,9 +33,7 @@ impl From<SetupError> for ApiError {
     fn from(cause: SetupError) -> Self {
         match cause {
             SetupError::Denied => Self::invalid_setup_token(),
-            SetupError::Failed(ManageError::Storage(Error::Conflict(what))) => {
-                Self::new(StatusCode::CONFLICT, "conflict", what)
-            }
+            SetupError::Failed(ManageError::Storage(Error::Conflict(what))) => Self::conflict(what),
             SetupError::Failed(cause) => Self::no_session(&cause),
         }
     }
