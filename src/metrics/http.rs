@@ -7,17 +7,30 @@ use super::page::{Page, Value};
 use super::table;
 use super::value::{Histogram, Level, Named};
 
-/// The addresses that are counted by name; what is asked of others is counted together, as callers make them up.
-pub const ROUTES: [&str; 6] = [
+/// The addresses that are counted by name, with ids by their names in braces; what is asked of others is counted
+/// together, as callers make them up.
+pub const ROUTES: [&str; 18] = [
     "/inference/v1/chat/completions",
     "/verify/v1/stream",
     "/inference/v1/models",
     "/verify/v1/health",
     "/inference/v1/health",
     "/metrics",
+    "/v1/apps",
+    "/v1/apps/{id}",
+    "/v1/apps/{id}/keys",
+    "/v1/apps/{id}/keys/{key_id}",
+    "/v1/apps/{id}/keys/{key_id}/rotate",
+    "/v1/apps/{id}/statement",
+    "/v1/usage",
+    "/v1/billing",
+    "/v1/audit",
+    "/v1/key",
+    "/v1/auth/session",
+    "/v1/auth/setup",
 ];
 
-const METHODS: [&str; 4] = ["POST", "GET", "HEAD", "other"];
+const METHODS: [&str; 6] = ["POST", "GET", "HEAD", "PATCH", "DELETE", "other"];
 
 /// Of a request that has no answer because its caller left.
 const CANCELLED: &str = "cancelled";
@@ -84,10 +97,7 @@ impl Default for Http {
 impl Http {
     /// Counts a request that has ended. Without a status its caller left before there was one.
     pub fn count(&self, path: &str, method: &str, status: Option<&str>, took: Duration) {
-        // Addresses are answered with a slash at their end as well.
-        let path = path.strip_suffix('/').unwrap_or(path);
-        let place = ROUTES.iter().position(|route| *route == path).unwrap_or(ROUTES.len());
-        let Some(route) = self.routes.get(place) else { return };
+        let Some(route) = self.routes.get(place(path)) else { return };
         let method = METHODS.iter().position(|known| *known == method).unwrap_or(METHODS.len() - 1);
         if let Some(statuses) = route.methods.get(method) {
             statuses.add(status.unwrap_or(CANCELLED));
@@ -135,6 +145,63 @@ impl Http {
     }
 }
 
+/// Where a request for this path is counted: at one of [`ROUTES`], or behind them.
+fn place(path: &str) -> usize {
+    let found = if path.starts_with("/v1/") {
+        ROUTES.iter().position(|route| fits(route, path))
+    } else {
+        // These are answered with a slash at their end as well.
+        let path = path.strip_suffix('/').unwrap_or(path);
+        ROUTES.iter().position(|route| *route == path)
+    };
+    found.unwrap_or(ROUTES.len())
+}
+
+/// Whether a path is one of these, with anything in the place of ids.
+fn fits(route: &str, path: &str) -> bool {
+    let (mut route, mut path) = (route.split('/'), path.split('/'));
+    loop {
+        match (route.next(), path.next()) {
+            (None, None) => return true,
+            (Some(name), Some(part)) if name.starts_with('{') && !part.is_empty() => {}
+            (Some(name), Some(part)) if name == part => {}
+            _ => return false,
+        }
+    }
+}
+
 fn texts<const N: usize>(values: [&str; N]) -> Vec<String> {
     values.map(str::to_owned).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted_as(path: &str) -> &'static str {
+        ROUTES.get(place(path)).copied().unwrap_or("other")
+    }
+
+    #[test]
+    fn ids_are_no_part_of_a_route() {
+        for (path, route) in [
+            ("/verify/v1/stream", "/verify/v1/stream"),
+            ("/verify/v1/stream/", "/verify/v1/stream"),
+            ("/v1/apps", "/v1/apps"),
+            ("/v1/apps/app_1", "/v1/apps/{id}"),
+            ("/v1/apps/%7Bid%7D/keys", "/v1/apps/{id}/keys"),
+            ("/v1/apps/app_1/keys/key_1", "/v1/apps/{id}/keys/{key_id}"),
+            ("/v1/apps/app_1/keys/key_1/rotate", "/v1/apps/{id}/keys/{key_id}/rotate"),
+            ("/v1/apps/keys/statement", "/v1/apps/{id}/statement"),
+            ("/v1/key", "/v1/key"),
+            ("/v1/auth/session", "/v1/auth/session"),
+        ] {
+            assert_eq!(counted_as(path), route);
+        }
+        for path in
+            ["", "/", "/v1", "/v1/", "/v1/apps/", "/v1/apps//keys", "/v1/apps/a/b", "/v1/key/x", "/V1/apps"]
+        {
+            assert_eq!(counted_as(path), "other", "{path}");
+        }
+    }
 }

@@ -11,6 +11,7 @@ use mk::usage::{Account, Budget, Meter, Purpose};
 use serde_json::{Value, json};
 
 use crate::support::chat::{self, Desk, desk, desk_with, hello, hello_stream};
+use crate::support::console::Console;
 use crate::support::events::Events;
 use crate::support::eventually;
 use crate::support::panel::{config, eiffel};
@@ -48,7 +49,14 @@ async fn every_route_that_is_counted_by_name_exists() {
     let desk = desk(|_| Turn::Hang).await;
     for route in ROUTES {
         let response = client().get(format!("{}{route}", desk.server.base)).send().await.unwrap();
+        // A console address says first that it wants a key.
         assert_ne!(response.status(), 404, "{route}");
+    }
+    let console = Console::of(&desk.server);
+    let app = console.app("news").await;
+    for _ in 0..2 {
+        console.patch(&format!("/v1/apps/{app}"), &json!({"name": "news"})).await;
+        console.delete(&format!("/v1/apps/{app}/keys/key_none")).await;
     }
     client().get(format!("{}/no/such/address", desk.server.base)).send().await.unwrap();
     let page = scrape(&desk.server).await;
@@ -56,7 +64,12 @@ async fn every_route_that_is_counted_by_name_exists() {
         let has = page.series.keys().any(|series| series.contains(&format!("_total{{route=\"{route}\"")));
         assert!(has, "{route} is not counted by name");
     }
-    page.assert(&[(r#"mk_http_requests_total{route="other",method="GET",status="404"}"#, 1.0)]);
+    page.assert(&[
+        (r#"mk_http_requests_total{route="other",method="GET",status="404"}"#, 1.0),
+        (r#"mk_http_requests_total{route="/v1/apps",method="POST",status="201"}"#, 1.0),
+        (r#"mk_http_requests_total{route="/v1/apps/{id}",method="PATCH",status="200"}"#, 2.0),
+        (r#"mk_http_requests_total{route="/v1/apps/{id}/keys/{key_id}",method="DELETE",status="404"}"#, 2.0),
+    ]);
 }
 
 const MODELS: &str = r#"

@@ -3,6 +3,7 @@
 pub mod breaks;
 pub mod browser;
 pub mod chat;
+pub mod console;
 pub mod description;
 pub mod events;
 pub mod formats;
