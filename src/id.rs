@@ -12,6 +12,9 @@ use uuid::Builder;
 /// Of the bits of a `UUIDv7` behind its time, the first twelve count within a millisecond.
 const COUNTED: u16 = 1 << 12;
 
+/// Hexadecimal digits behind the prefix.
+const DIGITS: usize = 32;
+
 thread_local! {
     static SEQUENCE: RefCell<Sequence> = RefCell::new(Sequence::new());
 }
@@ -27,6 +30,17 @@ pub fn new(prefix: &str) -> String {
     text.push('_');
     text.push_str(uuid.simple().encode_lower(&mut [0; 32]));
     text
+}
+
+/// A new identifier that sorts behind `last`, whatever the clock, another thread or another process has done.
+pub fn new_behind(last: &str, prefix: &str) -> String {
+    let id = new(prefix);
+    if id.as_str() > last {
+        return id;
+    }
+    let digits = last.rsplit('_').next().unwrap_or_default();
+    u128::from_str_radix(digits, 16)
+        .map_or(id, |number| format!("{prefix}_{:0width$x}", number.saturating_add(1), width = DIGITS))
 }
 
 /// One thread's identifiers, each later than the one before.
@@ -73,6 +87,15 @@ mod tests {
         let uuid = uuid::Uuid::parse_str(ids[0].strip_prefix("req_").unwrap()).unwrap();
         assert_eq!((uuid.get_version_num(), uuid.get_variant()), (7, uuid::Variant::RFC4122));
         assert_eq!(ids[0].len(), "req_".len() + 32);
+    }
+
+    #[test]
+    fn one_behind_another_is_behind_it_whenever_that_was_made() {
+        let earlier = new("aud");
+        assert!(new_behind(&earlier, "aud") > earlier);
+        assert!(new_behind("", "aud").starts_with("aud_"));
+        let of_a_clock_ahead = "aud_ff00000000007000800000000000ffff";
+        assert_eq!(new_behind(of_a_clock_ahead, "aud"), "aud_ff000000000070008000000000010000");
     }
 
     #[test]

@@ -17,20 +17,17 @@ impl Store {
     pub fn create_app(&self, app: &AppRow) -> Result<(), Error> {
         self.main().write(|db| {
             insert(db, app).map_err(|cause| conflict_or(cause, NAME_TAKEN))?;
-            self.note(
-                db,
-                &Note {
-                    at: app.created_at,
-                    action: "app.created",
-                    object: &app.id,
-                    object_name: Some(&app.name),
-                    details: match app.budget {
-                        Some(budget) => json!({ "budget_usd": usd(Some(budget)) }),
-                        None => json!({}),
-                    },
-                },
-            )
+            self.note_new(db, app)
         })
+    }
+
+    fn note_new(&self, db: &Connection, app: &AppRow) -> Result<(), Error> {
+        let details = match app.budget {
+            Some(budget) => json!({ "budget_usd": usd(Some(budget)) }),
+            None => json!({}),
+        };
+        let (object, object_name) = (&*app.id, Some(&*app.name));
+        self.note(db, &Note { at: app.created_at, action: "app.created", object, object_name, details })
     }
 
     /// A page of the apps that are not deleted, by id and so oldest first.
@@ -146,7 +143,8 @@ impl Store {
                 budget: None,
                 created_at: now,
             };
-            Ok(insert(db, &app)?)
+            insert(db, &app)?;
+            self.note_new(db, &app)
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value, json};
 
 use super::Store;
@@ -66,16 +66,21 @@ impl Store {
         })
     }
 
-    /// Notes a write in its own transaction, in the name of the store's actor.
+    /// Notes a write in its own transaction, in the name of the store's actor. Its id is behind all others: there is
+    /// one writer at a time, and so the audit's order is that of the writes.
     pub(super) fn note(&self, db: &Connection, note: &Note<'_>) -> Result<(), Error> {
         let actor = &self.actor;
+        let last: Option<String> = db
+            .prepare_cached("SELECT id FROM audit ORDER BY id DESC LIMIT 1")?
+            .query_row([], |row| row.get(0))
+            .optional()?;
         db.prepare_cached(
             "INSERT INTO audit (id, at, actor, actor_name, channel, action, object, object_name, details,
                  address, request_id)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         )?
         .execute(params![
-            crate::id::new("aud"),
+            crate::id::new_behind(&last.unwrap_or_default(), "aud"),
             note.at.unix_ms(),
             actor.id,
             actor.name,
@@ -106,4 +111,41 @@ fn audit_row(row: &Row<'_>) -> rusqlite::Result<AuditRow> {
         address: row.get(9)?,
         request_id: row.get(10)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::AppChange;
+
+    const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
+
+    #[test]
+    fn the_order_is_that_of_the_writes_whoever_makes_them() {
+        let store = Store::in_memory(NOW).unwrap();
+        let app = store.app("default").unwrap().id;
+        let rename = |writer: usize| {
+            for number in 0..50 {
+                let change = AppChange { name: Some(format!("{writer}-{number}")), budget: None };
+                store.update_app(&app, &change, NOW).unwrap();
+            }
+        };
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let rename = &rename;
+                scope.spawn(move || rename(writer));
+            }
+        });
+        let span = Span { after: String::new(), limit: 1000 };
+        let entries = store.audit(&AuditFilter::default(), &span).unwrap();
+        assert_eq!(entries.len(), 1 + 200);
+        let (made, changes) = entries.split_last().unwrap();
+        let mut name = json!("default");
+        assert_eq!((made.action.as_str(), json!(made.object_name)), ("app.created", name.clone()));
+        for entry in changes.iter().rev() {
+            assert_eq!(entry.details["name"]["from"], name);
+            name = entry.details["name"]["to"].clone();
+        }
+        assert_eq!(json!(store.app_by_id(&app).unwrap().name), name);
+    }
 }
