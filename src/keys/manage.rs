@@ -123,26 +123,26 @@ pub fn create(store: &Store, new: &NewKey, now: Time) -> Result<(SecretString, K
 }
 
 /// Makes a key like the one with this `id` and lets the old one live for `grace` more, though never past its own
-/// expiry. A key that expires gets the same span of life again, counted from now: rotation is how one is renewed.
+/// expiry. A key that expires gets the same span of life again, counted from now: rotation is how one is renewed. Once: of
+/// a key that was replaced already it is an [`Error::Conflict`].
 pub fn rotate(
     store: &Store,
     id: &str,
     grace: Duration,
     now: Time,
 ) -> Result<(SecretString, KeyRow), ManageError> {
-    let old = store.key(id)?;
-    let minted = mint(old.service)?;
-    let expires_at = old.expires_at.map(|at| now.plus(at.since(old.created_at)));
-    let new = KeyRow {
+    // The one thing about a key that never changes; the rest is read when it is replaced.
+    let minted = mint(store.key(id)?.service)?;
+    let last4 = minted.last4;
+    let new = store.rotate_key(id, now.plus(grace), &minted.hash, |old| KeyRow {
         id: crate::id::new("key"),
-        last4: minted.last4,
+        last4,
         created_at: now,
-        expires_at,
+        expires_at: old.expires_at.map(|at| now.plus(at.since(old.created_at))),
         last_used_at: None,
         revoked_at: None,
-        ..old
-    };
-    store.rotate_key(id, now.plus(grace), &new, &minted.hash)?;
+        ..old.clone()
+    })?;
     Ok((minted.key, new))
 }
 

@@ -16,6 +16,7 @@ use crate::storage::{Error, KeyChange, KeyFilter, KeyHash, KeyRow, Span};
 
 const KEY_EXISTS: &str = "this key exists already";
 const REVOKED: &str = "this key is revoked, for ever; create a new one instead";
+const ROTATED: &str = "this key was rotated already; rotate the one that took its place, or revoke this one";
 const EXPIRED: &str = "this key has expired already; create a new one instead";
 
 /// The columns in the order of [`key_row`].
@@ -73,6 +74,17 @@ impl Store {
             let mut query =
                 db.prepare_cached("SELECT EXISTS (SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL)")?;
             Ok(query.query_row([id], |row| row.get(0))?)
+        })
+    }
+
+    /// How many keys of an app may be used at `now`.
+    pub fn active_keys(&self, app_id: &str, now: Time) -> Result<u64, Error> {
+        self.main().read(|db| {
+            let mut query = db.prepare_cached(
+                "SELECT count(*) FROM keys
+                 WHERE app_id = ?1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?2)",
+            )?;
+            Ok(query.query_row(params![app_id, now.unix_ms()], |row| read_count(row, 0))?)
         })
     }
 
@@ -174,23 +186,38 @@ impl Store {
         Ok(row)
     }
 
-    /// Keeps `new` and lets the key `old` end at `old_ends` (or at its own expiry, if that is earlier), in one
-    /// transaction. [`Error::Conflict`] if `old` is revoked, or expired when `new` was made.
-    pub fn rotate_key(&self, old: &str, old_ends: Time, new: &KeyRow, hash: &KeyHash) -> Result<(), Error> {
+    /// Keeps the key that `renew` makes of the key `old`, as that is now, and lets the old one end at `old_ends` (or at
+    /// its own expiry, if that is earlier), in one transaction. [`Error::Conflict`] if `old` is revoked, was replaced
+    /// before, or had expired when the new one was made.
+    pub fn rotate_key(
+        &self,
+        old: &str,
+        old_ends: Time,
+        hash: &KeyHash,
+        renew: impl FnOnce(&KeyRow) -> KeyRow,
+    ) -> Result<KeyRow, Error> {
         self.main().write(|db| {
             let replaced = key_by_id(db, old)?;
             if replaced.revoked_at.is_some() {
                 return Err(Error::Conflict(REVOKED));
             }
+            let new = renew(&replaced);
+            insert(db, &new, hash)?;
+            let end = replaced.expires_at.map_or(old_ends, |at| at.min(old_ends));
+            let is_first = db
+                .prepare_cached(
+                    "UPDATE keys SET expires_at = ?2, replaced_by = ?3 WHERE id = ?1 AND replaced_by IS NULL",
+                )?
+                .execute(params![old, end.unix_ms(), new.id])?;
+            if is_first == 0 {
+                return Err(Error::Conflict(ROTATED));
+            }
             if replaced.expires_at.is_some_and(|at| at <= new.created_at) {
                 return Err(Error::Conflict(EXPIRED));
             }
-            let end = replaced.expires_at.map_or(old_ends, |at| at.min(old_ends));
-            db.prepare_cached("UPDATE keys SET expires_at = ?2 WHERE id = ?1")?
-                .execute(params![old, end.unix_ms()])?;
-            insert(db, new, hash)?;
             let details = json!({ "replaced_by": new.id, "ends_at": end.rfc3339() });
-            self.note_key(db, "key.rotated", new.created_at, &replaced, details)
+            self.note_key(db, "key.rotated", new.created_at, &replaced, details)?;
+            Ok(new)
         })
     }
 

@@ -74,6 +74,10 @@ pub(super) const MAIN: &[&str] = &[
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX sessions_by_key ON sessions (key_id);
 ",
+    "
+    -- By rotation: a key that was replaced lives on for its grace alone, and is not rotated again.
+    ALTER TABLE keys ADD COLUMN replaced_by TEXT REFERENCES keys (id);
+",
 ];
 
 /// Steps of `ledger.db`.

@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime};
 use super::*;
 use crate::api::Service;
 use crate::money::NanoUsd;
-use crate::storage::{AppChange, AppRow, AttemptRow, DayCount, Deleted, KeyFilter, KeyHash, KeyRow};
+use crate::storage::{
+    AppChange, AppRow, AttemptRow, DayCount, Deleted, KeyChange, KeyFilter, KeyHash, KeyRow,
+};
 
 const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 /// Names the directory for [`a_process_opens_and_closes_all_the_time`].
@@ -324,23 +326,40 @@ fn rotation_shortens_a_life_and_never_prolongs_it() {
     let store = Store::in_memory(NOW).unwrap();
     let (old, _) = kept_key(&store, 1);
     let (new, hash) = a_key(&store, 2);
-    store.rotate_key(&old.id, later(5000), &new, &hash).unwrap();
+    assert_eq!(store.rotate_key(&old.id, later(5000), &hash, |_| new.clone()).unwrap(), new);
     assert_eq!(store.key(&old.id).unwrap().expires_at, Some(later(1000)));
     assert_eq!(store.key_by_hash(&hash).unwrap(), Some(new.clone()));
 
     let (third, third_hash) = a_key(&store, 3);
-    store.rotate_key(&old.id, NOW, &third, &third_hash).unwrap();
-    assert_eq!(store.key(&old.id).unwrap().expires_at, Some(NOW));
+    store.rotate_key(&new.id, NOW, &third_hash, |_| third.clone()).unwrap();
+    assert_eq!(store.key(&new.id).unwrap().expires_at, Some(NOW));
 
     let (fourth, fourth_hash) = a_key(&store, 4);
-    let expired = store.rotate_key(&old.id, NOW, &fourth, &fourth_hash);
-    assert!(matches!(expired, Err(Error::Conflict(_))));
-    store.revoke_key(&new.id, NOW).unwrap();
-    let revoked = store.rotate_key(&new.id, NOW, &fourth, &fourth_hash);
-    assert!(matches!(revoked, Err(Error::Conflict(_))));
-    let unknown = store.rotate_key("key_none", NOW, &fourth, &fourth_hash);
-    assert!(matches!(unknown, Err(Error::NotFound)));
+    let refused = |id: &str, why: &str| {
+        let refused = store.rotate_key(id, NOW, &fourth_hash, |_| fourth.clone()).unwrap_err();
+        assert!(refused.to_string().contains(why), "{refused}");
+    };
+    refused(&old.id, "rotated already");
+    let (mut late, late_hash) = a_key(&store, 5);
+    late.expires_at = Some(NOW);
+    store.create_key(&late, &late_hash).unwrap();
+    refused(&late.id, "expired");
+    store.revoke_key(&third.id, NOW).unwrap();
+    refused(&third.id, "revoked");
+    refused("key_none", "not found");
     assert_eq!(store.key_by_hash(&fourth_hash).unwrap(), None);
+}
+
+#[test]
+fn what_takes_a_key_s_place_is_made_of_the_key_as_it_is_then() {
+    let store = Store::in_memory(NOW).unwrap();
+    let (old, _) = kept_key(&store, 1);
+    let change = KeyChange { addresses: Some(vec!["10.0.0.0/8".to_owned()]), ..KeyChange::default() };
+    store.update_key(&old.id, &change, NOW).unwrap();
+    let renew = |found: &KeyRow| KeyRow { id: "key_2".to_owned(), ..found.clone() };
+    let new = store.rotate_key(&old.id, NOW, &[2; 32], renew).unwrap();
+    assert_eq!(new.addresses, ["10.0.0.0/8"]);
+    assert_eq!(store.key("key_2").unwrap(), new);
 }
 
 #[test]
