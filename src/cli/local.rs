@@ -85,7 +85,7 @@ pub(crate) fn stored(cause: Error, what: &str) -> Failure {
 /// Why an app or key was not made or changed; `what` as in [`stored`].
 pub(crate) fn refused(cause: ManageError, what: &str) -> Failure {
     match cause {
-        ManageError::Invalid(field, why) => Failure::usage(invalid(field, &why)),
+        ManageError::Invalid(field, why) => Failure::usage(invalid(&field, &why)),
         ManageError::Storage(cause) => stored(cause, what),
         ManageError::Randomness(_) => Failure::new(Kind::Other, cause.to_string()).caused_by(cause),
     }
@@ -93,7 +93,8 @@ pub(crate) fn refused(cause: ManageError, what: &str) -> Failure {
 
 /// What is wrong with a field, by the name that the command line has for it.
 fn invalid(field: &str, why: &str) -> String {
-    let name = match field {
+    // Of several, the sentence quotes the one that is meant.
+    let name = match field.split('[').next().unwrap_or_default() {
         // The whole key is meant, which the sentence says by itself.
         "key" => return why.to_owned(),
         "addresses" => "--address",

@@ -82,7 +82,9 @@ mod tests {
         let app = update(&store, &id, &renamed, NOW).unwrap();
         assert_eq!(app.name, "press");
         let wrong = AppChange { name: Some("\n".to_owned()), budget: None };
-        assert!(matches!(update(&store, &id, &wrong, NOW), Err(ManageError::Invalid("name", _))));
+        assert!(
+            matches!(update(&store, &id, &wrong, NOW), Err(ManageError::Invalid(field, _)) if field == "name")
+        );
         keys::create(&store, &NewKey::of(Service::Verify, &app.id), NOW).unwrap();
         assert_eq!(store.delete_app(&app.id, NOW).unwrap(), Deleted { at: NOW, revoked_keys: 1 });
         let later = NOW.plus(Duration::from_secs(1));

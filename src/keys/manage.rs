@@ -1,5 +1,6 @@
 //! Keys as operators see them: created, rotated, shown.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -54,8 +55,8 @@ impl NewKey {
 /// Why a key or an app was not made or changed.
 #[derive(Debug)]
 pub enum ManageError {
-    /// A field is wrong: its name, and what to do.
-    Invalid(&'static str, String),
+    /// A field is wrong: its name (or an entry of it: `models[1]`), and what to do.
+    Invalid(Cow<'static, str>, String),
     /// Storage said no.
     Storage(Error),
     /// The operating system gave no randomness.

@@ -14,6 +14,8 @@ pub const MAX_APP_NAME_CHARS: usize = 64;
 pub const MAX_LIST_ENTRIES: usize = 100;
 /// Longer than any model identifier in use.
 pub const MAX_PATTERN_CHARS: usize = 200;
+/// Of a text that is wrong, as much as it takes to recognise it.
+const MAX_QUOTED_CHARS: usize = 60;
 
 /// The name of an app, as it is to be stored.
 pub(super) fn app_name(name: &str) -> Result<String, ManageError> {
@@ -22,7 +24,7 @@ pub(super) fn app_name(name: &str) -> Result<String, ManageError> {
 
 /// `new` with its texts as they are to be stored.
 pub(super) fn new_key(new: &NewKey, now: Time) -> Result<NewKey, ManageError> {
-    in_the_future(new.expires_at, now)?;
+    in_the_future(new.expires_at, now, "leave it out")?;
     asks_models(new.service, &new.models, new.budget)?;
     let name = new.name.as_deref().map(key_name).transpose()?;
     let models = list("models", &new.models, model_pattern)?;
@@ -32,7 +34,7 @@ pub(super) fn new_key(new: &NewKey, now: Time) -> Result<NewKey, ManageError> {
 
 /// `change` of a key for `service`, with its texts as they are to be stored.
 pub(super) fn key_change(change: &KeyChange, service: Service, now: Time) -> Result<KeyChange, ManageError> {
-    in_the_future(change.expires_at.flatten(), now)?;
+    in_the_future(change.expires_at.flatten(), now, "set it to null")?;
     let models = change.models.as_deref().unwrap_or_default();
     asks_models(service, models, change.budget.flatten())?;
     let name = |name: &Option<String>| name.as_deref().map(key_name).transpose();
@@ -48,10 +50,11 @@ fn key_name(name: &str) -> Result<String, ManageError> {
     one_line("name", name, MAX_KEY_NAME_CHARS)
 }
 
-fn in_the_future(expires_at: Option<Time>, now: Time) -> Result<(), ManageError> {
+/// `instead` says how it is told that a key does not expire.
+fn in_the_future(expires_at: Option<Time>, now: Time, instead: &str) -> Result<(), ManageError> {
     if expires_at.is_some_and(|at| at <= now) {
-        let message = "must be in the future; leave it out for a key that does not expire";
-        return Err(ManageError::Invalid("expires_at", message.to_owned()));
+        let message = format!("must be in the future; {instead} for a key that does not expire");
+        return Err(ManageError::Invalid("expires_at".into(), message));
     }
     Ok(())
 }
@@ -60,9 +63,9 @@ fn asks_models(service: Service, models: &[String], budget: Option<NanoUsd>) -> 
     if service != Service::Console {
         return Ok(());
     }
-    let refused = |field, what: &str| {
+    let refused = |field: &'static str, what: &str| {
         let message = format!("{what} is for keys that models are asked with; a console key asks none");
-        Err(ManageError::Invalid(field, message))
+        Err(ManageError::Invalid(field.into(), message))
     };
     if !models.is_empty() {
         return refused("models", "a list of models");
@@ -80,7 +83,7 @@ fn one_line(field: &'static str, text: &str, max_chars: usize) -> Result<String,
         return Ok(text.to_owned());
     }
     let message = format!("must be 1 to {max_chars} characters on one line");
-    Err(ManageError::Invalid(field, message))
+    Err(ManageError::Invalid(field.into(), message))
 }
 
 fn list(
@@ -90,15 +93,27 @@ fn list(
 ) -> Result<Vec<String>, ManageError> {
     if entries.len() > MAX_LIST_ENTRIES {
         let message = format!("may have at most {MAX_LIST_ENTRIES} entries, not {}", entries.len());
-        return Err(ManageError::Invalid(field, message));
+        return Err(ManageError::Invalid(field.into(), message));
     }
-    let read_all: Result<Vec<String>, String> = entries.iter().map(|entry| read(entry)).collect();
-    read_all.map_err(|message| ManageError::Invalid(field, message))
+    let read = |(at, entry): (usize, &String)| {
+        read(entry).map_err(|message| ManageError::Invalid(format!("{field}[{at}]").into(), message))
+    };
+    entries.iter().enumerate().map(read).collect()
+}
+
+/// A caller's text in a message: shortened, and with nothing in it that plays tricks on a terminal or in a log.
+fn quoted(text: &str) -> String {
+    let mut shown: String = text.chars().take(MAX_QUOTED_CHARS).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    format!("{shown:?}")
 }
 
 fn network(text: &str) -> Result<String, String> {
     let network = addresses::parse(text).ok_or_else(|| {
-        format!("{text:?} is neither an address nor a network; write 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32")
+        let text = quoted(text);
+        format!("{text} is neither an address nor a network; write 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32")
     })?;
     Ok(network.to_string())
 }
@@ -114,7 +129,8 @@ fn model_pattern(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(format!(
-        "{text:?} is no model pattern; write openai/gpt-5.4-mini for a model, openai/* for a provider's, or *"
+        "{} is no model pattern; write openai/gpt-5.4-mini for a model, openai/* for a provider's, or *",
+        quoted(text)
     ))
 }
 
@@ -132,15 +148,15 @@ mod tests {
 
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 
-    fn fault(change: impl FnOnce(&mut NewKey)) -> &'static str {
+    fn fault(change: impl FnOnce(&mut NewKey)) -> String {
         let mut new = NewKey::of(Service::Verify, "default");
         change(&mut new);
         match new_key(&new, NOW) {
             Err(ManageError::Invalid(field, message)) => {
-                assert!(!message.is_empty());
-                field
+                assert!((1..1000).contains(&message.len()));
+                field.into_owned()
             }
-            _ => "",
+            _ => String::new(),
         }
     }
 
@@ -152,7 +168,9 @@ mod tests {
         assert_eq!(fault(|new| new.name = Some("a\u{1b}[31m".to_owned())), "name");
         assert_eq!(fault(|new| new.name = Some("é".repeat(101))), "name");
         assert_eq!(fault(|new| new.name = Some("é".repeat(100))), "");
-        assert_eq!(fault(|new| new.addresses = vec!["localhost".to_owned()]), "addresses");
+        assert_eq!(fault(|new| new.addresses = vec!["localhost".to_owned()]), "addresses[0]");
+        let one_is_wrong = ["*".to_owned(), "a/*".to_owned(), "\u{1b}".repeat(100_000)];
+        assert_eq!(fault(|new| new.models = one_is_wrong.to_vec()), "models[2]");
         assert_eq!(fault(|new| new.addresses = vec!["10.0.0.1".to_owned(); 101]), "addresses");
         assert_eq!(fault(|new| new.models = vec!["*".to_owned(); 101]), "models");
     }
@@ -196,7 +214,7 @@ mod tests {
     fn names_of_apps() {
         assert_eq!(app_name(" news ").unwrap(), "news");
         for wrong in ["", "a\nb", &"x".repeat(65)] {
-            assert!(matches!(app_name(wrong), Err(ManageError::Invalid("name", _))), "{wrong}");
+            assert!(matches!(app_name(wrong), Err(ManageError::Invalid(..))), "{wrong}");
         }
     }
 }

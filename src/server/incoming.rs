@@ -149,6 +149,27 @@ pub(crate) async fn json_body<B: Buf>(
     body: impl Stream<Item = Result<B, warp::Error>>,
     limits: BodyLimits,
 ) -> Result<Bytes, ApiError> {
+    check_size(headers, limits)?;
+    check_type(headers)?;
+    collect(body, limits).await
+}
+
+/// Reads a JSON body that may be left out: what is not there has no type. Whether it is there, only reading tells, as in
+/// HTTP/2 nothing need announce it.
+pub(crate) async fn optional_json_body<B: Buf>(
+    headers: &HeaderMap,
+    body: impl Stream<Item = Result<B, warp::Error>>,
+    limits: BodyLimits,
+) -> Result<Bytes, ApiError> {
+    check_size(headers, limits)?;
+    let body = collect(body, limits).await?;
+    if !body.is_empty() {
+        check_type(headers)?;
+    }
+    Ok(body)
+}
+
+fn check_size(headers: &HeaderMap, limits: BodyLimits) -> Result<(), ApiError> {
     let declared = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
@@ -156,26 +177,7 @@ pub(crate) async fn json_body<B: Buf>(
     if declared.is_some_and(|length| length > limits.bytes as u64) {
         return Err(ApiError::body_too_large(limits.bytes));
     }
-    check_type(headers)?;
-    tokio::time::timeout(limits.total, collect(body, limits))
-        .await
-        .unwrap_or_else(|_| Err(ApiError::body_timeout()))
-}
-
-/// Waits for the end of a body that should be empty. One that is not, and whose type nobody told, is refused.
-pub(crate) async fn no_body<B: Buf>(
-    body: impl Stream<Item = Result<B, warp::Error>>,
-    idle: Duration,
-) -> Result<Bytes, ApiError> {
-    let mut body = std::pin::pin!(body);
-    loop {
-        let piece = tokio::time::timeout(idle, body.next()).await.map_err(|_| ApiError::body_timeout())?;
-        match piece {
-            None => return Ok(Bytes::new()),
-            Some(Ok(piece)) if !piece.has_remaining() => {}
-            Some(_) => check_type(&HeaderMap::new())?,
-        }
-    }
+    Ok(())
 }
 
 fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
@@ -194,6 +196,14 @@ fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 async fn collect<B: Buf>(
+    body: impl Stream<Item = Result<B, warp::Error>>,
+    limits: BodyLimits,
+) -> Result<Bytes, ApiError> {
+    let collected = tokio::time::timeout(limits.total, collect_pieces(body, limits)).await;
+    collected.unwrap_or_else(|_| Err(ApiError::body_timeout()))
+}
+
+async fn collect_pieces<B: Buf>(
     body: impl Stream<Item = Result<B, warp::Error>>,
     limits: BodyLimits,
 ) -> Result<Bytes, ApiError> {

@@ -134,23 +134,27 @@ impl Context {
         headers: &HeaderMap,
         body: impl Stream<Item = Result<B, warp::Error>>,
     ) -> Result<Bytes, ApiError> {
+        incoming::json_body(headers, body, self.body_limits()?).await
+    }
+
+    /// The same of a body that may be left out; then it is empty.
+    pub(crate) async fn read_optional_json<B: Buf>(
+        &self,
+        headers: &HeaderMap,
+        body: impl Stream<Item = Result<B, warp::Error>>,
+    ) -> Result<Bytes, ApiError> {
+        incoming::optional_json_body(headers, body, self.body_limits()?).await
+    }
+
+    fn body_limits(&self) -> Result<BodyLimits, ApiError> {
         if self.is_draining() {
             return Err(ApiError::shutting_down());
         }
-        let limits = BodyLimits {
+        Ok(BodyLimits {
             bytes: self.app.max_body_bytes,
             idle: self.options.body_idle,
             total: self.options.body_total,
-        };
-        incoming::json_body(headers, body, limits).await
-    }
-
-    /// The empty body of a request that needs none; one that comes without saying what it is, is refused.
-    pub(crate) async fn no_body<B: Buf>(
-        &self,
-        body: impl Stream<Item = Result<B, warp::Error>>,
-    ) -> Result<Bytes, ApiError> {
-        incoming::no_body(body, self.options.body_idle).await
+        })
     }
 
     pub(crate) fn is_draining(&self) -> bool {

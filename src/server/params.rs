@@ -48,6 +48,11 @@ impl Params {
         }
     }
 
+    /// A text that may be left out, but not null: what must have one cannot lose it.
+    pub(crate) fn new_text(&mut self, name: &'static str) -> Result<Option<String>, ApiError> {
+        if self.fields.contains_key(name) { self.required_text(name).map(Some) } else { Ok(None) }
+    }
+
     /// A boolean; null counts as left out.
     pub(crate) fn boolean(&mut self, name: &'static str) -> Result<Option<bool>, ApiError> {
         match self.take(name) {
@@ -76,14 +81,15 @@ impl Params {
         }
     }
 
-    /// An amount in US dollars; null counts as left out.
+    /// An amount in US dollars, by the rules of the command line; null counts as left out.
     pub(crate) fn dollars(&mut self, name: &'static str) -> Result<Option<NanoUsd>, ApiError> {
-        const ALLOWED: &str = "an amount of US dollars from 0 to a billion, with at most nine decimals";
+        const ALLOWED: &str = "an amount in US dollars from 0 to 1000000000, with at most nine decimals";
         let Some(value) = self.take(name) else { return Ok(None) };
         let path = self.path(name);
         let Value::Number(number) = &value else { return Err(wrong_type(&path, ALLOWED, &value)) };
-        // The shortest digits that mean this number, without an exponent: nothing is rounded away, and -0 is 0.
-        match number.as_f64().and_then(|amount| NanoUsd::parse_usd(&(amount + 0.0).to_string())) {
+        // Written out, as a person would write it: never with an exponent.
+        let written = number.as_f64().map(|dollars| (dollars + 0.0).to_string());
+        match written.and_then(|text| NanoUsd::parse_usd(&text)) {
             Some(amount) => Ok(Some(amount)),
             None => Err(invalid(&path, format!("`{path}` must be {ALLOWED}, not {number}"))),
         }
@@ -114,7 +120,7 @@ impl Params {
     /// What a change says of a parameter: nothing if it is left out, `Some(None)` if it is null, else what `read` reads.
     #[expect(
         clippy::option_option,
-        reason = "left out, cleared and set are three things, and nest as JSON has them"
+        reason = "left out, null, or a value: three cases, as in storage's changes"
     )]
     pub(crate) fn change<T>(
         &mut self,
@@ -130,13 +136,7 @@ impl Params {
     /// Refuses what was not read: a misspelt parameter must not be ignored.
     pub(crate) fn finish(self, known: &[&str]) -> Result<(), ApiError> {
         let Some(name) = self.fields.keys().next() else { return Ok(()) };
-        // The name is foreign text: shortened, and without what could play tricks on a terminal or in a log.
-        let shown: String = name
-            .chars()
-            .take(64)
-            .map(|c| if c.is_alphanumeric() || c.is_ascii_graphic() { c } else { '\u{fffd}' })
-            .collect();
-        let shown = self.path(&shown);
+        let shown = self.path(&shown(name));
         let message = format!("unknown parameter `{shown}`; known are {}", known.join(", "));
         Err(ApiError::parameter("unsupported_parameter", shown, message))
     }
@@ -149,6 +149,12 @@ impl Params {
     fn path(&self, name: &str) -> String {
         self.within.map_or_else(|| name.to_owned(), |within| format!("{within}.{name}"))
     }
+}
+
+/// A caller's word in an error: shortened, and without what could play tricks on a terminal or in a log.
+pub(crate) fn shown(name: &str) -> String {
+    let harmless = |c: char| if c.is_alphanumeric() || c.is_ascii_graphic() { c } else { '\u{fffd}' };
+    name.chars().take(64).map(harmless).collect()
 }
 
 /// 400 for a parameter with a value that is not allowed.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 
+use crate::api::Service;
 use crate::metrics::{Held, Metrics};
 use crate::money::NanoUsd;
 use crate::storage::KeyRow;
@@ -80,12 +81,12 @@ impl Record {
             request_id,
             client,
             method,
-            path: path.chars().take(LOGGED_PATH).collect(),
+            path: without_keys(path).chars().take(LOGGED_PATH).collect(),
             notes: Mutex::default(),
         })
     }
 
-    /// The request's path, shortened.
+    /// The request's path, shortened and without keys.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
@@ -171,6 +172,21 @@ impl Drop for Record {
             "request"
         );
     }
+}
+
+/// A path without the keys in it: some take the key itself for its id.
+fn without_keys(path: &str) -> Cow<'_, str> {
+    if !path.contains("mk_") {
+        return Cow::Borrowed(path);
+    }
+    let told = |part| {
+        let begins = |service: &Service| {
+            let prefix = format!("mk_{service}_");
+            str::starts_with(part, &prefix).then_some(prefix)
+        };
+        Service::ALL.iter().find_map(begins).map_or(Cow::Borrowed(part), |prefix| format!("{prefix}…").into())
+    };
+    Cow::Owned(path.split('/').map(told).collect::<Vec<_>>().join("/"))
 }
 
 fn milliseconds(span: Duration) -> u64 {

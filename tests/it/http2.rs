@@ -1,11 +1,13 @@
 //! HTTP/2: callers who leave one stream, leave altogether, or never take their turn.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::Request;
+use hyper::body::Frame;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use mk::api::Service;
@@ -147,4 +149,26 @@ async fn a_stream_that_waits_for_models_keeps_its_connection() {
     assert!(sender.send_request(health()).await.is_ok());
     drop(response);
     soon("the idle connection is closed", task).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_body_that_nothing_announces_is_a_body() {
+    let (server, _provider, identity) = server().await;
+    let console = server.key(Service::Console);
+    let (_, id) = server.key_with(Service::Verify, |_| {});
+    let app = server.app.store.app("default").unwrap().id;
+    let stream = identity.connect(server.authority(), &["h2"]).await.unwrap();
+    let handshake = Builder::new(TokioExecutor::new()).handshake(TokioIo::new(stream));
+    let (mut sender, connection) = handshake.await.unwrap();
+    let task = tokio::spawn(connection);
+    let frames =
+        [r#"{"grace_"#, r#"seconds":60}"#].map(|piece| Ok::<_, Infallible>(Frame::data(Bytes::from(piece))));
+    let rotate = Request::post(format!("https://localhost/v1/apps/{app}/keys/{id}/rotate"))
+        .header("authorization", format!("Bearer {console}"))
+        .body(StreamBody::new(futures_util::stream::iter(frames)))
+        .unwrap();
+    let answer = sender.send_request(rotate).await.unwrap();
+    assert_eq!(answer.status(), 415, "its type is not known, so nothing is done");
+    assert_eq!(server.app.store.key(&id).unwrap().expires_at, None);
+    task.abort();
 }

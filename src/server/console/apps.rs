@@ -26,7 +26,7 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
 
 /// `POST /v1/apps`
 pub(super) async fn create(call: Call) -> Result<Response, ApiError> {
-    let mut params = Params::parse(&call.body)?;
+    let mut params = call.params()?;
     let name = params.required_text("name")?;
     let budget = params.dollars("budget_usd")?;
     params.finish(&FIELDS)?;
@@ -47,12 +47,8 @@ pub(super) async fn show(call: Call, id: &str) -> Result<Response, ApiError> {
 
 /// `PATCH /v1/apps/{id}`
 pub(super) async fn update(call: Call, id: &str) -> Result<Response, ApiError> {
-    let mut params = Params::parse(&call.body)?;
-    let name = params.change("name", Params::text)?;
-    if name == Some(None) {
-        return Err(invalid("name", "`name` must be a string; an app cannot be without a name"));
-    }
-    let name = name.flatten();
+    let mut params = call.params()?;
+    let name = params.new_text("name")?;
     let budget = params.change("budget_usd", Params::dollars)?;
     params.finish(&FIELDS)?;
     let id = id.to_owned();
@@ -65,6 +61,7 @@ pub(super) async fn update(call: Call, id: &str) -> Result<Response, ApiError> {
 
 /// `DELETE /v1/apps/{id}`
 pub(super) async fn delete(call: Call, id: &str) -> Result<Response, ApiError> {
+    call.query()?.finish(&[])?;
     let id = id.to_owned();
     call.in_store(move |store, now| {
         let deleted = store.delete_app(&id, now)?;

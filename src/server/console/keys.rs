@@ -43,7 +43,7 @@ pub(super) async fn list(call: Call, app: &str) -> Result<Response, ApiError> {
 
 /// `POST /v1/apps/{id}/keys`
 pub(super) async fn create(call: Call, app: &str) -> Result<Response, ApiError> {
-    let mut params = Params::parse(&call.body)?;
+    let mut params = call.params()?;
     let service = params.required_text("service")?;
     let service: Service =
         service.parse().map_err(|_| invalid("service", format!("`service` must be {SERVICES}")))?;
@@ -88,7 +88,7 @@ pub(super) async fn show(call: Call, app: &str, key: &str) -> Result<Response, A
 
 /// `PATCH /v1/apps/{id}/keys/{key_id}`
 pub(super) async fn update(call: Call, app: &str, key: &str) -> Result<Response, ApiError> {
-    let mut params = Params::parse(&call.body)?;
+    let mut params = call.params()?;
     let (per_minute, per_day) = limits(&mut params)?;
     let change = KeyChange {
         name: params.change("name", Params::text)?,
@@ -111,6 +111,7 @@ pub(super) async fn update(call: Call, app: &str, key: &str) -> Result<Response,
 
 /// `DELETE /v1/apps/{id}/keys/{key_id}`: revokes, for ever.
 pub(super) async fn revoke(call: Call, app: &str, key: &str) -> Result<Response, ApiError> {
+    call.query()?.finish(&[])?;
     let (app, key) = (app.to_owned(), key.to_owned());
     call.in_store(move |store, now| {
         of_app(store, &app, &key)?;
@@ -124,9 +125,10 @@ pub(super) async fn revoke(call: Call, app: &str, key: &str) -> Result<Response,
 /// `POST /v1/apps/{id}/keys/{key_id}/rotate`
 pub(super) async fn rotate(call: Call, app: &str, key: &str) -> Result<Response, ApiError> {
     let grace = if call.body.is_empty() {
+        call.query()?.finish(&[])?;
         0
     } else {
-        let mut params = Params::parse(&call.body)?;
+        let mut params = call.params()?;
         let grace = params.whole_number("grace_seconds", 0..=MAX_GRACE_SECONDS)?;
         params.finish(&["grace_seconds"])?;
         grace.unwrap_or_default()

@@ -14,6 +14,8 @@ mod days;
 mod keys;
 mod own_key;
 mod query;
+#[cfg(test)]
+mod tests;
 mod usage;
 
 use std::sync::Arc;
@@ -28,6 +30,7 @@ use warp::reply::Response;
 
 use super::gate::{self, Admitted};
 use super::incoming::Incoming;
+use super::params::Params;
 use super::reply::{self, ApiError};
 use super::{Context, rated, routes};
 use crate::api::console::Page;
@@ -54,7 +57,8 @@ pub(super) enum Endpoint<'a> {
 }
 
 impl<'a> Endpoint<'a> {
-    /// The endpoint behind `/v1/`; ids are letters, digits and underscores, so nothing is decoded.
+    /// The endpoint behind `/v1/`; ids are letters, digits and underscores, so nothing is decoded. A slash at the end is
+    /// another address, as `Location` is relative to the one that was asked. [`crate::metrics::ROUTES`] names them all.
     pub(super) fn at(tail: &'a str) -> Option<Self> {
         let mut parts = tail.split('/');
         let found = match (parts.next()?, parts.next(), parts.next(), parts.next(), parts.next()) {
@@ -103,6 +107,14 @@ impl Call {
     /// The parameters of the query string.
     fn query(&self) -> Result<Query, ApiError> {
         Query::parse(&self.query)
+    }
+
+    /// The parameters of the body. In the query a write takes none: whoever asks there for a trial run, say, must not get
+    /// the real one.
+    fn params(&self) -> Result<Params, ApiError> {
+        let params = Params::parse(&self.body)?;
+        self.query()?.finish(&[])?;
+        Ok(params)
     }
 
     /// Works with the store, which writes in the caller's name, on a thread that may block. What has begun is finished,
@@ -201,21 +213,13 @@ impl Request {
         body: impl Stream<Item = Result<B, warp::Error>>,
     ) -> Result<Response, ApiError> {
         let takes_body = self.method == Method::POST || self.method == Method::PATCH;
-        let may_lack_it = matches!(endpoint, Endpoint::Rotation(..))
-            && !self.headers.contains_key(header::CONTENT_TYPE)
-            && is_empty_so_far(&self.headers);
-        let body = if !takes_body {
-            Bytes::new()
-        } else if may_lack_it {
-            self.context.no_body(body).await?
-        } else {
-            self.context.read_json(&self.headers, body).await?
+        let body = match endpoint {
+            Endpoint::Rotation(..) => self.context.read_optional_json(&self.headers, body).await?,
+            _ if takes_body => self.context.read_json(&self.headers, body).await?,
+            _ => Bytes::new(),
         };
         let Self { context, method, headers, query, .. } = self;
         let call = Call { context, headers, query, body, admitted };
-        if !method.is_safe() {
-            call.query()?.finish(&[])?;
-        }
         dispatch(endpoint, &method, call).await
     }
 
@@ -256,12 +260,6 @@ async fn dispatch(endpoint: &Endpoint<'_>, method: &Method, call: Call) -> Resul
         // They were answered before this gate.
         (Endpoint::Session | Endpoint::Setup | Endpoint::OwnKey, _) => Err(ApiError::unknown_route()),
     }
-}
-
-/// Whether a request's headers announce no body. Over HTTP/2 one may come all the same.
-fn is_empty_so_far(headers: &HeaderMap) -> bool {
-    headers.get(header::CONTENT_LENGTH).is_none_or(|length| length == "0")
-        && !headers.contains_key(header::TRANSFER_ENCODING)
 }
 
 /// A page of a list from one record more than it may hold, if there is one.

@@ -1,6 +1,8 @@
 //! Reading a query string parameter by parameter, so that every error names its parameter and what is allowed.
 
-use crate::server::params::invalid;
+use std::collections::BTreeMap;
+
+use crate::server::params::{invalid, shown};
 use crate::server::reply::ApiError;
 use crate::storage::Span;
 
@@ -12,26 +14,24 @@ const MAX_PAGE: u32 = 200;
 const ID_DIGITS: usize = 32;
 
 /// The parameters of a query string that are not read yet. One without a value counts as left out.
-pub(super) struct Query(Vec<(String, String)>);
+pub(super) struct Query(BTreeMap<String, String>);
 
 impl Query {
     /// Takes a query string apart, without its question mark.
     pub(super) fn parse(text: &str) -> Result<Self, ApiError> {
-        let mut parameters: Vec<(String, String)> = Vec::new();
+        let mut parameters = BTreeMap::new();
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
-            if parameters.iter().any(|(known, _)| *known == name) {
+            if parameters.insert(name.to_string(), value.into_owned()).is_some() {
                 let name = shown(&name);
                 return Err(invalid(&name, format!("`{name}` is there twice; send it once")));
             }
-            parameters.push((name.into_owned(), value.into_owned()));
         }
         Ok(Self(parameters))
     }
 
     /// A text.
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
-        let at = self.0.iter().position(|(known, _)| known == name)?;
-        Some(self.0.swap_remove(at).1).filter(|value| !value.is_empty())
+        self.0.remove(name).filter(|value| !value.is_empty())
     }
 
     /// A word that stands for something; `allowed` lists the words there are.
@@ -71,7 +71,7 @@ impl Query {
 
     /// Refuses what was not read: a misspelt parameter must not be ignored.
     pub(super) fn finish(self, known: &[&str]) -> Result<(), ApiError> {
-        let Some((name, _)) = self.0.first() else { return Ok(()) };
+        let Some(name) = self.0.keys().next() else { return Ok(()) };
         let name = shown(name);
         let known = if known.is_empty() {
             "there are none".to_owned()
@@ -81,12 +81,6 @@ impl Query {
         let message = format!("unknown query parameter `{name}`; {known}");
         Err(ApiError::parameter("unsupported_parameter", name, message))
     }
-}
-
-/// A caller's word in an error: shortened, and without what could play tricks on a terminal or in a log.
-fn shown(name: &str) -> String {
-    let harmless = |c: char| if c.is_alphanumeric() || c.is_ascii_graphic() { c } else { '\u{fffd}' };
-    name.chars().take(64).map(harmless).collect()
 }
 
 #[cfg(test)]
