@@ -1,0 +1,171 @@
+//! `/v1/audit`: an entry for every write, whoever did it by whatever way, and no secret in any.
+
+use std::time::Duration;
+
+use mk::api::Service;
+use reqwest::Method;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::support::browser::Browser;
+use crate::support::console::{Console, server, text};
+use crate::support::log::{Log, on_this_thread};
+use crate::support::mk::Mk;
+use crate::support::panel::config;
+use crate::support::server::{NOON, Setup, client};
+
+/// The newest entry.
+async fn newest(console: &Console) -> Value {
+    console.get("/v1/audit?limit=1").await.1["data"][0].clone()
+}
+
+#[tokio::test]
+async fn every_write_is_noted_with_what_it_did() {
+    let (_server, console) = server().await;
+    let noted = async |action: &str, object: &str, name: Value, details: Value| {
+        let entry = newest(&console).await;
+        assert_eq!((&entry["action"], &entry["object"]), (&json!(action), &json!(object)));
+        assert_eq!((&entry["object_name"], &entry["details"]), (&name, &details), "{action}");
+    };
+    let app = console.app("news").await;
+    noted("app.created", &app, json!("news"), json!({})).await;
+    let path = format!("/v1/apps/{app}");
+    console.patch(&path, &json!({"name": "press", "budget_usd": 5})).await;
+    let changed = json!({"name": {"from": "news", "to": "press"}, "budget_usd": {"from": null, "to": 5.0}});
+    noted("app.updated", &app, json!("press"), changed).await;
+    let (_, key) = console
+        .key(&app, &json!({"service": "verify", "name": "ci", "limits": {"per_day": 5}, "models": ["a/*"]}))
+        .await;
+    let id = text(&json!(key.rsplit('/').next()));
+    let set = json!({"app_id": app, "service": "verify", "per_day": 5, "models": ["a/*"]});
+    noted("key.created", &id, json!("ci"), set).await;
+    console.patch(&key, &json!({"name": null, "models": [], "limits": {"per_day": 5}})).await;
+    let changed = json!({"name": {"from": "ci", "to": null}, "models": {"from": ["a/*"], "to": []}});
+    noted("key.updated", &id, Value::Null, changed).await;
+    let (_, new) = console.post(&format!("{key}/rotate"), &json!({"grace_seconds": 60})).await;
+    let ends = NOON.plus(Duration::from_mins(1)).rfc3339();
+    noted("key.rotated", &id, Value::Null, json!({"replaced_by": new["id"], "ends_at": ends})).await;
+    console.delete(&key).await;
+    noted("key.revoked", &id, Value::Null, json!({})).await;
+    console.delete(&path).await;
+    noted("app.deleted", &app, json!("press"), json!({"revoked_keys": [new["id"]]})).await;
+}
+
+#[tokio::test]
+async fn what_changes_nothing_is_not_noted() {
+    let (_server, console) = server().await;
+    let app = console.app("news").await;
+    let (_, key) = console.key(&app, &json!({"service": "verify", "name": "ci"})).await;
+    console.delete(&key).await;
+    let path = format!("/v1/apps/{app}");
+    let (_, kept) = console.key(&app, &json!({"service": "verify", "name": "ci"})).await;
+    let before = console.audit().await;
+    assert_eq!(console.delete(&key).await.0, 200);
+    assert_eq!(console.patch(&path, &json!({})).await.0, 200);
+    assert_eq!(console.patch(&path, &json!({"name": "news", "budget_usd": null})).await.0, 200);
+    assert_eq!(console.patch(&kept, &json!({"name": " ci", "limits": null, "models": []})).await.0, 200);
+    assert_eq!(console.patch(&key, &json!({"name": "x"})).await.0, 409);
+    assert_eq!(console.post("/v1/apps", &json!({"name": "news"})).await.0, 409);
+    assert_eq!(console.post("/v1/apps", &json!({})).await.0, 400);
+    assert_eq!(console.audit().await, before);
+    assert_eq!(console.delete(&path).await.0, 200);
+    let before = console.audit().await;
+    assert_eq!(console.delete(&path).await.0, 200);
+    assert_eq!(console.audit().await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_tells_who_did_it_and_by_which_way() {
+    let (server, console) = server().await;
+    let request = console.request(Method::POST, "/v1/apps").header("x-request-id", "mine-1");
+    assert_eq!(Console::ask(request.json(&json!({"name": "by api"}))).await.status(), 201);
+    let browser = Browser::log_in(&server, &console.key).await;
+    let made = browser.write(Method::POST, "/v1/apps", &json!({"name": "by dashboard"})).await;
+    assert_eq!(made.status(), 201);
+    let data = server.dir.path().join("data");
+    let cli = Mk::new().env("MK_DATA_DIR", data.to_str().unwrap());
+    assert_eq!(cli.args(["apps", "create", "by cli"]).run_beside().await.code(), 0);
+
+    let entries = console.audit().await;
+    let of = |name: &str| {
+        let named = |entry: &&Value| entry["action"] == "app.created" && entry["object_name"] == name;
+        let found: Vec<&Value> = entries.iter().filter(named).collect();
+        assert_eq!(found.len(), 1, "{name}: {entries:?}");
+        found[0].clone()
+    };
+    let who = |entry: &Value| {
+        ["channel", "actor", "actor_name", "address", "request_id"].map(|field| entry[field].clone())
+    };
+    let ops = (json!(console.key_id), json!("ops"), json!("127.0.0.1"));
+    let by_api = of("by api");
+    assert_eq!(who(&by_api), [json!("api"), ops.0.clone(), ops.1.clone(), ops.2.clone(), json!("mine-1")]);
+    assert_eq!(by_api["at"], NOON.rfc3339());
+    assert!(text(&by_api["id"]).starts_with("aud_"), "{by_api}");
+    let id = json!(made.headers()["x-request-id"].to_str().unwrap());
+    assert_eq!(who(&of("by dashboard")), [json!("dashboard"), ops.0, ops.1, ops.2, id]);
+    let by_cli = of("by cli");
+    assert_eq!((&by_cli["channel"], &by_cli["actor"]), (&json!("cli"), &Value::Null));
+    assert_eq!((&by_cli["address"], &by_cli["request_id"]), (&Value::Null, &Value::Null));
+    let by_itself = of("default");
+    assert_eq!(who(&by_itself), [json!("server"), Value::Null, Value::Null, Value::Null, Value::Null]);
+    let login = entries.iter().find(|entry| entry["action"] == "session.created").unwrap();
+    assert_eq!((&login["actor"], &login["channel"]), (&json!(console.key_id), &json!("dashboard")));
+}
+
+#[tokio::test]
+async fn two_changes_at_once_are_both_noted_in_their_order() {
+    let (_server, console) = server().await;
+    let path = format!("/v1/apps/{}", console.app("0").await);
+    for round in 0..5 {
+        let [a, b] = ["a", "b"].map(|side| json!({"name": format!("{round} {side}")}));
+        let ((first, _), (second, _)) = tokio::join!(console.patch(&path, &a), console.patch(&path, &b));
+        assert_eq!((first, second), (200, 200));
+    }
+    let entries = console.walk("/v1/audit?action=app.updated&", 3).await;
+    assert_eq!(entries.len(), 10);
+    let mut name = json!("0");
+    for entry in entries.iter().rev() {
+        assert_eq!(entry["details"]["name"]["from"], name, "{entries:#?}");
+        name = entry["details"]["name"]["to"].clone();
+    }
+    assert_eq!(console.get(&path).await.1["name"], name);
+}
+
+#[tokio::test]
+async fn no_secret_is_in_the_audit_or_the_log() {
+    let log = Log::default();
+    let guard = log.capture("trace");
+    let server = Setup::new(config("http://127.0.0.1:9")).options(on_this_thread).start().await;
+    let console = Console::of(&server);
+    let browser = Browser::log_in(&server, &console.key).await;
+    let mut secrets = vec![console.key.clone(), browser.token().to_owned()];
+    let app = console.app("news").await;
+    for service in Service::ALL {
+        let (key, path) = console.key(&app, &json!({"service": service, "name": "ci"})).await;
+        let (_, new) = console.post(&format!("{path}/rotate"), &json!({})).await;
+        // People mistake a key for its id.
+        assert_eq!(console.get(&format!("/v1/apps/{app}/keys/{key}")).await.0, 404);
+        assert_eq!(console.get(&format!("/v1/apps/{key}")).await.0, 404);
+        let nowhere = client().get(format!("{}/{key}/rotate", server.base)).send().await.unwrap();
+        assert_eq!(nowhere.status(), 404);
+        secrets.extend([key, text(&new["key"])]);
+        console.patch(&path, &json!({"name": "other"})).await;
+        console.delete(&path).await;
+    }
+    browser.write(Method::DELETE, "/v1/auth/session", &json!({})).await;
+    console.delete(&format!("/v1/apps/{app}")).await;
+    let audit = json!(console.audit().await).to_string();
+    server.shutdown().await;
+    drop(guard);
+
+    let (log, entries) = (log.text(), audit);
+    assert!(log.contains(&app) && entries.contains(&app));
+    for secret in secrets {
+        let random = secret.rsplit('_').next().unwrap();
+        let hash = format!("{:x}", Sha256::digest(&secret));
+        for text in [&log, &entries] {
+            assert!(!text.contains(random), "a secret is told");
+            assert!(!text.to_lowercase().contains(&hash), "a hash is told");
+        }
+    }
+}

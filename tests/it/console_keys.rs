@@ -1,0 +1,297 @@
+//! `/v1/apps/{id}/keys`: the life of a key over HTTP.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use mk::api::Service;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::chat::{self, desk};
+use crate::support::console::{Console, server, text};
+use crate::support::events::{Events, read_until};
+use crate::support::panel::{config, eiffel};
+use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::server::{NOON, Setup, TestServer};
+
+/// What the server says to a request with this key, if it is refused for the key.
+async fn refusal(server: &TestServer, key: &str) -> Option<String> {
+    let error: Value = server.verify(key, &json!({})).send().await.unwrap().json().await.unwrap();
+    if error["error"] == "Unauthorized" { Some(text(&error["code"])) } else { None }
+}
+
+#[tokio::test]
+async fn a_new_key_is_shown_once_and_works_at_once() {
+    let (server, console) = server().await;
+    let app = console.app("news").await;
+    let list = format!("/v1/apps/{app}/keys");
+    let (status, mut made) = console
+        .post(
+            &list,
+            &json!({
+                "service": "verify",
+                "name": " ci ",
+                "expires_at": "2027-01-31",
+                "limits": {"per_minute": 7, "per_day": null},
+                "models": ["fake/*"],
+                "addresses": ["127.0.0.1", "10.1.2.3/8"],
+                "budget_usd": 2.5
+            }),
+        )
+        .await;
+    assert_eq!(status, 201, "{made}");
+    let key = text(&made.as_object_mut().unwrap().remove("key").unwrap());
+    let id = text(&made["id"]);
+    let expected = json!({
+        "id": id,
+        "app_id": app,
+        "app": "news",
+        "service": "verify",
+        "name": "ci",
+        "last4": key[key.len() - 4..],
+        "state": "active",
+        "created_at": NOON.rfc3339(),
+        "expires_at": "2027-01-31T00:00:00.000Z",
+        "last_used_at": null,
+        "revoked_at": null,
+        "limits": {"per_minute": 7, "per_day": null},
+        "models": ["fake/*"],
+        "addresses": ["127.0.0.1/32", "10.0.0.0/8"],
+        "budget_usd": 2.5,
+        "spent_usd": 0.0,
+        "budget_used_percent": 0.0,
+        "budget_threshold": null
+    });
+    assert_eq!(made, expected);
+    let path = format!("{list}/{id}");
+    assert_eq!(console.get(&path).await, (200, expected.clone()));
+    assert_eq!(console.get(&list).await.1, json!({"data": [expected], "next_cursor": null}));
+    assert_eq!(refusal(&server, &key).await, None);
+
+    for service in Service::ALL {
+        let (key, _) = console.key(&app, &json!({"service": service})).await;
+        assert!(key.starts_with(&format!("mk_{service}_")), "{key}");
+        let expected = (service != Service::Verify).then(|| "wrong_service".to_owned());
+        assert_eq!(refusal(&server, &key).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_new_inference_key_completes_chats() {
+    let desk = desk(|_| Turn::Text("Hi".to_owned())).await;
+    let console = Console::of(&desk.server);
+    let app = console.app("news").await;
+    let (key, path) = console.key(&app, &json!({"service": "inference"})).await;
+    let ask = || desk.post_as(&key, chat::hello().to_string()).send();
+    assert_eq!(ask().await.unwrap().status(), 200);
+    assert_eq!(console.delete(&path).await.0, 200);
+    assert_eq!(ask().await.unwrap().status(), 401);
+}
+
+#[tokio::test]
+async fn a_change_changes_what_it_names_and_null_clears() {
+    let (_server, console) = server().await;
+    let app = console.app("news").await;
+    let (_, path) = console.key(&app, &json!({"service": "verify"})).await;
+    let mut expected = console.get(&path).await.1;
+    for (patch, field, value) in [
+        (json!({}), "name", Value::Null),
+        (json!({"name": " ci "}), "name", json!("ci")),
+        (json!({"expires_at": "2027-01-31T12:00:00+01:00"}), "expires_at", json!("2027-01-31T11:00:00.000Z")),
+        (json!({"limits": {"per_minute": 5}}), "limits", json!({"per_minute": 5, "per_day": null})),
+        (json!({"limits": {"per_day": 0}}), "limits", json!({"per_minute": 5, "per_day": 0})),
+        (json!({"limits": {}}), "limits", json!({"per_minute": 5, "per_day": 0})),
+        (json!({"models": ["fake/*", "*"]}), "models", json!(["fake/*", "*"])),
+        (json!({"addresses": ["::1"]}), "addresses", json!(["::1/128"])),
+        (json!({"budget_usd": 3}), "budget_usd", json!(3.0)),
+        (json!({"limits": {"per_minute": null}}), "limits", json!({"per_minute": null, "per_day": 0})),
+        (json!({"name": null}), "name", Value::Null),
+        (json!({"expires_at": null}), "expires_at", Value::Null),
+        (json!({"limits": null}), "limits", json!({"per_minute": null, "per_day": null})),
+        (json!({"models": null}), "models", json!([])),
+        (json!({"addresses": []}), "addresses", json!([])),
+        (json!({"budget_usd": null}), "budget_usd", Value::Null),
+    ] {
+        if field == "budget_usd" {
+            expected["budget_used_percent"] = if value.is_null() { Value::Null } else { json!(0.0) };
+        }
+        expected[field] = value;
+        assert_eq!(console.patch(&path, &patch).await, (200, expected.clone()), "{patch}");
+    }
+    assert_eq!(console.get(&path).await.1, expected);
+}
+
+#[tokio::test]
+async fn a_revocation_is_for_ever_holds_at_once_and_is_repeatable() {
+    let (server, console) = server().await;
+    let app = console.app("news").await;
+    let (key, path) = console.key(&app, &json!({"service": "verify"})).await;
+    assert_eq!(refusal(&server, &key).await, None);
+    let revoked = (200, json!({"id": path.rsplit('/').next(), "revoked_at": NOON.rfc3339()}));
+    assert_eq!(console.delete(&path).await, revoked);
+    assert_eq!(refusal(&server, &key).await.as_deref(), Some("api_key_revoked"));
+    server.clock.advance(Duration::from_mins(1));
+    assert_eq!(console.delete(&path).await, revoked, "repeatable, and it was revoked then");
+
+    let (status, error) = console.patch(&path, &json!({"name": "again"})).await;
+    assert_eq!((status, &error["code"]), (409, &json!("conflict")));
+    let (status, error) = console.post(&format!("{path}/rotate"), &json!({})).await;
+    assert_eq!((status, &error["code"]), (409, &json!("conflict")));
+    let shown = console.get(&path).await.1;
+    assert_eq!((&shown["state"], &shown["revoked_at"]), (&json!("revoked"), &json!(NOON.rfc3339())));
+}
+
+#[tokio::test]
+async fn a_revocation_ends_the_streams_of_its_key() {
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => Turn::Hang,
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let console = Console::of(&server);
+    let app = console.app("news").await;
+    let (key, path) = console.key(&app, &json!({"service": "verify"})).await;
+    let mut stream = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap().bytes_stream();
+    read_until(&mut stream, "verifying_claim").await;
+    assert_eq!(console.delete(&path).await.0, 200);
+    let rest = async {
+        let mut rest = String::new();
+        while let Some(piece) = stream.next().await {
+            rest.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
+        }
+        rest
+    };
+    let rest = tokio::time::timeout(Duration::from_secs(5), rest).await.expect("the stream was not cut");
+    assert_eq!(Events::parse(rest).end("error")["code"], "api_key_revoked");
+}
+
+#[tokio::test]
+async fn a_rotation_makes_the_new_key_at_once_and_ends_the_old_one_after_its_grace() {
+    let (server, console) = server().await;
+    let app = console.app("news").await;
+    let body =
+        json!({"service": "verify", "name": "ci", "limits": {"per_minute": 9}, "expires_at": "2026-12-20"});
+    for (request, grace) in [(None, 0), (Some(json!({})), 0), (Some(json!({"grace_seconds": 60})), 60)] {
+        let (old, path) = console.key(&app, &body).await;
+        let rotate = console.request(Method::POST, &format!("{path}/rotate"));
+        let rotate = if let Some(body) = &request { rotate.json(body) } else { rotate };
+        let response = Console::ask(rotate).await;
+        assert_eq!(response.status(), 201);
+        let made: Value = response.json().await.unwrap();
+        let new = text(&made["key"]);
+        assert!(new.starts_with("mk_verify_") && new != old);
+        assert_eq!((&made["name"], &made["limits"]["per_minute"]), (&json!("ci"), &json!(9)));
+        assert_eq!((&made["app_id"], &made["revoked_at"]), (&json!(app), &Value::Null));
+        assert_eq!(refusal(&server, &new).await, None);
+        if grace > 0 {
+            assert_eq!(refusal(&server, &old).await, None);
+            server.clock.advance(Duration::from_secs(grace));
+        }
+        assert_eq!(refusal(&server, &old).await.as_deref(), Some("api_key_expired"));
+        assert_eq!(refusal(&server, &new).await, None);
+        assert_eq!(console.get(&path).await.1["state"], "expired");
+    }
+}
+
+#[tokio::test]
+async fn a_rotation_without_a_content_type_is_not_taken_for_one_without_a_body() {
+    let (server, console) = server().await;
+    let app = console.app("news").await;
+    let (old, path) = console.key(&app, &json!({"service": "verify"})).await;
+    let pieces = [r#"{"grace_"#, r#"seconds":60}"#].map(|piece| Ok::<_, std::io::Error>(piece.to_owned()));
+    let chunked = reqwest::Body::wrap_stream(futures_util::stream::iter(pieces));
+    let rotate = |body: reqwest::Body| console.request(Method::POST, &format!("{path}/rotate")).body(body);
+    for body in [chunked, r#"{"grace_seconds":60}"#.into()] {
+        assert_eq!(Console::ask(rotate(body)).await.status(), 415);
+    }
+    assert_eq!(refusal(&server, &old).await, None, "nothing has happened to the key");
+    let empty = reqwest::Body::wrap_stream(futures_util::stream::empty::<Result<String, std::io::Error>>());
+    assert_eq!(Console::ask(rotate(empty)).await.status(), 201, "an empty body has no type");
+    let form = console.request(Method::POST, &format!("{path}/rotate"));
+    let form = form.header("content-type", "application/x-www-form-urlencoded").header("content-length", "0");
+    assert_eq!(Console::ask(form).await.status(), 409, "as curl sends no data");
+}
+
+#[tokio::test]
+async fn a_key_is_rotated_once() {
+    let (_server, console) = server().await;
+    let app = console.app("news").await;
+    let (_, path) = console.key(&app, &json!({"service": "verify"})).await;
+    let rotate = |path: String| {
+        let console = console.clone();
+        async move { console.post(&format!("{path}/rotate"), &json!({"grace_seconds": 3600})).await }
+    };
+    let (status, second) = rotate(path.clone()).await;
+    assert_eq!(status, 201);
+    let (status, error) = rotate(path.clone()).await;
+    assert_eq!((status, &error["code"]), (409, &json!("conflict")), "{error}");
+    let (status, third) = rotate(format!("/v1/apps/{app}/keys/{}", text(&second["id"]))).await;
+    assert_eq!((status, &third["expires_at"]), (201, &Value::Null), "a grace is not inherited");
+    assert_eq!(console.walk(&format!("/v1/apps/{app}/keys?"), 50).await.len(), 3);
+}
+
+#[tokio::test]
+async fn every_id_of_another_app_is_not_found() {
+    let (server, console) = server().await;
+    let (mine, other) = (console.app("mine").await, console.app("other").await);
+    let (key, path) = console.key(&other, &json!({"service": "verify"})).await;
+    let foreign = path.replace(&other, &mine);
+    let unknown = format!("/v1/apps/{mine}/keys/key_00000000000000000000000000000000");
+    let before = console.get(&path).await;
+    let mut answers = Vec::new();
+    for path in [&foreign, &unknown] {
+        answers.push(console.get(path).await);
+        answers.push(console.patch(path, &json!({"name": "taken"})).await);
+        answers.push(console.delete(path).await);
+        answers.push(console.post(&format!("{path}/rotate"), &json!({})).await);
+    }
+    for (status, error) in &answers {
+        assert_eq!((*status, &error["code"]), (404, &json!("not_found")), "{error}");
+        assert_eq!(error["message"], answers[0].1["message"], "none tells what is elsewhere");
+    }
+    assert_eq!(console.get(&path).await, before);
+    assert_eq!(refusal(&server, &key).await, None);
+    assert_eq!(console.walk(&format!("/v1/apps/{mine}/keys?"), 50).await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn other_keys_reach_nothing_but_themselves() {
+    let (server, console) = server().await;
+    let app = console.app("news").await;
+    let (_, path) = console.key(&app, &json!({"service": "verify"})).await;
+    let strangers = [Service::Verify, Service::Inference]
+        .map(|service| Console { key: server.key(service), ..console.clone() });
+    let before = console.audit().await;
+    let places = [
+        (Method::GET, "/v1/apps".to_owned()),
+        (Method::POST, "/v1/apps".to_owned()),
+        (Method::GET, format!("/v1/apps/{app}")),
+        (Method::PATCH, format!("/v1/apps/{app}")),
+        (Method::DELETE, format!("/v1/apps/{app}")),
+        (Method::GET, format!("/v1/apps/{app}/keys")),
+        (Method::POST, format!("/v1/apps/{app}/keys")),
+        (Method::GET, path.clone()),
+        (Method::PATCH, path.clone()),
+        (Method::DELETE, path.clone()),
+        (Method::POST, format!("{path}/rotate")),
+        (Method::GET, format!("/v1/apps/{app}/statement")),
+        (Method::GET, "/v1/usage".to_owned()),
+        (Method::GET, "/v1/billing".to_owned()),
+        (Method::GET, "/v1/audit".to_owned()),
+    ];
+    for stranger in strangers {
+        for (method, path) in &places {
+            let body = json!({"name": "taken", "service": "console"});
+            let request = stranger.request(method.clone(), path).json(&body);
+            let response = Console::ask(request).await;
+            assert_eq!(response.status(), 401, "{method} {path}");
+            assert_eq!(response.headers()["www-authenticate"], "Bearer");
+            let error: Value = response.json().await.unwrap();
+            assert_eq!(error["code"], "wrong_service", "{method} {path}");
+        }
+        assert_eq!(stranger.get("/v1/key").await.0, 200);
+    }
+    assert_eq!(console.audit().await, before);
+    assert_eq!(console.get(&path).await.1["state"], "active");
+}

@@ -1,0 +1,115 @@
+//! What a key was given over HTTP, it is held to, from the next request on.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::chat::{Desk, desk, hello};
+use crate::support::console::Console;
+use crate::support::provider::Turn;
+use crate::support::server::Setup;
+
+struct Bench {
+    desk: Desk,
+    console: Console,
+    key: String,
+    path: String,
+}
+
+impl Bench {
+    async fn with(body: Value) -> Self {
+        let desk = desk(|_| Turn::Text("Hi".to_owned())).await;
+        let console = Console::of(&desk.server);
+        let app = console.app("news").await;
+        let (key, path) = console.key(&app, &body).await;
+        Self { desk, console, key, path }
+    }
+
+    async fn patch(&self, change: Value) {
+        let (status, record) = self.console.patch(&self.path, &change).await;
+        assert_eq!(status, 200, "{record}");
+    }
+
+    /// The code of the answer, `ok` if it is none.
+    async fn ask(&self, model: &str) -> String {
+        let mut body = hello();
+        (body["model"], body["max_tokens"]) = (json!(model), json!(100));
+        let response = self.desk.post_as(&self.key, body.to_string()).send().await.unwrap();
+        let body: Value = response.json().await.unwrap();
+        body["code"].as_str().unwrap_or("ok").to_owned()
+    }
+}
+
+#[tokio::test]
+async fn limits() {
+    let bench = Bench::with(json!({"service": "inference", "limits": {"per_minute": 1, "per_day": 3}})).await;
+    assert_eq!(bench.ask("fake/m").await, "ok");
+    assert_eq!(bench.ask("fake/m").await, "rate_limited_minute");
+    bench.patch(json!({"limits": {"per_minute": 0}})).await;
+    assert_eq!(bench.ask("fake/m").await, "ok");
+    assert_eq!(bench.ask("fake/m").await, "ok");
+    assert_eq!(bench.ask("fake/m").await, "rate_limited_day");
+    bench.patch(json!({"limits": null})).await;
+    assert_eq!(bench.ask("fake/m").await, "ok");
+}
+
+#[tokio::test]
+async fn models() {
+    let bench = Bench::with(json!({"service": "inference", "models": ["fake/m"]})).await;
+    assert_eq!(bench.ask("fake/m").await, "ok");
+    assert_eq!(bench.ask("sandbox/alpha").await, "model_not_allowed");
+    bench.patch(json!({"models": ["sandbox/*"]})).await;
+    assert_eq!(bench.ask("sandbox/alpha").await, "ok");
+    assert_eq!(bench.ask("fake/m").await, "model_not_allowed");
+    bench.patch(json!({"models": null})).await;
+    assert_eq!(bench.ask("fake/m").await, "ok");
+}
+
+#[tokio::test]
+async fn addresses() {
+    let bench = Bench::with(json!({"service": "inference", "addresses": ["10.0.0.0/8"]})).await;
+    assert_eq!(bench.ask("fake/m").await, "address_not_allowed");
+    bench.patch(json!({"addresses": ["10.0.0.0/8", "127.0.0.1"]})).await;
+    assert_eq!(bench.ask("fake/m").await, "ok");
+}
+
+#[tokio::test]
+async fn expiry() {
+    let bench = Bench::with(json!({"service": "inference", "expires_at": "2026-11-20T12:00:01Z"})).await;
+    assert_eq!(bench.ask("fake/m").await, "ok");
+    bench.desk.server.clock.advance(Duration::from_secs(1));
+    assert_eq!(bench.ask("fake/m").await, "api_key_expired");
+    bench.patch(json!({"expires_at": null})).await;
+    assert_eq!(bench.ask("fake/m").await, "ok");
+}
+
+#[tokio::test]
+async fn budgets_of_key_and_app() {
+    let bench = Bench::with(json!({"service": "inference", "budget_usd": 0.000_21})).await;
+    assert_eq!(bench.ask("fake/m").await, "ok");
+    assert_eq!(bench.ask("fake/m").await, "budget_exceeded");
+    bench.desk.server.app.flush().unwrap();
+    let shown = bench.console.get(&bench.path).await.1;
+    assert_eq!((&shown["spent_usd"], &shown["budget_used_percent"]), (&json!(0.000_12), &json!(57.1)));
+    assert_eq!(shown["budget_threshold"], 50);
+    bench.patch(json!({"budget_usd": null})).await;
+    assert_eq!(bench.ask("fake/m").await, "ok");
+    let app = bench.path.rsplit_once("/keys/").unwrap().0;
+    assert_eq!(bench.console.patch(app, &json!({"budget_usd": 0})).await.0, 200);
+    assert_eq!(bench.ask("fake/m").await, "budget_exceeded");
+    assert_eq!(bench.console.patch(app, &json!({"budget_usd": null})).await.0, 200);
+    assert_eq!(bench.ask("fake/m").await, "ok");
+}
+
+#[tokio::test]
+async fn the_next_process_holds_them_as_well() {
+    let bench = Bench::with(json!({"service": "inference"})).await;
+    bench.patch(json!({"addresses": ["10.0.0.0/8"]})).await;
+    let (dir, key) = (bench.desk.server.dir.clone(), bench.key.clone());
+    let again = Setup::new(crate::support::chat::config(&bench.desk.provider.base_url, "", ""));
+    bench.desk.server.shutdown().await;
+    let again = again.config(|config| config.data_dir = dir.path().join("data")).start().await;
+    let asked = Console { base: again.base.clone(), key, key_id: String::new() };
+    assert_eq!(asked.get("/v1/key").await.1["code"], "address_not_allowed");
+    assert_eq!(Console::of(&again).get(&bench.path).await.0, 200);
+}
