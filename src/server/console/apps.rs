@@ -7,7 +7,7 @@ use super::{Call, created, page};
 use crate::api::console::DeletedApp;
 use crate::clock::Time;
 use crate::keys::{ManageError, apps};
-use crate::server::params::{Params, invalid};
+use crate::server::params::Params;
 use crate::server::reply::{self, ApiError};
 use crate::storage::{AppChange, AppRow, Span, Store};
 

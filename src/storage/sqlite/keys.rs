@@ -95,17 +95,6 @@ impl Store {
         Ok(rows)
     }
 
-    /// How many keys of an app can be used at `now`.
-    pub fn active_keys(&self, app_id: &str, now: Time) -> Result<u64, Error> {
-        self.main().read(|db| {
-            let mut query = db.prepare_cached(
-                "SELECT count(*) FROM keys
-                 WHERE app_id = ?1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?2)",
-            )?;
-            Ok(query.query_row(params![app_id, now.unix_ms()], |row| read_count(row, 0))?)
-        })
-    }
-
     /// A page of keys that are in this state at `now` (`None` for any), by id and so oldest first, last use included.
     /// `filter.revoked_too` says nothing here.
     pub fn keys_page(
