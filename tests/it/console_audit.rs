@@ -48,7 +48,10 @@ async fn every_write_is_noted_with_what_it_did() {
     console.delete(&key).await;
     noted("key.revoked", &id, Value::Null, json!({})).await;
     console.delete(&path).await;
-    noted("app.deleted", &app, json!("press"), json!({"revoked_keys": [new["id"]]})).await;
+    noted("app.deleted", &app, json!("press"), json!({"revoked_keys": 1})).await;
+    let of_key = console.get(&format!("/v1/audit?object={}", text(&new["id"]))).await.1;
+    assert_eq!(of_key["data"][0]["action"], "key.revoked");
+    assert_eq!(of_key["data"][0]["details"], json!({"with_app": app}));
 }
 
 #[tokio::test]
