@@ -49,6 +49,8 @@ export default function AppPage({ route, session }) {
   }
   if (!app.data) return html`<${PageHead} title="App" back=${BACK} /><${Spinner} />`;
 
+  const isFiltered = filters.service !== "" || filters.state !== "";
+  const hasRows = keys.rows?.length > 0;
   const create = html`<${Button} kind="primary" onClick=${() => setDialog({ create: true })}>New key</${Button}>`;
   return html`<${PageHead} title=${app.data.name} back=${BACK}>
       <${Button} href=${`#/usage?app=${app.data.id}`}>Usage</${Button}>
@@ -62,13 +64,13 @@ export default function AppPage({ route, session }) {
       <div><dt>Id</dt><dd><code>${app.data.id}</code></dd></div>
     </dl>
     <section aria-labelledby="keys">
-      <div class="section-head"><h2 id="keys">Keys</h2>${create}</div>
-      <div class="filters">
+      <div class="section-head"><h2 id="keys">Keys</h2>${(hasRows || isFiltered) && create}</div>
+      ${(hasRows || isFiltered) && html`<div class="filters">
         <${Select} label="Service" value=${filters.service} options=${choices(SERVICES)} onChange=${(service) => setQuery(route, { service })} />
         <${Select} label="State" value=${filters.state} options=${choices(STATES)} onChange=${(state) => setQuery(route, { state })} />
-      </div>
+      </div>`}
       <${Problem} error=${keys.error} retry=${keys.reload} />
-      <${Keys} keys=${keys} app=${app.data} isFiltered=${filters.service !== "" || filters.state !== ""} create=${create} setDialog=${setDialog} />
+      <${Keys} keys=${keys} app=${app.data} isFiltered=${isFiltered} create=${create} setDialog=${setDialog} />
     </section>
     ${dialog?.create && html`<${CreateKey} app=${app.data} service=${known(dialog.service)} onClose=${close} onChanged=${changed} />`}
     ${dialog?.edit && html`<${EditKey} record=${dialog.edit} onClose=${close} onChanged=${changed} />`}
