@@ -63,7 +63,7 @@ export function DeleteApp({ app, onClose, onDeleted }) {
     <p>${app.active_keys > 0 ? html`<strong>${plural(app.active_keys, "active key")}</strong> of it will be revoked: requests with them are refused with 401 from then on. ` : "It has no active keys. "}
       Its usage stays in the reports. <strong>This cannot be undone.</strong></p>
     <${Problem} error=${error} />
-    ${app.active_keys > 0 && html`<${Field} label=${`Type “${app.name}” to go on`} value=${typed} onInput=${setTyped} autocomplete="off" spellcheck="false" />`}
+    ${app.active_keys > 0 && html`<${Field} label=${`Type “${app.name}” to go on`} value=${typed} onInput=${setTyped} autocomplete="off" spellcheck=${false} />`}
     <${Or} command=${`mk apps delete ${word(app.name)}`} />
   </${Dialog}>`;
 }

@@ -97,7 +97,7 @@ export function KeyFields({ form, set, error, isNew, firstRef, open = false, kep
         <${Field} label="Requests per day" optional inputmode="numeric" value=${form.per_day} onInput=${set("per_day")} error=${complaint(error, "limits.per_day")} hint="Counted by UTC day." />
       </div>
       <${Field} label="Monthly budget" optional prefix="$" inputmode="decimal" value=${form.budget_usd} onInput=${set("budget_usd")} error=${complaint(error, "budget_usd")} hint="Requests are refused once it is used up, until the next month (UTC)." />
-      <${Field} label="Models" optional lines="2" value=${form.models} onInput=${set("models")} error=${complaint(error, "models")} spellcheck="false" hint="One per line: provider/model, or provider/* for all of a provider. Empty: all." />
-      <${Field} label="Addresses" optional lines="2" value=${form.addresses} onInput=${set("addresses")} error=${complaint(error, "addresses")} spellcheck="false" hint="Networks it may be used from, one per line, such as 10.0.0.0/8. Empty: anywhere." />
+      <${Field} label="Models" optional lines="2" value=${form.models} onInput=${set("models")} error=${complaint(error, "models")} spellcheck=${false} hint="One per line: provider/model, or provider/* for all of a provider. Empty: all." />
+      <${Field} label="Addresses" optional lines="2" value=${form.addresses} onInput=${set("addresses")} error=${complaint(error, "addresses")} spellcheck=${false} hint="Networks it may be used from, one per line, such as 10.0.0.0/8. Empty: anywhere." />
     </details>`;
 }

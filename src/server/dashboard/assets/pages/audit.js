@@ -49,7 +49,7 @@ export default function Audit({ route }) {
 function IdFilter({ label, placeholder, value, onChange }) {
   const [text, setText] = useState(value);
   const apply = () => text.trim() !== value && onChange(text.trim());
-  return html`<${Field} label=${label} placeholder=${placeholder} value=${text} onInput=${setText} onBlur=${apply} onKeyDown=${(event) => event.key === "Enter" && apply()} spellcheck="false" autocomplete="off" />`;
+  return html`<${Field} label=${label} placeholder=${placeholder} value=${text} onInput=${setText} onBlur=${apply} onKeyDown=${(event) => event.key === "Enter" && apply()} spellcheck=${false} autocomplete="off" />`;
 }
 
 function Who({ entry, route }) {

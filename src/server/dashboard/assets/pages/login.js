@@ -34,7 +34,7 @@ export default function Login({ reason, onSession }) {
     ${shown && !about && html`<${Problem} error=${shown} />`}
     <form class="card" novalidate onSubmit=${submit}>
       <input type="text" name="username" autocomplete="username" value="mk console" readonly hidden />
-      <${Field} label="Console key" type="password" name="key" autocomplete="current-password" placeholder="mk_console_…" value=${key} onInput=${setKey} inputRef=${input} error=${about} spellcheck="false" />
+      <${Field} label="Console key" type="password" name="key" autocomplete="current-password" placeholder="mk_console_…" value=${key} onInput=${setKey} inputRef=${input} error=${about} spellcheck=${false} />
       <${Button} kind="primary" type="submit" busy=${busy}>Log in</${Button}>
       <p class="muted">It is exchanged for a session that lasts at most 12 hours, and is not kept in this browser.</p>
     </form>
