@@ -67,9 +67,9 @@ export class Witness {
     this.told.push(`console ${message.type()}: ${message.text()} (${message.location().url})`);
   }
 
-  /** Chromium writes a line for every answer above 399; those of the API are answers, those of files are faults. */
+  /** Chromium writes a line for every answer above 399; those of the API are answers, unless it broke. */
   #isRefusal(message) {
     const path = message.location().url.replace(this.#base, "");
-    return /the server responded with a status of 4\d\d/.test(message.text()) && /^(v1|verify|inference)\//.test(path);
+    return /the server responded with a status of (4\d\d|50[234])/.test(message.text()) && /^(v1|verify|inference)\//.test(path);
   }
 }

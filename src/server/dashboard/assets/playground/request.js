@@ -67,7 +67,7 @@ function titleOf(status, code) {
   if (status === 400 && code === "content_filter") return "The model declined";
   if (status === 400 || status === 413) return "The server does not accept this";
   if (status === 401) return "The key was refused";
-  if (status === 402) return "The budget is used up";
+  if (status === 402) return "The budget does not allow it";
   if (status === 403) return "Not allowed";
   if (status === 404) return "Not found";
   if (status === 429) return "Too many requests";

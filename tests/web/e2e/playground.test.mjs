@@ -1,0 +1,156 @@
+// The playground with simulated models: live, stopped, and as commands that really do the same.
+import assert from "node:assert/strict";
+import { dirname } from "node:path";
+import { test } from "node:test";
+import { at, desk, press } from "./support/desk.mjs";
+import { binary, eventually, run } from "./support/server.mjs";
+
+const front = await desk();
+const { server } = front;
+const VERIFY = "/verify/v1/stream";
+const CHAT = "/inference/v1/chat/completions";
+
+const status = (page, words) => page.getByRole("status").getByText(words).waitFor();
+
+/** How many requests of a path ended in some way, by the server's log. */
+const ended = (path, outcome) => server.log.filter((line) => line.message === "request" && line.path === path && line.outcome === outcome).length;
+
+/** The playground's keys that can still be used. */
+async function liveKeys() {
+  const [app] = await server.list("v1/apps");
+  return (await server.list(`v1/apps/${app.id}/keys?state=active`)).filter(({ name }) => name === "playground");
+}
+
+test("a verification shows each claim and each model as they come", async () => {
+  const page = await front.enter("#/playground");
+  await at(page, "Playground");
+  await page.getByLabel("Statement").fill("The capital of Italy is Rome [sandbox:slow]. The capital of Spain is Porto [sandbox:slow]. I like Rome.");
+  await page.getByLabel("Statement").press("Control+Enter");
+  await status(page, "Asking models: 0 of 2 claims verified.");
+  const claims = page.locator(".pg-claim");
+  // A model has answered while others have not.
+  await claims.first().getByText(/asking models, [12] of 3 done/).waitFor();
+  assert.ok(await claims.first().locator(".pg-chip").count() > 0);
+  await status(page, "Done. 2 claims: 1 true, 1 false.");
+  await claims.nth(0).getByText("TRUE", { exact: true }).waitFor();
+  await claims.nth(1).getByText("FALSE", { exact: true }).waitFor();
+  assert.deepEqual(await claims.nth(0).locator(".pg-vote .unseen").allTextContents(), ["alpha", "beta", "gamma"].map((model) => `${model}: the claimed answer`));
+  await page.getByText("opinion: I like Rome.").waitFor();
+  await page.locator("summary", { hasText: "Tokens and cost by model" }).click();
+  await page.getByRole("rowheader", { name: "sandbox/alpha" }).waitFor();
+  await claims.nth(1).getByText("Question and answers").click();
+  await claims.nth(1).getByText("What is the capital of Spain?").waitFor();
+  await page.context().close();
+});
+
+test("a model that fails is told, and is no dissent", async () => {
+  const page = await front.enter("#/playground");
+  await press(page, "A model fails");
+  await press(page, "Verify");
+  await status(page, "Done. 1 claim: 1 true.");
+  await page.getByText(/No answer: beta/).waitFor();
+  // The next one of the panel has answered in its place.
+  await page.getByText("3 of 3 models agree").waitFor();
+  await page.context().close();
+});
+
+test("cancelling ends the work on the server, and keeps what had come", async () => {
+  const page = await front.enter("#/playground");
+  const before = ended(VERIFY, "cancelled");
+  await page.getByLabel("Statement").fill("7 times 8 is 56. The capital of Spain is Porto [sandbox:stall].");
+  await press(page, "Verify");
+  await page.locator(".pg-claim").first().getByText("TRUE", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Cancel" }).focus();
+  await page.keyboard.press("Enter");
+  await status(page, "Cancelled. 1 of 2 claims had been verified.");
+  await page.locator(".pg-claim").nth(1).getByText("not verified: the run ended before").waitFor();
+  assert.ok(await page.getByRole("button", { name: "Verify", exact: true }).evaluate((button) => button === document.activeElement), "the focus is not lost");
+  await eventually("the server ends the request", () => ended(VERIFY, "cancelled") > before);
+
+  // Leaving for another page stops a run as well.
+  await press(page, "Verify");
+  await page.locator(".pg-claim").first().getByText("TRUE", { exact: true }).waitFor();
+  await page.getByRole("link", { name: "Audit" }).click();
+  await eventually("the server ends that request too", () => ended(VERIFY, "cancelled") > before + 1);
+  await page.context().close();
+});
+
+test("a chat streams its answer, can be stopped, and goes on", async () => {
+  const page = await front.enter("#/playground/chat");
+  const ask = async (text) => {
+    await page.getByLabel(/essage$/).fill(text);
+    await press(page, "Send");
+  };
+  const answer = page.locator(".pg-answer .pg-words").last();
+  await ask("Tell me about Paris [sandbox:slow]");
+  await answer.waitFor();
+  const first = await answer.textContent();
+  await page.waitForFunction((before) => [...document.querySelectorAll(".pg-answer .pg-words")].at(-1).textContent.length > before, first.length);
+  assert.ok(ended(CHAT, "ok") === 0, "words came before the answer was over");
+  const before = ended(CHAT, "cancelled");
+  await press(page, "Stop");
+  await status(page, "Stopped.");
+  await page.getByText("Incomplete. Not part of the conversation.").waitFor();
+  await eventually("the server ends the answer", () => ended(CHAT, "cancelled") > before);
+  await ask("What is the capital of France?");
+  await status(page, "The answer is complete.");
+  assert.match(await answer.textContent(), /Paris/);
+  await page.getByText(/\d+ tokens in, \d+ out · simulated, no cost/).waitFor();
+  await press(page, "New conversation");
+  assert.equal(await page.locator(".pg-exchange").count(), 0);
+  await page.context().close();
+});
+
+test("the commands that are copied do the same in a shell", async () => {
+  const page = await front.enter("#/playground");
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  const inShell = async (button, key) => {
+    await page.getByRole("button", { name: button }).click();
+    const command = await page.evaluate(() => navigator.clipboard.readText());
+    const env = { ...server.env, PATH: `${dirname(binary)}:${process.env.PATH}`, MK_API_KEY: key };
+    return (await run("bash", ["-c", command], { env })).stdout;
+  };
+  const hostile = "The capital of France is Paris. 2 + 2 = 4.\nIsn't \"$HOME\" `id` \\ $(id) odd?";
+  await page.getByLabel("Statement").fill(hostile);
+  await page.getByText("More options").click();
+  await page.getByLabel("Models that must agree").selectOption("3");
+  await page.getByText("Show as command").click();
+  const key = await server.key("verify");
+  const lines = (await inShell("Copy mk", key)).trimEnd().split("\n").map((line) => line.split("\t"));
+  assert.deepEqual(lines.map(([, verdict]) => verdict), ["TRUE", "TRUE", "SKIPPED"]);
+  assert.equal(lines[2].at(-1), hostile.split("\n")[1]);
+  assert.match(await inShell("Copy curl", key), /event: completed/);
+
+  await page.getByRole("link", { name: "Chat", exact: true }).click();
+  await page.getByLabel("Message").fill("What's the capital of France? `id` $(id)");
+  await page.getByText("Show as command").click();
+  const inference = await server.key("inference");
+  assert.match(await inShell("Copy mk", inference), /\w/);
+  assert.match(await inShell("Copy curl", inference), /data: \[DONE\]/);
+  await page.context().close();
+});
+
+test("the playground's keys end with their use: by logging out, or with the window", async () => {
+  const before = new Set((await liveKeys()).map(({ id }) => id));
+  const own = async () => (await liveKeys()).filter(({ id }) => !before.has(id));
+  const page = await front.visit(null);
+  await page.context().addCookies([await front.logIn(await server.consoleKey())]);
+  await page.goto(`${front.base}#/playground`);
+  const verify = async () => {
+    await press(page, "True and false");
+    await press(page, "Verify");
+    await status(page, "Done. 2 claims: 1 true, 1 false.");
+    const [key, ...more] = await own();
+    assert.deepEqual([more, Date.parse(key.expires_at) - Date.now() < 61 * 60_000], [[], true]);
+  };
+  await verify();
+  assert.ok(!(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }))).includes("mk_"));
+  await page.goto("about:blank");
+  await eventually("the window's key is revoked", async () => (await own()).length === 0);
+  await page.goBack();
+  await verify();
+  await press(page, "Log out");
+  await at(page, "Log in");
+  assert.equal((await own()).length, 0);
+  await page.context().close();
+});
