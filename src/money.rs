@@ -11,7 +11,7 @@ use crate::clock::Time;
 /// The digits of a dollar behind the point.
 const DECIMALS: usize = 9;
 /// The largest amount that a person may mean, in dollars.
-pub const MOST_DOLLARS: u64 = 1_000_000_000;
+const MOST_DOLLARS: u64 = 1_000_000_000;
 
 /// An amount in nano-dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -19,12 +19,15 @@ pub const MOST_DOLLARS: u64 = 1_000_000_000;
 pub struct NanoUsd(pub u64);
 
 impl NanoUsd {
+    /// The most that [`NanoUsd::from_usd`] takes, in dollars.
+    pub const MOST_USD: f64 = 9e9;
+
     /// The amount of `dollars`, rounded to the nearest nano-dollar; `None` for a negative or senseless number.
     pub fn from_usd(dollars: f64) -> Option<Self> {
         let nano = (dollars * 1e9).round();
         // The cast is exact: the range was just checked.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "range checked")]
-        (nano.is_finite() && (0.0..=9e18).contains(&nano)).then_some(Self(nano as u64))
+        (nano.is_finite() && (0.0..=Self::MOST_USD * 1e9).contains(&nano)).then_some(Self(nano as u64))
     }
 
     /// In dollars, for people and for JSON numbers.

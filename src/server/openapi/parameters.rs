@@ -1,4 +1,4 @@
-//! Parameters in the path, the query and the headers, by name.
+//! Parameters in the path, the query and the headers, by name. One of the query without a value counts as left out.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,9 @@ pub(super) fn all() -> Value {
         parameter("header", name, description, &json!({"type": "string"}), &example.into())
     };
     let query = |name: &str, description: &str, schema: Value, example: Value| {
-        parameter("query", name, description, &schema, &example)
+        let mut query = parameter("query", name, description, &schema, &example);
+        query["allowEmptyValue"] = true.into();
+        query
     };
     let day = || json!({"type": "string", "format": "date"});
     let text = || json!({"type": "string"});
@@ -36,13 +38,16 @@ pub(super) fn all() -> Value {
             json!({"type": "integer", "minimum": 1, "maximum": 200, "default": 50}),
             20.into(),
         ),
-        "Cursor": query(
-            "cursor",
-            "`next_cursor` of the page before.",
-            text(),
-            "app_019aa0e7c2f47b1c8d3e5f60718293a4".into(),
-        ),
+        "AppCursor": cursor("app"),
+        "KeyCursor": cursor("key"),
+        "EntryCursor": cursor("aud"),
         "ServiceFilter": query("service", "Only what is for this service.", reference("Service"), "verify".into()),
+        "AskingFilter": query(
+            "service",
+            "Only what was asked of models for this service.",
+            json!({"type": "string", "enum": ["verify", "inference"]}),
+            "verify".into(),
+        ),
         "StateFilter": query("state", "Only keys in this state.", reference("KeyState"), "active".into()),
         "From": query("from", "The first UTC day. Left out: 29 days before the last.", day(), "2026-11-01".into()),
         "To": query("to", "The last UTC day, included. Left out: today.", day(), "2026-11-20".into()),
@@ -50,14 +55,12 @@ pub(super) fn all() -> Value {
         "AppFilter": query("app", "Only the app with this id.", text(), "app_019aa0e7c2f47b1c8d3e5f60718293a4".into()),
         "KeyFilter": query("key", "Only the key with this id.", text(), "key_019aa0e7c2f47b1c8d3e5f60718293a5".into()),
         "ModelFilter": query("model", "Only this model.", text(), "openai/gpt-5.4-mini".into()),
-        "Month": {
-            "name": "month",
-            "in": "query",
-            "required": true,
-            "description": "The UTC month.",
-            "schema": {"type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])$"},
-            "example": "2026-11",
-        },
+        "Month": query(
+            "month",
+            "The UTC month. Left out: the present one.",
+            json!({"type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])$"}),
+            "2026-11".into(),
+        ),
         "ObjectFilter": query("object", "Only what was done to the object with this id.", text(), "key_019aa0e7c2f47b1c8d3e5f60718293a5".into()),
         "ActorFilter": query("actor", "Only what the console key with this id did.", text(), "key_019aa0e7c2f47b1c8d3e5f60718293a6".into()),
         "ActionFilter": query("action", "Only this action.", text(), "key.revoked".into()),
@@ -66,6 +69,18 @@ pub(super) fn all() -> Value {
 
 fn parameter(place: &str, name: &str, description: &str, schema: &Value, example: &Value) -> Value {
     json!({"name": name, "in": place, "description": description, "schema": schema, "example": example})
+}
+
+/// Where a list goes on. It is opaque to callers; that it is an id keeps out what cannot be one.
+fn cursor(prefix: &str) -> Value {
+    json!({
+        "name": "cursor",
+        "in": "query",
+        "description": "`next_cursor` of the page before.",
+        "allowEmptyValue": true,
+        "schema": {"type": "string", "pattern": format!("^{prefix}_[0-9a-fA-F]{{32}}$")},
+        "example": format!("{prefix}_019aa0e7c2f47b1c8d3e5f60718293a4"),
+    })
 }
 
 fn in_path(name: &str, description: &str, prefix: &str) -> Value {
@@ -79,6 +94,7 @@ fn by() -> Value {
         "name": "by",
         "in": "query",
         "description": "What to sum by, in this order, separated by commas.",
+        "allowEmptyValue": true,
         "style": "form",
         "explode": false,
         "schema": {

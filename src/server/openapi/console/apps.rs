@@ -11,8 +11,8 @@ use crate::keys::MAX_APP_NAME_CHARS;
 
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let (app, page) = (schemas.answer::<App>(), schemas.answer::<Page<App>>());
-    let new = schemas.write("NewApp", fields(&["name"], "A new app."));
-    let changes = schemas.write("AppChanges", fields(&[], "What is to change of an app; the rest stays."));
+    let new = schemas.write("NewApp", new_app());
+    let changes = schemas.write("AppChanges", changes());
     let deleted = schemas.write("DeletedApp", deleted());
     let list = operation(
         "Apps",
@@ -20,7 +20,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "List apps",
         "Oldest first. Those that were deleted are not among them.",
     )
-    .takes(&["Limit", "Cursor"])
+    .takes(&["Limit", "AppCursor"])
     .answers(200, "A page of apps.", json_like(&page, &example::page(&example::app())), &["Cache-Control"])
     .fails(&READ);
     let create = operation("Apps", "createApp", "Make an app", "Names are unique; a taken one is a 409.")
@@ -31,7 +31,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
                 ("budget", json!({"name": "website", "budget_usd": 100})),
             ],
         )
-        .answers(201, "The app.", json_like(&app, &example::app()), &["Cache-Control"])
+        .answers(201, "The app.", json_like(&app, &example::app()), &["Location", "Cache-Control"])
         .fails(&WRITE);
     let show = operation("Apps", "getApp", "Show an app", "By its id. One that was deleted is a 404.")
         .takes(&["AppId"])
@@ -57,17 +57,25 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     ]
 }
 
-fn fields(required: &[&str], description: &str) -> Value {
+fn new_app() -> Value {
     json!({
         "type": "object",
-        "description": description,
-        "required": required,
+        "description": "A new app.",
+        "required": ["name"],
         "additionalProperties": false,
         "properties": {
             "name": name(MAX_APP_NAME_CHARS, "Unique among the apps."),
             "budget_usd": budget("The app's"),
         },
     })
+}
+
+fn changes() -> Value {
+    let mut schema = new_app();
+    schema["description"] = "What is to change of an app; the rest stays.".into();
+    schema["required"] = json!([]);
+    schema["properties"]["name"]["type"] = json!(["string", "null"]);
+    schema
 }
 
 fn deleted() -> Value {

@@ -14,8 +14,8 @@ day,model,requests,attempts,errors,prompt_tokens,completion_tokens,total_tokens,
 
 /// The same as a statement.
 pub(super) const STATEMENT_CSV: &str = "\
-service,key_id,key,model,requests,attempts,errors,prompt_tokens,completion_tokens,total_tokens,cost_usd,unpriced_attempts\r
-verify,key_019aa0e7c2f47b1c8d3e5f60718293a5,ci,openai/gpt-5.4-mini,12,13,1,4210,1830,6040,0.0047125,0\r
+app_id,app,month,service,key_id,key,model,requests,attempts,errors,prompt_tokens,completion_tokens,total_tokens,cost_usd,unpriced_attempts\r
+app_019aa0e7c2f47b1c8d3e5f60718293a4,website,2026-11,verify,key_019aa0e7c2f47b1c8d3e5f60718293a5,ci,openai/gpt-5.4-mini,12,13,1,4210,1830,6040,0.0047125,0\r
 ";
 
 /// A list's last page with one record.
@@ -29,6 +29,8 @@ pub(super) fn app() -> Value {
         "name": "website",
         "budget_usd": 100.0,
         "spent_usd": 12.5,
+        "budget_used_percent": 12.5,
+        "budget_threshold": null,
         "created_at": NOW,
         "active_keys": 2,
     })
@@ -56,6 +58,8 @@ pub(super) fn key() -> Value {
         "addresses": ["10.0.0.0/8"],
         "budget_usd": 20.0,
         "spent_usd": 0.004_712_5,
+        "budget_used_percent": 0.0,
+        "budget_threshold": null,
     })
 }
 
@@ -173,6 +177,7 @@ fn console_key() -> Value {
         "expires_at": null,
         "budget_usd": null,
         "spent_usd": 0.0,
+        "budget_used_percent": null,
     });
     add(&mut key, own);
     key

@@ -23,7 +23,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "List an app's keys",
         "Oldest first, in every state unless one is asked for.",
     )
-    .takes(&["AppId", "ServiceFilter", "StateFilter", "Limit", "Cursor"])
+    .takes(&["AppId", "ServiceFilter", "StateFilter", "Limit", "KeyCursor"])
     .answers(200, "A page of keys.", json_like(&page, &example::page(&example::key())), &["Cache-Control"])
     .fails(&READ_ONE);
     let create = operation(
@@ -34,7 +34,12 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     )
     .takes(&["AppId"])
     .body(&new, &[("plain", json!({"service": "verify"})), ("narrow", example::narrow_key())])
-    .answers(201, "The key and its record.", json_like(&created, &example::created_key()), &["Cache-Control"])
+    .answers(
+        201,
+        "The key and its record.",
+        json_like(&created, &example::created_key()),
+        &["Location", "Cache-Control"],
+    )
     .fails(&WRITE);
     let show = operation("Keys", "getKey", "Show a key", "Its record, without the key itself.")
         .takes(&["AppId", "KeyId"])
@@ -71,7 +76,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         201,
         "The new key and its record.",
         json_like(&created, &example::created_key()),
-        &["Cache-Control"],
+        &["Location", "Cache-Control"],
     )
     .fails(&WRITE);
     let itself = Operation::new(
@@ -107,8 +112,11 @@ fn changes() -> Value {
         "properties": {
             "name": name,
             "expires_at": {
-                "type": ["string", "null"],
-                "format": "date-time",
+                "anyOf": [
+                    {"type": "string", "format": "date-time"},
+                    {"type": "string", "format": "date"},
+                    {"type": "null"},
+                ],
                 "description": "From when on it is refused, in the future; null for never.",
             },
             "limits": {

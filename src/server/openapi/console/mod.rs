@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::operation::Operation;
 use super::schemas::Schemas;
-use crate::money::MOST_DOLLARS;
+use crate::money::NanoUsd;
 
 /// What lets a caller in: a console key, or a session made from one.
 const DOORS: [&str; 2] = ["consoleKey", "consoleSession"];
@@ -55,7 +55,7 @@ fn budget(whose: &str) -> Value {
     json!({
         "type": ["number", "null"],
         "minimum": 0,
-        "maximum": MOST_DOLLARS,
+        "maximum": NanoUsd::MOST_USD,
         "description": format!("{whose} budget for a UTC month, in US dollars; null for none."),
     })
 }

@@ -18,7 +18,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Sum usage",
         "By UTC days, the last 30 unless others are asked for. With `Accept: text/csv` as a table.",
     )
-    .takes(&["From", "To", "By", "AppFilter", "KeyFilter", "ServiceFilter", "ModelFilter"])
+    .takes(&["From", "To", "By", "AppFilter", "KeyFilter", "AskingFilter", "ModelFilter"])
     .answers(
         200,
         "The sums.",
@@ -59,7 +59,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     )
     .fails(&READ_ONE);
     let audit = operation("Usage", "listAudit", "Who did what", "Newest first. Entries are never changed.")
-        .takes(&["ObjectFilter", "ActorFilter", "ActionFilter", "Limit", "Cursor"])
+        .takes(&["ObjectFilter", "ActorFilter", "ActionFilter", "Limit", "EntryCursor"])
         .answers(
             200,
             "A page of entries.",
