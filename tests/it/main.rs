@@ -71,6 +71,7 @@ mod logs;
 mod metrics;
 mod openapi;
 mod openapi_answers;
+mod openapi_console;
 mod openapi_requests;
 mod patience;
 mod random;

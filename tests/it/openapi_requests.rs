@@ -10,7 +10,7 @@ use crate::support::provider::Turn;
 use crate::support::server::{NOON, Setup};
 
 /// `base` with each of these values for a field; `Value::Null` as a value is sent as null.
-fn each(base: &Value, field: &str, values: &[Value]) -> Vec<Value> {
+pub fn each(base: &Value, field: &str, values: &[Value]) -> Vec<Value> {
     let with = |value: &Value| {
         let mut body = base.clone();
         body[field] = value.clone();

@@ -151,7 +151,7 @@ pub struct CreatedKey {
 }
 
 /// An app that was deleted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DeletedApp {
     /// `app_…`.
     pub id: String,
@@ -162,7 +162,7 @@ pub struct DeletedApp {
 }
 
 /// A key that is revoked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RevokedKey {
     /// `key_…`.
     pub id: String,

@@ -19,7 +19,7 @@ use crate::storage::{KeyChange, KeyFilter, KeyRow, Span, Store};
 const FIELDS: [&str; 7] = ["service", "name", "expires_at", "limits", "models", "addresses", "budget_usd"];
 const SERVICES: &str = "verify, inference or console";
 /// The longest that a rotated key may live on: a year.
-const MAX_GRACE_SECONDS: u32 = 366 * 86_400;
+pub(in crate::server) const MAX_GRACE_SECONDS: u32 = 366 * 86_400;
 
 /// `GET /v1/apps/{id}/keys`
 pub(super) async fn list(call: Call, app: &str) -> Result<Response, ApiError> {

@@ -18,6 +18,9 @@ mod query;
 mod tests;
 mod usage;
 
+pub(super) use keys::MAX_GRACE_SECONDS;
+pub(super) use query::{MAX_PAGE, PAGE};
+
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};

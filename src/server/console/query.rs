@@ -7,9 +7,9 @@ use crate::server::reply::ApiError;
 use crate::storage::Span;
 
 /// Records on a page, unless the caller says otherwise.
-const PAGE: u32 = 50;
+pub(in crate::server) const PAGE: u32 = 50;
 /// The most records on a page.
-const MAX_PAGE: u32 = 200;
+pub(in crate::server) const MAX_PAGE: u32 = 200;
 /// Digits of an identifier behind its prefix.
 const ID_DIGITS: usize = 32;
 

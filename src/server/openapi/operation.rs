@@ -43,6 +43,15 @@ impl Operation {
         self
     }
 
+    /// A body in JSON that may be left out.
+    pub(super) fn may_have_body(self, schema: &Value, examples: &[(&str, Value)]) -> Self {
+        let mut operation = self.body(schema, examples);
+        if let Some(body) = operation.0.get_mut("requestBody") {
+            body["required"] = false.into();
+        }
+        operation
+    }
+
     /// An answer of success: what is in it by media type, and which headers it has beside those of all answers.
     pub(super) fn answers(mut self, status: u16, description: &str, content: Value, own: &[&str]) -> Self {
         let mut response = json!({"description": description, "headers": headers::of(own)});

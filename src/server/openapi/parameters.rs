@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::schemas::reference;
+use crate::server::console::{MAX_PAGE, PAGE};
 
 /// All of them.
 pub(super) fn all() -> Value {
@@ -35,7 +36,7 @@ pub(super) fn all() -> Value {
         "Limit": query(
             "limit",
             "The most records of the page.",
-            json!({"type": "integer", "minimum": 1, "maximum": 200, "default": 50}),
+            json!({"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE}),
             20.into(),
         ),
         "AppCursor": cursor("app"),

@@ -6,14 +6,14 @@ use super::super::operation::{at, json_like};
 use super::super::schemas::Schemas;
 use super::example;
 use super::{END, READ, READ_ONE, WRITE, budget, name, operation};
-use crate::api::console::{App, Page};
+use crate::api::console::{App, DeletedApp, Page};
 use crate::keys::MAX_APP_NAME_CHARS;
 
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let (app, page) = (schemas.answer::<App>(), schemas.answer::<Page<App>>());
     let new = schemas.write("NewApp", new_app());
     let changes = schemas.write("AppChanges", changes());
-    let deleted = schemas.write("DeletedApp", deleted());
+    let deleted = schemas.answer::<DeletedApp>();
     let list = operation(
         "Apps",
         "listApps",
@@ -76,17 +76,4 @@ fn changes() -> Value {
     schema["required"] = json!([]);
     schema["properties"]["name"]["type"] = json!(["string", "null"]);
     schema
-}
-
-fn deleted() -> Value {
-    json!({
-        "type": "object",
-        "description": "An app that was deleted.",
-        "required": ["id", "deleted_at", "revoked_keys"],
-        "properties": {
-            "id": {"type": "string", "description": "`app_…`."},
-            "deleted_at": {"type": "string", "description": "RFC 3339."},
-            "revoked_keys": {"type": "integer", "minimum": 0, "description": "How many keys were revoked with it."},
-        },
-    })
 }

@@ -6,8 +6,9 @@ use super::super::operation::{Operation, at, json_like};
 use super::super::schemas::{Schemas, reference};
 use super::example;
 use super::{END, READ_ONE, WRITE, budget, name, operation};
-use crate::api::console::{CreatedKey, Key, KeyState, OwnKey, Page};
+use crate::api::console::{CreatedKey, Key, KeyState, OwnKey, Page, RevokedKey};
 use crate::keys::{MAX_KEY_NAME_CHARS, MAX_LIST_ENTRIES, MAX_PATTERN_CHARS};
+use crate::server::console::MAX_GRACE_SECONDS;
 
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let (key, page) = (schemas.answer::<Key>(), schemas.answer::<Page<Key>>());
@@ -15,7 +16,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     schemas.answer::<KeyState>();
     let new = schemas.write("NewKey", new_key());
     let changes = schemas.write("KeyChanges", changes());
-    let revoked = schemas.write("RevokedKey", revoked());
+    let revoked = schemas.answer::<RevokedKey>();
     let rotation = schemas.write("Rotation", rotation());
     let list = operation(
         "Keys",
@@ -71,7 +72,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Makes a key like this one and lets the old one live for `grace_seconds` more.",
     )
     .takes(&["AppId", "KeyId"])
-    .body(&rotation, &[("now", json!({})), ("a_day", json!({"grace_seconds": 86_400}))])
+    .may_have_body(&rotation, &[("now", json!({})), ("a_day", json!({"grace_seconds": 86_400}))])
     .answers(
         201,
         "The new key and its record.",
@@ -165,20 +166,9 @@ fn rotation() -> Value {
             "grace_seconds": {
                 "type": ["integer", "null"],
                 "minimum": 0,
+                "maximum": MAX_GRACE_SECONDS,
                 "description": "How long the old key lives on, though never past its own expiry; left out, not at all.",
             },
-        },
-    })
-}
-
-fn revoked() -> Value {
-    json!({
-        "type": "object",
-        "description": "A key that was revoked.",
-        "required": ["id", "revoked_at"],
-        "properties": {
-            "id": {"type": "string", "description": "`key_…`."},
-            "revoked_at": {"type": "string", "description": "RFC 3339: when it was revoked first."},
         },
     })
 }
