@@ -10,8 +10,6 @@ use crate::clock::Time;
 
 /// The digits of a dollar behind the point.
 const DECIMALS: usize = 9;
-/// The largest amount that a person may mean, in dollars.
-const MOST_DOLLARS: u64 = 1_000_000_000;
 
 /// An amount in nano-dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -19,15 +17,15 @@ const MOST_DOLLARS: u64 = 1_000_000_000;
 pub struct NanoUsd(pub u64);
 
 impl NanoUsd {
-    /// The most that [`NanoUsd::from_usd`] takes, in dollars.
-    pub const MOST_USD: f64 = 9e9;
+    /// The most that [`NanoUsd::parse_usd`] takes, in dollars.
+    pub const MOST_USD: u64 = 1_000_000_000;
 
     /// The amount of `dollars`, rounded to the nearest nano-dollar; `None` for a negative or senseless number.
     pub fn from_usd(dollars: f64) -> Option<Self> {
         let nano = (dollars * 1e9).round();
         // The cast is exact: the range was just checked.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "range checked")]
-        (nano.is_finite() && (0.0..=Self::MOST_USD * 1e9).contains(&nano)).then_some(Self(nano as u64))
+        (nano.is_finite() && (0.0..=9e18).contains(&nano)).then_some(Self(nano as u64))
     }
 
     /// In dollars, for people and for JSON numbers.
@@ -45,7 +43,7 @@ impl NanoUsd {
             return None;
         }
         let nano: u64 = format!("{whole}{fraction:0<DECIMALS$}").parse().ok()?;
-        (nano <= MOST_DOLLARS * 1_000_000_000).then_some(Self(nano))
+        (nano <= Self::MOST_USD * 1_000_000_000).then_some(Self(nano))
     }
 
     /// The sum, saturating.

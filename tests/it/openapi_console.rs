@@ -61,7 +61,7 @@ fn values(field: &str) -> Vec<Value> {
             text(101),
         ],
         "service" => vec![json!("verify"), json!("inference"), json!("console"), json!("chat")],
-        "budget_usd" => vec![json!(0), json!(0.5), json!(-1), json!(9e9), json!(1e10), json!("5")],
+        "budget_usd" => vec![json!(0), json!(0.5), json!(-1), json!(1e9), json!(1_000_000_001), json!("5")],
         "expires_at" => {
             vec![json!("2027-01-31"), json!("2027-01-31T12:00:00Z"), json!("tomorrow"), json!("")]
         }

@@ -2,7 +2,7 @@
 //!
 //! One filter takes everything under `/v1` and decides here by path and method, so that its many addresses cost
 //! the hot routes nothing. Handlers live in rooms by subject. What must hold: whatever is written is written in the
-//! name of the caller ([`Call::store`]), so that the audit knows who did it; an answer that holds a key is never kept
+//! name of the caller ([`Call::in_store`]), so that the audit knows who did it; an answer that holds a key is never kept
 //! by a cache; storage is only touched on a thread that may block.
 
 mod apps;
