@@ -3,19 +3,19 @@
 use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 
+use super::budget::Budget;
 use super::confirm::confirm;
+use super::desk::Desk;
 use super::exit::{Failure, Outcome};
-use super::figures::{self, monthly, this_month};
 use super::globals::Session;
-use super::local::{Database, Local, refused, stored};
+use super::local::Database;
 use super::number::dollars;
-use super::sheet::{self, column, hidden};
+use super::sheet::{self, Column, column, hidden, number};
 use super::usage::{self, Format};
 use crate::api::console::App;
 use crate::clock::Clock;
-use crate::keys::{self, apps};
 use crate::money::NanoUsd;
-use crate::storage::{AppChange, AppRow};
+use crate::storage::AppChange;
 use crate::usage::Month;
 
 /// Examples of `mk apps`, first in its help.
@@ -25,7 +25,14 @@ Examples:
   mk apps list
   mk apps update newsroom --budget-usd 80     holds from the next request on
   mk apps statement newsroom --month 2026-10  what it used in that month, by key and model
-  mk apps delete newsroom                     its keys are revoked, its usage stays";
+  mk apps delete newsroom                     its keys are revoked, its usage stays
+  mk apps list --server https://mk.example.org";
+
+/// Where they are, last in the help of `mk apps` and `mk keys`.
+pub(crate) const NOTES: &str = "\
+Works on the database of this machine, or on a server elsewhere: on the one that --server or --profile names, or that
+the environment or config.toml names if a console key for it is at hand (`mk login`). --data-dir and --config mean the
+database. -v tells which one it is.";
 
 /// The arguments of `mk apps`.
 #[derive(Args, Debug)]
@@ -129,113 +136,113 @@ impl AppsArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &AppsArgs, session: &Session) -> Outcome {
+pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
     let is_json = args.wants_json();
-    let local = args.common().database.open(session)?;
+    let desk = Desk::open(&args.common().database, session)?;
     match &args.command {
         Command::Create { name, budget_usd, .. } => {
-            let made = apps::create(&local.store, name, *budget_usd, local.now);
-            let app = made.map_err(|cause| refused(cause, &format!("app `{name}`")))?;
+            let app = desk.create_app(name, *budget_usd)?;
             session.printer.sentence(&format!(
                 "made the app; `mk keys create --service verify --app {}` makes a key in it",
                 as_argument(&app)
             ));
-            show(session, &local, &app, is_json)?;
+            show(session, app, is_json)?;
         }
-        Command::List { .. } => list(session, &local, is_json)?,
-        Command::Show { app, .. } => show(session, &local, &find(&local, app)?, is_json)?,
+        Command::List { .. } => list(session, &desk.apps()?, is_json)?,
+        Command::Show { app, .. } => show(session, desk.app(app)?, is_json)?,
         Command::Update { app, name, budget_usd, no_budget, .. } => {
             let budget = if *no_budget { Some(None) } else { budget_usd.map(Some) };
             let change = AppChange { name: name.clone(), budget };
-            let id = find(&local, app)?.id;
-            let changed = apps::update(&local.store, &id, &change, local.now);
-            let row = changed.map_err(|cause| refused(cause, &format!("app `{app}`")))?;
-            show(session, &local, &row, is_json)?;
+            show(session, desk.update_app(&desk.app(app)?, &change)?, is_json)?;
         }
         Command::Statement { app, month, csv, .. } => {
             let format = Format::of(*csv, is_json);
-            usage::statement(session, &local, app, month.unwrap_or(Month::of(local.now)), format)?;
+            usage::statement(session, &desk, app, month.unwrap_or(Month::of(Clock::system().now())), format)?;
         }
-        Command::Delete { app, yes, .. } => delete(session, &local, app, *yes, is_json)?,
+        Command::Delete { app, yes, .. } => delete(session, &desk, &desk.app(app)?, *yes, is_json)?,
     }
     Ok(0)
 }
 
 /// The app in a command that is to be copied: by its id where its name would need quotes.
-fn as_argument(app: &AppRow) -> &str {
+fn as_argument(app: &App) -> &str {
     let is_plain = app.name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
     if is_plain && !app.name.starts_with('-') { &app.name } else { &app.id }
 }
 
-fn find(local: &Local, app: &str) -> Result<AppRow, Failure> {
-    local.store.app(app).map_err(|cause| stored(cause, &format!("app `{app}`")))
-}
-
-fn record(local: &Local, app: &AppRow) -> Result<App, Failure> {
-    apps::record(&local.store, app, local.now).map_err(|cause| stored(cause, "app"))
-}
-
-fn list(session: &Session, local: &Local, is_json: bool) -> Result<(), Failure> {
-    let records = apps::records(&local.store, local.now).map_err(|cause| stored(cause, "app"))?;
+fn list(session: &Session, records: &[App], is_json: bool) -> Result<(), Failure> {
+    let printer = &session.printer;
     if is_json {
-        return session.printer.document(&json!({ "schema": "mk.apps/1", "apps": records }));
+        return printer.document(&json!({ "schema": "mk.apps/1", "apps": records }));
     }
-    let columns = [
-        hidden("id"),
-        column("name"),
-        column("active keys"),
-        column("created"),
-        column("budget"),
-        column("spent"),
-    ];
-    let is_for_people = session.printer.terminal.out.is_terminal;
-    let rows: Vec<Vec<String>> = records
-        .into_iter()
-        .map(|mut app| {
-            if is_for_people {
-                app.created_at.truncate("2026-11-20".len());
-            }
-            let budget = app.budget_usd.map_or_else(|| "-".to_owned(), figures::dollars);
-            let spent = figures::dollars(app.spent_usd);
-            vec![app.id, app.name, app.active_keys.to_string(), app.created_at, budget, spent]
-        })
-        .collect();
-    sheet::print(&session.printer, &columns, &rows)
+    if !printer.terminal.out.is_terminal {
+        let rows: Vec<Vec<String>> = records.iter().map(plain_cells).collect();
+        return sheet::print(printer, &PLAIN_COLUMNS, &rows);
+    }
+    let cells = |app: &App| {
+        let [budget, spent] = Budget::from(app).cells(printer);
+        let created = app.created_at.split('T').next().unwrap_or_default().to_owned();
+        vec![app.name.clone(), app.active_keys.to_string(), created, budget, spent]
+    };
+    let rows: Vec<Vec<String>> = records.iter().map(cells).collect();
+    sheet::print(printer, &sheet::fitting(printer, &COLUMNS, &rows, &LESSER), &rows)
 }
 
-fn show(session: &Session, local: &Local, row: &AppRow, is_json: bool) -> Result<(), Failure> {
-    let app = record(local, row)?;
+/// What people see of a list.
+const COLUMNS: [Column; 5] =
+    [column("name"), number("active keys"), column("created"), number("budget"), column("spent")];
+
+/// Columns that a narrow terminal does without: when they were made.
+const LESSER: [usize; 1] = [2];
+
+/// What programs get of a list.
+const PLAIN_COLUMNS: [Column; 7] = [
+    hidden("id"),
+    hidden("name"),
+    hidden("active keys"),
+    hidden("created"),
+    hidden("budget"),
+    hidden("spent"),
+    hidden("used percent"),
+];
+
+fn plain_cells(app: &App) -> Vec<String> {
+    let [budget, spent, percent] = Budget::from(app).plain_cells();
+    let (id, name, created) = (app.id.clone(), app.name.clone(), app.created_at.clone());
+    vec![id, name, app.active_keys.to_string(), created, budget, spent, percent]
+}
+
+fn show(session: &Session, app: App, is_json: bool) -> Result<(), Failure> {
     if is_json {
         return session.printer.document(&json!({ "schema": "mk.app/1", "app": app }));
     }
-    let spent = keys::spent(&local.store, &row.id, local.now).map_err(|cause| stored(cause, "app"))?;
+    let budget = Budget::from(&app);
     let fields = [
         ("id", app.id),
         ("name", app.name),
         ("active keys", app.active_keys.to_string()),
         ("created", app.created_at),
-        ("budget", monthly(row.budget)),
-        ("spent", this_month(spent)),
+        ("budget", budget.monthly()),
+        ("spent", budget.this_month(&session.printer)),
     ];
     sheet::record(&session.printer, &fields)
 }
 
-fn delete(session: &Session, local: &Local, app: &str, yes: bool, is_json: bool) -> Result<(), Failure> {
-    let found = record(local, &find(local, app)?)?;
+fn delete(session: &Session, desk: &Desk, app: &App, yes: bool, is_json: bool) -> Result<(), Failure> {
     if !yes {
         let question = format!(
-            "Delete the app `{}`? Its active keys ({}) stop working at once and for ever; its usage stays.",
-            found.name, found.active_keys
+            "Delete the app `{}`{}? Its active keys ({}) stop working at once and for ever; its usage stays.",
+            app.name,
+            desk.whereabouts(),
+            app.active_keys
         );
         confirm(&session.printer, &question, "--yes")?;
     }
-    // A person may have taken a while to answer.
-    let deleted = local.store.delete_app(&found.id, Clock::system().now());
-    let revoked = deleted.map_err(|cause| stored(cause, &format!("app `{app}`")))?.revoked_keys;
+    let revoked = desk.delete_app(app)?.revoked_keys;
     if is_json {
-        let document = json!({ "schema": "mk.app.deleted/1", "deleted": found.id, "name": found.name, "revoked_keys": revoked });
+        let document = json!({ "schema": "mk.app.deleted/1", "deleted": app.id, "name": app.name, "revoked_keys": revoked });
         return session.printer.document(&document);
     }
-    session.printer.sentence(&format!("deleted the app `{}`; keys revoked: {revoked}", found.name));
+    session.printer.sentence(&format!("deleted the app `{}`; keys revoked: {revoked}", app.name));
     Ok(())
 }

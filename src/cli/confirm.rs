@@ -1,9 +1,10 @@
 //! Asks before something that cannot be undone.
 
-use std::io::{self, BufRead};
+use std::io;
 
 use super::exit::{Failure, Kind};
 use super::printer::Printer;
+use super::runtime;
 
 /// Asks `question`, which ends with what happens. Where nobody can be asked, says which flag stands for yes.
 pub(crate) fn confirm(printer: &Printer, question: &str, flag: &str) -> Result<(), Failure> {
@@ -12,13 +13,23 @@ pub(crate) fn confirm(printer: &Printer, question: &str, flag: &str) -> Result<(
         return Err(Failure::usage("this cannot be undone, and there is no terminal to ask on")
             .hint(format!("add {flag} if it is what you want")));
     }
-    let asked = printer.question(&format!("{question} [y/N]"));
-    let mut answer = String::new();
-    let read = asked.and_then(|()| io::stdin().lock().read_line(&mut answer));
-    if read.is_ok() && is_yes(&answer) {
+    if printer.question(&format!("{question} [y/N]")).is_ok() && is_yes(&answer(printer)?) {
         return Ok(());
     }
     Err(Failure::new(Kind::Declined, "nothing was changed"))
+}
+
+/// A line from the terminal; empty if there is none. Read on another thread: once a command has asked a server, Ctrl-C
+/// ends it only where somebody listens.
+fn answer(printer: &Printer) -> Result<String, Failure> {
+    let line = || {
+        let mut line = String::new();
+        io::stdin().read_line(&mut line).map(|_| line)
+    };
+    runtime::run(printer, async {
+        let read = tokio::task::spawn_blocking(line).await;
+        Ok(read.ok().and_then(Result::ok).unwrap_or_default())
+    })
 }
 
 fn is_yes(answer: &str) -> bool {

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::money::NanoUsd;
-
 /// `1 claim`, `4 claims`.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
@@ -42,16 +40,6 @@ pub(crate) fn dollars(amount: f64) -> String {
         return "<$0.0001".to_owned();
     }
     format!("${amount:.4}")
-}
-
-/// A month's budget: `$25.00 a month`, `none`.
-pub(crate) fn monthly(budget: Option<NanoUsd>) -> String {
-    budget.map_or_else(|| "none".to_owned(), |amount| format!("{amount} a month"))
-}
-
-/// What has been spent of it: `$1.20 this month`.
-pub(crate) fn this_month(spent: NanoUsd) -> String {
-    format!("{spent} this month")
 }
 
 #[cfg(test)]

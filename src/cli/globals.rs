@@ -73,13 +73,12 @@ impl Session {
         view: Option<View>,
     ) -> Result<ClientConfig, Failure> {
         let config = self.quiet_client_config(timeout, view)?;
-        for warning in &config.warnings {
-            self.printer.warning(warning);
-        }
+        self.warn(&config);
         Ok(config)
     }
 
-    /// The same, for whoever tells the warnings in another way.
+    /// The same without its warnings, for a command that may turn out not to need a server; [`Session::warn`] tells
+    /// them.
     pub(crate) fn quiet_client_config(
         &mut self,
         timeout: Option<&str>,
@@ -99,6 +98,13 @@ impl Session {
         let config = load_client(&args, &self.env)?;
         self.printer = printer(&self.globals, &self.env, Some(config.color));
         Ok(config)
+    }
+
+    /// Tells what is allowed in a configuration and yet probably not meant.
+    pub(crate) fn warn(&self, config: &ClientConfig) {
+        for warning in &config.warnings {
+            self.printer.warning(warning);
+        }
     }
 
     /// How progress is shown.

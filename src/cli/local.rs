@@ -1,4 +1,4 @@
-//! The local database, for the commands that work on it beside a server.
+//! The local database, for the commands that work on it beside a server: where it is, and what its refusals mean.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use super::globals::Session;
 use crate::api::console::Channel;
 use crate::clock::{Clock, Time};
 use crate::config::{Env, ServerArgs, load_data_dir};
-use crate::keys::{FindError, ManageError};
-use crate::storage::{Actor, Error, KeyRow, Store};
+use crate::keys::ManageError;
+use crate::storage::{Actor, Error, Store};
 
 /// Of a user's name, as the audit keeps it.
 const MAX_USER_CHARS: usize = 64;
@@ -37,6 +37,15 @@ pub(crate) struct Local {
 }
 
 impl Database {
+    /// The flag that names it, if one does.
+    pub(crate) const fn flag(&self) -> Option<&'static str> {
+        match (&self.data_dir, &self.config) {
+            (Some(_), _) => Some("--data-dir"),
+            (None, Some(_)) => Some("--config"),
+            (None, None) => None,
+        }
+    }
+
     /// Where it lies.
     pub(crate) fn dir(&self, session: &Session) -> Result<PathBuf, Failure> {
         let args = ServerArgs {
@@ -95,8 +104,6 @@ pub(crate) fn refused(cause: ManageError, what: &str) -> Failure {
 fn invalid(field: &str, why: &str) -> String {
     // Of several, the sentence quotes the one that is meant.
     let name = match field.split('[').next().unwrap_or_default() {
-        // The whole key is meant, which the sentence says by itself.
-        "key" => return why.to_owned(),
         "addresses" => "--address",
         "expires_at" => "--expires",
         "models" => "--model",
@@ -105,23 +112,4 @@ fn invalid(field: &str, why: &str) -> String {
     };
     let goes_on = why.starts_with("must ") || why.starts_with("may ");
     if goes_on { format!("{name} {why}") } else { format!("{name}: {why}") }
-}
-
-/// Why no single key was found.
-pub(crate) fn not_found(cause: FindError) -> Failure {
-    match cause {
-        FindError::NotFound => Failure::new(Kind::NotFound, cause.to_string()),
-        FindError::Ambiguous(candidates) => {
-            let mut failure = Failure::new(Kind::Conflict, "several keys fit; give the id of one of them");
-            failure.hints = candidates.iter().take(10).map(candidate).collect();
-            failure
-        }
-        FindError::Storage(cause) => stored(cause, "key"),
-    }
-}
-
-fn candidate(key: &KeyRow) -> String {
-    let name = key.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
-    let state = if key.revoked_at.is_some() { " (revoked)" } else { "" };
-    format!("{}: {} …{}{name}{state}", key.id, key.service, key.last4)
 }

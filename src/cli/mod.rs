@@ -8,10 +8,12 @@
 
 mod apps;
 mod backup;
+mod budget;
 mod chat;
 mod config;
 mod confirm;
 mod defect;
+mod desk;
 mod doctor;
 mod embedded;
 mod exit;
@@ -105,10 +107,10 @@ enum Command {
     #[command(help_template = HELP, before_help = models::EXAMPLES)]
     Models(models::ModelsArgs),
     /// Manage apps, which group keys and their usage
-    #[command(help_template = HELP, before_help = apps::EXAMPLES)]
+    #[command(help_template = HELP, before_help = apps::EXAMPLES, after_help = apps::NOTES)]
     Apps(apps::AppsArgs),
     /// Manage API keys
-    #[command(help_template = HELP, before_help = keys::EXAMPLES)]
+    #[command(help_template = HELP, before_help = keys::EXAMPLES, after_help = apps::NOTES)]
     Keys(keys::KeysArgs),
     /// Show what was used and what it cost
     #[command(help_template = HELP, before_help = usage::EXAMPLES, after_help = usage::NOTES)]

@@ -20,7 +20,7 @@ pub(crate) const START_OR_NAME: &str =
     "start it, or name another by --server or MK_SERVER; `mk serve --sandbox` starts one here";
 
 /// How servers name the fields of a request and their own addresses in messages, and how they are named here.
-const FIELDS: [(&str, &str); 11] = [
+const FIELDS: [(&str, &str); 16] = [
     ("`fact`", "the text"),
     ("`domain`", "--domain"),
     ("`minRequired`", "--min-required"),
@@ -31,6 +31,11 @@ const FIELDS: [(&str, &str); 11] = [
     ("`model`", "-m"),
     ("`temperature`", "--temperature"),
     ("`max_tokens`", "--max-tokens"),
+    ("`name`", "name"),
+    ("`expires_at`", "--expires"),
+    ("`models`", "--model"),
+    ("`addresses`", "--address"),
+    ("`budget_usd`", "--budget-usd"),
     ("GET /inference/v1/models", "`mk models`"),
 ];
 
@@ -186,6 +191,7 @@ fn hint(server: &str, refusal: &Refusal) -> Option<String> {
         }
         // The message says where models are listed.
         (404, "model_not_found") => return None,
+        (404, "not_found") => "`mk apps list` and `mk keys list` show what is there".to_owned(),
         (404 | 405, _) => format!("is {server} the base address of an mk server?"),
         (429, "rate_limited_minute") => "`mk verify --max-wait 2m` waits until then".to_owned(),
         (429, "rate_limited_day") => {

@@ -1,11 +1,14 @@
 //! Lists of records: a table on a terminal, tab-separated lines without a heading elsewhere. A terminal too narrow
 //! for a table's words gets a block of lines a record.
 
+use std::borrow::Cow;
+
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
 use super::exit::Failure;
 use super::printer::Printer;
 use super::sanitize;
+use super::term::Look;
 use super::wrap::{cells, wrap};
 
 /// A space on each side of a cell's text.
@@ -40,6 +43,60 @@ pub(crate) const fn hidden(heading: &'static str) -> Column {
     Column { heading, for_people: false, is_number: false }
 }
 
+/// What draws the eye to a text, which says the same in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Something comes to its end.
+    Near,
+    /// It has.
+    Over,
+}
+
+impl Mark {
+    const ALL: [Self; 2] = [Self::Near, Self::Over];
+
+    /// What stands for it until its line is laid out: as wide as its symbol, and left in no text except as its first
+    /// character. Whoever sends a text that begins with it gains a symbol by that, and nothing else.
+    const fn place(self) -> char {
+        match self {
+            Self::Near => '\u{1}',
+            Self::Over => '\u{2}',
+        }
+    }
+
+    /// Its symbol, alone in its colour.
+    fn painted(self, printer: &Printer) -> String {
+        let (paint, symbols) = (printer.terminal.out.paint, printer.terminal.symbols);
+        match self {
+            Self::Near => paint.apply(Look::Open, symbols.skipped),
+            Self::Over => paint.apply(Look::False, symbols.no),
+        }
+    }
+}
+
+/// A cell, or the value of a field, with a mark before it for people.
+pub(crate) fn marked(printer: &Printer, mark: Option<Mark>, text: String) -> String {
+    match mark.filter(|_| printer.terminal.out.is_terminal) {
+        Some(mark) => format!("{} {text}", mark.place()),
+        None => text,
+    }
+}
+
+/// A cell as a terminal may see it, with its mark still in place.
+fn harmless(cell: &str) -> Cow<'_, str> {
+    match Mark::ALL.into_iter().find(|mark| cell.starts_with(mark.place())) {
+        Some(mark) => format!("{}{}", mark.place(), sanitize::line(&cell[1..])).into(),
+        None => sanitize::line(cell),
+    }
+}
+
+/// A line that is laid out, with the symbols of its marks.
+fn painted(printer: &Printer, line: &str) -> String {
+    Mark::ALL.into_iter().fold(line.trim_end().to_owned(), |line, mark| {
+        if line.contains(mark.place()) { line.replace(mark.place(), &mark.painted(printer)) } else { line }
+    })
+}
+
 /// Prints rows, which have a text per column.
 pub(crate) fn print(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Result<(), Failure> {
     let lines = if printer.terminal.out.is_terminal {
@@ -56,17 +113,29 @@ pub(crate) fn end(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -
     if least_width(&headings, &texts) > printer.terminal.width { printer.line("") } else { Ok(()) }
 }
 
-/// Prints one record: a name and a value a line.
+/// Prints one record: a name and a value a line, which is wrapped for people.
 pub(crate) fn record(printer: &Printer, fields: &[(&str, String)]) -> Result<(), Failure> {
-    let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let indent = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
     fields.iter().try_for_each(|(name, value)| {
-        let value = sanitize::line(value);
         if printer.terminal.out.is_terminal {
-            printer.line(format!("{name:width$}  {value}").trim_end())
-        } else {
-            printer.line(&format!("{name}\t{value}"))
+            return labelled(printer, indent, name, value).iter().try_for_each(|line| printer.line(line));
         }
+        printer.line(&format!("{name}\t{}", sanitize::line(value)))
     })
+}
+
+/// A text behind its label. Where a word is too wide, as ids are on a narrow terminal, it is the terminal that breaks
+/// it: what is copied from there is whole.
+fn labelled(printer: &Printer, indent: usize, label: &str, text: &str) -> Vec<String> {
+    let (text, room) = (harmless(text), printer.terminal.width.saturating_sub(indent));
+    let fits = text.split_whitespace().all(|word| cells(word) <= room);
+    let parts = if fits { wrap(&text, room) } else { vec![text.into_owned()] };
+    let label = |at: usize| if at == 0 { label } else { "" };
+    parts
+        .iter()
+        .enumerate()
+        .map(|(at, part)| painted(printer, &format!("{:<indent$}{part}", label(at))))
+        .collect()
 }
 
 fn tab_separated(row: &[String]) -> String {
@@ -110,7 +179,7 @@ fn shown(columns: &[Column], rows: &[Vec<String>]) -> (Vec<String>, Vec<Vec<Stri
     let is_shown = |pair: &(&Column, &String)| pair.0.for_people;
     let headings = columns.iter().filter(|column| column.for_people).map(|column| column.heading.to_owned());
     let texts = |row: &Vec<String>| {
-        columns.iter().zip(row).filter(is_shown).map(|(_, text)| sanitize::line(text).into_owned()).collect()
+        columns.iter().zip(row).filter(is_shown).map(|(_, text)| harmless(text).into_owned()).collect()
     };
     (headings.collect(), rows.iter().map(texts).collect())
 }
@@ -140,7 +209,7 @@ fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<Str
             figures.set_cell_alignment(CellAlignment::Right);
         }
     }
-    table.lines().map(|line| line.trim_end().to_owned()).collect()
+    table.lines().map(|line| painted(printer, &line)).collect()
 }
 
 /// The columns that a table needs to break no word.
@@ -165,7 +234,7 @@ fn blocks(printer: &Printer, headings: &[String], rows: &[Vec<String>]) -> Vec<S
         for (heading, text) in headings.iter().zip(row) {
             for (at, part) in wrap(text, printer.terminal.width.saturating_sub(indent)).iter().enumerate() {
                 let label = if at == 0 { heading.as_str() } else { "" };
-                lines.push(format!("{label:<indent$}{part}").trim_end().to_owned());
+                lines.push(painted(printer, &format!("{label:<indent$}{part}")));
             }
         }
     }
@@ -228,6 +297,20 @@ mod tests {
         assert_eq!(shown(30), [true, true, false]);
         assert_eq!(shown(22), [true, false, false]);
         assert_eq!(shown(13), [true, true, true], "in blocks there is room for all");
+    }
+
+    #[test]
+    fn marks_are_the_only_colour_and_as_wide_as_they_look() {
+        let terminal = Terminal::test(44, Paint::Full);
+        let printer = Printer { terminal, quiet: false, verbose: false };
+        let near = marked(&printer, Some(Mark::Near), "$8 (81 %)".to_owned());
+        let rows = [vec![near, "a".to_owned()], vec!["$1 (10 %) x".to_owned(), "\u{1}b".to_owned()]];
+        let lines = table(&printer, &[column("spent"), column("name")], &rows);
+        let plain: Vec<String> = lines.iter().map(|line| line.replace("\u{1b}[33m!\u{1b}[0m", "!")).collect();
+        assert!(plain.iter().all(|line| !line.contains('\u{1b}')), "{plain:#?}");
+        let near = plain.iter().find(|line| line.contains("! $8")).unwrap();
+        let other = plain.iter().find(|line| line.contains("$1")).unwrap();
+        assert_eq!(near.find(" a"), other.find(" b").or_else(|| other.find(" !b")), "{plain:#?}");
     }
 
     #[test]

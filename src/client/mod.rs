@@ -5,6 +5,7 @@
 //! travel to an address that nobody named. Proxies come from the environment, but not for loopback addresses.
 
 mod chat;
+mod console;
 mod error;
 mod events;
 mod frames;
@@ -141,35 +142,22 @@ impl Client {
 
     /// The same, with what it tells of itself.
     pub async fn about(&self) -> Result<About, Error> {
-        let answer = self.http.get(self.address("inference/v1/health")).send().await;
-        let response = answer.map_err(|cause| Error::from_transport(&cause))?;
-        if !response.status().is_success() {
-            return Err(error::refused(response).await);
-        }
+        let response = self.answer(self.http.get(self.address("inference/v1/health"))).await?;
         let date = response.headers().get("date").and_then(|value| value.to_str().ok());
         let date = date.and_then(Time::parse_http);
-        let health: Health = Self::document(response).await?;
+        let health: Health = document("its answer", &body(response, MAX_BODY_BYTES).await?)?;
         Ok(About { version: health.version, date })
     }
 
     /// Sends a request whose answer is one document.
     async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Error> {
-        let response = request.send().await.map_err(|cause| Error::from_transport(&cause))?;
-        if !response.status().is_success() {
-            return Err(error::refused(response).await);
-        }
-        Self::document(response).await
+        document("its answer", &body(self.answer(request).await?, MAX_BODY_BYTES).await?)
     }
 
-    async fn document<T: DeserializeOwned>(mut response: Response) -> Result<T, Error> {
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|cause| Error::from_body(&cause))? {
-            if body.len() + chunk.len() > MAX_BODY_BYTES {
-                return Err(Error::Broken("the answer is larger than any that makes sense".to_owned()));
-            }
-            body.extend_from_slice(&chunk);
-        }
-        serde_json::from_slice(&body).map_err(|cause| frames::unreadable("its answer", &cause))
+    /// Sends a request, and waits for an answer that is no refusal.
+    async fn answer(&self, request: RequestBuilder) -> Result<Response, Error> {
+        let response = request.send().await.map_err(|cause| Error::from_transport(&cause))?;
+        if response.status().is_success() { Ok(response) } else { Err(error::refused(response).await) }
     }
 
     fn post(&self, path: &str) -> RequestBuilder {
@@ -188,6 +176,22 @@ impl Client {
         address.set_path(&format!("{}/{path}", self.base.path().trim_end_matches('/')));
         address
     }
+}
+
+/// The whole of an answer, which is of at most so many bytes.
+async fn body(mut response: Response, most: usize) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|cause| Error::from_body(&cause))? {
+        if body.len() + chunk.len() > most {
+            return Err(Error::Broken("the answer is larger than any that makes sense".to_owned()));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+fn document<T: DeserializeOwned>(what: &str, body: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(body).map_err(|cause| frames::unreadable(what, &cause))
 }
 
 fn base_url(text: &str) -> Result<Url, Error> {

@@ -1,95 +1,64 @@
-//! Which key a person means: by id, by the key itself, by the beginning of its id, its name, or its last four
+//! Which key a person means: by the key itself, by its id, the beginning of its id, its name, or its last four
 //! characters.
 
 use std::fmt;
 
 use super::{mint, service_of};
-use crate::storage::{Error, KeyFilter, KeyRow, Store};
+use crate::api::console::{Key, KeyState};
+use crate::storage::{Error, KeyRow, Store};
 
 /// A shorter beginning of an id says next to nothing.
 const MIN_ID_PREFIX: usize = "key_".len() + 4;
-/// How many candidates an error lists.
-const MAX_LISTED: usize = 10;
 
 /// Why no single key was found. Never repeats what was asked for: that may have been a key.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum FindError {
     /// None.
     NotFound,
     /// Several; these.
-    Ambiguous(Vec<KeyRow>),
-    /// The store could not say.
-    Storage(Error),
+    Ambiguous(Vec<Key>),
 }
 
 impl fmt::Display for FindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotFound => f.write_str("no such key; give its id, its name or its last four characters"),
-            Self::Ambiguous(candidates) => {
-                f.write_str("several keys fit; give the id of one of them:")?;
-                candidates.iter().take(MAX_LISTED).try_for_each(|key| write_candidate(f, key))?;
-                match candidates.len().saturating_sub(MAX_LISTED) {
-                    0 => Ok(()),
-                    more => write!(f, "\n  and {more} more"),
-                }
-            }
-            Self::Storage(cause) => cause.fmt(f),
-        }
+        f.write_str(match self {
+            Self::NotFound => "no such key; give its id, its name or its last four characters",
+            Self::Ambiguous(_) => "several keys fit; give the id of one of them",
+        })
     }
 }
 
-fn write_candidate(f: &mut fmt::Formatter<'_>, key: &KeyRow) -> fmt::Result {
-    write!(f, "\n  {}  {} …{}", key.id, key.service, key.last4)?;
-    if let Some(name) = &key.name {
-        write!(f, "  {name}")?;
-    }
-    let note = if key.revoked_at.is_some() { "  (revoked)" } else { "" };
-    f.write_str(note)
-}
+impl std::error::Error for FindError {}
 
-impl std::error::Error for FindError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Storage(cause) => cause.source(),
-            _ => None,
-        }
-    }
-}
-
-impl From<Error> for FindError {
-    fn from(cause: Error) -> Self {
-        Self::Storage(cause)
-    }
-}
-
-/// The key that `text` means, last use included. Where several fit and one alone is not revoked, it is that one.
-pub fn find(store: &Store, text: &str) -> Result<KeyRow, FindError> {
+/// The one of `keys` that `text` means. Where several fit and one alone is not revoked, it is that one.
+pub fn find(keys: &[Key], text: &str) -> Result<Key, FindError> {
     let text = text.trim();
-    if service_of(text).is_some() {
-        let found = store.key_by_hash(&mint::hash(text))?.ok_or(FindError::NotFound)?;
-        return Ok(store.key(&found.id)?);
+    if let Some(key) = keys.iter().find(|key| key.id == text) {
+        return Ok(key.clone());
     }
-    match store.key(text) {
-        Err(Error::NotFound) => {}
-        outcome => return Ok(outcome?),
-    }
-    let mut fitting = store.keys(&KeyFilter { revoked_too: true, ..KeyFilter::default() })?;
-    fitting.retain(|key| fits(key, text));
-    let is_alive = |key: &KeyRow| key.revoked_at.is_none();
-    if fitting.len() > 1 && fitting.iter().filter(|key| is_alive(key)).count() == 1 {
-        fitting.retain(is_alive);
-    }
-    match fitting.len() {
-        0 => Err(FindError::NotFound),
-        1 => Ok(fitting.remove(0)),
-        _ => Err(FindError::Ambiguous(fitting)),
+    let is_alive = |key: &&Key| key.state != KeyState::Revoked;
+    let fitting: Vec<&Key> = keys.iter().filter(|key| fits(key, text)).collect();
+    let mut alive = fitting.iter().copied().filter(is_alive);
+    match (fitting.as_slice(), alive.next(), alive.next()) {
+        ([], ..) => Err(FindError::NotFound),
+        (&[key], ..) | (_, Some(key), None) => Ok(key.clone()),
+        _ => Err(FindError::Ambiguous(fitting.into_iter().cloned().collect())),
     }
 }
 
-fn fits(key: &KeyRow, text: &str) -> bool {
+fn fits(key: &Key, text: &str) -> bool {
     let begins_its_id = text.len() >= MIN_ID_PREFIX && key.id.starts_with(text);
     begins_its_id || key.last4 == text || key.name.as_deref() == Some(text)
+}
+
+/// The row of this very key, last use included; `None` if no app has ever had it.
+pub fn by_itself(store: &Store, key: &str) -> Result<Option<KeyRow>, Error> {
+    let key = key.trim();
+    if service_of(key).is_none() {
+        return Ok(None);
+    }
+    let found = store.key_by_hash(&mint::hash(key))?;
+    found.map(|row| store.key(&row.id)).transpose()
 }
 
 #[cfg(test)]
@@ -97,48 +66,58 @@ mod tests {
     use super::*;
     use crate::api::Service;
     use crate::clock::Time;
-    use crate::keys::{NewKey, create};
-    use crate::secret::ExposeSecret;
+    use crate::keys::{self, NewKey, create};
+    use crate::secret::{ExposeSecret, SecretString};
+    use crate::storage::KeyFilter;
 
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
+
+    fn ci(store: &Store) -> (SecretString, KeyRow) {
+        let mut wanted = NewKey::of(Service::Verify, "default");
+        wanted.name = Some("ci".to_owned());
+        create(store, &wanted, NOW).unwrap()
+    }
+
+    fn all(store: &Store) -> Vec<Key> {
+        let rows = store.keys(&KeyFilter { revoked_too: true, ..KeyFilter::default() }).unwrap();
+        keys::records(store, &rows, NOW).unwrap()
+    }
 
     #[test]
     fn a_key_is_found_by_all_its_names() {
         let store = Store::in_memory(NOW).unwrap();
-        let mut wanted = NewKey::of(Service::Verify, "default");
-        wanted.name = Some("ci".to_owned());
-        let (key, row) = create(&store, &wanted, NOW).unwrap();
+        let (_, row) = ci(&store);
         let prefix = &row.id[..row.id.len() - 1];
-        for text in [&row.id, prefix, "ci", &row.last4, key.expose_secret(), &format!(" {}\n", row.id)] {
-            assert_eq!(find(&store, text).unwrap(), row, "{text}");
+        for text in [&row.id, prefix, "ci", &row.last4, &format!(" {}\n", row.id)] {
+            assert_eq!(find(&all(&store), text).unwrap().id, row.id, "{text}");
         }
         for text in ["", "key_", "CI", "nobody", "mk_verify_x"] {
-            assert!(matches!(find(&store, text), Err(FindError::NotFound)), "{text}");
+            assert_eq!(find(&all(&store), text), Err(FindError::NotFound), "{text}");
         }
     }
 
     #[test]
-    fn a_key_of_another_server_is_not_found_and_not_repeated() {
+    fn a_key_is_found_by_itself_and_one_of_another_server_is_not() {
         let store = Store::in_memory(NOW).unwrap();
-        let foreign = crate::keys::mint(Service::Verify).unwrap();
-        let refused = find(&store, foreign.key.expose_secret()).unwrap_err();
-        assert!(!format!("{refused}{refused:?}").contains(foreign.key.expose_secret()));
+        let (key, row) = ci(&store);
+        assert_eq!(by_itself(&store, key.expose_secret()).unwrap(), Some(row));
+        let foreign = keys::mint(Service::Verify).unwrap();
+        for text in [foreign.key.expose_secret(), "mk_verify_x", ""] {
+            assert_eq!(by_itself(&store, text).unwrap(), None);
+        }
     }
 
     #[test]
-    fn several_are_listed_and_the_only_one_alive_is_meant() {
+    fn several_are_told_and_the_only_one_alive_is_meant() {
         let store = Store::in_memory(NOW).unwrap();
-        let mut wanted = NewKey::of(Service::Verify, "default");
-        wanted.name = Some("ci".to_owned());
-        let (_, first) = create(&store, &wanted, NOW).unwrap();
-        let (_, second) = create(&store, &wanted, NOW).unwrap();
-
-        let message = find(&store, "ci").unwrap_err().to_string();
-        assert!(message.contains(&first.id) && message.contains(&second.id), "{message}");
+        let ((_, first), (_, second)) = (ci(&store), ci(&store));
+        let Err(FindError::Ambiguous(fitting)) = find(&all(&store), "ci") else { panic!("not ambiguous") };
+        let ids: Vec<&str> = fitting.iter().map(|key| key.id.as_str()).collect();
+        assert!(ids.contains(&&*first.id) && ids.contains(&&*second.id), "{ids:?}");
 
         store.revoke_key(&first.id, NOW).unwrap();
-        assert_eq!(find(&store, "ci").unwrap().id, second.id);
+        assert_eq!(find(&all(&store), "ci").unwrap().id, second.id);
         store.revoke_key(&second.id, NOW).unwrap();
-        assert!(matches!(find(&store, "ci"), Err(FindError::Ambiguous(_))));
+        assert!(matches!(find(&all(&store), "ci"), Err(FindError::Ambiguous(_))));
     }
 }

@@ -177,6 +177,14 @@ pub fn record(row: &KeyRow, spent: NanoUsd, now: Time) -> Key {
     }
 }
 
+/// The records of these keys with what each has spent this month.
+pub fn records(store: &Store, rows: &[KeyRow], now: Time) -> Result<Vec<Key>, Error> {
+    let month = now.utc_month();
+    let months: Vec<MonthOf> = rows.iter().map(|row| MonthOf { subject: row.id.clone(), month }).collect();
+    let spent = store.spent(&months)?;
+    Ok(rows.iter().zip(spent).map(|(row, spent)| record(row, spent, now)).collect())
+}
+
 /// What a key or an app has spent in the UTC month of `now`, known costs only.
 pub fn spent(store: &Store, id: &str, now: Time) -> Result<NanoUsd, Error> {
     let month = MonthOf { subject: id.to_owned(), month: now.utc_month() };

@@ -19,8 +19,8 @@ pub mod setup;
 mod validate;
 
 pub use authenticate::{Denied, authenticate, identify};
-pub use find::{FindError, find};
-pub use manage::{ManageError, NewKey, create, record, rotate, spent, update};
+pub use find::{FindError, by_itself, find};
+pub use manage::{ManageError, NewKey, create, record, records, rotate, spent, update};
 pub use mint::{Minted, mint, service_of};
 pub use models::may_use;
 pub use validate::{MAX_APP_NAME_CHARS, MAX_KEY_NAME_CHARS, MAX_LIST_ENTRIES, MAX_PATTERN_CHARS};

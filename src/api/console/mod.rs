@@ -7,11 +7,13 @@ mod audit;
 mod auth;
 mod billing;
 pub mod csv;
+mod requests;
 mod usage;
 
 pub use audit::{AuditEntry, Channel};
 pub use auth::{NewSession, OwnKey, SessionInfo, SetUp, SetupRequest, WindowLeft};
 pub use billing::{Billing, BudgetLine, Forecast, Statement, StatementLine};
+pub use requests::{AppPatch, CreateApp, CreateKey, KeyPatch, LimitsPatch, Rotation};
 pub use usage::{Dimension, UsageReport, UsageRow, UsageSums};
 
 use schemars::JsonSchema;

@@ -19,6 +19,19 @@ pub enum Dimension {
     Service,
 }
 
+impl Dimension {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::App => "app",
+            Self::Key => "key",
+            Self::Model => "model",
+            Self::Service => "service",
+        }
+    }
+}
+
 /// `GET /v1/usage?from&to&by&app&key`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageReport {

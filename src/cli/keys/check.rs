@@ -1,18 +1,17 @@
-//! `mk keys check`: whether a key is mistyped, what it is for, and what this machine's database knows of it.
+//! `mk keys check`: whether a key is mistyped, what it is for, and what this machine's database knows of it, or a server.
 
 use clap::Args;
 use serde_json::json;
 
 use super::Common;
 use crate::api::Service;
-use crate::api::console::KeyState;
+use crate::api::console::{Key, KeyState};
+use crate::cli::desk::Desk;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::globals::Session;
-use crate::cli::local::not_found;
 use crate::cli::sheet;
-use crate::keys::{self, FindError};
+use crate::keys;
 use crate::secret::{self, ExposeSecret, SecretString};
-use crate::storage::KeyRow;
 
 /// The arguments of `mk keys check`.
 #[derive(Args, Debug)]
@@ -25,7 +24,7 @@ pub(super) struct CheckArgs {
     pub(super) common: Common,
 }
 
-pub(super) fn run(args: &CheckArgs, session: &Session) -> Result<(), Failure> {
+pub(super) fn run(args: &CheckArgs, session: &mut Session) -> Result<(), Failure> {
     let key = read(args.source.as_deref(), session)?;
     let Some(service) = keys::service_of(key.expose_secret()) else {
         return Err(Failure::new(
@@ -34,9 +33,14 @@ pub(super) fn run(args: &CheckArgs, session: &Session) -> Result<(), Failure> {
         )
         .hint("a key is mk_<service>_ and 32 characters; copy it again, whole"));
     };
-    let known = look_up(args, session, &key)?;
-    print(args, session, service, known.as_ref())?;
-    match known.map(|(_, state)| state) {
+    // A database is not made for this.
+    let desk = Desk::open_if_there(&args.common.database, session)?;
+    let known = desk.as_ref().map(|desk| desk.key_itself(&key)).transpose()?.flatten();
+    let elsewhere = desk.as_ref().map(Desk::whereabouts).filter(|place| !place.is_empty());
+    let unknown =
+        elsewhere.map_or_else(|| "not in this machine's database".to_owned(), |on| format!("not known{on}"));
+    print(args, session, service, known.as_ref(), unknown)?;
+    match known.map(|record| record.state) {
         Some(KeyState::Revoked) => Err(Failure::new(Kind::Unauthorized, "the key has been revoked")),
         Some(KeyState::Expired) => Err(Failure::new(Kind::Unauthorized, "the key has expired")),
         Some(KeyState::Active) | None => Ok(()),
@@ -73,34 +77,14 @@ fn read(source: Option<&str>, session: &Session) -> Result<SecretString, Failure
     Err(Failure::usage("there is no key to check").hint("mk keys check - < FILE, or set MK_API_KEY_FILE"))
 }
 
-/// What the local database knows, if there is one. It is not made for this.
-fn look_up(
-    args: &CheckArgs,
-    session: &Session,
-    key: &SecretString,
-) -> Result<Option<(KeyRow, KeyState)>, Failure> {
-    let has_database = args.common.database.dir(session).is_ok_and(|dir| dir.join("mk.db").exists());
-    if !has_database {
-        return Ok(None);
-    }
-    let local = args.common.database.open(session)?;
-    match keys::find(&local.store, key.expose_secret()) {
-        Ok(row) => {
-            let state = keys::state_of(&row, local.now);
-            Ok(Some((row, state)))
-        }
-        Err(FindError::NotFound) => Ok(None),
-        Err(cause) => Err(not_found(cause)),
-    }
-}
-
 fn print(
     args: &CheckArgs,
     session: &Session,
     service: Service,
-    known: Option<&(KeyRow, KeyState)>,
+    known: Option<&Key>,
+    unknown: String,
 ) -> Result<(), Failure> {
-    let is_usable = known.is_none_or(|(_, state)| *state == KeyState::Active);
+    let is_usable = known.is_none_or(|record| record.state == KeyState::Active);
     if args.common.json {
         if !is_usable {
             return Ok(());
@@ -109,19 +93,16 @@ fn print(
             "schema": "mk.keys.check/1",
             "well_formed": true,
             "service": service,
-            "state": known.map(|(_, state)| state),
-            "id": known.map(|(row, _)| &row.id),
+            "state": known.map(|record| record.state),
+            "id": known.map(|record| &record.id),
         }));
     }
-    let state = known.map_or("not in this machine's database", |(_, state)| state.as_str());
-    let mut fields = vec![
-        ("form", "the check digits fit".to_owned()),
-        ("service", service.to_string()),
-        ("state", state.to_owned()),
-    ];
-    if let Some((row, _)) = known {
-        fields.push(("id", row.id.clone()));
-        fields.push(("app", row.app_name.clone()));
+    let state = known.map_or(unknown, |record| record.state.as_str().to_owned());
+    let mut fields =
+        vec![("form", "the check digits fit".to_owned()), ("service", service.to_string()), ("state", state)];
+    if let Some(record) = known {
+        fields.push(("id", record.id.clone()));
+        fields.push(("app", record.app.clone()));
     }
     sheet::record(&session.printer, &fields)
 }

@@ -4,18 +4,19 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{Common, describe, key_document, named};
+use super::{Common, describe, key_document, one_named};
 use crate::api::Service;
 use crate::api::console::{CreatedKey, Key};
+use crate::cli::desk::Desk;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::globals::Session;
-use crate::cli::local::{Local, refused};
 use crate::cli::number::{dollars, within};
-use crate::clock::Time;
-use crate::keys::{self, NewKey, expiry};
+use crate::clock::{Clock, Time};
+use crate::keys::{NewKey, expiry};
 use crate::money::NanoUsd;
-use crate::secret::{ExposeSecret, SecretString};
-use crate::storage::KeyRow;
+
+/// The longest that a rotated key may live on, as at servers.
+const MAX_GRACE: Duration = Duration::from_hours(366 * 24);
 
 /// The arguments of `mk keys create`.
 #[derive(Args, Debug)]
@@ -67,86 +68,91 @@ pub(super) struct RotateArgs {
     key: String,
 
     /// How long the old key goes on working
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = expiry::parse_span)]
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = grace)]
     grace: Duration,
 
     #[command(flatten)]
     pub(super) common: Common,
 }
 
-pub(super) fn create(args: &CreateArgs, session: &Session) -> Result<(), Failure> {
-    let local = args.common.database.open(session)?;
+pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Failure> {
+    let now = Clock::system().now();
+    let expires_at = args.expires.as_deref().map(|text| ends(text, now)).transpose()?;
+    let desk = Desk::open(&args.common.database, session)?;
+    let app = desk.app(&args.app).map_err(no_app_or)?;
     let new = NewKey {
         name: args.name.clone(),
-        expires_at: args.expires.as_deref().map(|text| ends(text, local.now)).transpose()?,
+        expires_at,
         per_minute: args.per_minute,
         per_day: args.per_day,
         addresses: args.addresses.clone(),
         models: args.models.clone(),
         budget: args.budget_usd,
-        ..NewKey::of(args.service, &args.app)
+        ..NewKey::of(args.service, &app.id)
     };
-    let made = keys::create(&local.store, &new, local.now);
-    let (key, row) = made.map_err(|cause| no_app_or(refused(cause, &format!("app `{}`", args.app))))?;
+    let made = desk.create_key(&app, &new)?;
     session.printer.sentence(&format!(
         "made the {} in the app `{}`; it is shown this once:",
-        describe(&row),
-        row.app_name
+        describe(&made.record),
+        made.record.app
     ));
-    hand_over(session, &local, &key, &row, args.common.json)
+    hand_over(session, &desk, made, args.common.json)
 }
 
-pub(super) fn rotate(args: &RotateArgs, session: &Session) -> Result<(), Failure> {
-    let local = args.common.database.open(session)?;
-    let old = named(&local, &args.key)?;
-    let made = keys::rotate(&local.store, &old.id, args.grace, local.now);
-    let (key, row) = made.map_err(|cause| refused(cause, "key"))?;
+pub(super) fn rotate(args: &RotateArgs, session: &mut Session) -> Result<(), Failure> {
+    let desk = Desk::open(&args.common.database, session)?;
+    let old = one_named(&desk, &args.key)?;
+    let made = desk.rotate_key(&old, args.grace)?;
     let was = describe(&old);
     let end = if args.grace.is_zero() {
         "has ended".to_owned()
     } else {
-        format!("ends at {}", local.now.plus(args.grace).rfc3339())
+        format!("ends at {}", end_of(&old, &made.record, args.grace))
     };
     session.printer.sentence(&format!("the {was} {end}; the new one is shown this once:"));
-    hand_over(session, &local, &key, &row, args.common.json)
+    hand_over(session, &desk, made, args.common.json)
+}
+
+/// When a key ends that was replaced by `new`: after its grace, but never past its own expiry.
+fn end_of(old: &Key, new: &Key, grace: Duration) -> String {
+    let own = old.expires_at.as_deref().and_then(Time::parse);
+    let after_grace = Time::parse(&new.created_at).map(|made| made.plus(grace));
+    own.into_iter().chain(after_grace).min().map_or_else(|| "the end of its grace".to_owned(), Time::rfc3339)
 }
 
 /// Prints a new key. One that nobody could see must not live on.
-fn hand_over(
-    session: &Session,
-    local: &Local,
-    key: &SecretString,
-    row: &KeyRow,
-    is_json: bool,
-) -> Result<(), Failure> {
-    let id = &row.id;
-    // Nobody has used it yet.
-    let record = keys::record(row, NanoUsd::default(), local.now);
-    print(session, key, record, is_json).inspect_err(|_| {
-        let outcome = match local.store.revoke_key(id, local.now) {
+fn hand_over(session: &Session, desk: &Desk, made: CreatedKey, is_json: bool) -> Result<(), Failure> {
+    let record = made.record.clone();
+    print(session, made, is_json).inspect_err(|_| {
+        let outcome = match desk.revoke_key(&record) {
             Ok(_) => "is revoked",
             Err(_) => "could not be revoked; revoke it yourself",
         };
+        let id = &record.id;
         session.printer.sentence(&format!("the new key {id} could not be shown and {outcome}"));
     })
 }
 
 /// Where the app is what was not found, says how to come by one.
-fn no_app_or(failure: Failure) -> Failure {
-    if failure.kind != Kind::NotFound {
-        return failure;
+fn no_app_or(mut failure: Failure) -> Failure {
+    if failure.kind == Kind::NotFound {
+        failure.hints = vec![
+            "`mk apps list` shows those there are, `mk apps create NAME` makes one; --app chooses".to_owned(),
+        ];
     }
-    failure.hint("`mk apps list` shows those there are, `mk apps create NAME` makes one; --app chooses")
+    failure
 }
 
-fn ends(text: &str, now: Time) -> Result<Time, Failure> {
+/// When a key is to end.
+pub(super) fn ends(text: &str, now: Time) -> Result<Time, Failure> {
     expiry::parse(text, now).map_err(|why| Failure::usage(format!("--expires: {why}")))
 }
 
-fn print(session: &Session, key: &SecretString, record: Key, is_json: bool) -> Result<(), Failure> {
-    if !is_json {
-        return session.printer.result(key.expose_secret());
-    }
-    let created = CreatedKey { key: key.expose_secret().to_owned(), record };
-    session.printer.document(&key_document(created)?)
+fn grace(text: &str) -> Result<Duration, String> {
+    let grace = expiry::parse_span(text)?;
+    if grace > MAX_GRACE { Err("it may be at most 366d".to_owned()) } else { Ok(grace) }
+}
+
+fn print(session: &Session, made: CreatedKey, is_json: bool) -> Result<(), Failure> {
+    if is_json { session.printer.document(&key_document(made)?) } else { session.printer.result(&made.key) }
 }

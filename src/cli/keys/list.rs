@@ -1,20 +1,17 @@
-//! `mk keys list` and `mk keys show`: records, never keys.
+//! `mk keys list`: records, never keys.
 
 use clap::Args;
 use serde_json::json;
 
-use super::{Common, key_document, named};
+use super::Common;
 use crate::api::Service;
-use crate::api::console::Key;
+use crate::api::console::{Key, KeyState};
+use crate::cli::budget::Budget;
+use crate::cli::desk::Desk;
 use crate::cli::exit::Failure;
-use crate::cli::figures::{monthly, this_month};
 use crate::cli::globals::Session;
-use crate::cli::local::{Local, stored};
-use crate::cli::sheet::{self, column, hidden};
-use crate::clock::Time;
-use crate::keys;
-use crate::money::NanoUsd;
-use crate::storage::{KeyFilter, KeyRow};
+use crate::cli::printer::Printer;
+use crate::cli::sheet::{self, Column, column, hidden, number};
 
 /// The arguments of `mk keys list`.
 #[derive(Args, Debug)]
@@ -35,108 +32,94 @@ pub(super) struct ListArgs {
     pub(super) common: Common,
 }
 
-/// The arguments of `mk keys show`.
-#[derive(Args, Debug)]
-pub(super) struct ShowArgs {
-    /// The key: its id, name, or last four characters
-    key: String,
-
-    #[command(flatten)]
-    pub(super) common: Common,
-}
-
-pub(super) fn list(args: &ListArgs, session: &Session) -> Result<(), Failure> {
-    let local = args.common.database.open(session)?;
-    let app_id = match &args.app {
-        Some(app) => {
-            let found = local.store.app(app).map_err(|cause| stored(cause, &format!("app `{app}`")))?;
-            Some(found.id)
-        }
-        None => None,
-    };
-    let filter = KeyFilter { app_id, service: args.service, revoked_too: args.all };
-    let rows = local.store.keys(&filter).map_err(|cause| stored(cause, "key"))?;
+pub(super) fn list(args: &ListArgs, session: &mut Session) -> Result<(), Failure> {
+    let desk = Desk::open(&args.common.database, session)?;
+    let app = args.app.as_deref().map(|app| desk.app(app)).transpose()?;
+    let mut records = desk.keys(app.as_ref(), args.service)?;
+    records.retain(|key| args.all || key.state != KeyState::Revoked);
+    let printer = &session.printer;
     if args.common.json {
-        let record = |row: &KeyRow| Ok(keys::record(row, spent(&local, row)?, local.now));
-        let records: Vec<Key> = rows.iter().map(record).collect::<Result<_, Failure>>()?;
-        return session.printer.document(&json!({ "schema": "mk.keys/1", "keys": records }));
+        return printer.document(&json!({ "schema": "mk.keys/1", "keys": records }));
     }
-    if rows.is_empty() {
+    if records.is_empty() {
         let others = if args.all { "" } else { " (--all shows revoked ones too)" };
-        session
-            .printer
-            .sentence(&format!("no keys to list{others}; `mk keys create --service verify` makes one"));
+        printer.sentence(&format!("no keys to list{others}; `mk keys create --service verify` makes one"));
         return Ok(());
     }
-    let columns = [
-        hidden("id"),
-        column("key"),
-        column("name"),
-        column("app"),
-        column("state"),
-        column("created"),
-        column("expires"),
-        column("last used"),
-    ];
-    let is_for_people = session.printer.terminal.out.is_terminal;
-    let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, local.now, is_for_people)).collect();
-    sheet::print(&session.printer, &columns, &cells)
-}
-
-fn spent(local: &Local, row: &KeyRow) -> Result<NanoUsd, Failure> {
-    keys::spent(&local.store, &row.id, local.now).map_err(|cause| stored(cause, "key"))
-}
-
-/// People get dates, programs moments.
-fn cells(row: &KeyRow, now: Time, is_for_people: bool) -> Vec<String> {
-    let moment = |at: Option<Time>| match at {
-        None => "-".to_owned(),
-        Some(at) if is_for_people => at.utc_date(),
-        Some(at) => at.rfc3339(),
-    };
-    vec![
-        row.id.clone(),
-        format!("{} …{}", row.service, row.last4),
-        row.name.clone().unwrap_or_else(|| "-".to_owned()),
-        row.app_name.clone(),
-        keys::state_of(row, now).as_str().to_owned(),
-        moment(Some(row.created_at)),
-        moment(row.expires_at),
-        moment(row.last_used_at),
-    ]
-}
-
-pub(super) fn show(args: &ShowArgs, session: &Session) -> Result<(), Failure> {
-    let local = args.common.database.open(session)?;
-    let row = named(&local, &args.key)?;
-    let spent = spent(&local, &row)?;
-    let record = keys::record(&row, spent, local.now);
-    if args.common.json {
-        return session.printer.document(&key_document(record)?);
+    if printer.terminal.out.is_terminal {
+        return for_people(printer, &records);
     }
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let limit = |own: Option<u32>| match own {
-        None => "the server's".to_owned(),
-        Some(0) => "unlimited".to_owned(),
-        Some(limit) => limit.to_string(),
+    let rows: Vec<Vec<String>> = records.iter().map(plain_cells).collect();
+    sheet::print(printer, &PLAIN_COLUMNS, &rows)
+}
+
+/// What people see.
+const COLUMNS: [Column; 9] = [
+    column("key"),
+    column("name"),
+    column("app"),
+    column("state"),
+    column("created"),
+    column("expires"),
+    column("last used"),
+    number("budget"),
+    column("spent"),
+];
+
+/// Columns that a narrow terminal does without, the least telling first: created, budget (of which `spent` tells how
+/// much is used), last used.
+const LESSER: [usize; 3] = [4, 7, 6];
+
+/// What programs get.
+const PLAIN_COLUMNS: [Column; 11] = [
+    hidden("id"),
+    hidden("key"),
+    hidden("name"),
+    hidden("app"),
+    hidden("state"),
+    hidden("created"),
+    hidden("expires"),
+    hidden("last used"),
+    hidden("budget"),
+    hidden("spent"),
+    hidden("used percent"),
+];
+
+fn for_people(printer: &Printer, records: &[Key]) -> Result<(), Failure> {
+    let day = |moment: &Option<String>| {
+        moment.as_deref().and_then(|at| at.split('T').next()).unwrap_or("-").to_owned()
     };
-    let all_or = |list: &[String]| if list.is_empty() { "all".to_owned() } else { list.join(", ") };
-    let fields = [
-        ("id", record.id),
-        ("key", format!("mk_{}_…{}", record.service, record.last4)),
-        ("name", or_dash(record.name)),
-        ("app", record.app),
-        ("state", record.state.as_str().to_owned()),
-        ("created", record.created_at),
-        ("expires", or_dash(record.expires_at)),
-        ("last used", or_dash(record.last_used_at)),
-        ("revoked", or_dash(record.revoked_at)),
-        ("per minute", limit(record.limits.per_minute)),
-        ("per day", limit(record.limits.per_day)),
-        ("models", all_or(&record.models)),
-        ("addresses", all_or(&record.addresses)),
-        ("budget", monthly(row.budget)),
-        ("spent", this_month(spent)),
-    ];
-    sheet::record(&session.printer, &fields)
+    let cells = |key: &Key| {
+        let [budget, spent] = Budget::from(key).cells(printer);
+        let mut cells = who(key).to_vec();
+        let days = [Some(key.created_at.clone()), key.expires_at.clone(), key.last_used_at.clone()];
+        cells.extend(days.iter().map(day).chain([budget, spent]));
+        cells
+    };
+    let rows: Vec<Vec<String>> = records.iter().map(cells).collect();
+    let mut columns = COLUMNS;
+    if !records.iter().any(|key| Budget::from(key).is_set()) {
+        for column in &mut columns[7..] {
+            column.for_people = false;
+        }
+    }
+    sheet::print(printer, &sheet::fitting(printer, &columns, &rows, &LESSER), &rows)
+}
+
+fn plain_cells(key: &Key) -> Vec<String> {
+    let or_dash = |moment: &Option<String>| moment.clone().unwrap_or_else(|| "-".to_owned());
+    let mut cells = vec![key.id.clone()];
+    cells.extend(who(key));
+    cells.extend([key.created_at.clone(), or_dash(&key.expires_at), or_dash(&key.last_used_at)]);
+    cells.extend(Budget::from(key).plain_cells());
+    cells
+}
+
+fn who(key: &Key) -> [String; 4] {
+    [
+        format!("{} …{}", key.service, key.last4),
+        key.name.clone().unwrap_or_else(|| "-".to_owned()),
+        key.app.clone(),
+        key.state.as_str().to_owned(),
+    ]
 }

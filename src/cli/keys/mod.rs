@@ -1,4 +1,4 @@
-//! `mk keys`: making, showing, revoking, rotating and checking keys, on the local database.
+//! `mk keys`: making, showing, changing, revoking, rotating and checking keys, of the local database or of a server.
 //!
 //! A new key stands alone on standard output, so that `KEY=$(mk keys create --service verify)` works; everything
 //! about it goes to standard error. No command takes a key to be checked as an argument, where every process on the
@@ -8,17 +8,20 @@ mod check;
 mod create;
 mod list;
 mod revoke;
+mod show;
+mod update;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::desk::{self, Desk};
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
-use super::local::{Database, Local, not_found};
+use super::local::Database;
+use crate::api::console::Key;
 use crate::keys;
 use crate::secret::{self, ExposeSecret};
-use crate::storage::KeyRow;
 
 /// Examples of `mk keys`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -27,6 +30,7 @@ Examples:
   mk keys create --service inference --model 'openai/*' --budget-usd 20
   mk keys list
   mk keys revoke ci                by name, last four characters or id; `-` reads the key
+  mk keys update ci --per-minute 120 --no-expiry
   mk keys rotate ci --grace 24h    a new key now; the old one ends in a day
   mk keys check - < key.txt        is it mistyped, and what is it for?";
 
@@ -44,7 +48,9 @@ enum Command {
     /// List keys
     List(list::ListArgs),
     /// Show one key's record
-    Show(list::ShowArgs),
+    Show(show::ShowArgs),
+    /// Change a key; what is not named stays as it is
+    Update(update::UpdateArgs),
     /// Revoke keys, at once and for ever
     Revoke(revoke::RevokeArgs),
     /// Replace a key by a new one with the same rights
@@ -70,6 +76,7 @@ impl KeysArgs {
             Command::Create(args) => args.common.json,
             Command::List(args) => args.common.json,
             Command::Show(args) => args.common.json,
+            Command::Update(args) => args.common.json,
             Command::Revoke(args) => args.common.json,
             Command::Rotate(args) => args.common.json,
             Command::Check(args) => args.common.json,
@@ -78,11 +85,12 @@ impl KeysArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &KeysArgs, session: &Session) -> Outcome {
+pub(crate) fn run(args: &KeysArgs, session: &mut Session) -> Outcome {
     match &args.command {
         Command::Create(args) => create::create(args, session)?,
         Command::List(args) => list::list(args, session)?,
-        Command::Show(args) => list::show(args, session)?,
+        Command::Show(args) => show::run(args, session)?,
+        Command::Update(args) => update::run(args, session)?,
         Command::Revoke(args) => revoke::run(args, session)?,
         Command::Rotate(args) => create::rotate(args, session)?,
         Command::Check(args) => check::run(args, session)?,
@@ -90,24 +98,34 @@ pub(crate) fn run(args: &KeysArgs, session: &Session) -> Outcome {
     Ok(0)
 }
 
-/// The key that an argument means. `-` reads the key itself from standard input: as an argument, every process on the
+/// The keys that arguments mean. `-` reads the key itself from standard input: as an argument, every process on the
 /// machine could read it.
-pub(crate) fn named(local: &Local, text: &str) -> Result<KeyRow, Failure> {
-    if text == "-" {
-        let key = secret::read(std::io::stdin().lock()).map_err(|cause| {
-            Failure::usage(format!("standard input holds no key: {cause}")).caused_by(cause)
-        })?;
-        return keys::find(&local.store, key.expose_secret()).map_err(not_found);
-    }
-    if keys::service_of(text.trim()).is_some() {
+fn named(desk: &Desk, texts: &[String]) -> Result<Vec<Key>, Failure> {
+    if texts.iter().any(|text| keys::service_of(text.trim()).is_some()) {
         return Err(Failure::usage("a key on the command line can be read by every process on this machine")
             .hint("name it by its id, its name or its last four characters, or pipe it in and give `-`"));
     }
-    keys::find(&local.store, text).map_err(not_found)
+    let all = if texts.iter().all(|text| text == "-") { Vec::new() } else { desk.keys(None, None)? };
+    texts.iter().map(|text| if text == "-" { piped(desk) } else { desk::pick(&all, text) }).collect()
+}
+
+/// The one key that an argument means.
+fn one_named(desk: &Desk, text: &String) -> Result<Key, Failure> {
+    named(desk, std::slice::from_ref(text))?.pop().ok_or_else(desk::no_such_key)
+}
+
+/// The key that stands on standard input, itself or by a name.
+fn piped(desk: &Desk) -> Result<Key, Failure> {
+    let text = secret::read(std::io::stdin().lock())
+        .map_err(|cause| Failure::usage(format!("standard input holds no key: {cause}")).caused_by(cause))?;
+    if keys::service_of(text.expose_secret()).is_none() {
+        return desk::pick(&desk.keys(None, None)?, text.expose_secret());
+    }
+    desk.key_itself(&text)?.ok_or_else(desk::no_such_key)
 }
 
 /// A key as a person tells it from others: `verify key …wXyZ (ci)`.
-fn describe(key: &KeyRow) -> String {
+fn describe(key: &Key) -> String {
     let name = key.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
     format!("{} key …{}{name}", key.service, key.last4)
 }

@@ -5,10 +5,9 @@ use serde_json::json;
 
 use super::{Common, describe, named};
 use crate::cli::confirm::confirm;
+use crate::cli::desk::Desk;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
-use crate::cli::local::stored;
-use crate::clock::{Clock, Time};
 
 /// The arguments of `mk keys revoke`.
 #[derive(Args, Debug)]
@@ -25,32 +24,31 @@ pub(super) struct RevokeArgs {
     pub(super) common: Common,
 }
 
-pub(super) fn run(args: &RevokeArgs, session: &Session) -> Result<(), Failure> {
-    let local = args.common.database.open(session)?;
-    let rows = args.keys.iter().map(|text| named(&local, text)).collect::<Result<Vec<_>, _>>()?;
-    let alive = rows.iter().filter(|row| row.revoked_at.is_none());
-    let named: Vec<String> = alive
-        .map(|row| {
-            let used = row.last_used_at.map_or_else(|| "never".to_owned(), Time::rfc3339);
-            format!("the {} of the app `{}`, last used: {used}", describe(row), row.app_name)
+pub(super) fn run(args: &RevokeArgs, session: &mut Session) -> Result<(), Failure> {
+    let desk = Desk::open(&args.common.database, session)?;
+    let keys = named(&desk, &args.keys)?;
+    let alive = keys.iter().filter(|key| key.revoked_at.is_none());
+    let described: Vec<String> = alive
+        .map(|key| {
+            let used = key.last_used_at.as_deref().unwrap_or("never");
+            format!("the {} of the app `{}`, last used: {used}", describe(key), key.app)
         })
         .collect();
-    if !args.yes && !named.is_empty() {
+    if !args.yes && !described.is_empty() {
         let question = format!(
-            "Revoke {}? Whoever uses it is refused from this moment on; it cannot be undone.",
-            named.join("; and ")
+            "Revoke {}{}? Whoever uses it is refused from this moment on; it cannot be undone.",
+            described.join("; and "),
+            desk.whereabouts()
         );
         confirm(&session.printer, &question, "--yes")?;
     }
-    // A person may have taken a while to answer.
-    let now = Clock::system().now();
     let mut revoked = Vec::new();
-    for row in &rows {
-        let at = local.store.revoke_key(&row.id, now).map_err(|cause| stored(cause, "key"))?;
-        let what = describe(row);
-        let when = if row.revoked_at.is_some() { "had been revoked already" } else { "is revoked" };
+    for key in &keys {
+        let outcome = desk.revoke_key(key)?;
+        let what = describe(key);
+        let when = if key.revoked_at.is_some() { "had been revoked already" } else { "is revoked" };
         session.printer.sentence(&format!("the {what} {when}"));
-        revoked.push(json!({ "id": row.id, "revoked_at": at.rfc3339() }));
+        revoked.push(outcome);
     }
     if args.common.json {
         session.printer.document(&json!({ "schema": "mk.keys.revoked/1", "revoked": revoked }))?;

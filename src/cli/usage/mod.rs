@@ -1,25 +1,25 @@
 //! `mk usage`: what was used and what it cost; and `mk apps statement`, the same of one app and month.
 //!
-//! What is shown comes as the records of the API from `source`; all else here is about showing them: a table with
+//! What is shown comes as the records of the API from a [`Desk`]; all else here is about showing them: a table with
 //! bars on a terminal, tab-separated lines in a pipe, CSV, JSON.
 
 mod bars;
 mod budgets;
 mod figures;
-mod source;
 mod statement;
 mod table;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
+use super::desk::Desk;
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
 use super::local::Database;
 use super::sanitize;
 use crate::api::Service;
 use crate::api::console::{self, Dimension, UsageReport};
-use crate::clock::Time;
+use crate::clock::{Clock, Time};
 use crate::keys::expiry;
 use crate::usage::{Days, Month, ReportRequest, parse_date};
 pub(crate) use statement::statement;
@@ -31,7 +31,8 @@ Examples:
   mk usage --since 7d --by model               what each model cost this week, the dearest first
   mk usage --by app,key --from 2026-11-01 --to 2026-11-30
   mk usage --app website --by day,service --csv > november.csv
-  mk usage --json | jq .totals.cost_usd";
+  mk usage --json | jq .totals.cost_usd
+  mk usage --server https://mk.example.org     of that server, with its console key";
 
 /// What its figures mean, last in its help.
 pub(crate) const NOTES: &str = "\
@@ -147,27 +148,28 @@ impl UsageArgs {
 }
 
 /// Shows what was used.
-pub(crate) fn run(args: &UsageArgs, session: &Session) -> Outcome {
-    let local = args.database.open(session)?;
+pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
+    let days = args.days(Clock::system().now())?;
+    let desk = Desk::open(&args.database, session)?;
     let by = if args.by.is_empty() {
         vec![Dimension::Day]
     } else {
         args.by.iter().map(|by| (*by).into()).collect()
     };
     let asked = ReportRequest {
-        days: args.days(local.now)?,
+        days,
         by,
-        app_id: args.app.as_deref().map(|app| source::app_id(&local, app)).transpose()?,
-        key_id: args.key.as_deref().map(|key| source::key_id(&local, key)).transpose()?,
+        app_id: args.app.as_deref().map(|app| desk.app_id(app)).transpose()?,
+        key_id: args.key.as_deref().map(|key| desk.key_id(key)).transpose()?,
         service: args.service,
         model: args.model.clone(),
     };
-    let report = source::report(&local, &asked)?;
+    let report = desk.report(&asked)?;
     let printer = &session.printer;
     match Format::of(args.csv, args.json) {
         Format::Csv => printer.part(&console::csv::report(&harmless(report)))?,
         Format::Json => {
-            let billing = source::billing(&local)?;
+            let billing = desk.billing()?;
             let budgets: Vec<_> = budgets::concerning(&billing, &asked).collect();
             let UsageReport { from, to, by, data, totals, .. } = report;
             let document = json!({
@@ -178,7 +180,7 @@ pub(crate) fn run(args: &UsageArgs, session: &Session) -> Outcome {
         }
         Format::Lines if printer.terminal.out.is_terminal => {
             table::for_people(printer, &report)?;
-            budgets::print(printer, &source::billing(&local)?, &asked)?;
+            budgets::print(printer, &desk.billing()?, &asked)?;
         }
         Format::Lines => table::for_programs(printer, &report)?,
     }

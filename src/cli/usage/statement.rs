@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::{Format, figures, source};
+use super::{Format, figures};
 use crate::api::console::{Statement, StatementLine, csv};
+use crate::cli::desk::Desk;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::figures::dollars;
 use crate::cli::globals::Session;
-use crate::cli::local::Local;
 use crate::cli::printer::Printer;
 use crate::cli::sanitize;
 use crate::cli::sheet::{self, Column, column, hidden};
@@ -20,12 +20,12 @@ const COLUMNS: [Column; 4] = [column("service"), hidden("key id"), column("key")
 /// Shows the statement.
 pub(crate) fn statement(
     session: &Session,
-    local: &Local,
+    desk: &Desk,
     app: &str,
     month: Month,
     format: Format,
 ) -> Result<(), Failure> {
-    let statement = source::statement(local, app, month)?;
+    let statement = desk.statement(app, month)?;
     let printer = &session.printer;
     match format {
         Format::Csv => printer.part(&csv::statement(&harmless(statement))),

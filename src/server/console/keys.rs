@@ -35,7 +35,7 @@ pub(super) async fn list(call: Call, app: &str) -> Result<Response, ApiError> {
         .in_store(move |store, now| {
             let filter = KeyFilter { app_id: Some(store.app_by_id(&app)?.id), service, revoked_too: true };
             let rows = store.keys_page(&filter, state, now, &more)?;
-            rows.iter().map(|row| record(store, row, now)).collect::<Result<Vec<_>, ApiError>>()
+            Ok::<_, ApiError>(keys::records(store, &rows, now)?)
         })
         .await?;
     Ok(reply::json(StatusCode::OK, &page(records, limit, |key| &key.id)))

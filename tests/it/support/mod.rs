@@ -10,6 +10,7 @@ pub mod formats;
 pub mod log;
 pub mod mk;
 pub mod panel;
+pub mod place;
 pub mod provider;
 pub mod pty;
 pub mod raw;

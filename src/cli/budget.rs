@@ -1,0 +1,140 @@
+//! A budget of an app or key in a list or a record: what it is, what is spent of it, and how full that makes it, in
+//! words beside a symbol.
+
+use super::figures::dollars;
+use super::printer::Printer;
+use super::sheet::{Mark, marked};
+use crate::api::console::{App, Key};
+use crate::money::NanoUsd;
+
+/// What a record says of its budget.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    budget_usd: Option<f64>,
+    spent_usd: f64,
+    used_percent: Option<f64>,
+    threshold: Option<u8>,
+}
+
+impl From<&App> for Budget {
+    fn from(app: &App) -> Self {
+        Self {
+            budget_usd: app.budget_usd,
+            spent_usd: app.spent_usd,
+            used_percent: app.budget_used_percent,
+            threshold: app.budget_threshold,
+        }
+    }
+}
+
+impl From<&Key> for Budget {
+    fn from(key: &Key) -> Self {
+        Self {
+            budget_usd: key.budget_usd,
+            spent_usd: key.spent_usd,
+            used_percent: key.budget_used_percent,
+            threshold: key.budget_threshold,
+        }
+    }
+}
+
+impl Budget {
+    /// Whether there is one.
+    pub(crate) const fn is_set(&self) -> bool {
+        self.budget_usd.is_some()
+    }
+
+    /// In a record: `$25.00 a month`, `none`.
+    pub(crate) fn monthly(&self) -> String {
+        self.budget_usd.map_or_else(|| "none".to_owned(), |budget| format!("{} a month", exactly(budget)))
+    }
+
+    /// What is spent, in a record: `$8.10 this month (81 % of the budget, nearly used up)`.
+    pub(crate) fn this_month(&self, printer: &Printer) -> String {
+        let spent = format!("{} this month", exactly(self.spent_usd));
+        let used = self.percent().map(|percent| format!(" ({percent} of the budget{})", self.words()));
+        marked(printer, self.mark(), spent + &used.unwrap_or_default())
+    }
+
+    /// The cells of a list for people: the budget, and `$8.10 (81 %, nearly used up)`.
+    pub(crate) fn cells(&self, printer: &Printer) -> [String; 2] {
+        let used = self.percent().map(|percent| format!(" ({percent}{})", self.words()));
+        let spent = dollars(self.spent_usd) + &used.unwrap_or_default();
+        [self.amount(), marked(printer, self.mark(), spent)]
+    }
+
+    /// The cells of a list for programs: the budget, what is spent, and how many percent that is.
+    pub(crate) fn plain_cells(&self) -> [String; 3] {
+        let percent = self.used_percent.map_or_else(|| "-".to_owned(), |percent| percent.to_string());
+        [self.amount(), dollars(self.spent_usd), percent]
+    }
+
+    fn amount(&self) -> String {
+        self.budget_usd.map_or_else(|| "-".to_owned(), dollars)
+    }
+
+    /// Never more than is true: a budget of which 99.9 % are used is not used up.
+    fn percent(&self) -> Option<String> {
+        self.used_percent.map(|percent| format!("{:.0} %", percent.floor()))
+    }
+
+    const fn words(&self) -> &'static str {
+        match self.mark() {
+            None => "",
+            Some(Mark::Near) => ", nearly used up",
+            Some(Mark::Over) => ", used up",
+        }
+    }
+
+    const fn mark(&self) -> Option<Mark> {
+        match self.threshold {
+            Some(100..) => Some(Mark::Over),
+            Some(80..) => Some(Mark::Near),
+            _ => None,
+        }
+    }
+}
+
+/// To the last digit, as it was set.
+fn exactly(amount: f64) -> String {
+    NanoUsd::from_usd(amount).unwrap_or_default().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::term::{Paint, Terminal};
+    use crate::money::{threshold, used_percent};
+
+    fn of(spent: f64) -> Budget {
+        let (spent_usd, budget_usd) = (spent, Some(10.0));
+        let (spent, budget) = (NanoUsd::from_usd(spent).unwrap(), NanoUsd(10_000_000_000));
+        let used_percent = Some(used_percent(spent, budget));
+        Budget { budget_usd, spent_usd, used_percent, threshold: threshold(spent, budget) }
+    }
+
+    #[test]
+    fn how_full_it_is_is_told_in_words_and_never_early() {
+        let mut terminal = Terminal::test(80, Paint::Plain);
+        terminal.out.is_terminal = false;
+        let printer = Printer { terminal, quiet: false, verbose: false };
+        let spent = |amount| of(amount).cells(&printer)[1].clone();
+        assert_eq!(spent(0.0), "$0.0000 (0 %)");
+        assert_eq!(spent(7.9999), "$8.00 (79 %)");
+        assert_eq!(spent(8.1), "$8.10 (81 %, nearly used up)");
+        assert_eq!(spent(9.999), "$10.00 (99 %, nearly used up)");
+        assert_eq!(spent(12.5), "$12.50 (125 %, used up)");
+        assert_eq!(of(8.1).this_month(&printer), "$8.10 this month (81 % of the budget, nearly used up)");
+        assert_eq!(of(8.1).plain_cells(), ["$10.00", "$8.10", "81"]);
+
+        let none = Budget { budget_usd: None, spent_usd: 0.5, used_percent: None, threshold: None };
+        assert_eq!((none.monthly().as_str(), &*none.this_month(&printer)), ("none", "$0.50 this month"));
+        assert_eq!(none.plain_cells(), ["-", "$0.5000", "-"]);
+    }
+
+    #[test]
+    fn amounts_are_exact_in_records() {
+        let amount = Budget { budget_usd: Some(12.000_000_001), ..of(0.0) };
+        assert_eq!(amount.monthly(), "$12.000000001 a month");
+    }
+}

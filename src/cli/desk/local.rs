@@ -1,0 +1,97 @@
+//! The local database, answering with the records of the API.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::api::Service;
+use crate::api::console::{App, CreatedKey, DeletedApp, Key, RevokedKey};
+use crate::cli::exit::Failure;
+use crate::cli::local::{Local, refused, stored};
+use crate::clock::Clock;
+use crate::keys::{self, NewKey, apps};
+use crate::money::NanoUsd;
+use crate::secret::{ExposeSecret, SecretString};
+use crate::storage::{AppChange, AppRow, KeyChange, KeyFilter, KeyRow};
+
+impl Local {
+    pub(super) fn app_records(&self) -> Result<Vec<App>, Failure> {
+        apps::records(&self.store, self.now).map_err(|cause| stored(cause, "app"))
+    }
+
+    pub(super) fn create_app(&self, name: &str, budget: Option<NanoUsd>) -> Result<App, Failure> {
+        let made = apps::create(&self.store, name, budget, self.now);
+        self.app_record(&made.map_err(|cause| refused(cause, &format!("app `{name}`")))?)
+    }
+
+    pub(super) fn update_app(&self, app: &App, change: &AppChange) -> Result<App, Failure> {
+        let changed = apps::update(&self.store, &app.id, change, self.now);
+        self.app_record(&changed.map_err(|cause| refused(cause, &format!("app `{}`", app.name)))?)
+    }
+
+    pub(super) fn delete_app(&self, app: &App) -> Result<DeletedApp, Failure> {
+        // A person may have taken a while to say yes.
+        let deleted = self.store.delete_app(&app.id, Clock::system().now());
+        let deleted = deleted.map_err(|cause| stored(cause, &format!("app `{}`", app.name)))?;
+        let (id, revoked_keys) = (app.id.clone(), deleted.revoked_keys);
+        Ok(DeletedApp { id, deleted_at: deleted.at.rfc3339(), revoked_keys })
+    }
+
+    pub(super) fn key_records(
+        &self,
+        app: Option<&App>,
+        service: Option<Service>,
+    ) -> Result<Vec<Key>, Failure> {
+        let failed = |cause| stored(cause, "key");
+        let apps: BTreeSet<String> =
+            self.store.apps().map_err(failed)?.into_iter().map(|app| app.id).collect();
+        let filter = KeyFilter { app_id: app.map(|app| app.id.clone()), service, revoked_too: true };
+        let mut rows = self.store.keys(&filter).map_err(failed)?;
+        rows.retain(|row| apps.contains(&row.app_id));
+        keys::records(&self.store, &rows, self.now).map_err(failed)
+    }
+
+    pub(super) fn key_itself(&self, key: &SecretString) -> Result<Option<Key>, Failure> {
+        let row = keys::by_itself(&self.store, key.expose_secret()).map_err(|cause| stored(cause, "key"))?;
+        row.map(|row| self.key_record(&row)).transpose()
+    }
+
+    pub(super) fn create_key(&self, app: &App, new: &NewKey) -> Result<CreatedKey, Failure> {
+        let new = NewKey { app: app.id.clone(), ..new.clone() };
+        let made = keys::create(&self.store, &new, self.now);
+        let (key, row) = made.map_err(|cause| refused(cause, &format!("app `{}`", app.name)))?;
+        Ok(self.handed_over(&key, &row))
+    }
+
+    pub(super) fn update_key(&self, key: &Key, change: &KeyChange) -> Result<Key, Failure> {
+        let changed = keys::update(&self.store, &key.id, change, self.now);
+        self.key_record(&changed.map_err(|cause| refused(cause, "key"))?)
+    }
+
+    pub(super) fn revoke_key(&self, key: &Key) -> Result<RevokedKey, Failure> {
+        // A person may have taken a while to say yes.
+        let at = self.store.revoke_key(&key.id, Clock::system().now());
+        let at = at.map_err(|cause| stored(cause, "key"))?;
+        Ok(RevokedKey { id: key.id.clone(), revoked_at: at.rfc3339() })
+    }
+
+    pub(super) fn rotate_key(&self, key: &Key, grace: Duration) -> Result<CreatedKey, Failure> {
+        let made = keys::rotate(&self.store, &key.id, grace, self.now);
+        let (key, row) = made.map_err(|cause| refused(cause, "key"))?;
+        Ok(self.handed_over(&key, &row))
+    }
+
+    fn app_record(&self, row: &AppRow) -> Result<App, Failure> {
+        apps::record(&self.store, row, self.now).map_err(|cause| stored(cause, "app"))
+    }
+
+    fn key_record(&self, row: &KeyRow) -> Result<Key, Failure> {
+        let spent = keys::spent(&self.store, &row.id, self.now).map_err(|cause| stored(cause, "key"))?;
+        Ok(keys::record(row, spent, self.now))
+    }
+
+    fn handed_over(&self, key: &SecretString, row: &KeyRow) -> CreatedKey {
+        // Nobody has used it yet.
+        let record = keys::record(row, NanoUsd::default(), self.now);
+        CreatedKey { key: key.expose_secret().to_owned(), record }
+    }
+}

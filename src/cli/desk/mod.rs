@@ -1,0 +1,223 @@
+//! Apps, keys and their usage, wherever they are: in the local database, or at a server by `/v1`.
+//!
+//! Commands talk to a [`Desk`] and get the records of the API from it, so that they print the same of either. What a
+//! person means by a name is found out here, among those records, by the same rules for both; keys of deleted apps are
+//! revoked for good and not listed.
+//!
+//! Which one it is: the database if `--data-dir` or `--config` names it; the server if `--server` or `--profile` names
+//! it; a server that the environment or the client's configuration names, if a console key for it is at hand; else the
+//! database.
+
+mod local;
+mod remote;
+mod requests;
+mod usage;
+
+use std::time::Duration;
+
+use super::exit::{Failure, Kind};
+use super::globals::Session;
+use super::local::{Database, Local};
+use crate::api::Service;
+use crate::api::console::{App, CreatedKey, DeletedApp, Key, RevokedKey};
+use crate::config::ClientConfig;
+use crate::keys::{self, FindError, NewKey};
+use crate::money::NanoUsd;
+use crate::secret::SecretString;
+use crate::storage::{AppChange, KeyChange};
+use remote::Remote;
+
+/// So many candidates of an ambiguous name are listed.
+const MAX_LISTED: usize = 10;
+
+/// Apps and keys to administer.
+pub(crate) enum Desk {
+    /// Of the local database.
+    Local(Local),
+    /// Of a server.
+    Remote(Remote),
+}
+
+/// Where a command is to work.
+enum Place {
+    Local,
+    Remote(Box<ClientConfig>),
+}
+
+impl Desk {
+    /// Opens the one that is meant; a database that is not there yet is made.
+    pub(crate) fn open(database: &Database, session: &mut Session) -> Result<Self, Failure> {
+        match choose(database, session)? {
+            Place::Local => Ok(Self::Local(database.open(session)?)),
+            Place::Remote(config) => Ok(Self::Remote(Remote::at(&config, session)?)),
+        }
+    }
+
+    /// Opens the one that is meant, unless it is a database that is not there.
+    pub(crate) fn open_if_there(database: &Database, session: &mut Session) -> Result<Option<Self>, Failure> {
+        match choose(database, session)? {
+            Place::Local => {
+                let is_there = database.dir(session).is_ok_and(|dir| dir.join("mk.db").exists());
+                is_there.then(|| database.open(session).map(Self::Local)).transpose()
+            }
+            Place::Remote(config) => Remote::at(&config, session).map(|remote| Some(Self::Remote(remote))),
+        }
+    }
+
+    /// What a question adds where something far away would be destroyed: ` on https://…`; nothing for the database.
+    pub(crate) fn whereabouts(&self) -> String {
+        match self {
+            Self::Local(_) => String::new(),
+            Self::Remote(remote) => format!(" on {}", remote.server()),
+        }
+    }
+
+    /// All apps, oldest first.
+    pub(crate) fn apps(&self) -> Result<Vec<App>, Failure> {
+        let mut apps = match self {
+            Self::Local(local) => local.app_records()?,
+            Self::Remote(remote) => remote.apps()?,
+        };
+        apps.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok(apps)
+    }
+
+    /// The app with this id or name; an id wins over a name that looks like it.
+    pub(crate) fn app(&self, id_or_name: &str) -> Result<App, Failure> {
+        let apps = self.apps()?;
+        let by_id = apps.iter().find(|app| app.id == id_or_name);
+        let found = by_id.or_else(|| apps.iter().find(|app| app.name == id_or_name));
+        found.cloned().ok_or_else(|| {
+            Failure::new(Kind::NotFound, format!("there is no app `{id_or_name}`"))
+                .hint("`mk apps list` shows those there are")
+        })
+    }
+
+    /// Makes an app.
+    pub(crate) fn create_app(&self, name: &str, budget: Option<NanoUsd>) -> Result<App, Failure> {
+        match self {
+            Self::Local(local) => local.create_app(name, budget),
+            Self::Remote(remote) => remote.create_app(name, budget),
+        }
+    }
+
+    /// Changes an app.
+    pub(crate) fn update_app(&self, app: &App, change: &AppChange) -> Result<App, Failure> {
+        match self {
+            Self::Local(local) => local.update_app(app, change),
+            Self::Remote(remote) => remote.update_app(app, change),
+        }
+    }
+
+    /// Deletes an app and revokes its keys.
+    pub(crate) fn delete_app(&self, app: &App) -> Result<DeletedApp, Failure> {
+        match self {
+            Self::Local(local) => local.delete_app(app),
+            Self::Remote(remote) => remote.delete_app(app),
+        }
+    }
+
+    /// Keys, oldest first, revoked ones too: of one app or of all, for one service or for all.
+    pub(crate) fn keys(&self, app: Option<&App>, service: Option<Service>) -> Result<Vec<Key>, Failure> {
+        let mut keys = match self {
+            Self::Local(local) => local.key_records(app, service)?,
+            Self::Remote(remote) => remote.keys(app, service)?,
+        };
+        keys.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok(keys)
+    }
+
+    /// The record of this very key; `None` if it is not known. A server is asked with the key itself, once: by the last
+    /// four characters alone it might be another one.
+    pub(crate) fn key_itself(&self, key: &SecretString) -> Result<Option<Key>, Failure> {
+        match self {
+            Self::Local(local) => local.key_itself(key),
+            Self::Remote(remote) => remote.key_itself(key),
+        }
+    }
+
+    /// Makes a key in an app.
+    pub(crate) fn create_key(&self, app: &App, new: &NewKey) -> Result<CreatedKey, Failure> {
+        match self {
+            Self::Local(local) => local.create_key(app, new),
+            Self::Remote(remote) => remote.create_key(app, new),
+        }
+    }
+
+    /// Changes a key.
+    pub(crate) fn update_key(&self, key: &Key, change: &KeyChange) -> Result<Key, Failure> {
+        match self {
+            Self::Local(local) => local.update_key(key, change),
+            Self::Remote(remote) => remote.update_key(key, change),
+        }
+    }
+
+    /// Revokes a key, for ever.
+    pub(crate) fn revoke_key(&self, key: &Key) -> Result<RevokedKey, Failure> {
+        match self {
+            Self::Local(local) => local.revoke_key(key),
+            Self::Remote(remote) => remote.revoke_key(key),
+        }
+    }
+
+    /// Replaces a key by a new one; the old one goes on working for `grace`.
+    pub(crate) fn rotate_key(&self, key: &Key, grace: Duration) -> Result<CreatedKey, Failure> {
+        match self {
+            Self::Local(local) => local.rotate_key(key, grace),
+            Self::Remote(remote) => remote.rotate_key(key, grace),
+        }
+    }
+}
+
+/// The one of `keys` that `text` means.
+pub(crate) fn pick(keys: &[Key], text: &str) -> Result<Key, Failure> {
+    keys::find(keys, text).map_err(|cause| match &cause {
+        FindError::NotFound => no_such_key(),
+        FindError::Ambiguous(candidates) => {
+            let mut failure = Failure::new(Kind::Conflict, cause.to_string());
+            failure.hints = candidates.iter().take(MAX_LISTED).map(candidate).collect();
+            failure
+        }
+    })
+}
+
+/// There is no key that was meant. Does not repeat by what it was named: that may have been a key.
+pub(crate) fn no_such_key() -> Failure {
+    Failure::new(Kind::NotFound, FindError::NotFound.to_string())
+}
+
+fn candidate(key: &Key) -> String {
+    let name = key.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
+    let state = if key.revoked_at.is_some() { " (revoked)" } else { "" };
+    format!("{}: {} …{}{name}{state}", key.id, key.service, key.last4)
+}
+
+fn choose(database: &Database, session: &mut Session) -> Result<Place, Failure> {
+    let by_flag = match (&session.globals.server, &session.globals.profile) {
+        (Some(_), _) => Some("--server"),
+        (None, Some(_)) => Some("--profile"),
+        (None, None) => None,
+    };
+    if let Some(local_flag) = database.flag() {
+        return match by_flag {
+            None => Ok(Place::Local),
+            Some(flag) => Err(Failure::usage(format!(
+                "{flag} is about a server and {local_flag} about the database of this machine; give one of them"
+            ))),
+        };
+    }
+    let config = session.quiet_client_config(None, None)?;
+    let has_key = config.key_for(Service::Console).is_some();
+    if by_flag.is_none() && !(config.server_origin.is_set() && has_key) {
+        return Ok(Place::Local);
+    }
+    session.warn(&config);
+    if !has_key {
+        let server = &config.server;
+        return Err(Failure::new(Kind::Unauthorized, format!("no console key for {server}")).hint(format!(
+            "`mk keys create --service console` on its machine makes one; `mk login --server {server}` stores it, or \
+             set MK_CONSOLE_KEY_FILE"
+        )));
+    }
+    Ok(Place::Remote(Box::new(config)))
+}

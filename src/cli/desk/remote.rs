@@ -1,0 +1,202 @@
+//! A server, asked by `/v1` with a console key.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time;
+
+use super::requests;
+use crate::api::Service;
+use crate::api::console::{App, CreateApp, CreatedKey, DeletedApp, Key, KeyState, RevokedKey, Rotation};
+use crate::cli::exit::Failure;
+use crate::cli::globals::Session;
+use crate::cli::printer::Printer;
+use crate::cli::remote::{self, span};
+use crate::cli::runtime;
+use crate::client::{Client, Error, Refusal};
+use crate::config::ClientConfig;
+use crate::keys::{self, NewKey};
+use crate::money::NanoUsd;
+use crate::secret::{ExposeSecret, SecretString};
+use crate::storage::{AppChange, KeyChange};
+
+/// How long the server may take for one answer, unless somebody says otherwise.
+const LIMIT: Duration = Duration::from_secs(30);
+/// The longest that is waited for more requests to be free: a window of the limit.
+const MAX_WAIT: Duration = Duration::from_mins(1);
+
+/// Apps and keys of a server.
+pub(crate) struct Remote {
+    pub(super) client: Client,
+    server: String,
+    limit: Duration,
+    printer: Printer,
+}
+
+impl Remote {
+    pub(super) fn at(config: &ClientConfig, session: &Session) -> Result<Self, Failure> {
+        let limit = config.timeout.unwrap_or(LIMIT);
+        let client = remote::patient_client(config, config.key_for(Service::Console), limit)?;
+        session.printer.detail(&format!("on {}", config.server));
+        Ok(Self { client, server: config.server.clone(), limit, printer: session.printer.clone() })
+    }
+
+    pub(super) fn server(&self) -> &str {
+        &self.server
+    }
+
+    pub(super) fn apps(&self) -> Result<Vec<App>, Failure> {
+        self.ask("app", self.client.apps())
+    }
+
+    pub(super) fn create_app(&self, name: &str, budget: Option<NanoUsd>) -> Result<App, Failure> {
+        let app = CreateApp { name: name.to_owned(), budget_usd: budget.map(NanoUsd::usd) };
+        self.ask(&format!("app `{name}`"), self.client.create_app(&app))
+    }
+
+    pub(super) fn update_app(&self, app: &App, change: &AppChange) -> Result<App, Failure> {
+        let patch = requests::app_patch(change);
+        self.ask(&format!("app `{}`", app.name), self.client.update_app(&app.id, &patch))
+    }
+
+    pub(super) fn delete_app(&self, app: &App) -> Result<DeletedApp, Failure> {
+        self.ask(&format!("app `{}`", app.name), self.client.delete_app(&app.id))
+    }
+
+    pub(super) fn keys(&self, app: Option<&App>, service: Option<Service>) -> Result<Vec<Key>, Failure> {
+        runtime::run(&self.printer, async {
+            let apps = match app {
+                Some(app) => vec![app.clone()],
+                None => self.within(self.client.apps()).await.map_err(|cause| self.failure("app", cause))?,
+            };
+            let mut keys = Vec::new();
+            for app in apps {
+                keys.extend(self.keys_of(&app, service).await?);
+            }
+            Ok(keys)
+        })
+    }
+
+    pub(super) fn key_itself(&self, key: &SecretString) -> Result<Option<Key>, Failure> {
+        let bearer = self.client.bearing(key.clone());
+        let asked = runtime::run(&self.printer, async { Ok(self.within(bearer.own_key()).await) })?;
+        let cause = match asked {
+            Ok(own) => return Ok(Some(own.key)),
+            Err(cause) => cause,
+        };
+        let state = match code_of(&cause) {
+            "invalid_api_key" => return Ok(None),
+            "api_key_revoked" => KeyState::Revoked,
+            "api_key_expired" => KeyState::Expired,
+            _ => return Err(self.failure("key", cause)),
+        };
+        // The server tells a key that has ended no more than that; its record is among those of its kind.
+        let mut keys = self.keys(None, keys::service_of(key.expose_secret()))?;
+        keys.retain(|record| record.state == state && key.expose_secret().ends_with(&record.last4));
+        match keys.as_slice() {
+            [record] => Ok(Some(record.clone())),
+            _ => Err(self.failure("key", cause)),
+        }
+    }
+
+    pub(super) fn create_key(&self, app: &App, new: &NewKey) -> Result<CreatedKey, Failure> {
+        let body = requests::create_key(new);
+        self.ask_for_key(&format!("app `{}`", app.name), self.client.create_key(&app.id, &body))
+    }
+
+    pub(super) fn update_key(&self, key: &Key, change: &KeyChange) -> Result<Key, Failure> {
+        let patch = requests::key_patch(change);
+        self.ask("key", self.client.update_key(&key.app_id, &key.id, &patch))
+    }
+
+    pub(super) fn revoke_key(&self, key: &Key) -> Result<RevokedKey, Failure> {
+        self.ask("key", self.client.revoke_key(&key.app_id, &key.id))
+    }
+
+    pub(super) fn rotate_key(&self, key: &Key, grace: Duration) -> Result<CreatedKey, Failure> {
+        let rotation = Rotation { grace_seconds: grace.as_secs() };
+        self.ask_for_key("key", self.client.rotate_key(&key.app_id, &key.id, rotation))
+    }
+
+    /// One question; `what` names the thing that it is about.
+    pub(super) fn ask<T>(
+        &self,
+        what: &str,
+        question: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Failure> {
+        runtime::run(&self.printer, async {
+            self.within(question).await.map_err(|cause| self.failure(what, cause))
+        })
+    }
+
+    /// [`Remote::ask`] for a new key. Where it is not known whether one was made, says how to find out.
+    fn ask_for_key(
+        &self,
+        what: &str,
+        question: impl Future<Output = Result<CreatedKey, Error>>,
+    ) -> Result<CreatedKey, Failure> {
+        runtime::run(&self.printer, async {
+            self.within(question).await.map_err(|cause| {
+                let is_open = matches!(cause, Error::Silent | Error::Incomplete | Error::Broken(_));
+                let failure = self.failure(what, cause);
+                if !is_open {
+                    return failure;
+                }
+                failure.hint("if a key was made, `mk keys list` shows it and `mk keys revoke` ends it")
+            })
+        })
+    }
+
+    async fn within<T>(&self, question: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        time::timeout(self.limit, question).await.unwrap_or(Err(Error::Silent))
+    }
+
+    /// The keys of one app of several: each is a request, and the console key may have no more of them in a minute than
+    /// there are apps. Waits for that minute, once.
+    async fn keys_of(&self, app: &App, service: Option<Service>) -> Result<Vec<Key>, Failure> {
+        let mut asked = self.within(self.client.keys(&app.id, service)).await;
+        if let Err(cause) = &asked
+            && let Some(wait) = wait_for_more(cause)
+        {
+            self.printer.sentence(&format!("too many requests per minute; going on in {}", span(wait)));
+            time::sleep(wait).await;
+            asked = self.within(self.client.keys(&app.id, service)).await;
+        }
+        match asked {
+            // The app was deleted in between.
+            Err(cause) if code_of(&cause) == "not_found" => Ok(Vec::new()),
+            outcome => outcome.map_err(|cause| self.failure("key", cause)),
+        }
+    }
+
+    /// What an error means; `what` as in [`Remote::ask`]. In the words that the local database has for the same.
+    fn failure(&self, what: &str, cause: Error) -> Failure {
+        let code = code_of(&cause).to_owned();
+        let mut failure = remote::failure(&self.server, cause);
+        match code.as_str() {
+            "not_found" => failure.message = format!("there is no {what}"),
+            "conflict" => failure.message = format!("{what}: {}", failure.message),
+            "wrong_service" => {
+                failure.hints = vec![
+                    "this takes a console key: `mk keys create --service console` on the server's machine makes one"
+                        .to_owned(),
+                ];
+            }
+            // What helps `mk verify` does not help here; the message says when it is over.
+            "rate_limited_minute" => failure.hints.clear(),
+            _ => {}
+        }
+        failure
+    }
+}
+
+fn code_of(cause: &Error) -> &str {
+    if let Error::Refused(refusal) = cause { &refusal.body.code } else { "" }
+}
+
+/// How long until there are more requests, if that is soon.
+fn wait_for_more(cause: &Error) -> Option<Duration> {
+    let Error::Refused(refusal) = cause else { return None };
+    let Refusal { body, retry_after, .. } = &**refusal;
+    retry_after.filter(|wait| body.code == "rate_limited_minute" && *wait <= MAX_WAIT)
+}

@@ -1,0 +1,123 @@
+//! What was used, by whom, and what it cost, of the local database or of a server.
+
+use super::{Desk, Remote, pick};
+use crate::api::console::{Billing, Statement, UsageReport};
+use crate::cli::exit::{Failure, Kind};
+use crate::cli::local::stored;
+use crate::clock::{Clock, Time};
+use crate::usage::{self, Month, ReportError, ReportRequest};
+
+/// Digits of an id behind its prefix.
+const ID_DIGITS: usize = 32;
+
+impl Desk {
+    /// What was used.
+    pub(crate) fn report(&self, asked: &ReportRequest) -> Result<UsageReport, Failure> {
+        let outcome = match self {
+            Self::Local(local) => usage::report(&local.store, asked).map_err(|cause| refused(cause, "usage")),
+            Self::Remote(remote) => remote.report(asked),
+        };
+        outcome.map_err(|failure| match failure.kind {
+            Kind::Usage => failure.hint("--since, --from and --to choose days, --by what to sum by"),
+            _ => failure,
+        })
+    }
+
+    /// The month so far, and the budgets.
+    pub(crate) fn billing(&self) -> Result<Billing, Failure> {
+        match self {
+            Self::Local(local) => {
+                usage::billing(&local.store, local.now).map_err(|cause| stored(cause, "billing"))
+            }
+            Self::Remote(remote) => remote.billing(),
+        }
+    }
+
+    /// What an app (its name or id, or the id of a deleted one) has used in a month.
+    pub(crate) fn statement(&self, app: &str, month: Month) -> Result<Statement, Failure> {
+        let id = match self.app(app) {
+            Ok(found) => found.id,
+            Err(failure) if failure.kind == Kind::NotFound && is_id(app, "app_") => app.to_owned(),
+            Err(failure) => return Err(once_made(failure)),
+        };
+        let what = format!("app `{app}`");
+        let outcome = match self {
+            Self::Local(local) => {
+                usage::statement(&local.store, &id, month, local.now).map_err(|cause| refused(cause, &what))
+            }
+            Self::Remote(remote) => remote.statement(&id, month, &what),
+        };
+        outcome.map_err(once_made)
+    }
+
+    /// The id of an app that is meant by its name or id, or of a deleted one by its id.
+    pub(crate) fn app_id(&self, app: &str) -> Result<String, Failure> {
+        match self.app(app) {
+            // Only a statement tells whether an app has ever been there.
+            Err(failure) if failure.kind == Kind::NotFound && is_id(app, "app_") => {
+                Ok(self.statement(app, Month::of(Clock::system().now()))?.app_id)
+            }
+            found => found.map(|found| found.id).map_err(once_made),
+        }
+    }
+
+    /// The id of a key that is meant by its id, its name or its last four characters; of a key of a deleted app by its
+    /// id, which nothing is known of but what it used.
+    pub(crate) fn key_id(&self, key: &str) -> Result<String, Failure> {
+        match pick(&self.keys(None, None)?, key) {
+            Err(failure) if failure.kind == Kind::NotFound && is_id(key, "key_") => Ok(key.to_owned()),
+            found => found.map(|found| found.id),
+        }
+    }
+}
+
+impl Remote {
+    fn report(&self, asked: &ReportRequest) -> Result<UsageReport, Failure> {
+        let date = |day| Time::of_utc_day(day).utc_date();
+        let by: Vec<String> = asked.by.iter().map(|by| by.as_str().to_owned()).collect();
+        let mut query =
+            vec![("from", date(asked.days.first)), ("to", date(asked.days.last)), ("by", by.join(","))];
+        let service = asked.service.map(|service| service.to_string());
+        let filters = [
+            ("app", asked.app_id.clone()),
+            ("key", asked.key_id.clone()),
+            ("service", service),
+            ("model", asked.model.clone()),
+        ];
+        query.extend(filters.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        self.ask("usage", self.client.usage(&query))
+    }
+
+    fn billing(&self) -> Result<Billing, Failure> {
+        self.ask("billing", self.client.billing())
+    }
+
+    fn statement(&self, app: &str, month: Month, what: &str) -> Result<Statement, Failure> {
+        self.ask(what, self.client.statement(app, &month.to_string()))
+    }
+}
+
+fn is_id(text: &str, prefix: &str) -> bool {
+    let digits = text.strip_prefix(prefix);
+    digits.is_some_and(|digits| {
+        digits.len() == ID_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+/// Where an app is not found, says how one is named that was deleted.
+fn once_made(mut failure: Failure) -> Failure {
+    if failure.kind == Kind::NotFound {
+        failure.hints = vec![
+            "`mk apps list` shows all; one that was deleted is named by its id, which `mk usage --by app --json` shows"
+                .to_owned(),
+        ];
+    }
+    failure
+}
+
+fn refused(cause: ReportError, what: &str) -> Failure {
+    match cause {
+        ReportError::TooLong => Failure::new(Kind::Usage, cause.to_string()),
+        ReportError::Storage(cause) => stored(cause, what),
+    }
+}

@@ -1,0 +1,59 @@
+//! `mk keys show`: a record, never the key.
+
+use clap::Args;
+
+use super::{Common, key_document, one_named};
+use crate::api::console::Key;
+use crate::cli::budget::Budget;
+use crate::cli::desk::Desk;
+use crate::cli::exit::Failure;
+use crate::cli::globals::Session;
+use crate::cli::sheet;
+
+/// The arguments of `mk keys show`.
+#[derive(Args, Debug)]
+pub(super) struct ShowArgs {
+    /// The key: its id, name, or last four characters
+    key: String,
+
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+pub(super) fn run(args: &ShowArgs, session: &mut Session) -> Result<(), Failure> {
+    let desk = Desk::open(&args.common.database, session)?;
+    print(session, one_named(&desk, &args.key)?, args.common.json)
+}
+
+/// Prints a key's record.
+pub(super) fn print(session: &Session, record: Key, is_json: bool) -> Result<(), Failure> {
+    if is_json {
+        return session.printer.document(&key_document(record)?);
+    }
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let limit = |own: Option<u32>| match own {
+        None => "the server's".to_owned(),
+        Some(0) => "unlimited".to_owned(),
+        Some(limit) => limit.to_string(),
+    };
+    let all_or = |list: &[String]| if list.is_empty() { "all".to_owned() } else { list.join(", ") };
+    let budget = Budget::from(&record);
+    let fields = [
+        ("id", record.id),
+        ("key", format!("mk_{}_…{}", record.service, record.last4)),
+        ("name", or_dash(record.name)),
+        ("app", record.app),
+        ("state", record.state.as_str().to_owned()),
+        ("created", record.created_at),
+        ("expires", or_dash(record.expires_at)),
+        ("last used", or_dash(record.last_used_at)),
+        ("revoked", or_dash(record.revoked_at)),
+        ("per minute", limit(record.limits.per_minute)),
+        ("per day", limit(record.limits.per_day)),
+        ("models", all_or(&record.models)),
+        ("addresses", all_or(&record.addresses)),
+        ("budget", budget.monthly()),
+        ("spent", budget.this_month(&session.printer)),
+    ];
+    sheet::record(&session.printer, &fields)
+}

@@ -1,0 +1,111 @@
+//! `mk keys update`: changes what a key may do, from the next request on.
+
+use clap::{ArgGroup, Args};
+
+use super::create::ends;
+use super::{Common, one_named, show};
+use crate::cli::desk::Desk;
+use crate::cli::exit::Failure;
+use crate::cli::globals::Session;
+use crate::cli::number::{dollars, within};
+use crate::clock::Clock;
+use crate::money::NanoUsd;
+use crate::storage::KeyChange;
+
+/// The arguments of `mk keys update`.
+#[derive(Args, Debug)]
+#[command(group(ArgGroup::new("change").required(true).multiple(true).args([
+    "name", "no_name", "expires", "no_expiry", "per_minute", "default_per_minute", "per_day", "default_per_day",
+    "addresses", "all_addresses", "models", "all_models", "budget_usd", "no_budget",
+])))]
+pub(super) struct UpdateArgs {
+    /// The key: its id, name, or last four characters
+    key: String,
+
+    /// Another name to remember it by
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// Take its name away
+    #[arg(long, conflicts_with = "name")]
+    no_name: bool,
+
+    /// When it ends: 90d or 24h from now, or a date
+    #[arg(long, value_name = "WHEN")]
+    expires: Option<String>,
+
+    /// Let it not end by itself
+    #[arg(long, conflicts_with = "expires")]
+    no_expiry: bool,
+
+    /// Requests in any 60 seconds; 0 is unlimited
+    #[arg(long, value_name = "N", value_parser = within(0..=u32::MAX), allow_negative_numbers = true)]
+    per_minute: Option<u32>,
+
+    /// The server's limit instead of an own one
+    #[arg(long, conflicts_with = "per_minute")]
+    default_per_minute: bool,
+
+    /// Requests in a UTC day; 0 is unlimited
+    #[arg(long, value_name = "N", value_parser = within(0..=u32::MAX), allow_negative_numbers = true)]
+    per_day: Option<u32>,
+
+    /// The server's limit instead of an own one
+    #[arg(long, conflicts_with = "per_day")]
+    default_per_day: bool,
+
+    /// A network it may be used from, such as 10.0.0.0/8, instead of those until now; repeat it for several
+    #[arg(long = "address", value_name = "CIDR")]
+    addresses: Vec<String>,
+
+    /// Let it be used from everywhere
+    #[arg(long, conflicts_with = "addresses")]
+    all_addresses: bool,
+
+    /// A model it may use: openai/gpt-5.4-mini, or openai/* for a provider's, instead of those until now; repeat it
+    /// for several
+    #[arg(long = "model", value_name = "PATTERN")]
+    models: Vec<String>,
+
+    /// Let it use all models
+    #[arg(long, conflicts_with = "models")]
+    all_models: bool,
+
+    /// What it may spend in a calendar month (UTC), in US dollars
+    #[arg(long, value_name = "N", value_parser = dollars, allow_negative_numbers = true)]
+    budget_usd: Option<NanoUsd>,
+
+    /// Let it spend any amount
+    #[arg(long, conflicts_with = "budget_usd")]
+    no_budget: bool,
+
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failure> {
+    let now = Clock::system().now();
+    let expires_at = args.expires.as_deref().map(|text| ends(text, now)).transpose()?;
+    let change = KeyChange {
+        name: other(args.name.clone(), args.no_name),
+        expires_at: other(expires_at, args.no_expiry),
+        per_minute: other(args.per_minute, args.default_per_minute),
+        per_day: other(args.per_day, args.default_per_day),
+        models: other_list(&args.models, args.all_models),
+        addresses: other_list(&args.addresses, args.all_addresses),
+        budget: other(args.budget_usd, args.no_budget),
+    };
+    let desk = Desk::open(&args.common.database, session)?;
+    let key = one_named(&desk, &args.key)?;
+    show::print(session, desk.update_key(&key, &change)?, args.common.json)
+}
+
+/// A new value, none from now on, or no change.
+fn other<T>(new: Option<T>, is_taken_away: bool) -> Option<Option<T>> {
+    if is_taken_away { Some(None) } else { new.map(Some) }
+}
+
+/// Another list, an empty one (which stands for all), or no change.
+fn other_list(new: &[String], is_taken_away: bool) -> Option<Vec<String>> {
+    (is_taken_away || !new.is_empty()).then(|| new.to_vec())
+}

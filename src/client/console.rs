@@ -1,0 +1,132 @@
+//! The console area, `/v1`: apps, keys and usage of a server, for a client that bears one of its console keys.
+//!
+//! Lists are fetched page by page until the last one. A server whose list has no end is given up: at so many pages, and
+//! at so many bytes. What makes or changes something is sent exactly once, whatever happens to the connection.
+
+use reqwest::{Method, RequestBuilder};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Client, Error, body, document};
+use crate::api::Service;
+use crate::api::console::{
+    App, AppPatch, Billing, CreateApp, CreateKey, CreatedKey, DeletedApp, Key, KeyPatch, Page, RevokedKey,
+    Rotation, Statement, UsageReport,
+};
+
+/// Records on a page: the most that servers give.
+const PAGE: &str = "200";
+/// 100,000 records.
+const MAX_PAGES: usize = 500;
+/// Of all pages together.
+const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
+
+impl Client {
+    /// All apps, oldest first.
+    pub async fn apps(&self) -> Result<Vec<App>, Error> {
+        self.all(&["apps"], None).await
+    }
+
+    /// Makes an app.
+    pub async fn create_app(&self, app: &CreateApp) -> Result<App, Error> {
+        self.sent(Method::POST, &["apps"], app).await
+    }
+
+    /// Changes the app with this id.
+    pub async fn update_app(&self, id: &str, change: &AppPatch) -> Result<App, Error> {
+        self.sent(Method::PATCH, &["apps", id], change).await
+    }
+
+    /// Deletes the app with this id and revokes its keys. Repeatable.
+    pub async fn delete_app(&self, id: &str) -> Result<DeletedApp, Error> {
+        self.json(self.at(Method::DELETE, &["apps", id])).await
+    }
+
+    /// The keys of an app (its id), oldest first, revoked ones too.
+    pub async fn keys(&self, app: &str, service: Option<Service>) -> Result<Vec<Key>, Error> {
+        self.all(&["apps", app, "keys"], service).await
+    }
+
+    /// Makes a key in an app (its id).
+    pub async fn create_key(&self, app: &str, key: &CreateKey) -> Result<CreatedKey, Error> {
+        self.sent(Method::POST, &["apps", app, "keys"], key).await
+    }
+
+    /// Changes a key (both by id).
+    pub async fn update_key(&self, app: &str, key: &str, change: &KeyPatch) -> Result<Key, Error> {
+        self.sent(Method::PATCH, &["apps", app, "keys", key], change).await
+    }
+
+    /// Revokes a key (both by id), for ever. Repeatable.
+    pub async fn revoke_key(&self, app: &str, key: &str) -> Result<RevokedKey, Error> {
+        self.json(self.at(Method::DELETE, &["apps", app, "keys", key])).await
+    }
+
+    /// Replaces a key (both by id) by a new one.
+    pub async fn rotate_key(&self, app: &str, key: &str, rotation: Rotation) -> Result<CreatedKey, Error> {
+        self.sent(Method::POST, &["apps", app, "keys", key, "rotate"], &rotation).await
+    }
+
+    /// What was used, as the parameters of the query ask.
+    pub async fn usage(&self, query: &[(&str, String)]) -> Result<UsageReport, Error> {
+        let get = self.at(Method::GET, &["usage"]).query(query);
+        document("its report", &body(self.answer(get).await?, MAX_LIST_BYTES).await?)
+    }
+
+    /// The month so far, and all budgets.
+    pub async fn billing(&self) -> Result<Billing, Error> {
+        self.json(self.at(Method::GET, &["billing"])).await
+    }
+
+    /// What an app (its id, also of one that was deleted) has used in a month: `2026-11`.
+    pub async fn statement(&self, app: &str, month: &str) -> Result<Statement, Error> {
+        let get = self.at(Method::GET, &["apps", app, "statement"]).query(&[("month", month)]);
+        document("its statement", &body(self.answer(get).await?, MAX_LIST_BYTES).await?)
+    }
+
+    async fn sent<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        place: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, Error> {
+        self.json(self.at(method, place).json(body)).await
+    }
+
+    async fn all<T: DeserializeOwned>(
+        &self,
+        place: &[&str],
+        service: Option<Service>,
+    ) -> Result<Vec<T>, Error> {
+        let endless = || Error::Broken("its list has no end".to_owned());
+        let (mut records, mut cursor, mut bytes_left) = (Vec::new(), None::<String>, MAX_LIST_BYTES);
+        for _ in 0..MAX_PAGES {
+            let mut get = self.at(Method::GET, place).query(&[("limit", PAGE)]);
+            if let Some(service) = service {
+                get = get.query(&[("service", service.as_str())]);
+            }
+            if let Some(cursor) = &cursor {
+                get = get.query(&[("cursor", cursor)]);
+            }
+            let body = body(self.answer(get).await?, bytes_left).await?;
+            bytes_left = bytes_left.saturating_sub(body.len());
+            let page: Page<T> = document("its list", &body)?;
+            records.extend(page.data);
+            cursor = match page.next_cursor {
+                None => return Ok(records),
+                same if same == cursor => return Err(endless()),
+                next => next,
+            };
+        }
+        Err(endless())
+    }
+
+    /// A request to a place under `/v1`; ids come from the server, and stay one step of the path whatever is in them.
+    fn at(&self, method: Method, place: &[&str]) -> RequestBuilder {
+        let mut address = self.address("v1");
+        if let Ok(mut path) = address.path_segments_mut() {
+            path.extend(place);
+        }
+        self.with_key(self.http.request(method, address))
+    }
+}

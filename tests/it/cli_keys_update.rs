@@ -1,0 +1,84 @@
+//! `mk keys update`: what is named changes, all else stays.
+
+use serde_json::json;
+
+use crate::support::mk::Mk;
+
+fn user() -> Mk {
+    let user = Mk::new();
+    let arguments = [
+        "keys",
+        "create",
+        "--service",
+        "inference",
+        "--name",
+        "ci",
+        "--expires",
+        "2099-01-01",
+        "--per-minute",
+        "7",
+        "--per-day",
+        "70",
+        "--address",
+        "10.0.0.0/8",
+        "--model",
+        "a/b",
+        "--budget-usd",
+        "5",
+    ];
+    let made = user.clone().args(arguments).run();
+    assert_eq!(made.code(), 0, "{made:?}");
+    user
+}
+
+#[test]
+fn each_flag_changes_its_field_alone() {
+    let user = user();
+    let mut record = user.clone().args(["keys", "show", "ci", "--json"]).run().json();
+    let id = record["id"].as_str().unwrap().to_owned();
+    for (flags, field, value) in [
+        (&["--name", "nightly"][..], "/name", json!("nightly")),
+        (&["--no-name"], "/name", json!(null)),
+        (&["--expires", "2098-01-01"], "/expires_at", json!("2098-01-01T00:00:00.000Z")),
+        (&["--no-expiry"], "/expires_at", json!(null)),
+        (&["--per-minute", "0"], "/limits/per_minute", json!(0)),
+        (&["--default-per-minute"], "/limits/per_minute", json!(null)),
+        (&["--per-day", "9"], "/limits/per_day", json!(9)),
+        (&["--default-per-day"], "/limits/per_day", json!(null)),
+        (&["--address", "192.0.2.7", "--address", "::1"], "/addresses", json!(["192.0.2.7/32", "::1/128"])),
+        (&["--all-addresses"], "/addresses", json!([])),
+        (&["--model", "a/*", "--model", "c/d"], "/models", json!(["a/*", "c/d"])),
+        (&["--all-models"], "/models", json!([])),
+    ] {
+        let ran = user.clone().args(["keys", "update", &id, "--json"]).args(flags.iter().copied()).run();
+        *record.pointer_mut(field).unwrap() = value;
+        assert_eq!(ran.json(), record, "{flags:?}: {ran:?}");
+    }
+    let ran = user.clone().args(["keys", "update", &id, "--budget-usd", "7.5", "--json"]).run().json();
+    assert_eq!((&ran["budget_usd"], &ran["budget_used_percent"]), (&json!(7.5), &json!(0.0)));
+    let ran = user.args(["keys", "update", &id, "--no-budget", "--json"]).run().json();
+    assert_eq!((&ran["budget_usd"], &ran["budget_used_percent"]), (&json!(null), &json!(null)));
+}
+
+#[test]
+fn nothing_and_opposites_are_refused_by_name() {
+    let user = user();
+    let update =
+        |flags: &[&str]| user.clone().args(["keys", "update", "ci"]).args(flags.iter().copied()).run();
+    let nothing = update(&[]);
+    assert!(nothing.code() == 2 && nothing.stderr.contains("--default-per-minute"), "{nothing:?}");
+    for (flag, value, opposite) in [
+        ("--name", "x", "--no-name"),
+        ("--expires", "1d", "--no-expiry"),
+        ("--per-minute", "1", "--default-per-minute"),
+        ("--per-day", "1", "--default-per-day"),
+        ("--address", "::1", "--all-addresses"),
+        ("--model", "a/b", "--all-models"),
+        ("--budget-usd", "1", "--no-budget"),
+    ] {
+        let ran = update(&[flag, value, opposite]);
+        assert!(ran.code() == 2 && ran.stderr.contains(opposite), "{ran:?}");
+    }
+    let past = update(&["--expires", "2020-01-01"]);
+    assert!(past.code() == 2 && past.stderr.starts_with("error: --expires: "), "{past:?}");
+}

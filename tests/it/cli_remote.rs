@@ -1,0 +1,264 @@
+//! `mk apps` and `mk keys` on a server: when it is the server's turn, what is asked before something is destroyed there,
+//! and servers that are none.
+
+use std::fs::OpenOptions;
+
+use mk::api::Service;
+use mk::storage::KeyFilter;
+use serde_json::json;
+
+use crate::support::mk::{Mk, Ran};
+use crate::support::place::{local, remote};
+use crate::support::pty::Person;
+use crate::support::scripted::{Scripted, Step, answer};
+use crate::support::server::TestServer;
+
+/// Well formed, and of no server.
+const STRANGER: &str = "mk_verify_000000000000000000000000004ANCeP";
+
+async fn run(mk: &Mk, arguments: &[&str]) -> Ran {
+    mk.clone().args(arguments.iter().copied()).run_beside().await
+}
+
+/// Whether a call is answered by the server, as `-v` tells.
+async fn asks(server: &TestServer, call: Mk) -> bool {
+    asks_for(server, &call.args(["apps", "list", "-v"])).await
+}
+
+async fn asks_for(server: &TestServer, call: &Mk) -> bool {
+    let ran = call.run_beside().await;
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    let (at_server, in_database) = (format!("on {}\n", server.base), "database: ");
+    assert_ne!(ran.stderr.contains(&at_server), ran.stderr.contains(in_database), "one of them: {ran:?}");
+    ran.stderr.contains(&at_server)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_is_asked_if_it_is_named_and_its_key_is_at_hand() {
+    let (server, named) = remote().await;
+    let console = server.key(Service::Console);
+    let verify = server.key(Service::Verify);
+    let at = |variable: &str, key: &str| Mk::new().env("MK_SERVER", &server.base).env(variable, key);
+    assert!(asks(&server, named.clone()).await);
+    assert!(asks(&server, at("MK_API_KEY", &console)).await);
+    assert!(!asks(&server, at("MK_API_KEY", &verify)).await, "no console key");
+    assert!(!asks(&server, Mk::new().env("MK_CONSOLE_KEY", &console)).await, "no server");
+    let data = named.home().join("data");
+    let of_database = named.args(["apps", "list", "-v", "--data-dir", data.to_str().unwrap()]);
+    assert!(!asks_for(&server, &of_database).await, "the database");
+
+    let by_flag = Mk::new().env("MK_CONSOLE_KEY", &console).args(["--server", &server.base]);
+    assert!(asks(&server, by_flag).await);
+    let stored = Mk::new();
+    let login =
+        stored.clone().args(["login", "--server", &server.base]).stdin(console.clone()).run_beside().await;
+    assert_eq!(login.code(), 0, "{login:?}");
+    assert!(!asks(&server, stored.clone()).await, "nobody names the server");
+    assert!(asks(&server, stored.clone().env("MK_SERVER", &server.base)).await);
+    let config = stored.home().join(".config/mk");
+    let file = format!("[profiles.there]\nserver = \"{}\"\n", server.base);
+    std::fs::write(config.join("config.toml"), &file).unwrap();
+    assert!(!asks(&server, stored.clone()).await);
+    assert!(asks(&server, stored.clone().args(["--profile", "there"])).await);
+    std::fs::write(config.join("config.toml"), format!("profile = \"there\"\n{file}")).unwrap();
+    assert!(asks(&server, stored).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_by_flag_without_its_key_is_no_reason_to_take_the_database() {
+    let (server, _) = remote().await;
+    let verify = server.key(Service::Verify);
+    for arguments in [&["apps", "list"][..], &["keys", "revoke", "x", "--yes"]] {
+        let call = Mk::new().env("MK_API_KEY", &verify).args(["--server", &server.base]);
+        let ran = run(&call, arguments).await;
+        assert_eq!(ran.code(), 4, "{ran:?}");
+        assert!(ran.stderr.contains("no console key for"), "{ran:?}");
+        assert!(
+            ran.stderr.contains("--service console") && ran.stderr.contains("mk login --server"),
+            "{ran:?}"
+        );
+        assert!(!call.home().join(".local").exists(), "no database is made");
+    }
+    let both = run(&Mk::new(), &["apps", "list", "--server", &server.base, "--data-dir", "."]).await;
+    assert!(
+        both.code() == 2 && both.stderr.contains("--server is about a server and --data-dir"),
+        "{both:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_done_there_holds_there_and_is_noted_as_the_key_s() {
+    let (server, there) = remote().await;
+    let made = run(&there, &["keys", "create", "--service", "verify", "--name", "ci"]).await;
+    let key = made.stdout.trim_end().to_owned();
+    assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 400);
+    assert_eq!(run(&there, &["keys", "revoke", "ci", "--yes"]).await.code(), 0);
+    assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 401);
+    let audit =
+        server.app.store.audit(&Default::default(), &mk::storage::Span { after: String::new(), limit: 9 });
+    let noted: Vec<_> =
+        audit.unwrap().into_iter().map(|entry| (entry.action, entry.channel, entry.actor_name)).collect();
+    let by_operator =
+        |action: &str| (action.to_owned(), mk::api::console::Channel::Api, Some("operator".to_owned()));
+    assert!(
+        noted.contains(&by_operator("key.created")) && noted.contains(&by_operator("key.revoked")),
+        "{noted:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_destroyed_elsewhere_is_named_with_its_server() {
+    let (server, there) = remote().await;
+    server.key_with(Service::Verify, |new| new.name = Some("ci".to_owned()));
+    run(&there, &["apps", "create", "news"]).await;
+    for (arguments, question) in [
+        (&["keys", "revoke", "ci"][..], "(ci) of the app `default`"),
+        (&["apps", "delete", "news"], "Delete the app `news`"),
+    ] {
+        for (typed, end) in [("n\n", ", 3)"), ("\x03", "SIGINT")] {
+            let (mk, base) = (there.clone().args(arguments.iter().copied()), server.base.clone());
+            let (status, shown) = tokio::task::spawn_blocking(move || {
+                let mut person = Person::at(mk.command());
+                person.until("[y/N] ");
+                person.types(typed);
+                person.end()
+            })
+            .await
+            .unwrap();
+            let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(words.contains(question) && words.contains(&format!("on {base}?")), "{shown}");
+            assert!(status.contains(end), "{typed:?}: {status} {shown}");
+        }
+    }
+    assert_eq!(run(&there, &["keys", "show", "ci", "--json"]).await.json()["state"], "active");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_named_by_itself_through_standard_input() {
+    let (server, there) = remote().await;
+    let (key, id) = server.key_with(Service::Verify, |new| new.name = Some("ci".to_owned()));
+    let piped = |key: &str, arguments: &[&str]| {
+        let call = there.clone().args(arguments.iter().copied()).stdin(key);
+        async move { call.run_beside().await }
+    };
+    let check = ["keys", "check", "-", "--json"];
+    let active = piped(&key, &check).await;
+    assert_eq!((&active.json()["state"], &active.json()["id"]), (&json!("active"), &json!(id)), "{active:?}");
+    assert_eq!(piped(&key, &["keys", "revoke", "-", "--yes"]).await.code(), 0);
+    assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 401);
+    assert_eq!(piped(&key, &["keys", "revoke", "-", "--yes"]).await.code(), 0, "repeatable");
+    assert_eq!(piped(&key, &["keys", "show", "-", "--json"]).await.json()["id"], json!(id));
+    let revoked = piped(&key, &check[..3]).await;
+    assert!(revoked.code() == 4 && revoked.stdout.contains(&id), "{revoked:?}");
+
+    let unknown = piped(STRANGER, &["keys", "revoke", "-", "--yes"]).await;
+    assert!(unknown.code() == 9 && unknown.stderr.contains("no such key"), "{unknown:?}");
+    let unknown = piped(STRANGER, &check[..3]).await;
+    assert!(unknown.stdout.contains(&format!("state\tnot known on {}", server.base)), "{unknown:?}");
+    let as_argument = run(&there, &["keys", "revoke", &key, "--yes"]).await;
+    assert!(as_argument.code() == 2 && !as_argument.stderr.contains(&key), "{as_argument:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_server_refuses_is_told_with_what_to_do() {
+    let (server, there) = remote().await;
+    let (console, id) = server.key_with(Service::Console, |_| {});
+    server.app.store.revoke_key(&id, server.clock.now()).unwrap();
+    let revoked = run(&there.clone().env("MK_CONSOLE_KEY", &console), &["apps", "list"]).await;
+    assert!(revoked.code() == 4 && revoked.stderr.contains("API key has been revoked"), "{revoked:?}");
+    let (few, _) = server.key_with(Service::Console, |new| new.per_minute = Some(1));
+    let few = there.clone().env("MK_CONSOLE_KEY", &few);
+    assert_eq!(run(&few, &["apps", "list"]).await.code(), 0);
+    let busy = run(&few, &["apps", "list"]).await;
+    assert!(busy.code() == 7 && busy.stderr.contains("free again in"), "{busy:?}");
+    assert!(!busy.stderr.contains("mk verify"), "{busy:?}");
+    let nobody = run(&there.clone().env("MK_SERVER", "http://127.0.0.1:9"), &["keys", "list"]).await;
+    assert_eq!(nobody.code(), 6, "{nobody:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_are_whole_however_many_pages_they_have() {
+    let (server, there) = remote().await;
+    for number in 0..250 {
+        server.key_with(Service::Inference, |new| new.name = Some(format!("key {number}")));
+    }
+    let listed = run(&there, &["keys", "list", "--service", "inference"]).await;
+    let names: Vec<&str> = listed.stdout.lines().map(|line| line.split('\t').nth(2).unwrap()).collect();
+    let expected: Vec<String> = (0..250).map(|number| format!("key {number}")).collect();
+    assert_eq!(names.len(), 250);
+    assert!(expected.iter().all(|name| names.contains(&name.as_str())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_has_no_end_or_talks_nonsense_is_given_up() {
+    let record = r#"{"id":"app_1","name":"a","budget_usd":null,"created_at":"t","active_keys":0}"#;
+    for (body, told) in [
+        (format!(r#"{{"data":[{record}],"next_cursor":"app_1"}}"#), "its list has no end"),
+        ("{\"data\":7}".to_owned(), "its list"),
+        ("<html>".to_owned(), "its list"),
+    ] {
+        let odd = Scripted::answering(answer("200 OK", "", &body)).await;
+        let call = Mk::new().env("MK_SERVER", &odd.base).env("MK_CONSOLE_KEY", "mk_console_x");
+        let ran = run(&call, &["apps", "list"]).await;
+        assert!(ran.code() == 5 && ran.stderr.contains(told), "{ran:?}");
+        assert!(odd.requests().len() <= 2);
+    }
+    let call = Mk::new().env("MK_CONSOLE_KEY", "mk_console_x").env("MK_TIMEOUT", "1s");
+    let mute = Scripted::start(|_| vec![Step::Hang]).await;
+    let ran = run(&call.env("MK_SERVER", &mute.base), &["apps", "create", "x"]).await;
+    assert_eq!(ran.code(), 6, "{ran:?}");
+    assert_eq!(mute.requests().len(), 1, "sent once, whatever happens");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_apps_than_requests_in_a_minute_are_waited_for() {
+    let apps = r#"{"data":[{"id":"app_1","name":"a","budget_usd":null,"created_at":"t","active_keys":0}],"next_cursor":null}"#;
+    let busy = r#"{"error":"Rate Limit Exceeded","message":"Too many requests per minute","code":"rate_limited_minute","request_id":"req_1"}"#;
+    let server = Scripted::start(move |number| {
+        vec![Step::Send(match number {
+            0 => answer("200 OK", "", apps),
+            1 => answer("429 Too Many Requests", "retry-after: 1\r\n", busy),
+            _ => answer("200 OK", "", r#"{"data":[],"next_cursor":null}"#),
+        })]
+    })
+    .await;
+    let call = Mk::new().env("MK_SERVER", &server.base).env("MK_CONSOLE_KEY", "mk_console_x");
+    let ran = run(&call, &["keys", "list", "--json"]).await;
+    assert_eq!((ran.code(), ran.json()["keys"].clone()), (0, json!([])), "{ran:?}");
+    assert!(ran.stderr.contains("going on in 1 s"), "{ran:?}");
+    let asked: Vec<String> =
+        server.requests().iter().map(|text| text.lines().next().unwrap().to_owned()).collect();
+    assert_eq!(asked[1], asked[2], "{asked:?}");
+    assert!(asked[2].starts_with("GET /v1/apps/app_1/keys?limit=200 "), "{asked:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_key_that_nobody_could_see_is_revoked_at_the_server() {
+    let (server, there) = remote().await;
+    let mut command =
+        there.clone().args(["keys", "create", "--service", "verify", "--name", "unseen"]).command();
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = tokio::task::spawn_blocking(move || command.stdout(full).output()).await.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let rows = server.app.store.keys(&KeyFilter { revoked_too: true, ..KeyFilter::default() }).unwrap();
+    let unseen = rows.iter().find(|row| row.name.as_deref() == Some("unseen")).unwrap();
+    assert!(unseen.revoked_at.is_some(), "{output:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_of_a_deleted_app_is_listed_neither_here_nor_there() {
+    let ((_store, here), (_server, there)) = (local(), remote().await);
+    for mk in [here, there] {
+        for arguments in [
+            &["apps", "create", "gone"][..],
+            &["keys", "create", "--service", "inference", "--app", "gone", "--name", "left"],
+            &["apps", "delete", "gone", "--yes"],
+        ] {
+            assert_eq!(run(&mk, arguments).await.code(), 0);
+        }
+        let listed = run(&mk, &["keys", "list", "--all", "--service", "inference", "--json"]).await;
+        assert_eq!(listed.json()["keys"], json!([]));
+        assert_eq!(run(&mk, &["keys", "show", "left"]).await.code(), 9);
+    }
+}

@@ -1,0 +1,234 @@
+//! `mk apps` and `mk keys` print the same of the local database and of a server: each byte, but for what differs by its
+//! nature (ids, the keys themselves, times).
+
+use mk::money::NanoUsd;
+use serde_json::Value;
+
+use crate::support::mk::{Mk, Ran};
+use crate::support::place::{book, local, remote};
+use crate::support::pty;
+
+/// What an operator does, one command after the other, with how each ends.
+const SCRIPT: [(&[&str], i32); 47] = [
+    (&["apps", "create", "website", "--budget-usd", "50"], 0),
+    (&["apps", "create", "press office", "--json"], 0),
+    (&["apps", "create", "website"], 9),
+    (&["apps", "create", "website", "--json"], 9),
+    (&["apps", "create", ""], 2),
+    (&["apps", "update", "website", "--name", "news", "--no-budget"], 0),
+    (&["apps", "update", "news", "--budget-usd", "80.000000001", "--json"], 0),
+    (&["apps", "update", "news", "--name", "default"], 9),
+    (&["apps", "update", "nowhere", "--no-budget"], 9),
+    (&["apps", "show", "news"], 0),
+    (&["apps", "show", "news", "--json"], 0),
+    (&["apps", "show", "nowhere"], 9),
+    (&["apps", "list"], 0),
+    (&["apps", "list", "--json"], 0),
+    (&["keys", "create", "--service", "verify", "--name", "ci", "--expires", "2099-01-01"], 0),
+    (
+        &[
+            "keys",
+            "create",
+            "--service",
+            "inference",
+            "--app",
+            "news",
+            "--name",
+            "nightly",
+            "--per-minute",
+            "120",
+            "--per-day",
+            "0",
+            "--address",
+            "10.1.2.3/8",
+            "--model",
+            "openai/*",
+            "--budget-usd",
+            "10",
+            "--json",
+        ],
+        0,
+    ),
+    (&["keys", "create", "--service", "verify", "--app", "nowhere"], 9),
+    (&["keys", "create", "--service", "verify", "--app", "nowhere", "--json"], 9),
+    (&["keys", "create", "--service", "verify", "--address", "300.1.1.1"], 2),
+    (&["keys", "create", "--service", "inference", "--model", "gpt-*"], 2),
+    (&["keys", "create", "--service", "console", "--model", "a/b"], 2),
+    (&["keys", "create", "--service", "verify", "--name", " "], 2),
+    (&["keys", "list", "--service", "inference"], 0),
+    (&["keys", "list", "--app", "news", "--json"], 0),
+    (&["keys", "list", "--app", "press office"], 0),
+    (&["keys", "list", "--app", "nowhere"], 9),
+    (&["keys", "list", "--service", "inference", "--all", "--json"], 0),
+    (&["keys", "show", "ci"], 0),
+    (&["keys", "show", "nightly", "--json"], 0),
+    (&["keys", "show", "nobody"], 9),
+    (&["keys", "update", "nightly", "--per-minute", "60", "--all-models", "--no-budget"], 0),
+    (&["keys", "update", "nightly", "--model", "gpt-*"], 2),
+    (&["keys", "update", "ci", "--name", "", "--json"], 2),
+    (&["keys", "update", "ci", "--expires", "2098-01-01", "--json"], 0),
+    (&["keys", "rotate", "ci", "--grace", "400d"], 2),
+    (&["keys", "rotate", "ci", "--grace", "24h"], 0),
+    (&["keys", "show", "ci"], 9),
+    (&["keys", "show", "ci", "--json"], 9),
+    (&["keys", "revoke", "nightly"], 2),
+    (&["keys", "revoke", "nightly", "--yes", "--json"], 0),
+    (&["keys", "revoke", "nightly", "--yes"], 0),
+    (&["keys", "update", "nightly", "--no-name"], 9),
+    (&["keys", "rotate", "nightly", "--json"], 9),
+    (&["apps", "delete", "news", "--yes", "--json"], 0),
+    (&["apps", "delete", "news", "--yes"], 9),
+    (&["keys", "list", "--service", "inference", "--all"], 0),
+    (&["apps", "delete", "press office", "--yes"], 0),
+];
+
+/// A text without what differs by its nature.
+fn timeless(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (mark, length) = differing(rest);
+        if length > 0 {
+            out.push_str(mark);
+            rest = &rest[length..];
+            continue;
+        }
+        let first = rest.chars().next().unwrap();
+        out.push(first);
+        rest = &rest[first.len_utf8()..];
+    }
+    out
+}
+
+/// What `text` begins with that differs by its nature: what is to stand for it, and its length.
+fn differing(text: &str) -> (&'static str, usize) {
+    let run = |at: usize, is: fn(char) -> bool| text[at..].find(|c| !is(c)).unwrap_or(text.len() - at);
+    for (prefix, mark, digits) in
+        [("key_", "KEY_ID", 32), ("app_", "APP_ID", 32), ("…", "…4444", 4), ("\"last4\":\"", "LAST4", 4)]
+    {
+        if text.starts_with(prefix) && run(prefix.len(), |c| c.is_ascii_alphanumeric()) == digits {
+            return (mark, prefix.len() + digits);
+        }
+    }
+    for prefix in ["mk_verify_", "mk_inference_"] {
+        if text.starts_with(prefix) && run(prefix.len(), |c| c.is_ascii_alphanumeric()) == 32 {
+            return ("KEY", prefix.len() + 32);
+        }
+    }
+    let moment = run(0, |c| c.is_ascii_digit() || "-:.TZ".contains(c));
+    if moment == "2026-11-20T19:26:00.123Z".len() { ("MOMENT", moment) } else { ("", 0) }
+}
+
+/// How a call ended, and its two streams without what differs by its nature; to a failure's document a server adds its
+/// code and the request's id.
+fn harmonised(ran: &Ran) -> (i32, String, String) {
+    let mut stdout = ran.stdout.clone();
+    if let Ok(mut document) = serde_json::from_str::<Value>(&stdout)
+        && let Some(error) = document.get_mut("error").and_then(Value::as_object_mut)
+    {
+        error.remove("code");
+        error.remove("request_id");
+        stdout = format!("{document}\n");
+    }
+    (ran.code(), timeless(&stdout), timeless(&ran.stderr))
+}
+
+async fn both(local: &Mk, remote: &Mk, arguments: &[&str]) -> (Ran, Ran) {
+    let call = |mk: &Mk| mk.clone().args(arguments.iter().copied());
+    (call(local).run_beside().await, call(remote).run_beside().await)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_prints_the_same_and_ends_alike() {
+    let ((_store, here), (_server, there)) = (local(), remote().await);
+    for (arguments, code) in SCRIPT {
+        let (local, remote) = both(&here, &there, arguments).await;
+        assert_eq!(harmonised(&local), harmonised(&remote), "{arguments:?}");
+        assert_eq!(local.code(), code, "{arguments:?}: {local:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn budgets_are_told_alike_on_terminals_of_all_widths() {
+    let ((store, here), (server, there)) = (local(), remote().await);
+    for arguments in [
+        &["apps", "create", "news", "--budget-usd", "10"][..],
+        &[
+            "keys",
+            "create",
+            "--service",
+            "inference",
+            "--app",
+            "news",
+            "--name",
+            "near",
+            "--budget-usd",
+            "10",
+        ],
+        &[
+            "keys",
+            "create",
+            "--service",
+            "inference",
+            "--app",
+            "news",
+            "--name",
+            "over",
+            "--budget-usd",
+            "1.5",
+        ],
+        &[
+            "keys",
+            "create",
+            "--service",
+            "inference",
+            "--app",
+            "news",
+            "--name",
+            "free",
+            "--expires",
+            "2099-01-01",
+        ],
+    ] {
+        let (local, remote) = both(&here, &there, arguments).await;
+        assert_eq!((local.code(), remote.code()), (0, 0), "{local:?} {remote:?}");
+    }
+    for store in [&*store, &server.app.store] {
+        book(store, "near", NanoUsd(8_123_456_789));
+        book(store, "over", NanoUsd(1_500_000_000));
+    }
+    for arguments in [
+        &["apps", "list"][..],
+        &["apps", "show", "news"],
+        &["keys", "list", "--app", "news"],
+        &["keys", "show", "near"],
+        &["keys", "show", "over"],
+        &["keys", "show", "free"],
+        &["apps", "list", "--json"],
+        &["keys", "list", "--app", "news", "--json"],
+    ] {
+        let (local, remote) = both(&here, &there, arguments).await;
+        assert_eq!(harmonised(&local), harmonised(&remote), "{arguments:?}");
+        for width in [44, 80, 120] {
+            let shown = |mk: &Mk| {
+                let mk = mk.clone().args(arguments.iter().copied());
+                tokio::task::spawn_blocking(move || pty::run(&mk, width, 200))
+            };
+            let (local, remote) = (shown(&here).await.unwrap(), shown(&there).await.unwrap());
+            assert_eq!(timeless(&local.raw), timeless(&remote.raw), "{arguments:?} {width}");
+            let json = arguments.contains(&"--json");
+            // An id is one word, which a terminal breaks itself.
+            let fits = |line: &str| line.chars().count() <= width.into() || line.starts_with("id ");
+            assert!(json || local.last.lines().all(fits), "{}", local.last);
+            if arguments[..2] == ["keys", "list"] && !json {
+                let words: String = local.last.split_whitespace().collect::<Vec<_>>().join(" ");
+                assert!(
+                    words.contains("! $8.12 (81 %") && words.contains("✗ $1.50 (100 %"),
+                    "{}",
+                    local.last
+                );
+                assert!(local.raw.contains("\u{1b}[33m!\u{1b}[0m $8.12"), "{}", local.raw);
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The two places where apps and keys are administered: a database of this machine, and a server elsewhere.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use mk::api::Service;
+use mk::clock::Clock;
+use mk::keys::{self, NewKey};
+use mk::money::NanoUsd;
+use mk::storage::{AttemptRow, Store};
+
+use super::mk::Mk;
+use super::panel::config;
+use super::server::{Setup, TestServer};
+
+/// A server, and a call of the binary that is told where it is and with which console key.
+pub async fn remote() -> (TestServer, Mk) {
+    let setup = Setup { clock: Clock::system(), ..Setup::new(config("http://127.0.0.1:9")) };
+    let server = setup.start().await;
+    let key = server.key_with(Service::Console, |new| *new = operator()).0;
+    let mk = Mk::new().env("MK_SERVER", &server.base).env("MK_CONSOLE_KEY", &key);
+    (server, mk)
+}
+
+/// A store of its own with as many keys as the server has at first, and a call of the binary that works on it.
+pub fn local() -> (Arc<Store>, Mk) {
+    let mk = Mk::new();
+    let data: PathBuf = mk.home().join("data");
+    let store = Arc::new(Store::open(&data, Clock::system().now()).unwrap());
+    keys::create(&store, &operator(), Clock::system().now()).unwrap();
+    (store, mk.env("MK_DATA_DIR", data.to_str().unwrap()))
+}
+
+/// A console key that may ask as often as a test does.
+fn operator() -> NewKey {
+    let name = Some("operator".to_owned());
+    NewKey { name, per_minute: Some(0), ..NewKey::of(Service::Console, "default") }
+}
+
+/// Books a call of the key with this name that cost so much.
+pub fn book(store: &Store, key: &str, cost: NanoUsd) {
+    let now = Clock::system().now();
+    let keys = store.keys(&mk::storage::KeyFilter::default()).unwrap();
+    let row = keys.into_iter().find(|row| row.name.as_deref() == Some(key)).unwrap();
+    let attempt = AttemptRow {
+        at: now,
+        request_id: "req_1".into(),
+        app_id: row.app_id,
+        key_id: row.id,
+        service: Service::Inference,
+        model: "a/b".into(),
+        outcome: "ok".into(),
+        prompt_tokens: 1,
+        completion_tokens: 1,
+        cost: Some(cost),
+        latency_ms: 1,
+        is_first: true,
+        is_first_of_model: true,
+    };
+    store.add_attempts(&[attempt]).unwrap();
+}
