@@ -365,6 +365,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Make a key; it is printed once, alone on standard output')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List keys')
             [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one key''s record')
+            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change a key; what is not named stays as it is')
             [CompletionResult]::new('revoke', 'revoke', [CompletionResultType]::ParameterValue, 'Revoke keys, at once and for ever')
             [CompletionResult]::new('rotate', 'rotate', [CompletionResultType]::ParameterValue, 'Replace a key by a new one with the same rights')
             [CompletionResult]::new('check', 'check', [CompletionResultType]::ParameterValue, 'Check a key from standard input, a file or the environment')
@@ -437,6 +438,38 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
+        'mk;keys;update' {
+            [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'Another name to remember it by')
+            [CompletionResult]::new('--expires', '--expires', [CompletionResultType]::ParameterName, 'When it ends: 90d or 24h from now, or a date')
+            [CompletionResult]::new('--per-minute', '--per-minute', [CompletionResultType]::ParameterName, 'Requests in any 60 seconds; 0 is unlimited')
+            [CompletionResult]::new('--per-day', '--per-day', [CompletionResultType]::ParameterName, 'Requests in a UTC day; 0 is unlimited')
+            [CompletionResult]::new('--address', '--address', [CompletionResultType]::ParameterName, 'A network it may be used from, such as 10.0.0.0/8, instead of those until now; repeat it for several')
+            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'A model it may use: openai/gpt-5.4-mini, or openai/* for a provider''s, instead of those until now; repeat it for several')
+            [CompletionResult]::new('--budget-usd', '--budget-usd', [CompletionResultType]::ParameterName, 'What it may spend in a calendar month (UTC), in US dollars')
+            [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--no-name', '--no-name', [CompletionResultType]::ParameterName, 'Take its name away')
+            [CompletionResult]::new('--no-expiry', '--no-expiry', [CompletionResultType]::ParameterName, 'Let it not end by itself')
+            [CompletionResult]::new('--default-per-minute', '--default-per-minute', [CompletionResultType]::ParameterName, 'The server''s limit instead of an own one')
+            [CompletionResult]::new('--default-per-day', '--default-per-day', [CompletionResultType]::ParameterName, 'The server''s limit instead of an own one')
+            [CompletionResult]::new('--all-addresses', '--all-addresses', [CompletionResultType]::ParameterName, 'Let it be used from everywhere')
+            [CompletionResult]::new('--all-models', '--all-models', [CompletionResultType]::ParameterName, 'Let it use all models')
+            [CompletionResult]::new('--no-budget', '--no-budget', [CompletionResultType]::ParameterName, 'Let it spend any amount')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
         'mk;keys;revoke' {
             [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the database [default: as the server''s]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names that directory')
@@ -498,6 +531,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Make a key; it is printed once, alone on standard output')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List keys')
             [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one key''s record')
+            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change a key; what is not named stays as it is')
             [CompletionResult]::new('revoke', 'revoke', [CompletionResultType]::ParameterValue, 'Revoke keys, at once and for ever')
             [CompletionResult]::new('rotate', 'rotate', [CompletionResultType]::ParameterValue, 'Replace a key by a new one with the same rights')
             [CompletionResult]::new('check', 'check', [CompletionResultType]::ParameterValue, 'Check a key from standard input, a file or the environment')
@@ -511,6 +545,9 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             break
         }
         'mk;keys;help;show' {
+            break
+        }
+        'mk;keys;help;update' {
             break
         }
         'mk;keys;help;revoke' {
@@ -855,6 +892,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Make a key; it is printed once, alone on standard output')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List keys')
             [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one key''s record')
+            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Change a key; what is not named stays as it is')
             [CompletionResult]::new('revoke', 'revoke', [CompletionResultType]::ParameterValue, 'Revoke keys, at once and for ever')
             [CompletionResult]::new('rotate', 'rotate', [CompletionResultType]::ParameterValue, 'Replace a key by a new one with the same rights')
             [CompletionResult]::new('check', 'check', [CompletionResultType]::ParameterValue, 'Check a key from standard input, a file or the environment')
@@ -867,6 +905,9 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             break
         }
         'mk;help;keys;show' {
+            break
+        }
+        'mk;help;keys;update' {
             break
         }
         'mk;help;keys;revoke' {

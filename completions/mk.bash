@@ -235,6 +235,9 @@ _mk() {
             mk__subcmd__help__subcmd__keys,show)
                 cmd="mk__subcmd__help__subcmd__keys__subcmd__show"
                 ;;
+            mk__subcmd__help__subcmd__keys,update)
+                cmd="mk__subcmd__help__subcmd__keys__subcmd__update"
+                ;;
             mk__subcmd__help__subcmd__serve,unit)
                 cmd="mk__subcmd__help__subcmd__serve__subcmd__unit"
                 ;;
@@ -259,6 +262,9 @@ _mk() {
             mk__subcmd__keys,show)
                 cmd="mk__subcmd__keys__subcmd__show"
                 ;;
+            mk__subcmd__keys,update)
+                cmd="mk__subcmd__keys__subcmd__update"
+                ;;
             mk__subcmd__keys__subcmd__help,check)
                 cmd="mk__subcmd__keys__subcmd__help__subcmd__check"
                 ;;
@@ -279,6 +285,9 @@ _mk() {
                 ;;
             mk__subcmd__keys__subcmd__help,show)
                 cmd="mk__subcmd__keys__subcmd__help__subcmd__show"
+                ;;
+            mk__subcmd__keys__subcmd__help,update)
+                cmd="mk__subcmd__keys__subcmd__help__subcmd__update"
                 ;;
             mk__subcmd__serve,help)
                 cmd="mk__subcmd__serve__subcmd__help"
@@ -1439,7 +1448,7 @@ _mk() {
             return 0
             ;;
         mk__subcmd__help__subcmd__keys)
-            opts="create list show revoke rotate check"
+            opts="create list show update revoke rotate check"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1523,6 +1532,20 @@ _mk() {
             return 0
             ;;
         mk__subcmd__help__subcmd__keys__subcmd__show)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__help__subcmd__keys__subcmd__update)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1691,7 +1714,7 @@ _mk() {
             return 0
             ;;
         mk__subcmd__keys)
-            opts="-q -v -h --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help create list show revoke rotate check help"
+            opts="-q -v -h --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help create list show update revoke rotate check help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1857,7 +1880,7 @@ _mk() {
             return 0
             ;;
         mk__subcmd__keys__subcmd__help)
-            opts="create list show revoke rotate check help"
+            opts="create list show update revoke rotate check help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1955,6 +1978,20 @@ _mk() {
             return 0
             ;;
         mk__subcmd__keys__subcmd__help__subcmd__show)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__keys__subcmd__help__subcmd__update)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -2125,6 +2162,80 @@ _mk() {
                 return 0
             fi
             case "${prev}" in
+                --data-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --progress)
+                    COMPREPLY=($(compgen -W "auto bars lines none" -- "${cur}"))
+                    return 0
+                    ;;
+                --server)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --api-key-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ca-cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__keys__subcmd__update)
+            opts="-q -v -h --name --no-name --expires --no-expiry --per-minute --default-per-minute --per-day --default-per-day --address --all-addresses --model --all-models --budget-usd --no-budget --json --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --expires)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --per-minute)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --per-day)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --address)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --model)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --budget-usd)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --data-dir)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

@@ -338,6 +338,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand create 'Make a key; it is printed once, alone on standard output'
             cand list 'List keys'
             cand show 'Show one key''s record'
+            cand update 'Change a key; what is not named stays as it is'
             cand revoke 'Revoke keys, at once and for ever'
             cand rotate 'Replace a key by a new one with the same rights'
             cand check 'Check a key from standard input, a file or the environment'
@@ -406,6 +407,37 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand -h 'Print help'
             cand --help 'Print help'
         }
+        &'mk;keys;update'= {
+            cand --name 'Another name to remember it by'
+            cand --expires 'When it ends: 90d or 24h from now, or a date'
+            cand --per-minute 'Requests in any 60 seconds; 0 is unlimited'
+            cand --per-day 'Requests in a UTC day; 0 is unlimited'
+            cand --address 'A network it may be used from, such as 10.0.0.0/8, instead of those until now; repeat it for several'
+            cand --model 'A model it may use: openai/gpt-5.4-mini, or openai/* for a provider''s, instead of those until now; repeat it for several'
+            cand --budget-usd 'What it may spend in a calendar month (UTC), in US dollars'
+            cand --data-dir 'Directory of the database [default: as the server''s]'
+            cand --config 'The server''s configuration file, which names that directory'
+            cand --color 'When to colour: auto, always or never'
+            cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
+            cand --server 'Base address of the server [default: port 8080 of this machine]'
+            cand --profile 'Profile of config.toml to use'
+            cand --api-key-file 'File that holds the API key'
+            cand --ca-cert 'PEM file of further certificate authorities to trust'
+            cand --no-name 'Take its name away'
+            cand --no-expiry 'Let it not end by itself'
+            cand --default-per-minute 'The server''s limit instead of an own one'
+            cand --default-per-day 'The server''s limit instead of an own one'
+            cand --all-addresses 'Let it be used from everywhere'
+            cand --all-models 'Let it use all models'
+            cand --no-budget 'Let it spend any amount'
+            cand --json 'Print JSON'
+            cand -q 'Print nothing but errors and what --json asks for'
+            cand --quiet 'Print nothing but errors and what --json asks for'
+            cand -v 'Tell causes and request ids of errors'
+            cand --verbose 'Tell causes and request ids of errors'
+            cand -h 'Print help'
+            cand --help 'Print help'
+        }
         &'mk;keys;revoke'= {
             cand --data-dir 'Directory of the database [default: as the server''s]'
             cand --config 'The server''s configuration file, which names that directory'
@@ -464,6 +496,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand create 'Make a key; it is printed once, alone on standard output'
             cand list 'List keys'
             cand show 'Show one key''s record'
+            cand update 'Change a key; what is not named stays as it is'
             cand revoke 'Revoke keys, at once and for ever'
             cand rotate 'Replace a key by a new one with the same rights'
             cand check 'Check a key from standard input, a file or the environment'
@@ -474,6 +507,8 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;keys;help;list'= {
         }
         &'mk;keys;help;show'= {
+        }
+        &'mk;keys;help;update'= {
         }
         &'mk;keys;help;revoke'= {
         }
@@ -781,6 +816,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand create 'Make a key; it is printed once, alone on standard output'
             cand list 'List keys'
             cand show 'Show one key''s record'
+            cand update 'Change a key; what is not named stays as it is'
             cand revoke 'Revoke keys, at once and for ever'
             cand rotate 'Replace a key by a new one with the same rights'
             cand check 'Check a key from standard input, a file or the environment'
@@ -790,6 +826,8 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;help;keys;list'= {
         }
         &'mk;help;keys;show'= {
+        }
+        &'mk;help;keys;update'= {
         }
         &'mk;help;keys;revoke'= {
         }

@@ -309,27 +309,28 @@ complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "statement" -d 'Show what an app has used in a month, by service, key and model'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "delete" -d 'Delete an app and revoke its keys, for ever; its usage stays'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
-complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
 bars\t'Bars'
 lines\t'One line a step, as logs and screen readers want it'
 none\t'Nothing'"
-complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
-complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -l profile -d 'Profile of config.toml to use' -r
-complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -l api-key-file -d 'File that holds the API key' -r -F
-complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
-complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
-complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -s v -l verbose -d 'Tell causes and request ids of errors'
-complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -f -a "create" -d 'Make a key; it is printed once, alone on standard output'
-complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -f -a "list" -d 'List keys'
-complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -f -a "show" -d 'Show one key\'s record'
-complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -f -a "revoke" -d 'Revoke keys, at once and for ever'
-complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -f -a "rotate" -d 'Replace a key by a new one with the same rights'
-complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -f -a "check" -d 'Check a key from standard input, a file or the environment'
-complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show revoke rotate check help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -f -a "create" -d 'Make a key; it is printed once, alone on standard output'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -f -a "list" -d 'List keys'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -f -a "show" -d 'Show one key\'s record'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -f -a "update" -d 'Change a key; what is not named stays as it is'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -f -a "revoke" -d 'Revoke keys, at once and for ever'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -f -a "rotate" -d 'Replace a key by a new one with the same rights'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -f -a "check" -d 'Check a key from standard input, a file or the environment'
+complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l service -d 'What it is for: verify, inference or console' -r
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l app -d 'The app it belongs to, by name or id' -r
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l name -d 'A name to remember it by' -r
@@ -393,6 +394,37 @@ complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l name -d 'Another name to remember it by' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l expires -d 'When it ends: 90d or 24h from now, or a date' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l per-minute -d 'Requests in any 60 seconds; 0 is unlimited' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l per-day -d 'Requests in a UTC day; 0 is unlimited' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l address -d 'A network it may be used from, such as 10.0.0.0/8, instead of those until now; repeat it for several' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l model -d 'A model it may use: openai/gpt-5.4-mini, or openai/* for a provider\'s, instead of those until now; repeat it for several' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l budget-usd -d 'What it may spend in a calendar month (UTC), in US dollars' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l no-name -d 'Take its name away'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l no-expiry -d 'Let it not end by itself'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l default-per-minute -d 'The server\'s limit instead of an own one'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l default-per-day -d 'The server\'s limit instead of an own one'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l all-addresses -d 'Let it be used from everywhere'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l all-models -d 'Let it use all models'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l no-budget -d 'Let it spend any amount'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -s h -l help -d 'Print help'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -l config -d 'The server\'s configuration file, which names that directory' -r -F
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
@@ -449,6 +481,7 @@ complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from help" -f -a "create" -d 'Make a key; it is printed once, alone on standard output'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from help" -f -a "list" -d 'List keys'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show one key\'s record'
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from help" -f -a "update" -d 'Change a key; what is not named stays as it is'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from help" -f -a "revoke" -d 'Revoke keys, at once and for ever'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from help" -f -a "rotate" -d 'Replace a key by a new one with the same rights'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from help" -f -a "check" -d 'Check a key from standard input, a file or the environment'
@@ -718,6 +751,7 @@ complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from keys" -f -a "create" -d 'Make a key; it is printed once, alone on standard output'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from keys" -f -a "list" -d 'List keys'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from keys" -f -a "show" -d 'Show one key\'s record'
+complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from keys" -f -a "update" -d 'Change a key; what is not named stays as it is'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from keys" -f -a "revoke" -d 'Revoke keys, at once and for ever'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from keys" -f -a "rotate" -d 'Replace a key by a new one with the same rights'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from keys" -f -a "check" -d 'Check a key from standard input, a file or the environment'

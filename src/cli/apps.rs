@@ -30,8 +30,9 @@ Examples:
 
 /// Where they are, last in the help of `mk apps` and `mk keys`.
 pub(crate) const NOTES: &str = "\
-Works on the database of this machine, or on a server elsewhere: on the one that --server or --profile names, or that
-the environment or config.toml names if a console key for it is at hand (`mk login`). --data-dir and --config mean the
+Works on the database of this machine, or on a server elsewhere: on the one that
+--server or --profile names, or that the environment or config.toml names, if a
+console key for it is at hand (`mk login`). --data-dir and --config mean the
 database. -v tells which one it is.";
 
 /// The arguments of `mk apps`.

@@ -2,15 +2,15 @@
 //! words beside a symbol.
 
 use super::figures::dollars;
+use super::mark::{Mark, marked};
 use super::printer::Printer;
-use super::sheet::{Mark, marked};
 use crate::api::console::{App, Key};
 use crate::money::NanoUsd;
 
 /// What a record says of its budget.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
-    budget_usd: Option<f64>,
+    amount_usd: Option<f64>,
     spent_usd: f64,
     used_percent: Option<f64>,
     threshold: Option<u8>,
@@ -19,7 +19,7 @@ pub(crate) struct Budget {
 impl From<&App> for Budget {
     fn from(app: &App) -> Self {
         Self {
-            budget_usd: app.budget_usd,
+            amount_usd: app.budget_usd,
             spent_usd: app.spent_usd,
             used_percent: app.budget_used_percent,
             threshold: app.budget_threshold,
@@ -30,7 +30,7 @@ impl From<&App> for Budget {
 impl From<&Key> for Budget {
     fn from(key: &Key) -> Self {
         Self {
-            budget_usd: key.budget_usd,
+            amount_usd: key.budget_usd,
             spent_usd: key.spent_usd,
             used_percent: key.budget_used_percent,
             threshold: key.budget_threshold,
@@ -41,12 +41,12 @@ impl From<&Key> for Budget {
 impl Budget {
     /// Whether there is one.
     pub(crate) const fn is_set(&self) -> bool {
-        self.budget_usd.is_some()
+        self.amount_usd.is_some()
     }
 
     /// In a record: `$25.00 a month`, `none`.
     pub(crate) fn monthly(&self) -> String {
-        self.budget_usd.map_or_else(|| "none".to_owned(), |budget| format!("{} a month", exactly(budget)))
+        self.amount_usd.map_or_else(|| "none".to_owned(), |budget| format!("{} a month", exactly(budget)))
     }
 
     /// What is spent, in a record: `$8.10 this month (81 % of the budget, nearly used up)`.
@@ -70,7 +70,7 @@ impl Budget {
     }
 
     fn amount(&self) -> String {
-        self.budget_usd.map_or_else(|| "-".to_owned(), dollars)
+        self.amount_usd.map_or_else(|| "-".to_owned(), dollars)
     }
 
     /// Never more than is true: a budget of which 99.9 % are used is not used up.
@@ -107,10 +107,10 @@ mod tests {
     use crate::money::{threshold, used_percent};
 
     fn of(spent: f64) -> Budget {
-        let (spent_usd, budget_usd) = (spent, Some(10.0));
+        let (spent_usd, amount_usd) = (spent, Some(10.0));
         let (spent, budget) = (NanoUsd::from_usd(spent).unwrap(), NanoUsd(10_000_000_000));
         let used_percent = Some(used_percent(spent, budget));
-        Budget { budget_usd, spent_usd, used_percent, threshold: threshold(spent, budget) }
+        Budget { amount_usd, spent_usd, used_percent, threshold: threshold(spent, budget) }
     }
 
     #[test]
@@ -127,14 +127,14 @@ mod tests {
         assert_eq!(of(8.1).this_month(&printer), "$8.10 this month (81 % of the budget, nearly used up)");
         assert_eq!(of(8.1).plain_cells(), ["$10.00", "$8.10", "81"]);
 
-        let none = Budget { budget_usd: None, spent_usd: 0.5, used_percent: None, threshold: None };
+        let none = Budget { amount_usd: None, spent_usd: 0.5, used_percent: None, threshold: None };
         assert_eq!((none.monthly().as_str(), &*none.this_month(&printer)), ("none", "$0.50 this month"));
         assert_eq!(none.plain_cells(), ["-", "$0.5000", "-"]);
     }
 
     #[test]
     fn amounts_are_exact_in_records() {
-        let amount = Budget { budget_usd: Some(12.000_000_001), ..of(0.0) };
+        let amount = Budget { amount_usd: Some(12.000_000_001), ..of(0.0) };
         assert_eq!(amount.monthly(), "$12.000000001 a month");
     }
 }

@@ -27,6 +27,7 @@ mod line;
 mod local;
 mod log;
 mod login;
+mod mark;
 mod models;
 mod number;
 mod printer;

@@ -1,14 +1,12 @@
 //! Lists of records: a table on a terminal, tab-separated lines without a heading elsewhere. A terminal too narrow
 //! for a table's words gets a block of lines a record.
 
-use std::borrow::Cow;
-
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
 use super::exit::Failure;
+use super::mark::{harmless, painted};
 use super::printer::Printer;
 use super::sanitize;
-use super::term::Look;
 use super::wrap::{cells, wrap};
 
 /// A space on each side of a cell's text.
@@ -41,60 +39,6 @@ pub(crate) const fn number(heading: &'static str) -> Column {
 /// A column for programs only.
 pub(crate) const fn hidden(heading: &'static str) -> Column {
     Column { heading, for_people: false, is_number: false }
-}
-
-/// What draws the eye to a text, which says the same in words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
-    /// Something comes to its end.
-    Near,
-    /// It has.
-    Over,
-}
-
-impl Mark {
-    const ALL: [Self; 2] = [Self::Near, Self::Over];
-
-    /// What stands for it until its line is laid out: as wide as its symbol, and left in no text except as its first
-    /// character. Whoever sends a text that begins with it gains a symbol by that, and nothing else.
-    const fn place(self) -> char {
-        match self {
-            Self::Near => '\u{1}',
-            Self::Over => '\u{2}',
-        }
-    }
-
-    /// Its symbol, alone in its colour.
-    fn painted(self, printer: &Printer) -> String {
-        let (paint, symbols) = (printer.terminal.out.paint, printer.terminal.symbols);
-        match self {
-            Self::Near => paint.apply(Look::Open, symbols.skipped),
-            Self::Over => paint.apply(Look::False, symbols.no),
-        }
-    }
-}
-
-/// A cell, or the value of a field, with a mark before it for people.
-pub(crate) fn marked(printer: &Printer, mark: Option<Mark>, text: String) -> String {
-    match mark.filter(|_| printer.terminal.out.is_terminal) {
-        Some(mark) => format!("{} {text}", mark.place()),
-        None => text,
-    }
-}
-
-/// A cell as a terminal may see it, with its mark still in place.
-fn harmless(cell: &str) -> Cow<'_, str> {
-    match Mark::ALL.into_iter().find(|mark| cell.starts_with(mark.place())) {
-        Some(mark) => format!("{}{}", mark.place(), sanitize::line(&cell[1..])).into(),
-        None => sanitize::line(cell),
-    }
-}
-
-/// A line that is laid out, with the symbols of its marks.
-fn painted(printer: &Printer, line: &str) -> String {
-    Mark::ALL.into_iter().fold(line.trim_end().to_owned(), |line, mark| {
-        if line.contains(mark.place()) { line.replace(mark.place(), &mark.painted(printer)) } else { line }
-    })
 }
 
 /// Prints rows, which have a text per column.
@@ -244,6 +188,7 @@ fn blocks(printer: &Printer, headings: &[String], rows: &[Vec<String>]) -> Vec<S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::mark::{Mark, marked};
     use crate::cli::term::{Paint, Terminal};
 
     #[test]
@@ -300,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_the_only_colour_and_as_wide_as_they_look() {
+    fn marks_are_as_wide_as_they_look() {
         let terminal = Terminal::test(44, Paint::Full);
         let printer = Printer { terminal, quiet: false, verbose: false };
         let near = marked(&printer, Some(Mark::Near), "$8 (81 %)".to_owned());

@@ -73,8 +73,11 @@ fn a_key_s_budget_and_models_are_kept_exactly_and_shown_with_what_was_spent() {
     desk.book(made["id"].as_str().unwrap(), Clock::system().now());
 
     let shown = desk.done(&["keys", "show", "ci"]).stdout;
-    for line in ["models\topenai/*, fake/m\n", "budget\t$12.000000001 a month\n", "spent\t$0.25 this month\n"]
-    {
+    for line in [
+        "models\topenai/*, fake/m\n",
+        "budget\t$12.000000001 a month\n",
+        "spent\t$0.25 this month (2 % of the budget)\n",
+    ] {
         assert!(shown.contains(line), "{shown}");
     }
     assert_eq!(desk.done(&["keys", "show", "ci", "--json"]).json()["spent_usd"], 0.25);
@@ -95,7 +98,7 @@ fn an_app_s_budget_is_set_changed_and_taken_away() {
     desk.book("key_1", Clock::system().now());
     let listed = desk.done(&["apps", "list"]).stdout;
     let default = listed.lines().find(|line| line.contains("\tdefault\t")).unwrap();
-    assert!(default.ends_with("\t-\t$0.2500"), "{default}");
+    assert!(default.ends_with("\t-\t$0.2500\t-"), "{default}");
     assert_eq!(desk.done(&["apps", "show", "default", "--json"]).json()["app"]["spent_usd"], 0.25);
 }
 

@@ -4,7 +4,7 @@
 use std::fs::OpenOptions;
 
 use mk::api::Service;
-use mk::storage::KeyFilter;
+use mk::storage::{AuditFilter, KeyFilter, Span};
 use serde_json::json;
 
 use crate::support::mk::{Mk, Ran};
@@ -94,8 +94,7 @@ async fn what_is_done_there_holds_there_and_is_noted_as_the_key_s() {
     assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 400);
     assert_eq!(run(&there, &["keys", "revoke", "ci", "--yes"]).await.code(), 0);
     assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 401);
-    let audit =
-        server.app.store.audit(&Default::default(), &mk::storage::Span { after: String::new(), limit: 9 });
+    let audit = server.app.store.audit(&AuditFilter::default(), &Span { after: String::new(), limit: 9 });
     let noted: Vec<_> =
         audit.unwrap().into_iter().map(|entry| (entry.action, entry.channel, entry.actor_name)).collect();
     let by_operator =

@@ -1,11 +1,12 @@
-//! `mk apps` and `mk keys` print the same of the local database and of a server: each byte, but for what differs by its
+//! `mk apps`, `mk keys` and `mk usage` print the same of the local database and of a server: each byte, but for what differs by its
 //! nature (ids, the keys themselves, times).
 
 use mk::money::NanoUsd;
+use mk::storage::Store;
 use serde_json::Value;
 
 use crate::support::mk::{Mk, Ran};
-use crate::support::place::{book, local, remote};
+use crate::support::place::{book, key_row, local, remote};
 use crate::support::pty;
 
 /// What an operator does, one command after the other, with how each ends.
@@ -231,5 +232,64 @@ async fn budgets_are_told_alike_on_terminals_of_all_widths() {
                 assert!(local.raw.contains("\u{1b}[33m!\u{1b}[0m $8.12"), "{}", local.raw);
             }
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_and_statements_are_told_alike_also_of_deleted_apps() {
+    let ((store, here), (server, there)) = (local(), remote().await);
+    for (app, key) in [("news", "till"), ("gone", "left")] {
+        for arguments in [
+            &["apps", "create", app, "--budget-usd", "10"][..],
+            &["keys", "create", "--service", "inference", "--app", app, "--name", key, "--budget-usd", "2"],
+        ] {
+            let (local, remote) = both(&here, &there, arguments).await;
+            assert_eq!((local.code(), remote.code()), (0, 0), "{local:?} {remote:?}");
+        }
+    }
+    for store in [&*store, &server.app.store] {
+        book(store, "till", NanoUsd(1_650_000_000));
+        book(store, "left", NanoUsd(7_000_000_001));
+    }
+    let ids = |store: &Store| {
+        let key = key_row(store, "left");
+        (key.app_id, key.id)
+    };
+    let (of_local, of_remote) = (ids(&store), ids(&server.app.store));
+    let deleted = both(&here, &there, &["apps", "delete", "gone", "--yes"]).await;
+    assert_eq!((deleted.0.code(), deleted.1.code()), (0, 0), "{deleted:?}");
+    for (arguments, code) in [
+        (&["usage"][..], 0),
+        (&["usage", "--by", "app,key,model", "--since", "7d", "--csv"], 0),
+        (&["usage", "--by", "day,service", "--json"], 0),
+        (&["usage", "--app", "news", "--service", "inference", "--model", "a/b"], 0),
+        (&["usage", "--key", "till", "--by", "key"], 0),
+        (&["usage", "--app", "GONE_APP", "--by", "app"], 0),
+        (&["usage", "--key", "GONE_KEY", "--by", "key"], 0),
+        (&["usage", "--app", "gone"], 9),
+        (&["usage", "--app", "app_00000000000000000000000000000000"], 9),
+        (&["usage", "--key", "nobody", "--json"], 9),
+        (&["usage", "--from", "2026-01-02", "--to", "2026-01-01"], 2),
+        (&["apps", "statement", "news"], 0),
+        (&["apps", "statement", "news", "--csv"], 0),
+        (&["apps", "statement", "news", "--month", "2020-01", "--json"], 0),
+        (&["apps", "statement", "GONE_APP", "--json"], 0),
+        (&["apps", "statement", "gone"], 9),
+    ] {
+        let with = |mk: &Mk, (app, key): &(String, String)| {
+            let named = arguments.iter().map(|text| match *text {
+                "GONE_APP" => app.as_str(),
+                "GONE_KEY" => key.as_str(),
+                text => text,
+            });
+            mk.clone().args(named)
+        };
+        let (here, there) = (with(&here, &of_local), with(&there, &of_remote));
+        let (local, remote) = (here.run_beside().await, there.run_beside().await);
+        assert_eq!(harmonised(&local), harmonised(&remote), "{arguments:?}");
+        assert_eq!(local.code(), code, "{arguments:?}: {local:?}");
+        let shown = |mk: Mk| tokio::task::spawn_blocking(move || pty::run(&mk, 80, 200));
+        let (local, remote) = (shown(here).await.unwrap(), shown(there).await.unwrap());
+        assert_eq!(timeless(&local.raw), timeless(&remote.raw), "{arguments:?}");
     }
 }

@@ -9,6 +9,7 @@
 //! database.
 
 mod local;
+mod named;
 mod remote;
 mod requests;
 mod usage;
@@ -21,14 +22,11 @@ use super::local::{Database, Local};
 use crate::api::Service;
 use crate::api::console::{App, CreatedKey, DeletedApp, Key, RevokedKey};
 use crate::config::ClientConfig;
-use crate::keys::{self, FindError, NewKey};
+use crate::keys::NewKey;
 use crate::money::NanoUsd;
 use crate::secret::SecretString;
 use crate::storage::{AppChange, KeyChange};
 use remote::Remote;
-
-/// So many candidates of an ambiguous name are listed.
-const MAX_LISTED: usize = 10;
 
 /// Apps and keys to administer.
 pub(crate) enum Desk {
@@ -167,29 +165,6 @@ impl Desk {
             Self::Remote(remote) => remote.rotate_key(key, grace),
         }
     }
-}
-
-/// The one of `keys` that `text` means.
-pub(crate) fn pick(keys: &[Key], text: &str) -> Result<Key, Failure> {
-    keys::find(keys, text).map_err(|cause| match &cause {
-        FindError::NotFound => no_such_key(),
-        FindError::Ambiguous(candidates) => {
-            let mut failure = Failure::new(Kind::Conflict, cause.to_string());
-            failure.hints = candidates.iter().take(MAX_LISTED).map(candidate).collect();
-            failure
-        }
-    })
-}
-
-/// There is no key that was meant. Does not repeat by what it was named: that may have been a key.
-pub(crate) fn no_such_key() -> Failure {
-    Failure::new(Kind::NotFound, FindError::NotFound.to_string())
-}
-
-fn candidate(key: &Key) -> String {
-    let name = key.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
-    let state = if key.revoked_at.is_some() { " (revoked)" } else { "" };
-    format!("{}: {} …{}{name}{state}", key.id, key.service, key.last4)
 }
 
 fn choose(database: &Database, session: &mut Session) -> Result<Place, Failure> {

@@ -1,6 +1,6 @@
 //! What was used, by whom, and what it cost, of the local database or of a server.
 
-use super::{Desk, Remote, pick};
+use super::{Desk, Remote};
 use crate::api::console::{Billing, Statement, UsageReport};
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::local::stored;
@@ -64,7 +64,7 @@ impl Desk {
     /// The id of a key that is meant by its id, its name or its last four characters; of a key of a deleted app by its
     /// id, which nothing is known of but what it used.
     pub(crate) fn key_id(&self, key: &str) -> Result<String, Failure> {
-        match pick(&self.keys(None, None)?, key) {
+        match self.key_named(key) {
             Err(failure) if failure.kind == Kind::NotFound && is_id(key, "key_") => Ok(key.to_owned()),
             found => found.map(|found| found.id),
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{Common, describe, key_document, one_named};
+use super::{Common, describe, key_document};
 use crate::api::Service;
 use crate::api::console::{CreatedKey, Key};
 use crate::cli::desk::Desk;
@@ -101,7 +101,7 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
 
 pub(super) fn rotate(args: &RotateArgs, session: &mut Session) -> Result<(), Failure> {
     let desk = Desk::open(&args.common.database, session)?;
-    let old = one_named(&desk, &args.key)?;
+    let old = desk.key_named(&args.key)?;
     let made = desk.rotate_key(&old, args.grace)?;
     let was = describe(&old);
     let end = if args.grace.is_zero() {

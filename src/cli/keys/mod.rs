@@ -15,13 +15,10 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::desk::{self, Desk};
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::local::Database;
 use crate::api::console::Key;
-use crate::keys;
-use crate::secret::{self, ExposeSecret};
 
 /// Examples of `mk keys`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -96,32 +93,6 @@ pub(crate) fn run(args: &KeysArgs, session: &mut Session) -> Outcome {
         Command::Check(args) => check::run(args, session)?,
     }
     Ok(0)
-}
-
-/// The keys that arguments mean. `-` reads the key itself from standard input: as an argument, every process on the
-/// machine could read it.
-fn named(desk: &Desk, texts: &[String]) -> Result<Vec<Key>, Failure> {
-    if texts.iter().any(|text| keys::service_of(text.trim()).is_some()) {
-        return Err(Failure::usage("a key on the command line can be read by every process on this machine")
-            .hint("name it by its id, its name or its last four characters, or pipe it in and give `-`"));
-    }
-    let all = if texts.iter().all(|text| text == "-") { Vec::new() } else { desk.keys(None, None)? };
-    texts.iter().map(|text| if text == "-" { piped(desk) } else { desk::pick(&all, text) }).collect()
-}
-
-/// The one key that an argument means.
-fn one_named(desk: &Desk, text: &String) -> Result<Key, Failure> {
-    named(desk, std::slice::from_ref(text))?.pop().ok_or_else(desk::no_such_key)
-}
-
-/// The key that stands on standard input, itself or by a name.
-fn piped(desk: &Desk) -> Result<Key, Failure> {
-    let text = secret::read(std::io::stdin().lock())
-        .map_err(|cause| Failure::usage(format!("standard input holds no key: {cause}")).caused_by(cause))?;
-    if keys::service_of(text.expose_secret()).is_none() {
-        return desk::pick(&desk.keys(None, None)?, text.expose_secret());
-    }
-    desk.key_itself(&text)?.ok_or_else(desk::no_such_key)
 }
 
 /// A key as a person tells it from others: `verify key …wXyZ (ci)`.

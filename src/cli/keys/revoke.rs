@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{Common, describe, named};
+use super::{Common, describe};
 use crate::cli::confirm::confirm;
 use crate::cli::desk::Desk;
 use crate::cli::exit::Failure;
@@ -26,7 +26,7 @@ pub(super) struct RevokeArgs {
 
 pub(super) fn run(args: &RevokeArgs, session: &mut Session) -> Result<(), Failure> {
     let desk = Desk::open(&args.common.database, session)?;
-    let keys = named(&desk, &args.keys)?;
+    let keys = desk.keys_named(&args.keys)?;
     let alive = keys.iter().filter(|key| key.revoked_at.is_none());
     let described: Vec<String> = alive
         .map(|key| {

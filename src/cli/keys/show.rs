@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{Common, key_document, one_named};
+use super::{Common, key_document};
 use crate::api::console::Key;
 use crate::cli::budget::Budget;
 use crate::cli::desk::Desk;
@@ -22,7 +22,7 @@ pub(super) struct ShowArgs {
 
 pub(super) fn run(args: &ShowArgs, session: &mut Session) -> Result<(), Failure> {
     let desk = Desk::open(&args.common.database, session)?;
-    print(session, one_named(&desk, &args.key)?, args.common.json)
+    print(session, desk.key_named(&args.key)?, args.common.json)
 }
 
 /// Prints a key's record.

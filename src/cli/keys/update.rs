@@ -3,7 +3,7 @@
 use clap::{ArgGroup, Args};
 
 use super::create::ends;
-use super::{Common, one_named, show};
+use super::{Common, show};
 use crate::cli::desk::Desk;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
@@ -18,6 +18,7 @@ use crate::storage::KeyChange;
     "name", "no_name", "expires", "no_expiry", "per_minute", "default_per_minute", "per_day", "default_per_day",
     "addresses", "all_addresses", "models", "all_models", "budget_usd", "no_budget",
 ])))]
+#[expect(clippy::struct_excessive_bools, reason = "each takes something else away")]
 pub(super) struct UpdateArgs {
     /// The key: its id, name, or last four characters
     key: String,
@@ -96,11 +97,12 @@ pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failur
         budget: other(args.budget_usd, args.no_budget),
     };
     let desk = Desk::open(&args.common.database, session)?;
-    let key = one_named(&desk, &args.key)?;
+    let key = desk.key_named(&args.key)?;
     show::print(session, desk.update_key(&key, &change)?, args.common.json)
 }
 
 /// A new value, none from now on, or no change.
+#[expect(clippy::option_option, reason = "as a change has it")]
 fn other<T>(new: Option<T>, is_taken_away: bool) -> Option<Option<T>> {
     if is_taken_away { Some(None) } else { new.map(Some) }
 }

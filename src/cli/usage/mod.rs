@@ -44,7 +44,9 @@ known, and begins with ≥ where the price of some of the calls is not.
 In a pipe, lines are tab-separated: what is asked for with --by (apps and keys by
 id and name), requests, attempts, errors, tokens of prompts, of completions, of
 both, cost in US dollars, attempts at an unknown price. --csv has the same columns
-and a heading; an unknown cost is an empty cell there.";
+and a heading; an unknown cost is an empty cell there.
+
+Of this machine's database or of a server elsewhere, as `mk apps --help` tells.";
 
 /// Without dates, so many days, today included.
 const DEFAULT_DAYS: u32 = 30;

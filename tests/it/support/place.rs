@@ -7,7 +7,7 @@ use mk::api::Service;
 use mk::clock::Clock;
 use mk::keys::{self, NewKey};
 use mk::money::NanoUsd;
-use mk::storage::{AttemptRow, Store};
+use mk::storage::{AttemptRow, KeyFilter, KeyRow, Store};
 
 use super::mk::Mk;
 use super::panel::config;
@@ -37,11 +37,16 @@ fn operator() -> NewKey {
     NewKey { name, per_minute: Some(0), ..NewKey::of(Service::Console, "default") }
 }
 
+/// The row of the key with this name.
+pub fn key_row(store: &Store, name: &str) -> KeyRow {
+    let keys = store.keys(&KeyFilter { revoked_too: true, ..KeyFilter::default() }).unwrap();
+    keys.into_iter().find(|row| row.name.as_deref() == Some(name)).unwrap()
+}
+
 /// Books a call of the key with this name that cost so much.
 pub fn book(store: &Store, key: &str, cost: NanoUsd) {
     let now = Clock::system().now();
-    let keys = store.keys(&mk::storage::KeyFilter::default()).unwrap();
-    let row = keys.into_iter().find(|row| row.name.as_deref() == Some(key)).unwrap();
+    let row = key_row(store, key);
     let attempt = AttemptRow {
         at: now,
         request_id: "req_1".into(),

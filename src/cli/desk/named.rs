@@ -1,0 +1,68 @@
+//! Which keys a person means, wherever they are.
+
+use super::Desk;
+use crate::api::console::Key;
+use crate::cli::exit::{Failure, Kind};
+use crate::keys::{self, FindError};
+use crate::secret::{self, ExposeSecret};
+
+/// So many candidates of an ambiguous name are listed.
+const MAX_LISTED: usize = 10;
+
+impl Desk {
+    /// The key that an argument means, by its id, its name or its last four characters. `-` reads the key itself from
+    /// standard input: as an argument, every process on the machine could read it.
+    pub(crate) fn key_named(&self, text: &str) -> Result<Key, Failure> {
+        must_not_be_a_key(text)?;
+        if text == "-" { self.piped_key() } else { pick(&self.keys(None, None)?, text) }
+    }
+
+    /// The keys that arguments mean, as with [`Desk::key_named`]; all are known before anything is done to one.
+    pub(crate) fn keys_named(&self, texts: &[String]) -> Result<Vec<Key>, Failure> {
+        texts.iter().try_for_each(|text| must_not_be_a_key(text))?;
+        let by_name = texts.iter().any(|text| text != "-");
+        let all = if by_name { self.keys(None, None)? } else { Vec::new() };
+        texts.iter().map(|text| if text == "-" { self.piped_key() } else { pick(&all, text) }).collect()
+    }
+
+    fn piped_key(&self) -> Result<Key, Failure> {
+        let text = secret::read(std::io::stdin().lock()).map_err(|cause| {
+            Failure::usage(format!("standard input holds no key: {cause}")).caused_by(cause)
+        })?;
+        if keys::service_of(text.expose_secret()).is_none() {
+            return pick(&self.keys(None, None)?, text.expose_secret());
+        }
+        self.key_itself(&text)?.ok_or_else(no_such_key)
+    }
+}
+
+fn must_not_be_a_key(text: &str) -> Result<(), Failure> {
+    if keys::service_of(text.trim()).is_none() {
+        return Ok(());
+    }
+    Err(Failure::usage("a key on the command line can be read by every process on this machine")
+        .hint("name it by its id, its name or its last four characters, or pipe it in and give `-`"))
+}
+
+/// The one of `keys` that `text` means.
+fn pick(keys: &[Key], text: &str) -> Result<Key, Failure> {
+    keys::find(keys, text).map_err(|cause| match &cause {
+        FindError::NotFound => no_such_key(),
+        FindError::Ambiguous(candidates) => {
+            let mut failure = Failure::new(Kind::Conflict, cause.to_string());
+            failure.hints = candidates.iter().take(MAX_LISTED).map(candidate).collect();
+            failure
+        }
+    })
+}
+
+/// There is no key that was meant. Does not repeat by what it was named: that may have been a key.
+fn no_such_key() -> Failure {
+    Failure::new(Kind::NotFound, FindError::NotFound.to_string())
+}
+
+fn candidate(key: &Key) -> String {
+    let name = key.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
+    let state = if key.revoked_at.is_some() { " (revoked)" } else { "" };
+    format!("{}: {} …{}{name}{state}", key.id, key.service, key.last4)
+}
