@@ -74,6 +74,5 @@ fn changes() -> Value {
     let mut schema = new_app();
     schema["description"] = "What is to change of an app; the rest stays.".into();
     schema["required"] = json!([]);
-    schema["properties"]["name"]["type"] = json!(["string", "null"]);
     schema
 }
