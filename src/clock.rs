@@ -101,7 +101,10 @@ impl Time {
         if let Ok(at) = text.parse::<jiff::Timestamp>() {
             return Some(Self(at.as_millisecond()));
         }
-        let date: jiff::civil::Date = text.parse().ok()?;
+        // It would read a time without a zone too, and leave the time out.
+        let is_date =
+            text.len() == "2026-11-20".len() && text.bytes().filter(|byte| *byte == b'-').count() == 2;
+        let date: jiff::civil::Date = text.parse().ok().filter(|_| is_date)?;
         let zoned = date.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
         Some(Self(zoned.timestamp().as_millisecond()))
     }
@@ -166,6 +169,16 @@ mod tests {
         assert_eq!(Time::parse("2026-11-20T19:26:00Z"), Some(Time(1_795_202_760_000)));
         assert_eq!(Time::parse("1970-01-02"), Some(Time(DAY_MS)));
         assert_eq!(Time::parse("tomorrow"), None);
+        // Without a zone nobody can say when that is; least of all is it midnight.
+        for wrong in [
+            "2026-11-20T19:26:00",
+            "2026-11-20T19:26",
+            "2026-11-20 19:26",
+            "20261120",
+            "2026-11-20[Europe/Berlin]",
+        ] {
+            assert_eq!(Time::parse(wrong), None, "{wrong}");
+        }
         assert_eq!(Time::parse_http("Fri, 20 Nov 2026 19:26:00 GMT"), Some(Time(1_795_202_760_000)));
         assert_eq!(Time::parse_http("soon"), None);
     }
