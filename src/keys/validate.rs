@@ -79,11 +79,26 @@ fn asks_models(service: Service, models: &[String], budget: Option<NanoUsd>) -> 
 fn one_line(field: &'static str, text: &str, max_chars: usize) -> Result<String, ManageError> {
     let text = text.trim();
     let fits = (1..=max_chars).contains(&text.chars().count());
-    if fits && !text.contains(char::is_control) {
+    if fits && !text.contains(changes_the_line) && !text.chars().all(cannot_be_seen) {
         return Ok(text.to_owned());
     }
-    let message = format!("must be 1 to {max_chars} characters on one line");
+    let message = format!("must be 1 to {max_chars} characters that can be seen, on one line");
     Err(ManageError::Invalid(field.into(), message))
+}
+
+/// Ends a line, or turns the direction of whatever stands behind a name in a list. Scripts written from right to left
+/// do without the latter.
+fn changes_the_line(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Joins or shapes its neighbours: as good as nothing alone.
+const fn cannot_be_seen(c: char) -> bool {
+    matches!(
+        c,
+        '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}'
+            | '\u{2060}'..='\u{2064}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}'
+    )
 }
 
 fn list(
@@ -213,8 +228,13 @@ mod tests {
     #[test]
     fn names_of_apps() {
         assert_eq!(app_name(" news ").unwrap(), "news");
+        assert_eq!(app_name("שלום 👩\u{200d}🔬").unwrap(), "שלום 👩\u{200d}🔬");
         for wrong in ["", "a\nb", &"x".repeat(65)] {
             assert!(matches!(app_name(wrong), Err(ManageError::Invalid(..))), "{wrong}");
+        }
+        // Lines, the direction of writing, and names that cannot be seen.
+        for wrong in ["a\u{2028}b", "a\u{202e}b", "a\u{2066}b", "\u{200b}", "\u{feff}\u{ad}", "\u{2060}"] {
+            assert!(matches!(app_name(wrong), Err(ManageError::Invalid(..))), "{wrong:?}");
         }
     }
 }

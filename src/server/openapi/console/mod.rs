@@ -39,13 +39,15 @@ fn operation(tag: &str, id: &str, summary: &str, description: &str) -> Operation
     Operation::new(tag, id, summary, description).secured(&DOORS)
 }
 
-/// A name of at most `most` characters on one line.
+/// A name of at most `most` characters on one line, of which at least one can be seen.
 fn name(most: usize, description: &str) -> Value {
+    const NEVER: &str = r"\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069";
+    const UNSEEN: &str = r"\s\u00ad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f\u2060-\u2064\u3164\ufe00-\ufe0f\ufeff\uffa0";
     json!({
         "type": "string",
         "minLength": 1,
         "maxLength": most,
-        "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$",
+        "pattern": format!("^[^{NEVER}]*[^{NEVER}{UNSEEN}][^{NEVER}]*$"),
         "description": description,
     })
 }
