@@ -62,7 +62,8 @@ pub(super) fn unpack<W: Write>(
     mut create: impl FnMut(&'static str) -> io::Result<W>,
 ) -> io::Result<()> {
     let mut archive = Archive::new(BufReader::new(archive));
-    let mut entries = archive.entries()?;
+    // Raw, as extensions of the format would be read into memory whole, and may change what an entry says.
+    let mut entries = archive.entries()?.raw(true);
     let mut sums = Sums::default();
     for name in names {
         let mut entry = named(entries.next(), name)?;

@@ -220,4 +220,27 @@ mod tests {
             assert_eq!(fs::read_dir(&new).unwrap().count(), 0, "{name}");
         }
     }
+
+    #[test]
+    fn an_archive_s_long_names_are_not_read_into_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let (data, file) = (dir.path().join("data"), dir.path().join("backup"));
+        let _in_use = store(&data);
+        backup(&data, &file, false, NOW, &|| true).unwrap();
+        let name = [&b"mk.db\0"[..], &[0; 100_000]].concat();
+        for entry_type in [tar::EntryType::GNULongName, tar::EntryType::XHeader] {
+            let mut builder = tar::Builder::new(Vec::new());
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(entry_type);
+            header.set_size(name.len() as u64);
+            header.set_cksum();
+            builder.append(&header, &*name).unwrap();
+            let mut prefixed = builder.get_ref().clone();
+            prefixed.extend(fs::read(&file).unwrap());
+            let foreign = dir.path().join("foreign");
+            fs::write(&foreign, prefixed).unwrap();
+            let new = dir.path().join("new");
+            assert_eq!(kind(restore(&foreign, &new)), ErrorKind::InvalidData);
+        }
+    }
 }
