@@ -21,8 +21,16 @@ pub fn update(store: &Store, id: &str, change: &AppChange, now: Time) -> Result<
 
 /// The record of one app, for JSON.
 pub fn record(store: &Store, app: &AppRow, now: Time) -> Result<App, Error> {
-    let spent = spent(store, &app.id, now)?;
-    Ok(App {
+    Ok(record_with(app, spent(store, &app.id, now)?, store.active_keys(&app.id, now)?))
+}
+
+/// The record of an app that was just made: it has no keys and has spent nothing, whatever the store can tell.
+pub fn record_of_new(app: &AppRow) -> App {
+    record_with(app, NanoUsd::default(), 0)
+}
+
+fn record_with(app: &AppRow, spent: NanoUsd, active_keys: u64) -> App {
+    App {
         id: app.id.clone(),
         name: app.name.clone(),
         budget_usd: app.budget.map(NanoUsd::usd),
@@ -30,8 +38,8 @@ pub fn record(store: &Store, app: &AppRow, now: Time) -> Result<App, Error> {
         budget_used_percent: app.budget.map(|budget| used_percent(spent, budget)),
         budget_threshold: app.budget.and_then(|budget| threshold(spent, budget)),
         created_at: app.created_at.rfc3339(),
-        active_keys: store.active_keys(&app.id, now)?,
-    })
+        active_keys,
+    }
 }
 
 /// The records of all apps, oldest first.

@@ -133,7 +133,7 @@ pub fn rotate(
     now: Time,
 ) -> Result<(SecretString, KeyRow), ManageError> {
     // The one thing about a key that never changes; the rest is read when it is replaced.
-    let minted = mint(store.key(id)?.service)?;
+    let minted = mint(store.key_alone(id)?.service)?;
     let last4 = minted.last4;
     let new = store.rotate_key(id, now.plus(grace), &minted.hash, |old| KeyRow {
         id: crate::id::new("key"),
@@ -149,7 +149,7 @@ pub fn rotate(
 
 /// Changes the key with this `id`. [`Error::Conflict`] if it is revoked.
 pub fn update(store: &Store, id: &str, change: &KeyChange, now: Time) -> Result<KeyRow, ManageError> {
-    let change = validate::key_change(change, store.key(id)?.service, now)?;
+    let change = validate::key_change(change, store.key_alone(id)?.service, now)?;
     Ok(store.update_key(id, &change, now)?)
 }
 

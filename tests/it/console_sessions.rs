@@ -170,3 +170,25 @@ async fn sessions_have_a_bucket_of_their_own() {
     assert_eq!(server.app.store.day_count(&id, NOON.utc_day()).unwrap(), 1);
     assert_eq!(server.app.store.key(&id).unwrap().last_used_at, Some(NOON));
 }
+
+#[tokio::test]
+async fn nothing_is_taken_from_a_query() {
+    let server = server().await;
+    let key = server.key(Service::Console);
+    let browser = Browser::log_in(&server, &key).await;
+    let refused = (400, "unsupported_parameter".to_owned());
+    let asked = [
+        (Method::GET, SESSION),
+        (Method::DELETE, SESSION),
+        (Method::POST, SESSION),
+        (Method::POST, "/v1/auth/setup"),
+    ];
+    for (method, path) in asked {
+        let body = json!({"key": key});
+        let answer = browser.write(method.clone(), &format!("{path}?key=x"), &body).await;
+        assert_eq!(refusal(answer).await, refused, "{method} {path}");
+    }
+    let own = client().get(format!("{}/v1/key?key=x", server.base)).bearer_auth(&key).send().await.unwrap();
+    assert_eq!(refusal(own).await, refused);
+    assert_eq!(browser.get(SESSION).await.status(), 200, "no session ended");
+}

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use mk::api::Service;
+use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::support::browser::{Browser, refusal};
 use crate::support::events::Events;
 use crate::support::panel::{config, eiffel};
 use crate::support::provider::{FakeProvider, claims};
@@ -87,4 +89,26 @@ async fn two_servers_on_one_store_share_keys_and_not_limits() {
     assert_eq!((status(&two).await, status(&two).await), (400, 429), "each node counts by itself");
     one.app.store.revoke_key(&id, one.clock.now()).unwrap();
     assert_eq!((status(&one).await, status(&two).await), (401, 401));
+}
+
+#[tokio::test]
+async fn keys_are_revoked_and_new_things_told_while_the_ledger_cannot_be_read() {
+    let server = Setup::new(config("http://127.0.0.1:9")).start().await;
+    let (verify, id) = server.key_with(Service::Verify, |_| {});
+    let console = server.key(Service::Console);
+    let app = server.app.store.app("default").unwrap().id;
+    let breaker = rusqlite::Connection::open(data(&server).join("ledger.db")).unwrap();
+    breaker
+        .execute_batch("ALTER TABLE key_last_used RENAME TO hidden; ALTER TABLE spend RENAME TO gone")
+        .unwrap();
+
+    let url = |path: &str| format!("{}/v1/{path}", server.base);
+    let made = client().post(url("apps")).bearer_auth(&console).json(&json!({"name": "news"}));
+    assert_eq!(made.send().await.unwrap().status(), 201, "it was made, and may be told");
+    let browser = Browser::log_in(&server, &console).await;
+    assert_eq!(browser.get("/v1/auth/session").await.status(), 200);
+    let path = format!("/v1/apps/{app}/keys/{id}");
+    assert_eq!(browser.write(Method::DELETE, &path, &Value::Null).await.status(), 200);
+    let refused = server.verify(&verify, &json!({"fact": "x"})).send().await.unwrap();
+    assert_eq!(refusal(refused).await, (401, "api_key_revoked".to_owned()));
 }

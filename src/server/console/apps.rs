@@ -32,7 +32,7 @@ pub(super) async fn create(call: Call) -> Result<Response, ApiError> {
     params.finish(&FIELDS)?;
     let made = move |store: &Store, now| {
         let row = apps::create(store, &name, budget, now)?;
-        Ok::<_, ManageError>(apps::record(store, &row, now)?)
+        Ok::<_, ManageError>(apps::record_of_new(&row))
     };
     let app = call.in_store(made).await?;
     Ok(created(&format!("apps/{}", app.id), &app))

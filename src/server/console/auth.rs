@@ -11,6 +11,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 use warp::reply::Response;
 
 use super::Request;
+use super::query::Query;
 use crate::api::console::{Channel, CreatedKey, SessionInfo, SetUp};
 use crate::app::App;
 use crate::keys;
@@ -41,7 +42,8 @@ pub(super) async fn session<B: Buf>(
 async fn show(request: &Request) -> Result<(Response, State), ApiError> {
     let Request { context, incoming, headers, .. } = request;
     let (session, rate) = gate::session(context, incoming, headers).await?;
-    let info = full_info(&context.app, &session).map_err(|error| error.with_rate(rate))?;
+    no_query(request).map_err(|error| error.with_rate(rate))?;
+    let info = full_info(&context.app, &session);
     Ok((reply::json(StatusCode::OK, &info), rate))
 }
 
@@ -62,7 +64,7 @@ async fn log_in<B: Buf>(
         if let Some(replaced) = replaced {
             sessions::end(&store, &replaced, now).map_err(|cause| unreadable(&cause))?;
         }
-        Ok((token, full_info(app, &session)?))
+        Ok((token, full_info(app, &session)))
     });
     let (token, info) = begun.await.map_err(|error| error.with_rate(rate))?;
     Ok((request.with_cookie(reply::json(StatusCode::CREATED, &info), &token), rate))
@@ -71,6 +73,7 @@ async fn log_in<B: Buf>(
 async fn log_out(request: &Request) -> Result<(Response, State), ApiError> {
     let Request { context, incoming, headers, .. } = request;
     let (token, rate) = gate::logout(context, incoming, headers)?;
+    no_query(request).map_err(|error| error.with_rate(rate))?;
     if let Some(token) = token {
         let (address, unknown) = (incoming.address, gate::somebody(Channel::Dashboard, incoming));
         let ended = beside(&context.app, move |app| {
@@ -113,12 +116,18 @@ pub(super) async fn set_up<B: Buf>(
     Ok((request.with_cookie(response, &made.token), rate))
 }
 
+/// Nothing here takes a query; a secret that somebody puts there must not pass for sent.
+fn no_query(request: &Request) -> Result<(), ApiError> {
+    Query::parse(&request.query)?.finish(&[])
+}
+
 /// The one text that a body holds, without what copying adds around it.
 async fn secret<B: Buf>(
     request: &Request,
     body: impl Stream<Item = Result<B, warp::Error>>,
     name: &'static str,
 ) -> Result<SecretString, ApiError> {
+    no_query(request)?;
     let body = request.context.read_json(&request.headers, body).await?;
     let mut params = Params::parse(&body)?;
     let text = params.required_text(name)?;
@@ -138,10 +147,14 @@ fn info(app: &App, session: &Session, key: &KeyRow) -> SessionInfo {
     }
 }
 
-/// The same, last use of the key included.
-fn full_info(app: &App, session: &Session) -> Result<SessionInfo, ApiError> {
-    let key = app.store.key(&session.key.id).map_err(|cause| unreadable(&cause))?;
-    Ok(info(app, session, &key))
+/// The same, last use of the key included, if the ledger can tell it: whoever has to revoke a key must get in.
+fn full_info(app: &App, session: &Session) -> SessionInfo {
+    let found = app.store.key(&session.key.id);
+    let key = found.as_ref().unwrap_or_else(|cause| {
+        tracing::warn!(%cause, "the last use of a key cannot be read");
+        &session.key
+    });
+    info(app, session, key)
 }
 
 impl Request {

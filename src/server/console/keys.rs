@@ -80,7 +80,8 @@ pub(super) async fn show(call: Call, app: &str, key: &str) -> Result<Response, A
     call.query()?.finish(&[])?;
     let (app, key) = (app.to_owned(), key.to_owned());
     call.in_store(move |store, now| {
-        let row = of_app(store, &app, &key)?;
+        of_app(store, &app, &key)?;
+        let row = store.key(&key)?;
         Ok::<_, ApiError>(reply::json(StatusCode::OK, &record(store, &row, now)?))
     })
     .await
@@ -142,13 +143,13 @@ pub(super) async fn rotate(call: Call, app: &str, key: &str) -> Result<Response,
     .await
 }
 
-/// The key with this id, if it belongs to this app and the app is not deleted.
-fn of_app(store: &Store, app: &str, key: &str) -> Result<KeyRow, ApiError> {
-    let row = store.key(key)?;
-    if row.app_id != store.app_by_id(app)?.id {
+/// Whether the key with this id belongs to this app, and the app is not deleted: not found otherwise. Without the
+/// ledger, which a key must not need to be revoked.
+fn of_app(store: &Store, app: &str, key: &str) -> Result<(), ApiError> {
+    if store.key_alone(key)?.app_id != store.app_by_id(app)?.id {
         return Err(crate::storage::Error::NotFound.into());
     }
-    Ok(row)
+    Ok(())
 }
 
 fn record(store: &Store, row: &KeyRow, now: Time) -> Result<crate::api::console::Key, ApiError> {

@@ -5,6 +5,7 @@ use http::StatusCode;
 use warp::reply::Response;
 
 use super::Request;
+use super::query::Query;
 use crate::api::console::{OwnKey, WindowLeft};
 use crate::app::App;
 use crate::keys;
@@ -17,6 +18,9 @@ use crate::storage::Error;
 pub(super) fn show(request: &Request) -> Result<(Response, State), ApiError> {
     let app = &request.context.app;
     let own = gate::own_key(app, &request.incoming, &request.headers)?;
+    Query::parse(&request.query)
+        .and_then(|query| query.finish(&[]))
+        .map_err(|error| error.with_rate(own.rate))?;
     let answer = describe(app, &own).map_err(|cause| {
         tracing::error!(%cause, "a key cannot be read");
         ApiError::store_unavailable().with_rate(own.rate)

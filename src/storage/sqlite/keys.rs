@@ -61,9 +61,15 @@ impl Store {
         self.main().read(|db| Ok(db.prepare_cached(&BY_HASH)?.query_row([hash], key_row).optional()?))
     }
 
+    /// The key with this id, without its last use: reads `mk.db` alone, so that a key can be revoked while the ledger
+    /// cannot be read.
+    pub fn key_alone(&self, id: &str) -> Result<KeyRow, Error> {
+        self.main().read(|db| key_by_id(db, id))
+    }
+
     /// The key with this id, last use included.
     pub fn key(&self, id: &str) -> Result<KeyRow, Error> {
-        let mut row = self.main().read(|db| key_by_id(db, id))?;
+        let mut row = self.key_alone(id)?;
         self.fill_last_uses(std::slice::from_mut(&mut row))?;
         Ok(row)
     }
