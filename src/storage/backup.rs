@@ -227,7 +227,7 @@ mod tests {
         let (data, file) = (dir.path().join("data"), dir.path().join("backup"));
         let _in_use = store(&data);
         backup(&data, &file, false, NOW, &|| true).unwrap();
-        let name = [&b"mk.db\0"[..], &[0; 100_000]].concat();
+        let name = [&b"mk.db\0"[..], &[0; 10_000]].concat();
         for entry_type in [tar::EntryType::GNULongName, tar::EntryType::XHeader] {
             let mut builder = tar::Builder::new(Vec::new());
             let mut header = tar::Header::new_gnu();
