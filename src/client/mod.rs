@@ -21,6 +21,7 @@ use std::time::Duration;
 use reqwest::{Certificate, RequestBuilder, Response, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 
 use crate::api::chat::ChatRequest;
 use crate::api::console::OwnKey;
@@ -61,6 +62,8 @@ pub struct About {
 
 #[derive(Deserialize)]
 struct Health {
+    #[serde(default)]
+    status: String,
     version: Option<String>,
 }
 
@@ -132,20 +135,23 @@ impl Client {
 
     /// Whether a server answers there, and says that it is well.
     pub async fn health(&self) -> Result<(), Error> {
-        let answer = self.http.get(self.address("verify/v1/health")).send().await;
-        let response = answer.map_err(|cause| Error::from_transport(&cause))?;
-        if response.status().is_success() {
-            return Ok(());
-        }
-        Err(error::refused(response).await)
+        self.well("verify/v1/health").await.map(|_| ())
     }
 
     /// The same, with what it tells of itself.
     pub async fn about(&self) -> Result<About, Error> {
-        let response = self.answer(self.http.get(self.address("inference/v1/health"))).await?;
+        self.well("inference/v1/health").await
+    }
+
+    /// What is told at `path` by a server that says it is well: whatever else listens there may answer 200 to anything.
+    async fn well(&self, path: &str) -> Result<About, Error> {
+        let response = self.answer(self.http.get(self.address(path))).await?;
         let date = response.headers().get("date").and_then(|value| value.to_str().ok());
         let date = date.and_then(Time::parse_http);
         let health: Health = document("its answer", &body(response, MAX_BODY_BYTES).await?)?;
+        if health.status != "ok" {
+            return Err(Error::Broken("the status in its answer is not `ok`".to_owned()));
+        }
         Ok(About { version: health.version, date })
     }
 
@@ -191,7 +197,10 @@ async fn body(mut response: Response, most: usize) -> Result<Vec<u8>, Error> {
 }
 
 fn document<T: DeserializeOwned>(what: &str, body: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(body).map_err(|cause| frames::unreadable(what, &cause))
+    serde_json::from_slice(body).map_err(|cause| match cause.classify() {
+        Category::Data => frames::unreadable(what, &cause),
+        _ => Error::Broken(format!("{what} is not JSON")),
+    })
 }
 
 fn base_url(text: &str) -> Result<Url, Error> {

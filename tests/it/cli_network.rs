@@ -230,3 +230,28 @@ async fn whoami_has_an_end_too() {
     assert_eq!(ran.code(), 6, "{ran:?}");
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_of_another_kind_is_not_taken_for_one_that_is_well() {
+    for (body, words) in [("<html>It works!", "its answer is not JSON"), ("{}", "is not `ok`")] {
+        let length = body.len();
+        let answer =
+            format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
+        let server = Scripted::answering(answer).await;
+        let told = format!("{} does not answer as mk does: ", server.base);
+        let call = |command| Mk::new().args([command, "--json", "--server", &server.base]);
+
+        let whoami = call("whoami").run_beside().await;
+        let document = whoami.json();
+        assert_eq!((whoami.code(), &document["reachable"]), (5, &false.into()), "{whoami:?}");
+        let message = document["error"]["message"].as_str().unwrap();
+        assert!(message.starts_with(&told) && message.contains(words), "{message}");
+
+        let doctor = call("doctor").run_beside().await;
+        let document = doctor.json();
+        let check = document["checks"].as_array().unwrap().iter().find(|check| check["check"] == "server");
+        let check = check.unwrap();
+        assert_eq!((doctor.code(), &check["status"]), (1, &"failed".into()), "{doctor:?}");
+        assert!(check["message"].as_str().unwrap().contains(words), "{check}");
+    }
+}
