@@ -116,7 +116,7 @@ impl Gateway {
                 outcome = failure.code(),
                 detail = failure.detail(),
                 retry_in_ms = pause.map(retry::whole_ms),
-                "a chat completion failed"
+                "a model call failed"
             );
             let Some(pause) = pause else { return Err(failure) };
             sleep(pause).await;

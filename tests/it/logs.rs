@@ -90,7 +90,7 @@ async fn failures_fallbacks_and_breakers_are_told_with_the_request_s_id() {
         let lines = lines.iter().filter(|line| line["fields"]["message"] == message);
         lines.inspect(|line| assert_eq!(line["span"]["id"], "req-1", "{line}")).collect()
     };
-    let failed = told("a chat completion failed");
+    let failed = told("a model call failed");
     assert_eq!(failed.len(), 2);
     assert!(failed[0]["fields"]["retry_in_ms"].is_u64(), "{}", failed[0]);
     assert_eq!(failed[1]["fields"].get("retry_in_ms"), None, "it is not tried again: {}", failed[1]);
