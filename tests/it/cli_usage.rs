@@ -172,7 +172,7 @@ fn a_terminal_gets_bars_totals_and_budgets_that_fit() {
         }
         let text = shown.last.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in
-            ["2025-11-01 to 2025-11-30 (UTC)", "cost", "+ unknown", "error", "key till: $", "of $2.00"]
+            ["2025-11-01 to 2025-11-30 (UTC)", "cost", "+ unknown", "failed call", "key till: $", "of $2.00"]
         {
             assert!(text.contains(words), "{words:?} at {columns} by {by}:\n{}", shown.last);
         }

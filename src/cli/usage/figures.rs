@@ -15,7 +15,7 @@ pub(super) const UNKNOWN: &str = "unknown";
 pub(super) const COLUMNS: [Column; 8] = [
     number("requests"),
     hidden("attempts"),
-    number("errors"),
+    number("failed calls"),
     hidden("prompt tokens"),
     hidden("completion tokens"),
     number("tokens"),
@@ -23,7 +23,7 @@ pub(super) const COLUMNS: [Column; 8] = [
     hidden("unpriced attempts"),
 ];
 
-/// Places in [`COLUMNS`] that a narrow terminal does without, the least telling first: errors, requests, tokens.
+/// Places in [`COLUMNS`] that a narrow terminal does without, the least telling first: failed calls, requests, tokens.
 pub(super) const LESSER: [usize; 3] = [2, 0, 5];
 
 /// The texts under [`COLUMNS`], for people with symbols, for programs without.
@@ -67,7 +67,7 @@ pub(super) fn print_totals(printer: &Printer, totals: &UsageSums) -> Result<(), 
 }
 
 fn summary(totals: &UsageSums) -> Vec<String> {
-    let errors = (totals.errors > 0).then(|| counted(totals.errors, "error"));
+    let failed = (totals.errors > 0).then(|| counted(totals.errors, "failed call"));
     let cost = match totals.cost_usd {
         None => format!("cost {UNKNOWN}"),
         Some(known) if totals.unpriced_attempts > 0 => format!("{} + {UNKNOWN}", dollars(known)),
@@ -75,7 +75,7 @@ fn summary(totals: &UsageSums) -> Vec<String> {
     };
     let requests = counted(totals.requests, "request");
     let tokens = counted(totals.total_tokens, "token");
-    [Some(requests), errors, Some(tokens), Some(cost)].into_iter().flatten().collect()
+    [Some(requests), failed, Some(tokens), Some(cost)].into_iter().flatten().collect()
 }
 
 /// `1 call`, `15,028 calls`.
@@ -102,8 +102,8 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_where_there_are_some() {
+    fn failed_calls_are_told_where_there_are_some() {
         let sums = UsageSums { requests: 1, errors: 1234, cost_usd: Some(0.0), ..UsageSums::default() };
-        assert_eq!(summary(&sums), ["1 request", "1,234 errors", "0 tokens", "$0.0000"]);
+        assert_eq!(summary(&sums), ["1 request", "1,234 failed calls", "0 tokens", "$0.0000"]);
     }
 }

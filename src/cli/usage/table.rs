@@ -7,7 +7,7 @@ use crate::cli::printer::Printer;
 use crate::cli::sheet::{self, Column, column, hidden};
 use crate::cli::term::Symbols;
 
-/// So many of the lesser columns tell less than bars do: the totals have errors and requests as well.
+/// So many of the lesser columns tell less than bars do: the totals have failed calls and requests as well.
 const LESS_THAN_BARS: usize = 2;
 
 /// Prints a report for programs: what it was summed by, and all figures.
