@@ -39,8 +39,8 @@ SIGTERM and SIGINT let requests under way end for a while; a second signal ends 
 A systemd unit is printed by `mk serve unit`. A listening socket passed by a supervisor (LISTEN_FDS)
 is taken in the place of --listen, and a Type=notify service is told when it serves and when it ends.
 MK_LOG sets what is logged (default: info). On a terminal logs are text, elsewhere JSON.
-Without a console key it gives a link that makes the first one in a browser, once, within 30 minutes: on a terminal, or
-in the file setup-link of the data directory.
+Without a console key it gives a link that makes the first one in a browser, once, within 30
+minutes: on a terminal, or in the file setup-link of the data directory.
 GET /metrics is for Prometheus, from this machine or with a console key; man mk-serve lists what is counted.";
 
 /// How long the key of `--sandbox` lives, if the server does not end it before.
