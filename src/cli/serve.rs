@@ -35,13 +35,18 @@ Examples:
 
 /// What stands below the options of `mk serve --help`.
 pub(crate) const NOTES: &str = "\
-SIGTERM and SIGINT let requests under way end for a while; a second signal ends at once.
-A systemd unit is printed by `mk serve unit`. A listening socket passed by a supervisor (LISTEN_FDS)
-is taken in the place of --listen, and a Type=notify service is told when it serves and when it ends.
-MK_LOG sets what is logged (default: info). On a terminal logs are text, elsewhere JSON.
-Without a console key it gives a link that makes the first one in a browser, once, within 30
-minutes: on a terminal, or in the file setup-link of the data directory.
-GET /metrics is for Prometheus, from this machine or with a console key; man mk-serve lists what is counted.";
+Without a console key it gives a link that makes the first one in a browser,
+once, within 30 minutes: on a terminal, or in the file setup-link of the data
+directory.
+SIGTERM and SIGINT let requests under way end for a while; a second signal ends
+at once.
+A systemd unit is printed by `mk serve unit`. A listening socket passed by a
+supervisor (LISTEN_FDS) is taken in the place of --listen, and a Type=notify
+service is told when it serves and when it ends.
+MK_LOG sets what is logged (default: info). On a terminal logs are text,
+elsewhere JSON.
+GET /metrics is for Prometheus, from this machine or with a console key;
+man mk-serve lists what is counted.";
 
 /// How long the key of `--sandbox` lives, if the server does not end it before.
 const SANDBOX_KEY_LIFE: Duration = Duration::from_hours(24);
@@ -149,7 +154,12 @@ async fn serve(
     let has_person = session.printer.terminal.err.is_terminal;
     let link = SetupLink::begin(&app, &base, &config.data_dir, has_person && !session.printer.quiet)?;
     let trial = Trial::begin(args.sandbox && has_person, &app)?;
-    let first = welcome::First { key: trial.key.as_ref(), link: link.shown.as_ref() };
+    let is_usual = session.env.data_home.as_deref() == Some(&*config.data_dir);
+    let first = welcome::First {
+        key: trial.key.as_ref(),
+        link: link.shown.as_ref(),
+        data_dir: (!is_usual).then_some(&*config.data_dir),
+    };
     welcome::say(&session.printer, config, &base, args.sandbox, &first);
 
     supervisor::tell_ready();

@@ -1,5 +1,7 @@
 //! What `mk serve` tells at its start: to a person in words, to a log in fields.
 
+use std::path::Path;
+
 use super::printer::Printer;
 use super::term::Look;
 use crate::config::ServerConfig;
@@ -16,6 +18,8 @@ pub(crate) struct First<'a> {
     pub(crate) key: Option<&'a SecretString>,
     /// The link that makes the first console key.
     pub(crate) link: Option<&'a SecretString>,
+    /// Where the database is, if commands beside it do not look there of themselves.
+    pub(crate) data_dir: Option<&'a Path>,
 }
 
 /// Tells who serves what where, and what to do next. Keys and links are only ever shown on a terminal.
@@ -62,7 +66,7 @@ pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandb
     }
     printer.notice("");
     printer.notice("Next, in another terminal:");
-    for line in next_steps(base, first.key) {
+    for line in next_steps(base, first.data_dir, first.key) {
         printer.notice(&format!("  {line}"));
     }
     printer.notice("");
@@ -85,7 +89,7 @@ pub(crate) fn facts(config: &ServerConfig) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn next_steps(base: &str, key: Option<&SecretString>) -> Vec<String> {
+fn next_steps(base: &str, data_dir: Option<&Path>, key: Option<&SecretString>) -> Vec<String> {
     let server = if base == "http://127.0.0.1:8080" { String::new() } else { format!(" --server {base}") };
     match key {
         Some(key) => vec![
@@ -98,10 +102,17 @@ fn next_steps(base: &str, key: Option<&SecretString>) -> Vec<String> {
             ),
         ],
         None => vec![
-            format!("mk keys create --service verify | mk login{server}"),
+            format!("mk keys create --service verify{} | mk login{server}", beside(data_dir)),
             format!("mk verify{server} \"Paris is the capital of France.\""),
         ],
     }
+}
+
+/// Points a command at the database that the server uses, from whatever directory it is called.
+fn beside(data_dir: Option<&Path>) -> String {
+    let Some(path) = data_dir else { return String::new() };
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    format!(" --data-dir '{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -110,15 +121,25 @@ mod tests {
 
     #[test]
     fn the_next_steps_name_the_server_where_it_is_not_the_usual_one() {
-        let steps = next_steps("http://127.0.0.1:9000", None);
+        let steps = next_steps("http://127.0.0.1:9000", None, None);
         assert!(steps.iter().all(|step| step.contains("--server http://127.0.0.1:9000")), "{steps:?}");
-        assert!(next_steps("http://127.0.0.1:8080", None).iter().all(|step| !step.contains("--server")));
+        assert!(
+            next_steps("http://127.0.0.1:8080", None, None).iter().all(|step| !step.contains("--server"))
+        );
+    }
+
+    #[test]
+    fn the_key_is_made_in_the_database_that_the_server_uses() {
+        let first = |path: &str| next_steps("http://127.0.0.1:8080", Some(Path::new(path)), None).remove(0);
+        assert_eq!(first("/srv/mk"), "mk keys create --service verify --data-dir '/srv/mk' | mk login");
+        assert!(first("/o'clock").contains(r"--data-dir '/o'\''clock' |"), "{}", first("/o'clock"));
+        assert!(!first("data").contains("'data'"), "it holds in any directory: {}", first("data"));
     }
 
     #[test]
     fn the_sandbox_gives_three_commands_that_work_as_they_stand() {
         let key = SecretString::from("mk_verify_x");
-        let steps = next_steps("http://127.0.0.1:8080", Some(&key));
+        let steps = next_steps("http://127.0.0.1:8080", None, Some(&key));
         assert_eq!(steps.len(), 3);
         assert_eq!(steps[0], "export MK_API_KEY=mk_verify_x");
     }
