@@ -23,9 +23,10 @@ Examples:
 
 /// What stands below the options of `mk backup --help`.
 pub(crate) const BACKUP_NOTES: &str = "\
-A server may run meanwhile; the backup is of one moment. It is a tar archive of both databases with
-their checksums, is checked before it gets its name, and can be read by its owner only. It holds
-no keys, only their hashes. Twice the size of the databases is needed beside it meanwhile.
+A server may run meanwhile; the backup is of one moment. It is a tar archive of
+both databases with their checksums, is checked before it gets its name, and can
+be read by its owner only. It holds no keys, only their hashes. Twice the size
+of the databases is needed beside it meanwhile.
 `mk restore` puts it back.";
 
 /// Examples of `mk restore`, first in its help.
@@ -36,9 +37,10 @@ Examples:
 
 /// What stands below the options of `mk restore --help`.
 pub(crate) const RESTORE_NOTES: &str = "\
-Nothing is put over a database that is there: stop the server and move its directory away first.
-What happened after the backup is not in it: keys revoked since then work again until they are
-revoked again, and today's requests are counted from what the backup knows.";
+Nothing is put over a database that is there: stop the server and move its
+directory away first. What happened after the backup is not in it: keys revoked
+since then work again until they are revoked again, and today's requests are
+counted from what the backup knows.";
 
 /// The arguments of `mk backup`.
 #[derive(Args, Debug)]

@@ -37,8 +37,10 @@ Examples:
 
 /// What stands below the options of `mk doctor --help`.
 pub(crate) const NOTES: &str = "\
-No model is asked and nothing is paid for: providers are asked for their list of models.
-In a pipe, a line a check: status (ok, note, warning, failed), check, message, hints, separated by tabs.
+No model is asked and nothing is paid for: providers are asked for their list of
+models.
+In a pipe, a line a check: status (ok, note, warning, failed), check, message,
+hints, separated by tabs.
 The exit code is 1 if a check failed, else 0.";
 
 /// The arguments of `mk doctor`.
