@@ -126,7 +126,7 @@ fn refused(server: &str, refusal: &Refusal) -> Failure {
         "content_filter" => Kind::Other,
         _ => kind_of_status(refusal.status),
     };
-    let mut message = lower_first(&in_flags(&body.message));
+    let mut message = lower_first(&in_flags(&body.message, body.param.as_deref()));
     if let Some(param) = &body.param
         && !body.message.contains(param.as_str())
     {
@@ -162,9 +162,18 @@ fn stranger(server: &str, refusal: &Refusal) -> Failure {
     said(failure, "", "", retry_after)
 }
 
-/// A server's message about the fields of a request, in the words of the command line.
-fn in_flags(message: &str) -> String {
-    FIELDS.iter().fold(message.to_owned(), |text, (field, flag)| text.replace(field, flag))
+/// A server's message about the fields of a request, in the words of the command line. Of a flag that is given several
+/// times, the message quotes the one that is meant: `param` is an entry then, such as `models[1]`.
+fn in_flags(message: &str, param: Option<&str>) -> String {
+    let entry =
+        param.and_then(|param| Some((param, format!("`{}`", param.strip_suffix(']')?.split_once('[')?.0))));
+    let message = match entry {
+        Some((param, list)) if FIELDS.iter().any(|(field, _)| *field == list) => {
+            message.replace(&format!("`{param}`"), &list)
+        }
+        _ => message.to_owned(),
+    };
+    FIELDS.iter().fold(message, |text, (field, flag)| text.replace(field, flag))
 }
 
 const fn kind_of_status(status: u16) -> Kind {
@@ -325,6 +334,15 @@ mod tests {
     fn a_model_that_declines_is_no_mistake_in_usage() {
         let declined = failure("s", refusal(400, "content_filter", "a/b declined to answer this", None));
         assert_eq!(declined.kind.code(), 1);
+    }
+
+    #[test]
+    fn fields_are_told_by_their_flags_and_entries_by_their_list_s() {
+        let told = |message, param| in_flags(message, Some(param));
+        assert_eq!(told("`budget_usd` must be", "budget_usd"), "--budget-usd must be");
+        assert_eq!(told("`models[1]`: \"x\" is no", "models[1]"), "--model: \"x\" is no");
+        assert_eq!(told("`messages[2].role` must be", "messages[2].role"), "`messages[2].role` must be");
+        assert_eq!(told("`stop[0]` must be", "stop[0]"), "`stop[0]` must be");
     }
 
     #[test]
