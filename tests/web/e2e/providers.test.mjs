@@ -73,6 +73,8 @@ test("a budget stops what would go beyond it, and is said to be used up when it 
   const alert = page.getByRole("alert");
   await alert.getByText("The budget does not allow it.").waitFor();
   await alert.getByText("Raise the budget under Apps").waitFor();
+  const isBooked = async () => (await server.list("v1/apps")).some((app) => app.name === "thrifty" && app.spent_usd > 0);
+  await eventually("the cost is booked", isBooked);
 
   const line = page.locator(".budget-list li", { hasText: "thrifty" });
   const changeTo = async (budget) => {

@@ -1,0 +1,76 @@
+// The audit, and what surrounds every page: banner, navigation, theme.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { at, desk, press } from "./support/desk.mjs";
+
+const front = await desk();
+const { server } = front;
+const PAGES = { "": "Overview", "#/apps": "Apps & keys", "#/usage": "Usage & billing", "#/playground": "Playground", "#/audit": "Audit" };
+
+test("the audit tells who did what, and finds it again", async () => {
+  const key = await server.key("console", "--name", "auditor", "--per-minute", "0");
+  for (let made = 0; made < 60; made += 1) {
+    assert.equal((await server.call("POST", "v1/apps", { body: { name: `app ${made}` }, key })).status, 201);
+  }
+  const page = await front.enter("#/audit");
+  const rows = page.getByRole("table", { name: /Audit entries/ }).getByRole("rowheader");
+  await rows.first().waitFor();
+  assert.equal(await rows.count(), 50);
+  await press(page, "Load more");
+  await page.waitForFunction(() => document.querySelectorAll("tbody tr").length > 60);
+
+  await page.getByLabel("Action").selectOption("key.created");
+  await page.getByRole("row", { name: /Key created.*auditor.*Command line/ }).waitFor();
+  assert.match(page.url(), /action=key\.created/);
+  await press(page, "Clear filters");
+  await page.getByLabel("Action").selectOption("app.created");
+  await rows.first().waitFor();
+  const entry = page.getByRole("row", { name: /App created.*app 59.*auditor.*API/ });
+  await entry.getByText("127.0.0.1").waitFor();
+  await entry.getByText("Details").click();
+  await entry.getByText(/^req_/).waitFor();
+  await entry.getByRole("link", { name: "app 59" }).click();
+  await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 1);
+  await page.getByLabel("Object").fill("nonsense");
+  await page.keyboard.press("Enter");
+  await page.getByText("No entry is like that").or(page.getByRole("alert")).first().waitFor();
+  await press(page, "Clear filters");
+  await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 50);
+  await page.context().close();
+});
+
+test("what is simulated is said on every page, logged in or not", async () => {
+  const page = await front.visit();
+  const banner = page.getByRole("complementary", { name: "Sandbox" });
+  for (const path of ["", "#/setup/x"]) {
+    await page.goto(front.base + path);
+    await banner.waitFor();
+  }
+  await page.context().addCookies([await front.cookie()]);
+  await page.goto("about:blank");
+  const [{ id }] = await server.list("v1/apps");
+  for (const [path, title] of Object.entries({ ...PAGES, [`#/apps/${id}`]: "default", "#/playground/chat": "Playground", "#/nowhere": "No such page" })) {
+    await page.goto(front.base + path);
+    await at(page, title);
+    await banner.waitFor();
+    assert.equal(await page.title(), `${title} · mk`);
+  }
+  await page.context().close();
+});
+
+test("a theme is kept in this browser, and the system's is followed without one", async () => {
+  const page = await front.enter("", { colorScheme: "dark" });
+  const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const dark = await ground();
+  await page.getByLabel("Theme").selectOption("light");
+  const light = await ground();
+  assert.notEqual(light, dark);
+  await page.reload();
+  assert.equal(await ground(), light);
+  assert.equal(await page.getByLabel("Theme").inputValue(), "light");
+  assert.deepEqual(await page.evaluate(() => Object.keys(localStorage)), ["mk-theme"]);
+  await page.getByLabel("Theme").selectOption("system");
+  assert.equal(await ground(), dark);
+  assert.deepEqual(await page.evaluate(() => Object.keys(localStorage)), []);
+  await page.context().close();
+});
