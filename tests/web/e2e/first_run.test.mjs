@@ -113,7 +113,8 @@ test("a server is set up, and its first key is made, used, rotated and revoked",
 test("a link works once, and says so", async () => {
   const page = await front.visit("#/setup/0123456789012345678901234567890123456789abc");
   await press(page, "Create the first console key");
-  await page.getByRole("alert").waitFor();
+  await page.getByRole("alert").locator("code", { hasText: "mk serve" }).waitFor();
+  assert.ok(await page.getByRole("button", { name: "Create the first console key" }).isDisabled());
   assert.equal(await dialog(page).count(), 0);
   await page.getByRole("link", { name: "Log in" }).click();
   await at(page, "Log in");

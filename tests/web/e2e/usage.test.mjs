@@ -29,7 +29,8 @@ test("what was used is drawn, listed, and taken along as files that say the same
   const page = await front.enter("#/usage");
 
   // The chart is a picture that is really painted, and its numbers stand below it.
-  await page.getByRole("img", { name: /Chart of cost per day/ }).waitFor();
+  // Nothing has cost anything, so it begins with requests.
+  await page.getByRole("img", { name: /Chart of requests per day/ }).waitFor();
   await page.getByLabel("Show").selectOption("tokens");
   await page.getByRole("img", { name: /Chart of tokens per day/ }).waitFor();
   await page.waitForFunction(() => [...document.querySelectorAll(".chart canvas")].some((canvas) =>

@@ -1,5 +1,6 @@
 // The console API. Addresses are relative (`v1/apps`), so that the page works under any path prefix; the session is a
 // cookie that scripts cannot read.
+import { sentence } from "./format.js";
 
 /** What went wrong, in the server's own words. `status` is 0 where no answer came. */
 export class ApiError extends Error {
@@ -59,11 +60,6 @@ export async function errorOf(response) {
     param: body?.param,
     requestId: body?.request_id ?? response.headers.get("x-request-id") ?? undefined,
   });
-}
-
-function sentence(text) {
-  const first = text.charAt(0).toUpperCase() + text.slice(1);
-  return /[.!?…]$/.test(first) ? first : `${first}.`;
 }
 
 async function json(method, path, options) {

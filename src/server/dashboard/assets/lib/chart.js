@@ -16,15 +16,18 @@ function colours(near) {
   return { ...found, font: "12px system-ui, sans-serif" };
 }
 
-/** Bars, one a day: `days` are `YYYY-MM-DD`, `values` numbers or null, `format` writes a value. */
-export function DayChart({ days, values, format, height = 180, label }) {
+/** What may lie between two marks of an axis of counts. */
+const STEPS = Array.from({ length: 16 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
+
+/** Bars, one a day: `days` are `YYYY-MM-DD`, `values` numbers or null, `format` writes a value, `isWhole`: they are counts. */
+export function DayChart({ days, values, format, isWhole = false, height = 180, label }) {
   const box = useRef(null);
   const tip = useRef(null);
   useEffect(() => {
     let plot = null;
     const draw = () => {
       plot?.destroy();
-      plot = new globalThis.uPlot(options(box.current, height, days, format, tip.current), [days.map((_, at) => at), values], box.current);
+      plot = new globalThis.uPlot(options({ box: box.current, height, dates: days, format, isWhole, tip: tip.current }), [days.map((_, at) => at), values], box.current);
     };
     draw();
     const resized = new ResizeObserver(([{ contentRect }]) => {
@@ -40,13 +43,13 @@ export function DayChart({ days, values, format, height = 180, label }) {
       removeEventListener("themechange", draw);
       plot.destroy();
     };
-  }, [days, values, format, height]);
+  }, [days, values, format, isWhole, height]);
   return html`<div class="chart" role="img" aria-label=${label}>
     <div class="chart-box" ref=${box}></div><p class="chart-tip" ref=${tip} aria-hidden="true"></p>
   </div>`;
 }
 
-function options(box, height, dates, format, tip) {
+function options({ box, height, dates, format, isWhole, tip }) {
   const { accent, soft, muted, grid, font } = colours(box);
   const width = box.clientWidth;
   const axis = { stroke: muted, font, ticks: { show: false } };
@@ -59,7 +62,7 @@ function options(box, height, dates, format, tip) {
     scales: { x: { time: false, range: [-0.6, dates.length - 0.4] }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.05 : 1] } },
     axes: [
       { ...axis, grid: { show: false }, size: 26, splits: (plot) => labelled(dates.length, plot.width), values: (_, splits) => splits.map((at) => (dates[at] ? day(dates[at], true) : "")) },
-      { ...axis, grid: { stroke: grid, width: 1 }, size: (_, texts) => 14 + 7 * Math.max(4, ...(texts ?? []).map((text) => text.length)), values: (_, splits) => splits.map((value) => format(value)) },
+      { ...axis, grid: { stroke: grid, width: 1 }, ...(isWhole && { incrs: STEPS }), size: (_, texts) => 14 + 7 * Math.max(4, ...(texts ?? []).map((text) => text.length)), values: (_, splits) => splits.map((value) => format(value)) },
     ],
     series: [{}, { stroke: accent, fill: soft, width: 1, points: { show: false }, paths: globalThis.uPlot.paths.bars({ size: [0.7, 40], radius: 0.15 }) }],
     hooks: {

@@ -47,6 +47,11 @@ export function Command({ text }) {
   return html`<code class="command">${text.split(" ").map((word, at) => html`${at > 0 && " "}<span key=${at}>${word}</span>`)}</code>`;
 }
 
+/** A server's words, with what stands between backticks as code. */
+export function Said({ text }) {
+  return text.split("`").map((part, at, all) => (at % 2 === 1 && at < all.length - 1 ? html`<code key=${at}>${part}</code>` : `${at % 2 === 1 ? "`" : ""}${part}`));
+}
+
 /** The command that does what stands above it. */
 export function Or({ command, children = "or on the command line" }) {
   return html`<p class="or">${children} <${Command} text=${command} /></p>`;

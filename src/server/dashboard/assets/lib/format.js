@@ -114,6 +114,12 @@ export function plural(number, one, many = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
 
+/** What a server says as a sentence; a name at its head (`sandbox/alpha is paused`) stays as it is. */
+export function sentence(text) {
+  const first = /^\S*[/`_]/.test(text) ? text.charAt(0) : text.charAt(0).toUpperCase();
+  return `${first}${text.slice(1)}${/[.!?…]$/.test(text) ? "" : "."}`;
+}
+
 /** A key as far as it may be shown: `mk_verify_…a1B2`. */
 export function keyText(key) {
   return `mk_${key.service}_…${key.last4}`;

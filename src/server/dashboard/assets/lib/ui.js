@@ -1,9 +1,9 @@
 // The small parts that all pages are made of. Their looks are in style.css, by the class names used here.
 import { html, useEffect, useId, useRef, useState } from "./html.js";
-import { Or } from "./copy.js";
+import { Or, Said } from "./copy.js";
 import { ago, date, dateTime } from "./format.js";
 
-export { Code, Command, CopyButton, Or } from "./copy.js";
+export { Code, Command, CopyButton, Or, Said } from "./copy.js";
 export { Dialog, rescueFocus } from "./dialog.js";
 
 /**
@@ -78,7 +78,7 @@ function described(id, hint, error) {
 
 function Notes({ id, hint, error }) {
   return html`${hint && html`<p class="hint" id=${`${id}-hint`}>${hint}</p>`}
-    ${error && html`<p class="problem" id=${`${id}-error`}>${error}</p>`}`;
+    ${error && html`<p class="problem" id=${`${id}-error`}><${Said} text=${error} /></p>`}`;
 }
 
 /** A tick box with its label beside it; `onChange` gets a boolean. */
@@ -99,7 +99,7 @@ export function Problem({ error, retry }) {
   if (!error) return null;
   const action = retry && html`<${Button} small onClick=${retry}>Try again</${Button}>`;
   return html`<${Banner} tone="error" action=${action}>
-    ${error.message}${error.requestId && html` <span class="request-id">Request <code>${error.requestId}</code></span>`}
+    <${Said} text=${error.message} />${error.requestId && html` <span class="request-id">Request <code>${error.requestId}</code></span>`}
   </${Banner}>`;
 }
 

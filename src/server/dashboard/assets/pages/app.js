@@ -80,6 +80,9 @@ export default function AppPage({ route, session }) {
     ${dialog?.remove && html`<${DeleteApp} app=${app.data} onClose=${close} onDeleted=${() => go("/apps")} />`}`;
 }
 
+/** Of an end that is not near, the day tells more than how long it is until then. */
+const isFar = (instant) => Date.parse(instant) - Date.now() > 7 * 86_400_000;
+
 const known = (service) => (["verify", "inference", "console"].includes(service) ? service : undefined);
 
 function Keys({ keys, app, isFiltered, create, setDialog }) {
@@ -94,7 +97,7 @@ function Keys({ keys, app, isFiltered, create, setDialog }) {
     { key: "service", label: "Service" },
     { key: "state", label: "State", render: (key) => html`<${State} record=${key} />` },
     { key: "used", label: "Last used", render: (key) => html`<${Time} at=${key.last_used_at} />` },
-    { key: "expires", label: "Expires", render: (key) => html`<${Time} at=${key.expires_at} />` },
+    { key: "expires", label: "Expires", render: (key) => html`<${Time} at=${key.expires_at} absolute=${isFar(key.expires_at)} />` },
     { key: "created", label: "Created", render: (key) => html`<${Time} at=${key.created_at} absolute />` },
     { key: "do", label: "Actions", hideLabel: true, class: "row-actions", render: (key) => html`<${Actions} record=${key} setDialog=${setDialog} />` },
   ];

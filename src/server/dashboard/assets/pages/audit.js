@@ -54,7 +54,7 @@ function IdFilter({ label, placeholder, value, onChange }) {
 
 function Who({ entry, route }) {
   if (entry.actor) return html`<${Thing} id=${entry.actor} name=${entry.actor_name} route=${route} filter="actor" />`;
-  return entry.actor_name ?? html`<span class="muted">${entry.channel === "server" ? "the server itself" : "unknown"}</span>`;
+  return entry.actor_name ?? html`<span class="muted">${entry.channel === "server" ? "the server itself" : entry.channel === "cli" ? "the operator" : "unknown"}</span>`;
 }
 
 /** A name with its id below; choosing it filters by it. */

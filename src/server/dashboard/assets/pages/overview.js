@@ -57,7 +57,7 @@ function Fortnight({ report, from, to }) {
   return html`<section aria-labelledby="fortnight">
     <div class="section-head"><h2 id="fortnight">Requests, last ${SPAN} days</h2><a href="#/usage">Usage & billing</a></div>
     <div class="card">
-      <${DayChart} days=${dates} values=${values} format=${compact} label=${`Chart of requests per day: ${count(report.totals.requests)} in ${SPAN} days. The numbers are in the table below.`} />
+      <${DayChart} days=${dates} values=${values} format=${compact} isWhole label=${`Chart of requests per day: ${count(report.totals.requests)} in ${SPAN} days. The numbers are in the table below.`} />
       <details class="numbers"><summary>The numbers as a table</summary><${Table} caption="Usage per day" columns=${columns} rows=${rows} rowKey=${(row) => row.day} /></details>
     </div>
   </section>`;

@@ -13,6 +13,8 @@ export default function Setup({ route, onSession }) {
   const [begin, { busy, error }] = useAction(async () => {
     setMade(await api.post("v1/auth/setup", { token }, { quiet: true }));
   });
+  // A link that was refused stays refused; to wait, or to reach the server, may help.
+  const isVoid = error !== null && error.status >= 400 && error.status < 500 && error.status !== 429;
   const done = () => {
     const { session } = made;
     setMade(null);
@@ -24,7 +26,7 @@ export default function Setup({ route, onSession }) {
     ${error && html`<${Problem} error=${error} />`}
     <div class="card">
       <p>The link works once. The key is shown once too: have your password manager ready.</p>
-      <${Button} kind="primary" busy=${busy} disabled=${!token} onClick=${begin}>Create the first console key</${Button}>
+      <${Button} kind="primary" busy=${busy} disabled=${!token || isVoid} onClick=${begin}>Create the first console key</${Button}>
       <${Or} command="mk keys create --service console">or on the server's machine</${Or}>
     </div>
     <p>Set up already? <a href="#/login">Log in</a>.</p>

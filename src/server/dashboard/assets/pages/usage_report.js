@@ -4,7 +4,7 @@ import { api, withQuery } from "../lib/api.js";
 import { DayChart } from "../lib/chart.js";
 import { useAction, useGet } from "../lib/data.js";
 import { download } from "../lib/download.js";
-import { compact, cost, count, day, days, money, percent, tokens, utcDay } from "../lib/format.js";
+import { compact, cost, count, day, days, money, percent, plural, tokens, utcDay } from "../lib/format.js";
 import { setQuery } from "../lib/router.js";
 import { Button, Empty, Field, Or, Problem, Select, Spinner, Table } from "../lib/ui.js";
 
@@ -37,12 +37,13 @@ export function Report({ route, apps }) {
   const from = get("from") || ranges["30d"].from;
   const to = get("to") || ranges["30d"].to;
   const by = DIMENSIONS[get("by")] ? get("by") : "model";
-  const measure = MEASURES[get("show")] ? get("show") : "cost";
   const filters = { app: get("app"), service: get("service"), key: get("key"), model: get("model") };
   const address = (dimension) => withQuery("v1/usage", { from, to, by: dimension, ...filters });
   const daily = useGet(address("day"));
   const grouped = useGet(by === "day" ? null : address(by));
   const shown = by === "day" ? daily : grouped;
+  // Where nothing costs anything, or nobody knows what, a chart of costs is empty.
+  const measure = MEASURES[get("show")] ? get("show") : daily.data?.totals.cost_usd > 0 ? "cost" : "requests";
   const set = (name) => (value) => setQuery(route, { [name]: value });
   const preset = Object.keys(ranges).find((name) => ranges[name].from === from && ranges[name].to === to) ?? "own";
   const [csv, { busy, error }] = useAction(async () => {
@@ -82,8 +83,8 @@ export function Report({ route, apps }) {
 function Totals({ sums }) {
   const figure = (name, value, note) => html`<div class="figure card"><dt>${name}</dt><dd><span class="big">${value}</span><span class="muted">${note}</span></dd></div>`;
   return html`<dl class="figures">
-    ${figure("Cost", sums.cost_usd === null ? "unknown" : money(sums.cost_usd), sums.unpriced_attempts > 0 ? `${count(sums.unpriced_attempts)} calls without a known price` : "all prices known")}
-    ${figure("Requests", count(sums.requests), `${count(sums.attempts)} model calls`)}
+    ${figure("Cost", sums.cost_usd === null ? "unknown" : money(sums.cost_usd), sums.unpriced_attempts > 0 ? `${plural(sums.unpriced_attempts, "call")} without a known price` : "all prices known")}
+    ${figure("Requests", count(sums.requests), plural(sums.attempts, "model call"))}
     ${figure("Tokens", tokens(sums.total_tokens), `${tokens(sums.prompt_tokens)} in, ${tokens(sums.completion_tokens)} out`)}
     ${figure("Failed calls", count(sums.errors), sums.attempts > 0 ? `${percent((100 * sums.errors) / sums.attempts)} of model calls` : "")}
   </dl>`;
@@ -109,7 +110,7 @@ function DailyChart({ report, from, to, measure, onMeasure }) {
   const columns = [{ key: "day", label: "Day", main: true, render: (row) => day(row.day) }, ...SUMS];
   return html`<div class="card">
     <div class="section-head"><h3>${label} per day</h3><div class="inline-tools"><${Select} label="Show" value=${measure} options=${choices(MEASURES)} onChange=${onMeasure} /></div></div>
-    <${DayChart} days=${dates} values=${values} format=${format} height=${220} label=${`Chart of ${label.toLowerCase()} per day, ${day(from)} to ${day(to)}. The numbers are in the table below.`} />
+    <${DayChart} days=${dates} values=${values} format=${format} isWhole=${measure !== "cost"} height=${220} label=${`Chart of ${label.toLowerCase()} per day, ${day(from)} to ${day(to)}. The numbers are in the table below.`} />
     <details class="numbers"><summary>The numbers as a table</summary><${Table} caption="Usage per day" columns=${columns} rows=${rows} rowKey=${(row) => row.day} /></details>
   </div>`;
 }
@@ -117,12 +118,12 @@ function DailyChart({ report, from, to, measure, onMeasure }) {
 function Breakdown({ report, by, route }) {
   const total = report.data.reduce((sum, row) => sum + (row.cost_usd ?? 0), 0);
   const share = { key: "share", label: "Share of cost", class: "wide-cell", render: (row) => {
-    const part = total > 0 ? (100 * (row.cost_usd ?? 0)) / total : 0;
+    const part = (100 * (row.cost_usd ?? 0)) / total;
     return html`<span class="share"><span class="bar plain" aria-hidden="true"><span class="fill" style=${{ width: `${part}%` }}></span></span> ${percent(part)}</span>`;
   } };
   const first = { key: by, label: DIMENSIONS[by], main: true, render: (row) => html`<${Subject} row=${row} by=${by} route=${route} />` };
   const note = by === "model" && html`<p class="muted">A request that asked several models counts once for each.</p>`;
-  return html`<div class="card flush"><${Table} caption=${`Usage by ${by}`} columns=${[first, ...SUMS, ...(by === "day" ? [] : [share])]} rows=${report.data} rowKey=${(row) => row.day ?? row.key_id ?? row.app_id ?? row.model ?? row.service} /></div>${note}`;
+  return html`<div class="card flush"><${Table} caption=${`Usage by ${by}`} columns=${[first, ...SUMS, ...(by === "day" || total === 0 ? [] : [share])]} rows=${report.data} rowKey=${(row) => row.day ?? row.key_id ?? row.app_id ?? row.model ?? row.service} /></div>${note}`;
 }
 
 /** What a row is about; choosing it shows only that. */

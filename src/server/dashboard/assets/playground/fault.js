@@ -1,13 +1,13 @@
 // What went wrong, with what to do next; and how long until it may be tried again.
 import { html, useEffect, useState } from "../lib/html.js";
-import { Banner } from "../lib/ui.js";
+import { Banner, Said } from "../lib/ui.js";
 import { shown, span } from "./text.js";
 
 /** A fault of `request.js`. The countdown is seen, not spoken: a line that speaks each second helps nobody. */
 export function Fault({ fault }) {
   if (!fault) return null;
   return html`<${Banner} tone="error" title=${`${fault.title}.`}>
-    <bdi>${shown(fault.message, 1000)}</bdi> ${fault.hint} <${Countdown} until=${fault.retryAt} />
+    <bdi><${Said} text=${shown(fault.message, 1000)} /></bdi> ${fault.hint} <${Countdown} until=${fault.retryAt} />
     ${fault.requestId && html` <span class="request-id">Request <code>${shown(fault.requestId, 128)}</code></span>`}
   </${Banner}>`;
 }

@@ -1,6 +1,7 @@
 // The playground's own requests: sent with a short-lived key instead of the session, and what goes wrong with them in
 // words for people.
 import { ApiError, errorOf } from "../lib/api.js";
+import { sentence } from "../lib/format.js";
 import { drop, keyFor } from "./keys.js";
 import { StreamError } from "./stream.js";
 
@@ -88,10 +89,4 @@ export function faultOfEvent(data, title) {
   const code = typeof data?.code === "string" ? data.code : "unknown";
   const requestId = typeof data?.requestId === "string" ? data.requestId : undefined;
   return { title, message, code, requestId, hint: hintOf(0, code) };
-}
-
-/** A message as a sentence; a model's name at its head stays as it is. */
-function sentence(message) {
-  const first = /^[^\s]*[/`_]/.test(message) ? message.charAt(0) : message.charAt(0).toUpperCase();
-  return `${first}${message.slice(1)}${/[.!?…]$/.test(message) ? "" : "."}`;
 }
