@@ -32,9 +32,10 @@ fn modes(shown: &str) -> (&str, &str) {
     (of("before=["), of("after=["))
 }
 
-/// A shell that survives the Ctrl-C that it gets, too.
-const SHOWING: &str =
-    "trap : INT; echo \"before=[$(stty -a)]\"; mk; echo \"ended=$?\"; echo \"after=[$(stty -a)]\"";
+/// A shell that survives the Ctrl-C that it gets, too. It turns echo on by itself: the terminal under test may be asked
+/// for its modes before [`Person`] has.
+const SHOWING: &str = "trap : INT; stty echo; echo \"before=[$(stty -a)]\"; mk; echo \"ended=$?\"; \
+     echo \"after=[$(stty -a)]\"";
 
 #[test]
 fn they_are_given_back_at_each_end() {
