@@ -15,13 +15,15 @@ import Playground, { leave } from "./pages/playground.js";
 import Setup from "./pages/setup.js";
 import Usage from "./pages/usage.js";
 
+const PAGES = { "": Overview, apps: Apps, usage: Usage, playground: Playground, audit: Audit };
+
 /** The page of a route, for whoever is logged in. */
 function pageOf({ parts: [first = "", second, ...rest] }) {
   if (rest.length > 0) return Missing;
   if (first === "apps" && second) return AppPage;
   if (first === "playground" && ["verify", "chat"].includes(second)) return Playground;
   if (second) return Missing;
-  return { "": Overview, apps: Apps, usage: Usage, playground: Playground, audit: Audit }[first] ?? Missing;
+  return Object.hasOwn(PAGES, first) ? PAGES[first] : Missing;
 }
 
 function App() {
@@ -50,6 +52,8 @@ function App() {
 
   const begin = (found) => {
     setReason(null);
+    // The form that had the focus is gone.
+    visited = true;
     setSession(found);
     if (["login", "setup"].includes(route.parts[0])) go("/", { replace: true });
   };

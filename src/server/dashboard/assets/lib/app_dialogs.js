@@ -30,7 +30,7 @@ export function AppForm({ app, focusBudget = false, onClose, onChanged }) {
   const command = app ? `mk apps update ${word(app.name)} --budget-usd ${word(budget.trim() || "50")}` : `mk apps create ${word(name.trim() || "NAME")}`;
   return html`<${Dialog} title=${app ? `Change ${app.name}` : "New app"} onClose=${onClose} initialFocus=${first} onSubmit=${save} actions=${actions}>
     ${isGeneral && !taken && html`<${Problem} error=${shown} />`}
-    <${Field} label="Name" value=${name} onInput=${setName} inputRef=${focusBudget ? undefined : first} error=${complaint(shown, "name") ?? taken} autocomplete="off" maxlength="100" />
+    <${Field} label="Name" value=${name} onInput=${setName} inputRef=${focusBudget ? undefined : first} error=${complaint(shown, "name") ?? taken} autocomplete="off" maxlength="64" />
     <${Field} label="Monthly budget" optional prefix="$" inputmode="decimal" value=${budget} onInput=${setBudget} inputRef=${focusBudget ? first : undefined} error=${complaint(shown, "budget_usd")}
       hint="For all its keys together. Requests are refused with 402 once it is used up, until the next month (UTC)." />
     <${Or} command=${command} />

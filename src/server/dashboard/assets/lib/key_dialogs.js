@@ -31,7 +31,7 @@ export function CreateKey({ app, service, onClose, onChanged }) {
     onChanged();
   });
   if (created) {
-    const note = html`Programs find it in <code>MK_API_KEY</code> or in the header <code>Authorization: Bearer</code>.`;
+    const note = html`Programs send it in the header <code>Authorization: Bearer …</code>; <code>mk</code> reads it from <code>MK_API_KEY</code>.`;
     return html`<${KeyOnce} created=${created} note=${note} onDone=${() => { setCreated(null); onClose(); }} />`;
   }
   const shown = wrong ?? error;

@@ -18,6 +18,12 @@ const MEASURES = {
 const choices = (labels) => Object.entries(labels).map(([value, label]) => ({ value, label: label.label ?? label }));
 const NOTHING = { requests: 0, attempts: 0, errors: 0, prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost_usd: 0, unpriced_attempts: 0 };
 
+/** A day as an address has it; null for what is none. */
+function dayOf(text) {
+  const at = Date.parse(`${text}T00:00:00Z`);
+  return !Number.isNaN(at) && new Date(at).toISOString().slice(0, 10) === text ? text : null;
+}
+
 /** Ranges by name, as first and last day. */
 function presets(today = utcDay()) {
   const first = `${today.slice(0, 8)}01`;
@@ -34,16 +40,16 @@ function presets(today = utcDay()) {
 export function Report({ route, apps }) {
   const ranges = useMemo(() => presets(), []);
   const get = (name) => route.query.get(name) ?? "";
-  const from = get("from") || ranges["30d"].from;
-  const to = get("to") || ranges["30d"].to;
-  const by = DIMENSIONS[get("by")] ? get("by") : "model";
+  const from = dayOf(get("from")) ?? ranges["30d"].from;
+  const to = dayOf(get("to")) ?? ranges["30d"].to;
+  const by = Object.hasOwn(DIMENSIONS, get("by")) ? get("by") : "model";
   const filters = { app: get("app"), service: get("service"), key: get("key"), model: get("model") };
   const address = (dimension) => withQuery("v1/usage", { from, to, by: dimension, ...filters });
   const daily = useGet(address("day"));
   const grouped = useGet(by === "day" ? null : address(by));
   const shown = by === "day" ? daily : grouped;
   // Where nothing costs anything, or nobody knows what, a chart of costs is empty.
-  const measure = MEASURES[get("show")] ? get("show") : daily.data?.totals.cost_usd > 0 ? "cost" : "requests";
+  const measure = Object.hasOwn(MEASURES, get("show")) ? get("show") : daily.data?.totals.cost_usd > 0 ? "cost" : "requests";
   const set = (name) => (value) => setQuery(route, { [name]: value });
   const preset = Object.keys(ranges).find((name) => ranges[name].from === from && ranges[name].to === to) ?? "own";
   const [csv, { busy, error }] = useAction(async () => {

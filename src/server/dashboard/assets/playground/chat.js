@@ -58,7 +58,7 @@ export function Chat({ appId }) {
         <span class="muted pg-shortcut">Ctrl or ⌘ + Enter</span>
       </div>
     </form>
-    <${ShowAs} service="inference" note=${body.messages.length > 2 ? "mk sends the last message alone; curl sends the whole conversation." : ""}
+    <${ShowAs} service="inference" missing=${set.draft.trim() === "" && !last && "a message"} note=${body.messages.length > 2 ? "mk sends the last message alone; curl sends the whole conversation." : ""}
       commands=${(base) => ({ mk: mkChat(base, body), curl: curl(base, PATH, body) })} />`;
 }
 

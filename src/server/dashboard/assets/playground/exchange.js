@@ -44,7 +44,7 @@ const ENDINGS = {
 
 function Ending({ exchange }) {
   if (exchange.phase !== "done" || exchange.finish === "stop") return null;
-  const words = ENDINGS[exchange.finish] ?? `The answer ended for another reason (finish_reason: ${shown(exchange.finish, 60)}).`;
+  const words = Object.hasOwn(ENDINGS, exchange.finish) ? ENDINGS[exchange.finish] : `The answer ended for another reason (finish_reason: ${shown(exchange.finish, 60)}).`;
   return html`<p class="pg-note"><span class="pg-symbol pg-none" aria-hidden="true">!</span> ${words}</p>`;
 }
 

@@ -7,13 +7,17 @@ export function serverBase() {
   return new URL(".", document.baseURI).href.replace(/\/$/, "");
 }
 
-/** `commands` makes `{mk, curl}` from the address, when it is looked at; `service` names the key that they need. */
-export function ShowAs({ commands, service, note }) {
+/**
+ * `commands` makes `{mk, curl}` from the address, when it is looked at; `service` names the key that they need,
+ * `missing` what is still to be written.
+ */
+export function ShowAs({ commands, service, note, missing }) {
   const { mk, curl } = commands(serverBase());
   return html`<details class="pg-more">
     <summary>Show as command</summary>
     <p class="muted">Both read the key from <code>MK_API_KEY</code>: one for ${service}, from <a href="#/apps">Apps & keys</a>. ${note}</p>
-    <${Code} text=${mk} label="mk" />
-    <${Code} text=${curl} label="curl" />
+    ${missing
+      ? html`<p>Write ${missing} first: it becomes part of the commands.</p>`
+      : html`<${Code} text=${mk} label="mk" /><${Code} text=${curl} label="curl" />`}
   </details>`;
 }

@@ -30,7 +30,7 @@ function Open({ claim, isOver }) {
 }
 
 function Judged({ result }) {
-  const { symbol, words, look } = VERDICTS[result.assessment] ?? UNKNOWN;
+  const { symbol, words, look } = Object.hasOwn(VERDICTS, result.assessment) ? VERDICTS[result.assessment] : UNKNOWN;
   const cast = groups(result);
   return html`<div class="pg-verdict">
       <p class="pg-state"><span class=${`pg-symbol pg-${look}`} aria-hidden="true">${symbol}</span> <strong>${words}</strong> <span class="muted">${tally(result)}</span></p>

@@ -54,7 +54,7 @@ export function Verify({ appId, isSandbox }) {
     </form>
     <${Status}>${stepOf(state)}</${Status}>
     <${Outcome} run=${state} />
-    <${ShowAs} service="verify" commands=${(base) => ({ mk: mkVerify(base, body), curl: curl(base, "verify/v1/stream", body) })} />`;
+    <${ShowAs} service="verify" missing=${set.fact.trim() === "" && "a statement"} commands=${(base) => ({ mk: mkVerify(base, body), curl: curl(base, "verify/v1/stream", body) })} />`;
 }
 
 function Options({ set, state }) {
