@@ -79,17 +79,24 @@ fn asks_models(service: Service, models: &[String], budget: Option<NanoUsd>) -> 
 fn one_line(field: &'static str, text: &str, max_chars: usize) -> Result<String, ManageError> {
     let text = text.trim();
     let fits = (1..=max_chars).contains(&text.chars().count());
-    if fits && !text.contains(changes_the_line) && !text.chars().all(cannot_be_seen) {
+    let message = if text.contains(turns_text) {
+        "must not have characters that turn the direction of the text around it".to_owned()
+    } else if !fits || text.contains(breaks_line) || text.chars().all(cannot_be_seen) {
+        format!("must be 1 to {max_chars} characters that can be seen, on one line")
+    } else {
         return Ok(text.to_owned());
-    }
-    let message = format!("must be 1 to {max_chars} characters that can be seen, on one line");
+    };
     Err(ManageError::Invalid(field.into(), message))
 }
 
-/// Ends a line, or turns the direction of whatever stands behind a name in a list. Scripts written from right to left
-/// do without the latter.
-fn changes_the_line(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+fn breaks_line(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// Embeddings, overrides and isolates: with these a name makes what stands beside it look like something else. Scripts
+/// written from right to left do without.
+const fn turns_text(c: char) -> bool {
+    matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Joins or shapes its neighbours: as good as nothing alone.
