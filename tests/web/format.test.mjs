@@ -23,6 +23,7 @@ test("times are said from now", () => {
 test("days are UTC days, both ends included, also over the end of a month", () => {
   assert.deepEqual(format.days("2026-02-27", "2026-03-01"), ["2026-02-27", "2026-02-28", "2026-03-01"]);
   assert.deepEqual(format.days("2026-03-02", "2026-03-01"), []);
+  assert.deepEqual([format.month("2026-11"), format.month("2026-11", true)], ["November 2026", "Nov 2026"]);
   assert.equal(format.utcDay(1, Date.parse("2026-03-01T00:00:00Z")), "2026-02-28");
 });
 

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import http from "node:http";
 import { after, test } from "node:test";
 import { desk } from "./support/desk.mjs";
+import { eventually } from "./support/server.mjs";
 
 const front = await desk();
 const { server } = front;
@@ -111,5 +112,39 @@ test("no other page can frame the dashboard or hold on to its window", async () 
   await opened.getByRole("heading", { level: 1 }).waitFor();
   assert.equal(await opened.evaluate(() => opener), null);
   assert.equal(await page.evaluate(() => globalThis.held.closed), true, "its opener was cut off");
+  await page.context().close();
+});
+
+test("a script that got into our own page could reach nobody, and would be told", async () => {
+  const page = await front.enter("");
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  const outcome = await page.evaluate(async (address) => {
+    const found = [];
+    await fetch(address, { mode: "no-cors" }).then(() => found.push("fetched"), () => {});
+    try {
+      document.body.innerHTML = "<p>markup from text</p>";
+      found.push("markup");
+    } catch {
+      // Text is never markup here.
+    }
+    const picture = new Image();
+    const failed = new Promise((resolve) => { picture.onerror = () => resolve(); picture.onload = () => resolve(found.push("picture")); });
+    picture.src = `${address}?stolen`;
+    await failed;
+    const script = document.createElement("script");
+    try {
+      script.textContent = "globalThis.injected = true";
+      document.body.append(script);
+    } catch {
+      // Nor is it a script.
+    }
+    if (globalThis.injected) found.push("script");
+    return found;
+  }, `http://127.0.0.1:${elsewhere.address().port}/`);
+  assert.deepEqual(outcome, []);
+  for (const violation of ["connect-src", "img-src", "require-trusted-types-for trusted-types-sink Element innerHTML", "require-trusted-types-for trusted-types-sink HTMLScriptElement"]) {
+    await eventually(`the violation of ${violation} is told`, () => front.witness.told.some((told) => told.includes(`policy: ${violation}`)));
+  }
+  front.witness.told = [];
   await page.context().close();
 });

@@ -56,6 +56,7 @@ const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", 
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
 const SHORT_DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 const MONTH = new Intl.DateTimeFormat("en-GB", { month: "long", year: "numeric", timeZone: "UTC" });
+const SHORT_MONTH = new Intl.DateTimeFormat("en-GB", { month: "short", year: "numeric", timeZone: "UTC" });
 const DATE_TIME = new Intl.DateTimeFormat("en-GB", {
   day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short",
 });
@@ -75,9 +76,9 @@ export function day(text, short = false) {
   return (short ? SHORT_DAY : DAY).format(new Date(`${text}T00:00:00Z`));
 }
 
-/** A UTC month, `2026-11`, as `November 2026`. */
-export function month(text) {
-  return MONTH.format(new Date(`${text}-01T00:00:00Z`));
+/** A UTC month, `2026-11`, as `November 2026`, or short. */
+export function month(text, short = false) {
+  return (short ? SHORT_MONTH : MONTH).format(new Date(`${text}-01T00:00:00Z`));
 }
 
 const STEPS = [["second", 60], ["minute", 60], ["hour", 24], ["day", 30], ["month", 12], ["year", Infinity]];

@@ -29,7 +29,7 @@ export function Statements({ apps }) {
     <h2 id="statements">Statements</h2>
     <div class="filters">
       <${Select} label="App" value=${app?.id ?? ""} options=${(apps.rows ?? []).map((one) => ({ value: one.id, label: one.name }))} onChange=${setChosen} />
-      <${Select} label="Month" value=${when} options=${all.map((value) => ({ value, label: month(value) }))} onChange=${setWhen} />
+      <${Select} label="Month" value=${when} options=${all.map((value) => ({ value, label: month(value, true) }))} onChange=${setWhen} />
       <div class="filter-button">
         <${Button} onClick=${csv} busy=${asCsv.busy} disabled=${!isCurrent}>Download CSV</${Button}> <${Button} onClick=${json} disabled=${!isCurrent}>Download JSON</${Button}>
       </div>
