@@ -14,7 +14,7 @@ test("an app is made, renamed, given a budget and deleted", async () => {
   await dialog(page).getByLabel("Name").fill("default");
   await press(dialog(page), "Create app");
   await dialog(page).locator(".problem").waitFor();
-  assert.ok(await dialog(page).getByLabel("Name").evaluate((field) => field === document.activeElement && field.ariaInvalid === "true"));
+  await page.waitForFunction(() => document.activeElement.labels?.[0]?.textContent === "Name" && document.activeElement.ariaInvalid === "true");
   await dialog(page).getByLabel("Name").fill("blog");
   await dialog(page).getByLabel(/Monthly budget/).fill("12,5");
   await press(dialog(page), "Create app");
@@ -62,7 +62,12 @@ test("a key has limits, models, addresses, a budget and an end, and they can be 
   const form = dialog(page);
   await form.getByLabel("Service").selectOption("inference");
   await form.getByLabel("Name (optional)").fill("nightly");
+  await form.getByLabel("Expires").selectOption("date");
+  await press(form, "Create key");
+  await form.getByText("Choose the day on which it ends.").waitFor();
+  // What is wrong is said until it is changed; afterwards nothing takes the focus from where one types.
   await form.getByLabel("Expires").selectOption("30");
+  await form.locator(".problem").waitFor({ state: "detached" });
   await form.getByText("More options").click();
   await form.getByLabel("Requests per minute").fill("5");
   await form.getByLabel("Requests per day").fill("many");
@@ -97,7 +102,7 @@ test("a key has limits, models, addresses, a budget and an end, and they can be 
   await page.getByLabel("State").selectOption("active");
   await page.getByLabel("Service").selectOption("inference");
   await row.waitFor();
-  assert.equal(await page.getByRole("row", { name: /mk_console/ }).count(), 0);
+  await page.getByRole("row", { name: /mk_console/ }).waitFor({ state: "detached" });
   await page.context().close();
 });
 

@@ -57,7 +57,7 @@ test("what is no console key is refused beside its field", async () => {
     await logIn(page, key);
     await page.locator(".problem", { hasText: words }).waitFor();
     assert.equal(await field.getAttribute("aria-invalid"), "true");
-    assert.ok(await field.evaluate((element) => element === document.activeElement));
+    await page.waitForFunction(() => document.activeElement.name === "key");
   };
   assert.equal(await field.getAttribute("spellcheck"), "false", "no checker of the browser's reads a key");
   await refused("", "Paste a console key.");

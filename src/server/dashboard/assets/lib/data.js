@@ -82,7 +82,7 @@ export function useAll(path) {
   return state;
 }
 
-/** `[run, {busy, error, clear}]` of something that is done: one at a time, its error kept until the next try. */
+/** `[run, {busy, error, clear}]` of something that is done: one at a time, its error kept until the next try, or `clear`. */
 export function useAction(act) {
   const [state, setState] = useState({ busy: false, error: null });
   const isBusy = useRef(false);
@@ -103,7 +103,8 @@ export function useAction(act) {
       settle({ busy: false, error });
     }
   };
-  return [run, state];
+  const clear = () => isBusy.current || setState((old) => (old.error ? { busy: false, error: null } : old));
+  return [run, { ...state, clear }];
 }
 
 /** What an error says about a field (`limits.per_day`, `models[0]`), to be shown beside it. */

@@ -11,47 +11,47 @@ import { Button, Dialog, notify, Or, Problem, Select } from "./ui.js";
 const general = (error, ...fields) => (error && !complaint(error, ...fields) ? error : null);
 const FIELDS = ["service", "name", "expires_at", "limits", "models", "addresses", "budget_usd"];
 
-function useForm(initial) {
+/** A key's form, its setters, and `submit`, which calls `send` if nothing is wrong. A change drops what was said to be. */
+function useForm(initial, send) {
   const [form, setForm] = useState(initial);
-  const set = (name) => (value) => setForm((old) => ({ ...old, [name]: value }));
-  return [form, set];
+  const [wrong, setWrong] = useState(null);
+  const [submit, { busy, error, clear }] = useAction(async () => {
+    const found = wrongWith(form);
+    setWrong(found);
+    if (!found) await send(form);
+  });
+  const set = (name) => (value) => {
+    setForm((old) => ({ ...old, [name]: value }));
+    setWrong(null);
+    clear();
+  };
+  return { form, set, submit, busy, error: wrong ?? error };
 }
 
 /** `onClose` ends it; `onChanged` is called as soon as there is a new key. */
 export function CreateKey({ app, service, onClose, onChanged }) {
-  const [form, set] = useForm(() => formOf(null, service));
   const [created, setCreated] = useState(null);
-  const [wrong, setWrong] = useState(null);
   const first = useRef(null);
-  const [create, { busy, error }] = useAction(async () => {
-    const complaintFirst = wrongWith(form);
-    setWrong(complaintFirst);
-    if (complaintFirst) return;
-    setCreated(await api.post(`v1/apps/${app.id}/keys`, newKeyBody(form)));
+  const { form, set, submit, busy, error } = useForm(() => formOf(null, service), async (filled) => {
+    setCreated(await api.post(`v1/apps/${app.id}/keys`, newKeyBody(filled)));
     onChanged();
   });
   if (created) {
     const note = html`Programs send it in the header <code>Authorization: Bearer …</code>; <code>mk</code> reads it from <code>MK_API_KEY</code>.`;
     return html`<${KeyOnce} created=${created} note=${note} onDone=${() => { setCreated(null); onClose(); }} />`;
   }
-  const shown = wrong ?? error;
   const actions = html`<${Button} onClick=${onClose}>Cancel</${Button}><${Button} kind="primary" type="submit" busy=${busy}>Create key</${Button}>`;
-  return html`<${Dialog} title=${`New key in ${app.name}`} onClose=${onClose} initialFocus=${first} onSubmit=${create} actions=${actions}>
-    <${Problem} error=${general(shown, ...FIELDS)} />
-    <${KeyFields} form=${form} set=${set} error=${shown} isNew firstRef=${first} />
+  return html`<${Dialog} title=${`New key in ${app.name}`} onClose=${onClose} initialFocus=${first} onSubmit=${submit} actions=${actions}>
+    <${Problem} error=${general(error, ...FIELDS)} />
+    <${KeyFields} form=${form} set=${set} error=${error} isNew firstRef=${first} />
     <${Or} command=${`mk keys create --service ${form.service} --app ${word(app.name)}`} />
   </${Dialog}>`;
 }
 
 export function EditKey({ record, onClose, onChanged }) {
-  const [form, set] = useForm(() => formOf(record));
-  const [wrong, setWrong] = useState(null);
   const first = useRef(null);
-  const [save, { busy, error }] = useAction(async () => {
-    const complaintFirst = wrongWith(form);
-    setWrong(complaintFirst);
-    if (complaintFirst) return;
-    const body = changeBody(form, record);
+  const { form, set, submit, busy, error } = useForm(() => formOf(record), async (filled) => {
+    const body = changeBody(filled, record);
     if (Object.keys(body).length > 0) {
       await api.patch(`v1/apps/${record.app_id}/keys/${record.id}`, body);
       onChanged();
@@ -59,12 +59,11 @@ export function EditKey({ record, onClose, onChanged }) {
     }
     onClose();
   });
-  const shown = wrong ?? error;
   const actions = html`<${Button} onClick=${onClose}>Cancel</${Button}><${Button} kind="primary" type="submit" busy=${busy}>Save</${Button}>`;
-  return html`<${Dialog} title="Change key" onClose=${onClose} initialFocus=${first} onSubmit=${save} actions=${actions}>
+  return html`<${Dialog} title="Change key" onClose=${onClose} initialFocus=${first} onSubmit=${submit} actions=${actions}>
     <p class="muted"><code>${keyText(record)}</code></p>
-    <${Problem} error=${general(shown, ...FIELDS)} />
-    <${KeyFields} form=${form} set=${set} error=${shown} firstRef=${first} open keptUntil=${record.expires_at && date(record.expires_at)} />
+    <${Problem} error=${general(error, ...FIELDS)} />
+    <${KeyFields} form=${form} set=${set} error=${error} firstRef=${first} open keptUntil=${record.expires_at && date(record.expires_at)} />
   </${Dialog}>`;
 }
 

@@ -1,5 +1,5 @@
 // The fields of a key: what a form holds as text, and what the API takes.
-import { html } from "./html.js";
+import { html, useRef } from "./html.js";
 import { complaint } from "./data.js";
 import { Field, Select } from "./ui.js";
 
@@ -83,14 +83,16 @@ function expiry({ expires, date }, now) {
 /** The inputs. `set(name)` gives the setter of a field; an existing key (`isNew` false) keeps its service. */
 export function KeyFields({ form, set, error, isNew, firstRef, open = false, keptUntil }) {
   const expiries = keptUntil ? [{ value: "keep", label: `As it is: ${keptUntil}` }, ...EXPIRIES] : EXPIRIES;
-  const isMore = open || ["limits", "models", "addresses", "budget_usd"].some((name) => complaint(error, name));
+  // Once opened for a complaint, it stays open under the hands of who mends it.
+  const isMore = useRef(open);
+  isMore.current ||= ["limits", "models", "addresses", "budget_usd"].some((name) => complaint(error, name));
   return html`
     ${isNew && html`<${Select} label="Service" inputRef=${firstRef} value=${form.service} onChange=${set("service")} options=${SERVICES} error=${complaint(error, "service")}
       hint=${form.service === "console" ? "Whoever has a console key manages all apps and keys of this server." : undefined} />`}
     <${Field} label="Name" optional value=${form.name} onInput=${set("name")} inputRef=${isNew ? undefined : firstRef} error=${complaint(error, "name")} autocomplete="off" maxlength="100" hint="To remember what it is for." />
     <${Select} label="Expires" value=${form.expires} onChange=${set("expires")} options=${expiries} error=${form.expires === "date" ? undefined : complaint(error, "expires_at")} />
     ${form.expires === "date" && html`<${Field} label="Day" type="date" value=${form.date} onInput=${set("date")} error=${complaint(error, "expires_at")} hint="It ends when this day begins, in UTC." />`}
-    <details class="more" open=${isMore}>
+    <details class="more" open=${isMore.current}>
       <summary>More options</summary>
       <div class="pair">
         <${Field} label="Requests per minute" optional inputmode="numeric" value=${form.per_minute} onInput=${set("per_minute")} error=${complaint(error, "limits.per_minute")} hint="Empty: the server's limit. 0: unlimited." />

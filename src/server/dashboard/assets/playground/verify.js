@@ -60,9 +60,11 @@ export function Verify({ appId, isSandbox }) {
 function Options({ set, state }) {
   const names = ["domain", "minRequired", "totalModels", "asOf", "explain", "context"];
   const changed = names.filter((name) => set[name] !== DEFAULTS[name]).length;
-  const isFaulty = names.includes(state.fault?.param);
+  // Once opened for a fault, they stay open under the hands of who mends it.
+  const isOpen = useRef(false);
+  isOpen.current ||= names.includes(state.fault?.param);
   const change = (name) => (value) => form.set({ [name]: value });
-  return html`<details class="pg-more" open=${isFaulty || undefined}>
+  return html`<details class="pg-more" open=${isOpen.current}>
     <summary>More options${changed > 0 && html` <span class="pg-chip">${changed} set</span>`}</summary>
     <div class="pg-grid">
       <${Select} label="Domain" value=${set.domain} onChange=${change("domain")} error=${problemOf(state, "domain")}
