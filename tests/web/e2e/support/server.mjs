@@ -129,13 +129,15 @@ class Server {
 }
 
 /** Runs a program to its end; fails with what it said if it failed. */
-export function run(program, args, { input, ...options } = {}) {
+export function run(program, args, options = {}) {
   return new Promise((resolve, reject) => {
     const child = execFile(program, args, { timeout: DEADLINE_MS, ...options }, (error, stdout, stderr) => {
       if (error) reject(new Error(`${program} ${args.join(" ")}: ${error.code ?? error.signal}\n${stdout}${stderr}`));
       else resolve({ stdout, stderr });
     });
-    child.stdin.end(input ?? "");
+    // It may be over before it hears that there is nothing to read.
+    child.stdin.on("error", () => {});
+    child.stdin.end();
   });
 }
 
