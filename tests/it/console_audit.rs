@@ -11,8 +11,8 @@ use crate::support::browser::Browser;
 use crate::support::console::{Console, server, text};
 use crate::support::log::{Log, on_this_thread};
 use crate::support::mk::Mk;
-use crate::support::panel::config;
-use crate::support::server::{NOON, Setup, client};
+use crate::support::panel::idle_setup;
+use crate::support::server::{NOON, client};
 
 /// The newest entry.
 async fn newest(console: &Console) -> Value {
@@ -138,7 +138,7 @@ async fn two_changes_at_once_are_both_noted_in_their_order() {
 async fn no_secret_is_in_the_audit_or_the_log() {
     let log = Log::default();
     let guard = log.capture("trace");
-    let server = Setup::new(config("http://127.0.0.1:9")).options(on_this_thread).start().await;
+    let server = idle_setup().options(on_this_thread).start().await;
     let console = Console::of(&server);
     let browser = Browser::log_in(&server, &console.key).await;
     let mut secrets = vec![console.key.clone(), browser.token().to_owned()];

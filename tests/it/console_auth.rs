@@ -6,36 +6,18 @@ use mk::api::Service;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::browser::{Browser, audit, log_in, refusal, set_cookie};
+use crate::support::browser::{Browser, audit, is_let_in, log_in, refusal, set_cookie};
 use crate::support::log::{Log, on_this_thread};
-use crate::support::panel::config;
-use crate::support::server::{NOON, Setup, TestServer, client};
+use crate::support::panel::{idle_server, idle_setup};
+use crate::support::server::{NOON, Setup, client, header};
 
 const SESSION: &str = "/v1/auth/session";
 const HOUR: Duration = Duration::from_hours(1);
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Nobody asks its models.
-fn setup() -> Setup {
-    Setup::new(config("http://127.0.0.1:9"))
-}
-
-async fn server() -> TestServer {
-    setup().start().await
-}
-
-fn header<'a>(response: &'a reqwest::Response, name: &str) -> &'a str {
-    response.headers()[name].to_str().unwrap()
-}
-
-/// Whether an answer is none of the gate's.
-fn is_let_in(response: &reqwest::Response) -> bool {
-    ![401, 403, 429, 503].contains(&response.status().as_u16())
-}
-
 #[tokio::test]
 async fn a_console_key_becomes_a_session() {
-    let server = server().await;
+    let server = idle_server().await;
     let (key, id) = server.key_with(Service::Console, |new| new.name = Some("desk".to_owned()));
     let response = log_in(&server, &format!(" {key}\n")).await;
     assert_eq!((response.status().as_u16(), header(&response, "cache-control")), (201, "no-store"));
@@ -80,7 +62,7 @@ async fn the_sandbox_says_so() {
 
 #[tokio::test]
 async fn no_other_key_logs_in() {
-    let server = server().await;
+    let server = idle_server().await;
     let (revoked, id) = server.key_with(Service::Console, |_| {});
     server.app.store.revoke_key(&id, NOON).unwrap();
     let (expiring, _) = server.key_with(Service::Console, |new| new.expires_at = Some(NOON.plus(MINUTE)));
@@ -105,7 +87,7 @@ async fn no_other_key_logs_in() {
 
 #[tokio::test]
 async fn the_body_holds_a_key_and_is_not_repeated() {
-    let server = server().await;
+    let server = idle_server().await;
     let post = |body: &'static str| {
         let post = client().post(format!("{}{SESSION}", server.base)).body(body);
         post.header("content-type", "application/json").send()
@@ -125,8 +107,10 @@ async fn the_body_holds_a_key_and_is_not_repeated() {
 
 #[tokio::test]
 async fn attempts_are_limited_by_address_whatever_comes_of_them() {
-    let server =
-        setup().config(|config| config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()]).start().await;
+    let server = idle_setup()
+        .config(|config| config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()])
+        .start()
+        .await;
     let key = server.key(Service::Console);
     let attempt = async |key: &str, from: &str| {
         let post = client().post(format!("{}{SESSION}", server.base)).header("x-forwarded-for", from);
@@ -154,7 +138,7 @@ async fn attempts_are_limited_by_address_whatever_comes_of_them() {
 
 #[tokio::test]
 async fn wrong_keys_count_as_failed_authentication() {
-    let server = setup().config(|config| config.limits.failed_auth_per_minute = 2).start().await;
+    let server = idle_setup().config(|config| config.limits.failed_auth_per_minute = 2).start().await;
     let key = server.key(Service::Console);
     assert_eq!(log_in(&server, "wrong").await.status(), 401);
     assert_eq!(log_in(&server, "wrong").await.status(), 401);
@@ -164,7 +148,7 @@ async fn wrong_keys_count_as_failed_authentication() {
 
 #[tokio::test]
 async fn what_is_no_session_is_refused() {
-    let server = setup().config(|config| config.limits.failed_auth_per_minute = 3).start().await;
+    let server = idle_setup().config(|config| config.limits.failed_auth_per_minute = 3).start().await;
     let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
     let mut changed = browser.token().to_owned();
     changed.replace_range(..1, if changed.starts_with('a') { "b" } else { "a" });
@@ -188,7 +172,7 @@ async fn what_is_no_session_is_refused() {
 async fn nothing_secret_is_logged() {
     let log = Log::default();
     let guard = log.capture("trace");
-    let server = setup().options(on_this_thread).start().await;
+    let server = idle_setup().options(on_this_thread).start().await;
     let key = server.key(Service::Console);
     let setup_token = server.app.setup.issue(NOON).unwrap();
     let setup_token = mk::secret::ExposeSecret::expose_secret(&setup_token);

@@ -6,18 +6,14 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde_json::json;
 
 use crate::support::browser::{Browser, log_in, refusal, set_cookie};
-use crate::support::panel::config;
-use crate::support::server::{NOON, Setup, TestServer, client};
+use crate::support::panel::idle_setup;
+use crate::support::server::{NOON, TestServer, client};
 use crate::support::tls::Identity;
 
 const SESSION: &str = "/v1/auth/session";
 
-fn setup() -> Setup {
-    Setup::new(config("http://127.0.0.1:9"))
-}
-
 async fn with_browser() -> (TestServer, Browser) {
-    let server = setup().start().await;
+    let server = idle_setup().start().await;
     let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
     (server, browser)
 }
@@ -101,7 +97,7 @@ async fn a_foreign_page_neither_logs_in_nor_out_nor_sets_up() {
 
 #[tokio::test]
 async fn refused_pages_count_as_failed_authentication() {
-    let server = setup().config(|config| config.limits.failed_auth_per_minute = 2).start().await;
+    let server = idle_setup().config(|config| config.limits.failed_auth_per_minute = 2).start().await;
     let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
     for status in [403, 403, 429] {
         let response = browser.request(Method::POST, "/v1/apps").json(&json!({})).send().await.unwrap();
@@ -112,8 +108,10 @@ async fn refused_pages_count_as_failed_authentication() {
 
 #[tokio::test]
 async fn behind_a_trusted_proxy_its_word_on_the_address_counts() {
-    let server =
-        setup().config(|config| config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()]).start().await;
+    let server = idle_setup()
+        .config(|config| config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()])
+        .start()
+        .await;
     let key = server.key(Service::Console);
     let through = |request: RequestBuilder, proto: &str| {
         let request = request.header("x-forwarded-proto", proto).header("x-forwarded-host", "mk.example.org");
@@ -154,7 +152,7 @@ async fn nobody_else_s_word_on_the_address_counts() {
 #[tokio::test]
 async fn over_tls_the_cookie_is_for_tls_alone_in_both_versions_of_http() {
     let identity = Identity::new();
-    let server = setup().options(|options| options.tls = Some(identity.acceptor())).start().await;
+    let server = idle_setup().options(|options| options.tls = Some(identity.acceptor())).start().await;
     let key = server.key(Service::Console);
     let base = format!("https://localhost:{}", server.authority().rsplit_once(':').unwrap().1);
     for client in [identity.client().http1_only().build().unwrap(), identity.client().build().unwrap()] {

@@ -5,12 +5,8 @@ use reqwest::Response;
 use serde_json::{Value, json};
 
 use crate::support::browser::{Browser, refusal};
-use crate::support::panel::config;
-use crate::support::server::{NOON, Setup, TestServer, client};
-
-async fn server() -> TestServer {
-    Setup::new(config("http://127.0.0.1:9")).start().await
-}
+use crate::support::panel::{idle_server, idle_setup};
+use crate::support::server::{NOON, TestServer, client};
 
 async fn ask(server: &TestServer, key: &str) -> Response {
     client().get(format!("{}/v1/key", server.base)).bearer_auth(key).send().await.unwrap()
@@ -18,7 +14,7 @@ async fn ask(server: &TestServer, key: &str) -> Response {
 
 #[tokio::test]
 async fn a_key_of_any_service_learns_its_limits_free_of_charge() {
-    let server = server().await;
+    let server = idle_server().await;
     for service in Service::ALL {
         let (key, id) = server.key_with(service, |new| {
             new.name = Some("ci".to_owned());
@@ -41,7 +37,7 @@ async fn a_key_of_any_service_learns_its_limits_free_of_charge() {
 
 #[tokio::test]
 async fn it_tells_what_is_left_and_what_has_no_limit() {
-    let server = server().await;
+    let server = idle_server().await;
     let key = server.key(Service::Verify);
     server.verify(&key, &json!({})).send().await.unwrap();
     let own: Value = ask(&server, &key).await.json().await.unwrap();
@@ -56,7 +52,7 @@ async fn it_tells_what_is_left_and_what_has_no_limit() {
 
 #[tokio::test]
 async fn only_a_good_key_is_answered() {
-    let server = server().await;
+    let server = idle_server().await;
     let (revoked, id) = server.key_with(Service::Inference, |_| {});
     server.app.store.revoke_key(&id, NOON).unwrap();
     assert_eq!(refusal(ask(&server, &revoked).await).await, (401, "api_key_revoked".to_owned()));
@@ -70,7 +66,7 @@ async fn only_a_good_key_is_answered() {
 
 #[tokio::test]
 async fn it_counts_by_address() {
-    let setup = Setup::new(config("http://127.0.0.1:9"));
+    let setup = idle_setup();
     let server = setup.config(|config| config.limits.open_pages_per_minute = 1).start().await;
     let (one, two) = (server.key(Service::Verify), server.key(Service::Console));
     assert_eq!(ask(&server, &one).await.status(), 200);

@@ -7,34 +7,16 @@ use mk::storage::Store;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::browser::{Browser, audit, refusal, set_cookie};
-use crate::support::panel::config;
-use crate::support::server::{NOON, Setup, TestServer, client};
+use crate::support::browser::{Browser, audit, is_let_in, refusal, set_cookie};
+use crate::support::panel::{idle_server, idle_setup};
+use crate::support::server::{NOON, Setup, client, header};
 
 const SESSION: &str = "/v1/auth/session";
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Nobody asks its models.
-fn setup() -> Setup {
-    Setup::new(config("http://127.0.0.1:9"))
-}
-
-async fn server() -> TestServer {
-    setup().start().await
-}
-
-fn header<'a>(response: &'a reqwest::Response, name: &str) -> &'a str {
-    response.headers()[name].to_str().unwrap()
-}
-
-/// Whether an answer is none of the gate's.
-fn is_let_in(response: &reqwest::Response) -> bool {
-    ![401, 403, 429, 503].contains(&response.status().as_u16())
-}
-
 #[tokio::test]
 async fn a_session_ends_after_half_an_hour_without_a_request() {
-    let server = server().await;
+    let server = idle_server().await;
     let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
     server.clock.advance(29 * MINUTE);
     assert_eq!(browser.get("/v1/auth/session").await.status(), 200);
@@ -47,7 +29,7 @@ async fn a_session_ends_after_half_an_hour_without_a_request() {
 
 #[tokio::test]
 async fn a_session_ends_after_twelve_hours_whatever_happens() {
-    let server = server().await;
+    let server = idle_server().await;
     let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
     for _ in 0..12 * 4 - 1 {
         server.clock.advance(15 * MINUTE);
@@ -59,7 +41,7 @@ async fn a_session_ends_after_twelve_hours_whatever_happens() {
 
 #[tokio::test]
 async fn its_use_is_written_once_a_minute() {
-    let server = server().await;
+    let server = idle_server().await;
     let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
     let version = || server.app.store.version().unwrap();
     let begun = version();
@@ -76,7 +58,7 @@ async fn its_use_is_written_once_a_minute() {
 
 #[tokio::test]
 async fn a_session_survives_a_restart_and_its_cookie_is_nowhere_on_disk() {
-    let setup = setup();
+    let setup = idle_setup();
     let again = Setup {
         config: setup.config.clone(),
         options: setup.options.clone(),
@@ -98,7 +80,7 @@ async fn a_session_survives_a_restart_and_its_cookie_is_nowhere_on_disk() {
 
 #[tokio::test]
 async fn a_stolen_cookie_dies_with_its_key() {
-    let server = server().await;
+    let server = idle_server().await;
     let (key, id) = server.key_with(Service::Console, |_| {});
     let (owner, thief) = (Browser::log_in(&server, &key).await, Browser::log_in(&server, &key).await);
     let other = Browser::log_in(&server, &server.key(Service::Console)).await;
@@ -116,8 +98,10 @@ async fn a_stolen_cookie_dies_with_its_key() {
 
 #[tokio::test]
 async fn a_session_goes_where_its_key_goes() {
-    let server =
-        setup().config(|config| config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()]).start().await;
+    let server = idle_setup()
+        .config(|config| config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()])
+        .start()
+        .await;
     let (key, _) = server.key_with(Service::Console, |new| {
         new.addresses = vec!["127.0.0.1".to_owned(), "10.0.0.0/8".to_owned()];
         new.expires_at = Some(NOON.plus(MINUTE));
@@ -135,7 +119,7 @@ async fn a_session_goes_where_its_key_goes() {
 
 #[tokio::test]
 async fn logging_out_ends_the_session_and_can_be_repeated() {
-    let server = server().await;
+    let server = idle_server().await;
     let (key, id) = server.key_with(Service::Console, |_| {});
     let (browser, other) = (Browser::log_in(&server, &key).await, Browser::log_in(&server, &key).await);
     for _ in 0..2 {
@@ -153,7 +137,7 @@ async fn logging_out_ends_the_session_and_can_be_repeated() {
 
 #[tokio::test]
 async fn sessions_have_a_bucket_of_their_own() {
-    let server = setup().config(|config| config.limits.open_pages_per_minute = 3).start().await;
+    let server = idle_setup().config(|config| config.limits.open_pages_per_minute = 3).start().await;
     let (key, id) = server.key_with(Service::Console, |new| new.per_minute = Some(1));
     let browser = Browser::log_in(&server, &key).await;
     for left in ["2", "1", "0"] {
@@ -173,7 +157,7 @@ async fn sessions_have_a_bucket_of_their_own() {
 
 #[tokio::test]
 async fn nothing_is_taken_from_a_query() {
-    let server = server().await;
+    let server = idle_server().await;
     let key = server.key(Service::Console);
     let browser = Browser::log_in(&server, &key).await;
     let refused = (400, "unsupported_parameter".to_owned());

@@ -10,12 +10,8 @@ use reqwest::Response;
 use serde_json::{Value, json};
 
 use crate::support::browser::{Browser, audit, refusal, set_cookie};
-use crate::support::panel::config;
-use crate::support::server::{NOON, Setup, TestServer, client};
-
-async fn server() -> TestServer {
-    Setup::new(config("http://127.0.0.1:9")).start().await
-}
+use crate::support::panel::{idle_server, idle_setup};
+use crate::support::server::{NOON, TestServer, client};
 
 fn issued(server: &TestServer) -> String {
     server.app.setup.issue(server.clock.now()).unwrap().expose_secret().to_owned()
@@ -28,7 +24,7 @@ async fn set_up(server: &TestServer, token: &str) -> Response {
 
 #[tokio::test]
 async fn the_token_makes_the_first_key_and_a_session() {
-    let server = server().await;
+    let server = idle_server().await;
     let token = issued(&server);
     let response = set_up(&server, &token).await;
     assert_eq!(response.status(), 201);
@@ -56,7 +52,7 @@ async fn the_token_makes_the_first_key_and_a_session() {
 
 #[tokio::test]
 async fn no_other_token_does() {
-    let server = server().await;
+    let server = idle_server().await;
     let none = set_up(&server, "").await;
     assert_eq!(refusal(none).await, (401, "invalid_setup_token".to_owned()), "none was issued");
     let replaced = issued(&server);
@@ -74,7 +70,7 @@ async fn no_other_token_does() {
 
 #[tokio::test]
 async fn a_console_key_that_can_be_used_is_in_the_way() {
-    let server = server().await;
+    let server = idle_server().await;
     let token = issued(&server);
     server.key(Service::Verify);
     let (_, id) = server.key_with(Service::Console, |_| {});
@@ -89,7 +85,7 @@ async fn a_console_key_that_can_be_used_is_in_the_way() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_at_once_one_gets_a_key() {
-    let server = server().await;
+    let server = idle_server().await;
     let token = issued(&server);
     let all = futures_util::future::join_all((0..8).map(|_| set_up(&server, &token))).await;
     let statuses: Vec<u16> = all.iter().map(|response| response.status().as_u16()).collect();
@@ -101,9 +97,7 @@ async fn of_two_at_once_one_gets_a_key() {
 
 #[tokio::test]
 async fn guesses_are_counted_and_limited() {
-    let server = Setup::new(config("http://127.0.0.1:9"))
-        .config(|config| config.limits.failed_auth_per_minute = 3)
-        .start();
+    let server = idle_setup().config(|config| config.limits.failed_auth_per_minute = 3).start();
     let server = server.await;
     let token = issued(&server);
     for status in [401, 401, 401, 429] {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::panel::{config, with_panel};
 use crate::support::provider::{FakeProvider, Turn};
-use crate::support::server::{NOON, Setup, TestServer, client};
+use crate::support::server::{NOON, Setup, TestServer, client, header};
 
 async fn server() -> TestServer {
     with_panel(|_, ask| ask.choose("Paris")).await.0
@@ -16,10 +16,6 @@ async fn server() -> TestServer {
 /// A request that costs one of the key's limit and nothing else.
 async fn knock(server: &TestServer, key: &str) -> reqwest::Response {
     server.verify(key, &json!({})).send().await.unwrap()
-}
-
-fn header<'a>(response: &'a reqwest::Response, name: &str) -> &'a str {
-    response.headers()[name].to_str().unwrap()
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::browser::{Browser, refusal};
 use crate::support::events::Events;
-use crate::support::panel::{config, eiffel};
+use crate::support::panel::{config, eiffel, idle_server};
 use crate::support::provider::{FakeProvider, claims};
 use crate::support::server::{Setup, TestServer, client};
 
@@ -93,7 +93,7 @@ async fn two_servers_on_one_store_share_keys_and_not_limits() {
 
 #[tokio::test]
 async fn keys_are_revoked_and_new_things_told_while_the_ledger_cannot_be_read() {
-    let server = Setup::new(config("http://127.0.0.1:9")).start().await;
+    let server = idle_server().await;
     let (verify, id) = server.key_with(Service::Verify, |_| {});
     let console = server.key(Service::Console);
     let app = server.app.store.app("default").unwrap().id;

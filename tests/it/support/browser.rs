@@ -62,6 +62,11 @@ pub fn set_cookie(response: &Response) -> String {
     value
 }
 
+/// Whether an answer is none of the gate's.
+pub fn is_let_in(response: &Response) -> bool {
+    ![401, 403, 429, 503].contains(&response.status().as_u16())
+}
+
 /// Status and code of an answer; of one that is no error, an empty code.
 pub async fn refusal(response: Response) -> (u16, String) {
     let status = response.status().as_u16();

@@ -4,8 +4,8 @@ use mk::api::Service;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
-use super::panel::config;
-use super::server::{Setup, TestServer, client};
+use super::panel::idle_server;
+use super::server::{TestServer, client};
 
 /// The holder of a console key without limits.
 #[derive(Clone)]
@@ -17,7 +17,7 @@ pub struct Console {
 
 /// A server that nobody asks for models, and a console of it.
 pub async fn server() -> (TestServer, Console) {
-    let server = Setup::new(config("http://127.0.0.1:9")).start().await;
+    let server = idle_server().await;
     let console = Console::of(&server);
     (server, console)
 }

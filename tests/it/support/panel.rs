@@ -47,6 +47,16 @@ pub fn config(base_url: &str) -> ServerConfig {
     mk::config::load_server(&arguments, &Env::bare([], NOON)).unwrap()
 }
 
+/// A server to be whose models nobody asks.
+pub fn idle_setup() -> Setup {
+    Setup::new(config("http://127.0.0.1:9"))
+}
+
+/// A server whose models nobody asks.
+pub async fn idle_server() -> TestServer {
+    idle_setup().start().await
+}
+
 /// A server whose extractor finds the usual claim, and whose panel answers by `script` (given the model's name).
 pub async fn with_panel(
     script: impl Fn(&str, &Ask) -> Turn + Send + Sync + 'static,

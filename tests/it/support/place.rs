@@ -10,12 +10,12 @@ use mk::money::NanoUsd;
 use mk::storage::{AttemptRow, KeyFilter, KeyRow, Store};
 
 use super::mk::Mk;
-use super::panel::config;
+use super::panel::idle_setup;
 use super::server::{Setup, TestServer};
 
 /// A server, and a call of the binary that is told where it is and with which console key.
 pub async fn remote() -> (TestServer, Mk) {
-    let setup = Setup { clock: Clock::system(), ..Setup::new(config("http://127.0.0.1:9")) };
+    let setup = Setup { clock: Clock::system(), ..idle_setup() };
     let server = setup.start().await;
     let key = server.key_with(Service::Console, |new| *new = operator()).0;
     let mk = Mk::new().env("MK_SERVER", &server.base).env("MK_CONSOLE_KEY", &key);

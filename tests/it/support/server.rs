@@ -113,6 +113,11 @@ impl Drop for TestServer {
     }
 }
 
+/// A header of an answer, which must be there.
+pub fn header<'a>(response: &'a reqwest::Response, name: &str) -> &'a str {
+    response.headers()[name].to_str().unwrap()
+}
+
 /// An HTTP client that follows nothing and keeps no connection.
 pub fn client() -> reqwest::Client {
     reqwest::Client::builder()

@@ -2,17 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { at, desk, dialog, press, takeKey } from "./support/desk.mjs";
-import { judge, judged } from "./support/judge.mjs";
+import { judge, judged, judgedWithin } from "./support/judge.mjs";
 
 const front = await desk();
 const { server } = front;
 
-async function enter(path) {
-  const page = await judged(front, null);
-  await page.context().addCookies([await front.cookie()]);
-  await page.goto(front.base + path);
-  return page;
-}
+const enter = (path) => judgedWithin(front, path);
 
 test("what is broken is found", async () => {
   const page = await judged(front, "#/login");

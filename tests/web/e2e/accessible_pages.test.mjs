@@ -1,17 +1,12 @@
 // Every page in every state that people see it in, judged by support/judge.mjs.
 import { test } from "node:test";
 import { at, desk, press } from "./support/desk.mjs";
-import { judge, judged } from "./support/judge.mjs";
+import { judge, judged, judgedWithin } from "./support/judge.mjs";
 
 const front = await desk();
 const { server } = front;
 
-async function enter(path) {
-  const page = await judged(front, null);
-  await page.context().addCookies([await front.cookie()]);
-  await page.goto(front.base + path);
-  return page;
-}
+const enter = (path) => judgedWithin(front, path);
 
 /** Answers of the server's own that are hard to come by. */
 async function failing(page, path, run) {

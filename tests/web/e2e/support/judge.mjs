@@ -17,6 +17,14 @@ export async function judged(front, path, options) {
   return page;
 }
 
+/** The same for somebody who has logged in. */
+export async function judgedWithin(front, path) {
+  const page = await judged(front, null);
+  await page.context().addCookies([await front.cookie()]);
+  await page.goto(front.base + path);
+  return page;
+}
+
 /** Judges the page as it stands, under the name of this state. Pictures of it go to the folder MK_E2E_SHOTS, if set. */
 export async function judge(page, state) {
   const found = [];
