@@ -267,3 +267,80 @@ fn names_do_no_harm_to_a_terminal_or_a_spreadsheet() {
     }
     assert!(desk.november(&["--by", "model", "--csv"]).stdout.contains("\r\n'=cmd|"));
 }
+
+/// Two keys called `till` and two apps called `website`: the second ones came after the first had gone.
+fn with_namesakes() -> (Desk, [String; 2]) {
+    let desk = Desk::new();
+    let now = Clock::system().now();
+    let first = desk.store.key(&desk.key_id).unwrap();
+    let (_, second) = keys::rotate(&desk.store, &desk.key_id, std::time::Duration::ZERO, now).unwrap();
+    let of_second = AttemptRow { key_id: second.id, ..desk.row("2025-11-02", "a/dear", Some(1)) };
+    desk.store.add_attempts(&[desk.row("2025-11-01", "a/dear", Some(2)), of_second]).unwrap();
+    (desk, [first.last4, second.last4])
+}
+
+#[test]
+fn keys_of_one_name_are_told_apart_for_people_and_not_changed_for_programs() {
+    let (desk, endings) = with_namesakes();
+    let on_terminal = |arguments: &[&str]| pty::run(&desk.call(arguments), 80, 60).last;
+    for text in [
+        on_terminal(&[&["usage", "--by", "key"], &NOVEMBER[..]].concat()),
+        on_terminal(&["apps", "statement", "website", "--month", "2025-11"]),
+    ] {
+        for last4 in &endings {
+            assert!(text.contains(&format!("till …{last4}")), "{text}");
+        }
+    }
+    for format in [&["--by", "key"][..], &["--by", "key", "--csv"], &["--by", "key", "--json"]] {
+        let ran = desk.november(format);
+        assert!(ran.stdout.contains("till") && !ran.stdout.contains("till …"), "{ran:?}");
+    }
+    let of_one = on_terminal(&[&["usage", "--by", "key", "--to", "2025-11-01"], &NOVEMBER[..2]].concat());
+    assert!(of_one.contains(" till ") && !of_one.contains("till …"), "alone it needs no more: {of_one}");
+}
+
+#[test]
+fn an_app_is_told_apart_from_a_deleted_one_of_its_name_and_so_are_their_keys() {
+    let desk = Desk::new();
+    let now = Clock::system().now();
+    desk.store.delete_app(&desk.app_id, now).unwrap();
+    let second = apps::create(&desk.store, "website", None, now).unwrap();
+    let new = NewKey { name: Some("till".to_owned()), ..NewKey::of(Service::Inference, "website") };
+    let (_, key) = keys::create(&desk.store, &new, now).unwrap();
+    let of_second = AttemptRow {
+        app_id: second.id.clone(),
+        key_id: key.id.clone(),
+        ..desk.row("2025-11-02", "a/dear", Some(1))
+    };
+    desk.store.add_attempts(&[desk.row("2025-11-01", "a/dear", Some(2)), of_second]).unwrap();
+    let by = |what: &'static str| {
+        pty::run(&desk.call(&[&["usage", "--by", what], &NOVEMBER[..]].concat()), 80, 60).last
+    };
+    let ending = |id: &str| id[id.len() - 6..].to_owned();
+    let shown = by("app");
+    for id in [&desk.app_id, &second.id] {
+        assert!(shown.contains(&format!("website app_…{}", ending(id))), "{shown}");
+    }
+    let shown = by("key");
+    // What a key of a deleted app ends with is not asked for any more.
+    assert!(shown.contains(&format!("till …{}", key.last4)), "{shown}");
+    assert!(shown.contains(&format!("till key_…{}", ending(&desk.key_id))), "{shown}");
+    let csv = desk.november(&["--by", "app", "--csv"]).stdout;
+    assert!(csv.contains(&format!("{},website,", second.id)), "{csv}");
+}
+
+#[test]
+fn budgets_of_keys_of_one_name_are_told_apart() {
+    let desk = Desk::new();
+    let now = Clock::system().now();
+    let new = NewKey {
+        name: Some("till".to_owned()),
+        budget: Some(NanoUsd(3_000_000_000)),
+        ..NewKey::of(Service::Inference, "default")
+    };
+    let (_, other) = keys::create(&desk.store, &new, now).unwrap();
+    let today = AttemptRow { at: now, ..desk.row("2025-11-01", "a/b", Some(1_000_000_000)) };
+    desk.store.add_attempts(&[today]).unwrap();
+    let shown = pty::run(&desk.call(&["usage"]), 80, 40).last;
+    assert!(shown.contains(&format!("key till …{}: $0.0000 of $3.00", other.last4)), "{shown}");
+}

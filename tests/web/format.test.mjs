@@ -27,6 +27,12 @@ test("days are UTC days, both ends included, also over the end of a month", () =
   assert.equal(format.utcDay(1, Date.parse("2026-03-01T00:00:00Z")), "2026-02-28");
 });
 
+test("what shares a name is told apart by its id, and nothing else is", () => {
+  const [one, other, alone] = ["key_019aa0e7c2f47b1c8d3e5f6071829aaa", "key_019aa0e7c2f47b1c8d3e5f6071829bbb", "key_019aa0e7c2f47b1c8d3e5f6071829ccc"];
+  const names = format.labels([{ id: one, name: "ci" }, { id: other, name: "ci" }, { id: one, name: "ci" }, { id: alone, name: "till" }]);
+  assert.deepEqual([...names], [[one, "ci key_…829aaa"], [other, "ci key_…829bbb"], [alone, "till"]]);
+});
+
 test("a word of a command stays one word", () => {
   assert.equal(format.word("news-room"), "news-room");
   assert.equal(format.word("it's $HOME"), "'it'\\''s $HOME'");

@@ -6,6 +6,7 @@
 mod bars;
 mod budgets;
 mod figures;
+mod labels;
 mod statement;
 mod table;
 
@@ -167,7 +168,7 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
         service: args.service,
         model: args.model.clone(),
     };
-    let report = desk.report(&asked)?;
+    let mut report = desk.report(&asked)?;
     let printer = &session.printer;
     match Format::of(args.csv, args.json) {
         Format::Csv => printer.part(&console::csv::report(&harmless(report)))?,
@@ -182,8 +183,11 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
             printer.document(&document)?;
         }
         Format::Lines if printer.terminal.out.is_terminal => {
+            labels::in_report(&mut report, &desk);
             table::for_people(printer, &report)?;
-            budgets::print(printer, &desk.billing()?, &asked)?;
+            let mut billing = desk.billing()?;
+            labels::in_budgets(&mut billing, &desk);
+            budgets::print(printer, &billing, &asked)?;
         }
         Format::Lines => table::for_programs(printer, &report)?,
     }

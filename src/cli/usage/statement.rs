@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Format, figures};
+use super::{Format, figures, labels};
 use crate::api::console::{Statement, StatementLine, csv};
 use crate::cli::desk::Desk;
 use crate::cli::exit::{Failure, Kind};
@@ -25,7 +25,7 @@ pub(crate) fn statement(
     month: Month,
     format: Format,
 ) -> Result<(), Failure> {
-    let statement = desk.statement(app, month)?;
+    let mut statement = desk.statement(app, month)?;
     let printer = &session.printer;
     match format {
         Format::Csv => printer.part(&csv::statement(&harmless(statement))),
@@ -36,7 +36,10 @@ pub(crate) fn statement(
             document["schema"] = json!("mk.statement/1");
             printer.document(&document)
         }
-        Format::Lines if printer.terminal.out.is_terminal => for_people(printer, &statement),
+        Format::Lines if printer.terminal.out.is_terminal => {
+            labels::in_statement(&mut statement, desk);
+            for_people(printer, &statement)
+        }
         Format::Lines => {
             let rows: Vec<_> = statement.lines.iter().map(|line| row(line, None)).collect();
             sheet::print(printer, &columns(), &rows)

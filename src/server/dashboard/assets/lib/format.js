@@ -131,6 +131,13 @@ export function shortId(id) {
   return id.length > 14 ? `${id.slice(0, id.indexOf("_") + 1)}…${id.slice(-6)}` : id;
 }
 
+/** What these apps or keys (`{ id, name }`) are called in one table, by id: those that share a name by the id as well. */
+export function labels(things) {
+  const ids = new Map();
+  for (const { id, name } of things) ids.set(name, (ids.get(name) ?? new Set()).add(id));
+  return new Map(things.map(({ id, name }) => [id, ids.get(name).size > 1 && name !== id ? `${name} ${shortId(id)}` : name]));
+}
+
 /** A word of a command line, quoted where the shell needs it. */
 export function word(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;

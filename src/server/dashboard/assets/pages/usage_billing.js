@@ -2,7 +2,7 @@
 import { html } from "../lib/html.js";
 import { Spent } from "../lib/budget.js";
 import { useGet } from "../lib/data.js";
-import { cost, date, money, month } from "../lib/format.js";
+import { cost, date, labels, money, month } from "../lib/format.js";
 import { Button, Empty, Problem, Spinner, Table } from "../lib/ui.js";
 
 export function Billing() {
@@ -30,8 +30,10 @@ function Lines({ lines }) {
     const action = html`<${Button} kind="primary" href="#/apps">Choose an app</${Button}>`;
     return html`<${Empty} title="No budgets are set" action=${action} command="mk apps update default --budget-usd 50">A budget stops an app's or a key's spending for the month once it is used up.</${Empty}>`;
   }
+  const isKey = (line) => line.id.startsWith("key_");
+  const names = labels(lines.filter(isKey));
   const columns = [
-    { key: "name", label: "Budget of", main: true, render: (line) => html`<a href=${`#/apps/${line.app_id}`}>${line.name}</a> <span class="muted">${line.id.startsWith("key_") ? "key" : "app"}</span>` },
+    { key: "name", label: "Budget of", main: true, render: (line) => html`<a href=${`#/apps/${line.app_id}`}>${names.get(line.id) ?? line.name}</a> <span class="muted">${isKey(line) ? "key" : "app"}</span>` },
     { key: "spent", label: "Used", class: "wide-cell", render: (line) => html`<${Spent} spent=${line.spent_usd} of=${line.budget_usd} />` },
     { key: "left", label: "Left", number: true, render: (line) => money(Math.max(0, line.budget_usd - line.spent_usd)) },
     { key: "do", label: "Actions", hideLabel: true, class: "row-actions", render: (line) => line.id.startsWith("app_") && html`<${Button} small kind="quiet" href=${`#/apps/${line.app_id}?budget`}>Change<span class="unseen"> the budget of ${line.name}</span></${Button}>` },

@@ -4,7 +4,7 @@ import { api, withQuery } from "../lib/api.js";
 import { DayChart } from "../lib/chart.js";
 import { useAction, useGet } from "../lib/data.js";
 import { download } from "../lib/download.js";
-import { compact, cost, count, day, days, money, percent, plural, tokens, utcDay } from "../lib/format.js";
+import { compact, cost, count, day, days, labels, money, percent, plural, tokens, utcDay } from "../lib/format.js";
 import { setQuery } from "../lib/router.js";
 import { Button, Empty, Field, Or, Problem, Select, Spinner, Table } from "../lib/ui.js";
 
@@ -127,17 +127,23 @@ function Breakdown({ report, by, route }) {
     const part = (100 * (row.cost_usd ?? 0)) / total;
     return html`<span class="share"><span class="bar plain" aria-hidden="true"><span class="fill" style=${{ width: `${part}%` }}></span></span> ${percent(part)}</span>`;
   } };
-  const first = { key: by, label: DIMENSIONS[by], main: true, render: (row) => html`<${Subject} row=${row} by=${by} route=${route} />` };
+  const names = useMemo(() => labels(report.data.map((row) => subject(row, by))), [report, by]);
+  const first = { key: by, label: DIMENSIONS[by], main: true, render: (row) => html`<${Subject} id=${subject(row, by).id} names=${names} by=${by} route=${route} />` };
   const note = by === "model" && html`<p class="muted">A request that asked several models counts once for each.</p>`;
   return html`<div class="card flush"><${Table} caption=${`Usage by ${by}`} columns=${[first, ...SUMS, ...(by === "day" || total === 0 ? [] : [share])]} rows=${report.data} rowKey=${(row) => row.day ?? row.key_id ?? row.app_id ?? row.model ?? row.service} /></div>${note}`;
 }
 
-/** What a row is about; choosing it shows only that. */
-function Subject({ row, by, route }) {
-  if (by === "day") return day(row.day);
-  const [id, name] = { app: [row.app_id, row.app ?? row.app_id], key: [row.key_id, row.key ?? row.key_id], model: [row.model, row.model], service: [row.service, row.service] }[by];
+/** What a row is about. Of what is gone without a name, the id. */
+function subject(row, by) {
+  const id = { day: row.day, app: row.app_id, key: row.key_id, model: row.model, service: row.service }[by];
+  return { id, name: { app: row.app, key: row.key }[by] ?? id };
+}
+
+/** The name of what a row is about; choosing it shows only that. */
+function Subject({ id, names, by, route }) {
+  if (by === "day") return day(id);
   const query = new URLSearchParams(route.query);
   query.set(by, id);
   query.set("by", by === "app" ? "key" : by === "model" ? "day" : "model");
-  return html`<a href=${`#/usage?${query}`} title=${`Show only this ${by}`}>${name}</a>`;
+  return html`<a href=${`#/usage?${query}`} title=${`Show only this ${by}`}>${names.get(id)}</a>`;
 }

@@ -3,7 +3,7 @@ import { html, useMemo, useState } from "../lib/html.js";
 import { api } from "../lib/api.js";
 import { useAction, useGet } from "../lib/data.js";
 import { download, fileWord } from "../lib/download.js";
-import { cost, count, money, month, utcDay } from "../lib/format.js";
+import { cost, count, labels, money, month, utcDay } from "../lib/format.js";
 import { Banner, Button, Problem, Select, Spinner, Table } from "../lib/ui.js";
 
 const MONTHS = 13;
@@ -40,9 +40,10 @@ export function Statements({ apps }) {
 }
 
 function Statement({ statement }) {
+  const names = useMemo(() => labels(statement.lines.map((line) => ({ id: line.key_id, name: line.key }))), [statement]);
   const columns = [
     { key: "service", label: "Service", render: (line) => line.service },
-    { key: "key", label: "Key", main: true, render: (line) => line.key },
+    { key: "key", label: "Key", main: true, render: (line) => names.get(line.key_id) ?? line.key },
     { key: "model", label: "Model", render: (line) => line.model },
     { key: "requests", label: "Requests", number: true, render: (line) => count(line.requests) },
     { key: "tokens", label: "Tokens", number: true, render: (line) => count(line.total_tokens) },
