@@ -24,6 +24,12 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
+    /// The same, with all columns of the terminal for its text.
+    pub(crate) fn at_full_width(&self) -> Self {
+        let width = self.terminal.full_width;
+        Self { terminal: Terminal { width, ..self.terminal.clone() }, ..self.clone() }
+    }
+
     /// Prints a line of results.
     pub(crate) fn line(&self, line: &str) -> Result<(), Failure> {
         if self.quiet {

@@ -24,21 +24,28 @@ pub(crate) struct Column {
     pub(crate) for_people: bool,
     /// Whether people find it easier to compare when it ends at the right.
     is_number: bool,
+    /// Whether its texts are read as one word, whatever blanks are in them.
+    is_whole: bool,
 }
 
 /// A column that everybody gets.
 pub(crate) const fn column(heading: &'static str) -> Column {
-    Column { heading, for_people: true, is_number: false }
+    Column { heading, for_people: true, is_number: false, is_whole: false }
+}
+
+/// A column that everybody gets, whose texts stay on one line.
+pub(crate) const fn whole(heading: &'static str) -> Column {
+    Column { heading, for_people: true, is_number: false, is_whole: true }
 }
 
 /// A column of figures that everybody gets.
 pub(crate) const fn number(heading: &'static str) -> Column {
-    Column { heading, for_people: true, is_number: true }
+    Column { heading, for_people: true, is_number: true, is_whole: false }
 }
 
 /// A column for programs only.
 pub(crate) const fn hidden(heading: &'static str) -> Column {
-    Column { heading, for_people: false, is_number: false }
+    Column { heading, for_people: false, is_number: false, is_whole: false }
 }
 
 /// Prints rows, which have a text per column.
@@ -53,8 +60,8 @@ pub(crate) fn print(printer: &Printer, columns: &[Column], rows: &[Vec<String>])
 
 /// Sets apart what follows rows for people: a table ends with a line by itself.
 pub(crate) fn end(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Result<(), Failure> {
-    let (headings, texts) = shown(columns, rows);
-    if least_width(&headings, &texts) > printer.terminal.width { printer.line("") } else { Ok(()) }
+    let (columns, texts) = shown(columns, rows);
+    if least_width(&columns, &texts) > printer.terminal.width { printer.line("") } else { Ok(()) }
 }
 
 /// Prints one record: a name and a value a line, which is wrapped for people.
@@ -96,42 +103,53 @@ pub(crate) fn fitting(
     lesser: &[usize],
 ) -> Vec<Column> {
     let mut fewer = columns.to_vec();
+    let fits = |fewer: &[Column]| {
+        let (columns, texts) = shown(fewer, rows);
+        least_width(&columns, &texts) <= printer.terminal.width
+    };
     for at in lesser {
-        let (headings, texts) = shown(&fewer, rows);
-        if least_width(&headings, &texts) <= printer.terminal.width {
+        if fits(&fewer) {
             return fewer;
         }
         fewer[*at].for_people = false;
     }
-    let (headings, texts) = shown(&fewer, rows);
-    if least_width(&headings, &texts) <= printer.terminal.width { fewer } else { columns.to_vec() }
+    if fits(&fewer) { fewer } else { columns.to_vec() }
 }
 
 /// How many cells a terminal has left beside a table in which no cell needs a second line, for one more column's text.
 pub(crate) fn room(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> usize {
-    let (headings, texts) = shown(columns, rows);
-    let widest = |at: usize| {
-        let cells_of = texts.iter().filter_map(|row| row.get(at)).chain(headings.get(at));
-        cells_of.map(|text| cells(text)).max().unwrap_or(0)
-    };
-    let taken: usize = (0..headings.len()).map(|at| widest(at) + BESIDE_TEXT).sum();
-    printer.terminal.width.saturating_sub(taken + BESIDE_TEXT)
+    printer.terminal.width.saturating_sub(whole_width(columns, rows) + BESIDE_TEXT)
 }
 
-/// The headings and texts that people see.
-fn shown(columns: &[Column], rows: &[Vec<String>]) -> (Vec<String>, Vec<Vec<String>>) {
+/// Whether a terminal is wide enough for a table in which no cell needs a second line.
+pub(crate) fn fits_whole(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> bool {
+    whole_width(columns, rows) <= printer.terminal.width
+}
+
+/// The columns that a table takes in which no cell needs a second line.
+fn whole_width(columns: &[Column], rows: &[Vec<String>]) -> usize {
+    let (columns, texts) = shown(columns, rows);
+    let widest = |at: usize, column: &Column| {
+        let of_rows = texts.iter().filter_map(|row| row.get(at)).map(|text| cells(text));
+        of_rows.chain([cells(column.heading)]).max().unwrap_or(0)
+    };
+    columns.iter().enumerate().map(|(at, column)| widest(at, column) + BESIDE_TEXT).sum()
+}
+
+/// The columns and texts that people see.
+fn shown(columns: &[Column], rows: &[Vec<String>]) -> (Vec<Column>, Vec<Vec<String>>) {
     let is_shown = |pair: &(&Column, &String)| pair.0.for_people;
-    let headings = columns.iter().filter(|column| column.for_people).map(|column| column.heading.to_owned());
+    let seen = columns.iter().filter(|column| column.for_people).copied();
     let texts = |row: &Vec<String>| {
         columns.iter().zip(row).filter(is_shown).map(|(_, text)| harmless(text).into_owned()).collect()
     };
-    (headings.collect(), rows.iter().map(texts).collect())
+    (seen.collect(), rows.iter().map(texts).collect())
 }
 
 fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<String> {
-    let (headings, rows) = shown(columns, rows);
-    if least_width(&headings, &rows) > printer.terminal.width {
-        return blocks(printer, &headings, &rows);
+    let (columns, rows) = shown(columns, rows);
+    if least_width(&columns, &rows) > printer.terminal.width {
+        return blocks(printer, &columns, &rows);
     }
     let mut table = Table::new();
     table
@@ -139,16 +157,15 @@ fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<Str
         .force_no_tty()
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(u16::try_from(printer.terminal.width).unwrap_or(80))
-        .set_header(&headings);
+        .set_header(columns.iter().map(|column| column.heading));
     // Or a long name would be broken to keep a heading of two words on one line.
-    let least = (0..headings.len()).map(|at| longest_word(at, &headings, &rows) + AROUND_TEXT);
+    let least = columns.iter().enumerate().map(|(at, column)| least_text(at, column, &rows) + AROUND_TEXT);
     let least = least.map(|width| Width::Fixed(u16::try_from(width).unwrap_or(u16::MAX)));
     table.set_constraints(least.map(ColumnConstraint::LowerBoundary));
     for row in rows {
         table.add_row(row);
     }
-    let people = columns.iter().filter(|column| column.for_people);
-    for (at, _) in people.enumerate().filter(|(_, column)| column.is_number) {
+    for (at, _) in columns.iter().enumerate().filter(|(_, column)| column.is_number) {
         if let Some(figures) = table.column_mut(at) {
             figures.set_cell_alignment(CellAlignment::Right);
         }
@@ -157,27 +174,29 @@ fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<Str
 }
 
 /// The columns that a table needs to break no word.
-fn least_width(headings: &[String], rows: &[Vec<String>]) -> usize {
-    (0..headings.len()).map(|at| longest_word(at, headings, rows) + BESIDE_TEXT).sum()
+fn least_width(columns: &[Column], rows: &[Vec<String>]) -> usize {
+    columns.iter().enumerate().map(|(at, column)| least_text(at, column, rows) + BESIDE_TEXT).sum()
 }
 
-/// The width of the longest word of a column.
-fn longest_word(at: usize, headings: &[String], rows: &[Vec<String>]) -> usize {
-    let texts = rows.iter().filter_map(|row| row.get(at)).chain(headings.get(at));
-    texts.flat_map(|text| text.split_whitespace()).map(cells).max().unwrap_or(0)
+/// The width of the longest word of a column, or of its longest text where that is to stay whole.
+fn least_text(at: usize, column: &Column, rows: &[Vec<String>]) -> usize {
+    let longest_word = |text: &str| text.split_whitespace().map(cells).max().unwrap_or(0);
+    let least = |text: &String| if column.is_whole { cells(text) } else { longest_word(text) };
+    let of_rows = rows.iter().filter_map(|row| row.get(at)).map(least);
+    of_rows.chain([longest_word(column.heading)]).max().unwrap_or(0)
 }
 
 /// A line a field, wrapped behind the headings, and an empty line between records.
-fn blocks(printer: &Printer, headings: &[String], rows: &[Vec<String>]) -> Vec<String> {
-    let indent = headings.iter().map(|heading| cells(heading)).max().unwrap_or(0) + 2;
+fn blocks(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<String> {
+    let indent = columns.iter().map(|column| cells(column.heading)).max().unwrap_or(0) + 2;
     let mut lines = Vec::new();
     for row in rows {
         if !lines.is_empty() {
             lines.push(String::new());
         }
-        for (heading, text) in headings.iter().zip(row) {
+        for (column, text) in columns.iter().zip(row) {
             for (at, part) in wrap(text, printer.terminal.width.saturating_sub(indent)).iter().enumerate() {
-                let label = if at == 0 { heading.as_str() } else { "" };
+                let label = if at == 0 { column.heading } else { "" };
                 lines.push(painted(printer, &format!("{label:<indent$}{part}")));
             }
         }

@@ -78,6 +78,8 @@ pub(crate) struct Terminal {
     pub(crate) can_animate: bool,
     /// Columns for text, at most 100.
     pub(crate) width: usize,
+    /// All its columns, for tables that have more to show than text is wide.
+    pub(crate) full_width: usize,
     /// Rows, for what must fit on one screen.
     pub(crate) height: usize,
     /// The symbols that the locale can show.
@@ -95,12 +97,14 @@ impl Terminal {
         let err_is_terminal = std::io::stderr().is_terminal();
         let size = terminal_size::terminal_size();
         let columns = size.map(|(width, _)| usize::from(width.0));
+        let full_width = full_width(columns, env);
         Self {
             out: stream(out_is_terminal, said, env),
             err: stream(err_is_terminal, said, env),
             input_is_tty: std::io::stdin().is_terminal(),
             can_animate: !is_dumb(env),
-            width: text_width(columns, env),
+            width: text_width(full_width),
+            full_width,
             height: size.map_or(24, |(_, height)| usize::from(height.0)),
             symbols: symbols(env),
         }
@@ -134,9 +138,13 @@ fn is_dumb(env: Lookup<'_>) -> bool {
     env("TERM").is_some_and(|term| term == "dumb")
 }
 
-fn text_width(columns: Option<usize>, env: Lookup<'_>) -> usize {
+fn full_width(columns: Option<usize>, env: Lookup<'_>) -> usize {
     let said = env("COLUMNS").and_then(|value| value.parse().ok()).filter(|&columns: &usize| columns > 0);
-    said.or(columns).unwrap_or(80).clamp(NARROWEST_TEXT, WIDEST_TEXT)
+    said.or(columns).unwrap_or(80).max(NARROWEST_TEXT)
+}
+
+fn text_width(full_width: usize) -> usize {
+    full_width.min(WIDEST_TEXT)
 }
 
 /// The symbols of output. A word always stands beside them.
@@ -228,6 +236,7 @@ impl Terminal {
             input_is_tty: false,
             can_animate: true,
             width,
+            full_width: width,
             height: 24,
             symbols: &UNICODE,
         }
@@ -277,11 +286,12 @@ mod tests {
 
     #[test]
     fn width_comes_from_columns_then_the_terminal_then_80() {
-        assert_eq!(text_width(Some(120), &env(&[])), 100);
-        assert_eq!(text_width(Some(120), &env(&[("COLUMNS", "44")])), 44);
-        assert_eq!(text_width(Some(60), &env(&[("COLUMNS", "wide")])), 60);
-        assert_eq!(text_width(None, &env(&[])), 80);
-        assert_eq!(text_width(Some(3), &env(&[])), NARROWEST_TEXT);
+        assert_eq!(full_width(Some(120), &env(&[])), 120);
+        assert_eq!(full_width(Some(120), &env(&[("COLUMNS", "44")])), 44);
+        assert_eq!(full_width(Some(60), &env(&[("COLUMNS", "wide")])), 60);
+        assert_eq!(full_width(None, &env(&[])), 80);
+        assert_eq!(full_width(Some(3), &env(&[])), NARROWEST_TEXT);
+        assert_eq!([44, 100, 120].map(text_width), [44, 100, 100]);
     }
 
     #[test]

@@ -11,7 +11,12 @@ use crate::cli::desk::Desk;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
 use crate::cli::printer::Printer;
-use crate::cli::sheet::{self, Column, column, hidden, number};
+use crate::cli::sheet::{self, Column, column, hidden, number, whole};
+
+/// What stands below the options of `mk keys list --help`.
+pub(super) const NOTES: &str = "\
+On a wide terminal ids are shown as well; `mk keys show KEY`, --json and a pipe
+have them always.";
 
 /// The arguments of `mk keys list`.
 #[derive(Args, Debug)]
@@ -53,18 +58,25 @@ pub(super) fn list(args: &ListArgs, session: &mut Session) -> Result<(), Failure
     sheet::print(printer, &PLAIN_COLUMNS, &rows)
 }
 
-/// What people see.
-const COLUMNS: [Column; 9] = [
-    column("key"),
+/// What people see. Ids are long: they are for wide terminals.
+const COLUMNS: [Column; 10] = [
+    whole("key"),
     column("name"),
     column("app"),
     column("state"),
-    column("created"),
-    column("expires"),
-    column("last used"),
+    whole("created"),
+    whole("expires"),
+    whole("last used"),
     number("budget"),
     column("spent"),
+    whole("id"),
 ];
+
+/// The place of the id.
+const ID: usize = 9;
+
+/// The places of budgets, which most keys do not have.
+const OF_BUDGETS: std::ops::Range<usize> = 7..9;
 
 /// Columns that a narrow terminal does without, the least telling first: created, budget (of which `spent` tells how
 /// much is used), last used.
@@ -93,16 +105,21 @@ fn for_people(printer: &Printer, records: &[Key]) -> Result<(), Failure> {
         let [budget, spent] = Budget::from(key).cells(printer);
         let mut cells = who(key).to_vec();
         let days = [Some(key.created_at.clone()), key.expires_at.clone(), key.last_used_at.clone()];
-        cells.extend(days.iter().map(day).chain([budget, spent]));
+        cells.extend(days.iter().map(day).chain([budget, spent, key.id.clone()]));
         cells
     };
     let rows: Vec<Vec<String>> = records.iter().map(cells).collect();
     let mut columns = COLUMNS;
     if !records.iter().any(|key| Budget::from(key).is_set()) {
-        for column in &mut columns[7..] {
+        for column in &mut columns[OF_BUDGETS] {
             column.for_people = false;
         }
     }
+    let wide = printer.at_full_width();
+    if sheet::fits_whole(&wide, &columns, &rows) {
+        return sheet::print(&wide, &columns, &rows);
+    }
+    columns[ID].for_people = false;
     sheet::print(printer, &sheet::fitting(printer, &columns, &rows, &LESSER), &rows)
 }
 

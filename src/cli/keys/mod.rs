@@ -43,6 +43,7 @@ enum Command {
     /// Make a key; it is printed once, alone on standard output
     Create(create::CreateArgs),
     /// List keys
+    #[command(after_help = list::NOTES)]
     List(list::ListArgs),
     /// Show one key's record
     Show(show::ShowArgs),

@@ -1,0 +1,59 @@
+//! `mk keys list` on a terminal: what people tell keys apart by stays on one line, and ids are to be had.
+
+use mk::api::Service;
+use mk::clock::Clock;
+use mk::keys::{self, NewKey};
+use mk::storage::KeyRow;
+use unicode_width::UnicodeWidthStr;
+
+use crate::support::mk::Mk;
+use crate::support::place::local;
+use crate::support::pty;
+
+/// A call on a database with keys of every service, one with a name of several words and an expiry.
+fn with_keys() -> (Mk, Vec<KeyRow>) {
+    let (store, mk) = local();
+    let now = Clock::system().now();
+    let named =
+        |service, name: &str| NewKey { name: Some(name.to_owned()), ..NewKey::of(service, "default") };
+    let mut nightly = named(Service::Inference, "the nightly build");
+    nightly.expires_at = Some(now.plus(std::time::Duration::from_hours(24 * 90)));
+    let rows = [nightly, named(Service::Verify, "ci"), NewKey::of(Service::Inference, "default")]
+        .map(|new| keys::create(&store, &new, now).unwrap().1);
+    (mk, rows.to_vec())
+}
+
+fn listed(mk: &Mk, columns: u16) -> String {
+    let shown = pty::run(&mk.clone().args(["keys", "list"]), columns, 80).last;
+    assert!(shown.lines().all(|line| line.width() <= usize::from(columns)), "{columns}:\n{shown}");
+    shown
+}
+
+#[test]
+fn a_key_stands_on_one_line_at_every_width() {
+    let (mk, rows) = with_keys();
+    for columns in [44, 60, 80, 100, 140] {
+        let shown = listed(&mk, columns);
+        for row in &rows {
+            let key = format!("{} …{}", row.service, row.last4);
+            assert_eq!(shown.matches(&key).count(), 1, "{key} at {columns}:\n{shown}");
+        }
+        assert!(shown.contains("active") && shown.contains("expires"), "{shown}");
+    }
+    let lines = listed(&mk, 80).lines().count();
+    assert_eq!(lines, 4 + 4 + 1, "a table with a line for each key:\n{}", listed(&mk, 80));
+}
+
+#[test]
+fn ids_are_shown_where_there_is_room_and_by_show() {
+    let (mk, rows) = with_keys();
+    let wide = listed(&mk, 140);
+    for row in &rows {
+        assert!(wide.contains(&row.id), "{wide}");
+        assert!(!listed(&mk, 80).contains(&row.id));
+    }
+    let one = pty::run(&mk.clone().args(["keys", "show", &rows[0].last4]), 80, 40).last;
+    assert!(one.contains(&rows[0].id), "{one}");
+    let help = mk.args(["keys", "list", "--help"]).run().stdout;
+    assert!(help.contains("mk keys show"), "the help says where ids are: {help}");
+}
