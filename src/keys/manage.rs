@@ -147,7 +147,8 @@ pub fn rotate(
     Ok((minted.key, new))
 }
 
-/// Changes the key with this `id`. [`Error::Conflict`] if it is revoked.
+/// Changes the key with this `id`. One that has expired works again if it is given a later end. [`Error::Conflict`] if it
+/// is revoked, or was rotated and is given one.
 pub fn update(store: &Store, id: &str, change: &KeyChange, now: Time) -> Result<KeyRow, ManageError> {
     let change = validate::key_change(change, store.key_alone(id)?.service, now)?;
     Ok(store.update_key(id, &change, now)?)

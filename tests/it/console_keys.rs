@@ -232,6 +232,34 @@ async fn a_key_is_rotated_once() {
 }
 
 #[tokio::test]
+async fn a_key_that_was_replaced_is_not_brought_back_and_one_that_expired_may_be() {
+    let (server, console) = server().await;
+    let app = console.app("news").await;
+    let (old, path) = console.key(&app, &json!({"service": "verify"})).await;
+    assert_eq!(console.post(&format!("{path}/rotate"), &json!({"grace_seconds": 60})).await.0, 201);
+    for later in [json!(null), json!("2027-01-31")] {
+        let (status, error) = console.patch(&path, &json!({"expires_at": later})).await;
+        assert_eq!((status, &error["code"]), (409, &json!("conflict")), "{later}: {error}");
+    }
+    let sooner = NOON.plus(Duration::from_secs(30)).rfc3339();
+    assert_eq!(console.patch(&path, &json!({"expires_at": sooner, "name": "old"})).await.0, 200);
+    server.clock.advance(Duration::from_secs(30));
+    assert_eq!(console.patch(&path, &json!({"expires_at": null})).await.0, 409);
+    assert_eq!(refusal(&server, &old).await.as_deref(), Some("api_key_expired"));
+    assert_eq!(console.patch(&path, &json!({"name": "older"})).await.0, 200, "the rest may change");
+
+    let ends = server.clock.now().plus(Duration::from_secs(1)).rfc3339();
+    let (expired, path) = console.key(&app, &json!({"service": "verify", "expires_at": ends})).await;
+    server.clock.advance(Duration::from_secs(1));
+    assert_eq!(refusal(&server, &expired).await.as_deref(), Some("api_key_expired"));
+    let (status, key) = console.patch(&path, &json!({"expires_at": null})).await;
+    assert_eq!((status, &key["state"]), (200, &json!("active")));
+    assert_eq!(refusal(&server, &expired).await, None);
+    let entry = console.audit().await.pop().unwrap();
+    assert_eq!(entry["details"]["expires_at"], json!({"from": ends, "to": null}), "{entry}");
+}
+
+#[tokio::test]
 async fn every_id_of_another_app_is_not_found() {
     let (server, console) = server().await;
     let (mine, other) = (console.app("mine").await, console.app("other").await);

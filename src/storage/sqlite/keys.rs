@@ -17,6 +17,7 @@ use crate::storage::{Error, KeyChange, KeyFilter, KeyHash, KeyRow, Span};
 const KEY_EXISTS: &str = "this key exists already";
 const REVOKED: &str = "this key is revoked, for ever; create a new one instead";
 const ROTATED: &str = "this key was rotated already; rotate the one that took its place, or revoke this one";
+const REPLACED: &str = "this key was rotated and ends as it was told to, or sooner; use the one that took its place, or create a new one";
 const EXPIRED: &str = "this key has expired already; create a new one instead";
 
 /// The columns in the order of [`key_row`].
@@ -143,7 +144,8 @@ impl Store {
         })
     }
 
-    /// Changes a key. [`Error::Conflict`] if it is revoked.
+    /// Changes a key. [`Error::Conflict`] if it is revoked, or was rotated and is to live longer: with the one that took
+    /// its place there would be two of it again.
     pub fn update_key(&self, id: &str, change: &KeyChange, now: Time) -> Result<KeyRow, Error> {
         let mut row = self.main().write(|db| {
             let old = key_by_id(db, id)?;
@@ -151,6 +153,9 @@ impl Store {
                 return Err(Error::Conflict(REVOKED));
             }
             let new = changed(&old, change);
+            if ends_later(&old, &new) && is_replaced(db, id)? {
+                return Err(Error::Conflict(REPLACED));
+            }
             db.prepare_cached(
                 "UPDATE keys SET name = ?2, expires_at = ?3, per_minute = ?4, per_day = ?5, models = ?6,
                      addresses = ?7, budget_nano_usd = ?8
@@ -260,6 +265,17 @@ const fn of_app(filter: &KeyFilter) -> &'static str {
 fn key_by_id(db: &Connection, id: &str) -> Result<KeyRow, Error> {
     let mut query = db.prepare_cached(&format!("{SELECT} WHERE k.id = ?1"))?;
     query.query_row([id], key_row).optional()?.ok_or(Error::NotFound)
+}
+
+fn is_replaced(db: &Connection, id: &str) -> Result<bool, Error> {
+    let mut query = db.prepare_cached("SELECT replaced_by IS NOT NULL FROM keys WHERE id = ?1")?;
+    Ok(query.query_row([id], |row| row.get(0))?)
+}
+
+/// Whether a key would live longer after a change.
+fn ends_later(old: &KeyRow, new: &KeyRow) -> bool {
+    let end = |key: &KeyRow| key.expires_at.map_or(i64::MAX, Time::unix_ms);
+    end(new) > end(old)
 }
 
 fn changed(old: &KeyRow, change: &KeyChange) -> KeyRow {

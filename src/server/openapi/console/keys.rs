@@ -50,7 +50,8 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Keys",
         "updateKey",
         "Change a key",
-        "Holds from the next request on. A revoked key stays as it is (409).",
+        "Holds from the next request on. A key that has expired works again with a later `expires_at`, or none; a rotated \
+         one gets no later end, and a revoked one stays as it is (409).",
     )
     .takes(&["AppId", "KeyId"])
     .body(&changes, &[("rename", json!({"name": "ci"})), ("limits", json!({"limits": {"per_minute": 120}}))])
