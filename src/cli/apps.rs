@@ -8,6 +8,7 @@ use super::confirm::confirm;
 use super::desk::Desk;
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
+use super::last_console;
 use super::local::Database;
 use super::number::dollars;
 use super::sheet::{self, Column, column, hidden, number};
@@ -230,15 +231,15 @@ fn show(session: &Session, app: App, is_json: bool) -> Result<(), Failure> {
 }
 
 fn delete(session: &Session, desk: &Desk, app: &App, yes: bool, is_json: bool) -> Result<(), Failure> {
-    if !yes {
-        let question = format!(
-            "Delete the app `{}`{}? Its active keys ({}) stop working at once and for ever; its usage stays.",
-            app.name,
-            desk.whereabouts(),
-            app.active_keys
-        );
-        confirm(&session.printer, &question, "--yes")?;
-    }
+    let question = format!(
+        "Delete the app `{}`{}? Its active keys ({}) stop working at once and for ever; its usage stays.",
+        app.name,
+        desk.whereabouts(),
+        app.active_keys
+    );
+    let has_keys = app.active_keys > 0;
+    let warning = if has_keys { last_console::warning(desk, |key| key.app_id == app.id) } else { None };
+    confirm(&session.printer, &question, warning.as_deref(), yes)?;
     let revoked = desk.delete_app(app)?.revoked_keys;
     if is_json {
         let document = json!({ "schema": "mk.app.deleted/1", "deleted": app.id, "name": app.name, "revoked_keys": revoked });

@@ -6,12 +6,28 @@ use super::exit::{Failure, Kind};
 use super::printer::Printer;
 use super::runtime;
 
-/// Asks `question`, which ends with what happens. Where nobody can be asked, says which flag stands for yes.
-pub(crate) fn confirm(printer: &Printer, question: &str, flag: &str) -> Result<(), Failure> {
+/// The flag that stands for yes.
+const FLAG: &str = "--yes";
+
+/// Warns, and asks `question`, which ends with what happens, unless somebody has said yes already. Where nobody can be
+/// asked, says which flag stands for yes.
+pub(crate) fn confirm(
+    printer: &Printer,
+    question: &str,
+    warning: Option<&str>,
+    is_said: bool,
+) -> Result<(), Failure> {
     let terminal = &printer.terminal;
-    if !terminal.input_is_tty || !terminal.err.is_terminal {
+    let nobody_is_there = !terminal.input_is_tty || !terminal.err.is_terminal;
+    if !is_said && nobody_is_there {
         return Err(Failure::usage("this cannot be undone, and there is no terminal to ask on")
-            .hint(format!("add {flag} if it is what you want")));
+            .hint(format!("add {FLAG} if it is what you want")));
+    }
+    if let Some(warning) = warning {
+        printer.warning(warning);
+    }
+    if is_said {
+        return Ok(());
     }
     if printer.question(&format!("{question} [y/N]")).is_ok() && is_yes(&answer(printer)?) {
         return Ok(());
@@ -50,8 +66,9 @@ mod tests {
     #[test]
     fn without_a_terminal_the_flag_is_named() {
         let printer = Printer { terminal: Terminal::test(80, Paint::Plain), quiet: false, verbose: false };
-        let failure = confirm(&printer, "Really?", "--yes").unwrap_err();
+        let failure = confirm(&printer, "Really?", None, false).unwrap_err();
         assert_eq!(failure.kind, Kind::Usage);
         assert!(failure.hints[0].contains("--yes"));
+        assert!(confirm(&printer, "Really?", None, true).is_ok());
     }
 }

@@ -23,6 +23,7 @@ mod globals;
 mod inference;
 mod keys;
 #[cfg(unix)]
+mod last_console;
 mod line;
 mod local;
 mod log;

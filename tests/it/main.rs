@@ -25,6 +25,7 @@ mod chat_sandbox;
 mod chat_stream;
 mod chat_together;
 mod chat_traps;
+mod cli_apps_delete;
 mod cli_budgets;
 mod cli_chat;
 mod cli_chat_model;

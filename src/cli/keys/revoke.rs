@@ -4,10 +4,13 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Common, describe};
+use crate::api::Service;
+use crate::api::console::Key;
 use crate::cli::confirm::confirm;
 use crate::cli::desk::Desk;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
+use crate::cli::last_console;
 
 /// The arguments of `mk keys revoke`.
 #[derive(Args, Debug)]
@@ -34,13 +37,16 @@ pub(super) fn run(args: &RevokeArgs, session: &mut Session) -> Result<(), Failur
             format!("the {} of the app `{}`, last used: {used}", describe(key), key.app)
         })
         .collect();
-    if !args.yes && !described.is_empty() {
+    if !described.is_empty() {
         let question = format!(
             "Revoke {}{}? Whoever uses it is refused from this moment on; it cannot be undone.",
             described.join("; and "),
             desk.whereabouts()
         );
-        confirm(&session.printer, &question, "--yes")?;
+        let has_console_key = keys.iter().any(|key| key.service == Service::Console);
+        let is_going = |key: &Key| keys.iter().any(|going| going.id == key.id);
+        let warning = if has_console_key { last_console::warning(&desk, is_going) } else { None };
+        confirm(&session.printer, &question, warning.as_deref(), args.yes)?;
     }
     let mut revoked = Vec::new();
     for key in &keys {

@@ -1,0 +1,66 @@
+//! `mk apps delete` and `mk keys revoke` where the last console key would go: nobody could administer the server then.
+
+use mk::api::Service;
+use mk::keys::NewKey;
+
+use crate::support::mk::Mk;
+use crate::support::place::{key_row, local, remote};
+use crate::support::pty::Person;
+
+const SAID: &str = "last console key";
+
+fn call(mk: &Mk, arguments: &[&str]) -> Mk {
+    mk.clone().args(arguments.iter().copied())
+}
+
+/// What a person is asked who then says no.
+fn question(mk: &Mk, arguments: &[&str]) -> String {
+    let mut person = Person::at(call(mk, arguments).command());
+    person.until("[y/N]");
+    person.types("n\n");
+    let shown = person.end().1;
+    shown.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_question_tells_of_the_last_console_key() {
+    let (store, mk) = local();
+    call(&mk, &["apps", "create", "news"]).run();
+    let of_app = question(&mk, &["apps", "delete", "default"]);
+    assert!(of_app.contains(SAID) && of_app.contains("mk keys create --service console"), "{of_app}");
+    let id = key_row(&store, "operator").id;
+    let of_key = question(&mk, &["keys", "revoke", &id]);
+    assert!(of_key.contains(SAID), "{of_key}");
+    assert!(!question(&mk, &["apps", "delete", "news"]).contains(SAID));
+
+    call(&mk, &["keys", "create", "--service", "console", "--app", "news"]).run();
+    assert!(!question(&mk, &["apps", "delete", "default"]).contains(SAID), "there is another one");
+    assert!(!question(&mk, &["keys", "revoke", &id]).contains(SAID));
+}
+
+#[test]
+fn without_a_question_it_is_a_warning() {
+    let (_store, mk) = local();
+    call(&mk, &["apps", "create", "news"]).run();
+    let harmless = call(&mk, &["apps", "delete", "news", "--yes"]).run();
+    assert!(harmless.code() == 0 && !harmless.stderr.contains("warning: "), "{harmless:?}");
+    call(&mk, &["apps", "create", "news"]).run();
+    let ran = call(&mk, &["apps", "delete", "default", "--yes", "--json"]).run();
+    assert_eq!((ran.code(), ran.json()["revoked_keys"].as_u64()), (0, Some(1)), "{ran:?}");
+    assert!(ran.stderr.contains("warning: ") && ran.stderr.contains(SAID), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_s_last_console_key_is_told_of_too() {
+    let (server, mk) = remote().await;
+    let (_, id) = server.key_with(Service::Verify, |_| {});
+    let other = call(&mk, &["keys", "revoke", &id, "--yes"]).run_beside().await;
+    assert!(other.code() == 0 && !other.stderr.contains(SAID), "{other:?}");
+    let (_, second) =
+        server.key_with(Service::Console, |new: &mut NewKey| new.name = Some("second".to_owned()));
+    let first = key_row(&server.app.store, "operator").id;
+    let one = call(&mk, &["keys", "revoke", &second, "--yes"]).run_beside().await;
+    assert!(one.code() == 0 && !one.stderr.contains(SAID), "{one:?}");
+    let last = call(&mk, &["keys", "revoke", &first, "--yes"]).run_beside().await;
+    assert!(last.code() == 0 && last.stderr.contains(SAID), "{last:?}");
+}
