@@ -5,7 +5,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
     let app = App::open(&config, Clock::system()).map_err(|cause| cannot_start(&config.data_dir, cause))?;
     let inherited = supervisor::listener()?;
     let listen = inherited.as_ref().and_then(|socket| socket.local_addr().ok()).unwrap_or(config.listen);
-    refuse_open_door(&app, listen)?;
+    refuse_open_door(&app, listen, unusual_dir(session, &config))?;
 
     // Connections have runtimes of their own; this one accepts them and writes to the disk beside them.
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -154,11 +154,10 @@ async fn serve(
     let has_person = session.printer.terminal.err.is_terminal;
     let link = SetupLink::begin(&app, &base, &config.data_dir, has_person && !session.printer.quiet)?;
     let trial = Trial::begin(args.sandbox && has_person, &app)?;
-    let is_usual = session.env.data_home.as_deref() == Some(&*config.data_dir);
     let first = welcome::First {
         key: trial.key.as_ref(),
         link: link.shown.as_ref(),
-        data_dir: (!is_usual).then_some(&*config.data_dir),
+        data_dir: unusual_dir(session, config),
     };
     welcome::say(&session.printer, config, &base, args.sandbox, &first);
 
@@ -215,8 +214,15 @@ impl Trial {
     }
 }
 
-/// A server that others can reach needs an operator who can look after it.
-fn refuse_open_door(app: &App, listen: SocketAddr) -> Result<(), Failure> {
+/// Where the database is, if commands beside the server do not look there of themselves.
+fn unusual_dir<'a>(session: &Session, config: &'a ServerConfig) -> Option<&'a Path> {
+    let is_usual = session.env.data_home.as_deref() == Some(&*config.data_dir);
+    (!is_usual).then_some(&*config.data_dir)
+}
+
+/// A server that others can reach needs an operator who can look after it. `data_dir` as in
+/// [`unusual_dir`].
+fn refuse_open_door(app: &App, listen: SocketAddr, data_dir: Option<&Path>) -> Result<(), Failure> {
     if listen.ip().is_loopback() {
         return Ok(());
     }
@@ -226,7 +232,7 @@ fn refuse_open_door(app: &App, listen: SocketAddr) -> Result<(), Failure> {
     Err(Failure::usage(format!(
         "{listen} can be reached from other machines, and there is no console key yet"
     ))
-    .hint("make one first: mk keys create --service console"))
+    .hint(format!("make one first: mk keys create --service console{}", welcome::beside(data_dir))))
 }
 
 fn no_listener(listen: SocketAddr, cause: io::Error) -> Failure {

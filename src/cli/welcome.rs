@@ -109,7 +109,7 @@ fn next_steps(base: &str, data_dir: Option<&Path>, key: Option<&SecretString>) -
 }
 
 /// Points a command at the database that the server uses, from whatever directory it is called.
-fn beside(data_dir: Option<&Path>) -> String {
+pub(super) fn beside(data_dir: Option<&Path>) -> String {
     let Some(path) = data_dir else { return String::new() };
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     format!(" --data-dir '{}'", path.display().to_string().replace('\'', r"'\''"))

@@ -1,5 +1,7 @@
 //! Which providers there are: configured, recognised by their usual variables or port, or simulated.
 
+use std::path::Path;
+
 use super::ollama;
 use super::origin::{Origin, Origins};
 use super::panel::{self, Chosen, Offer};
@@ -23,11 +25,13 @@ pub(super) struct FoundProviders {
     pub(super) warnings: Vec<String>,
 }
 
-/// The providers: simulated ones if that is asked for, else those of the file, else those that can be found.
+/// The providers: simulated ones if that is asked for, else those of the file (which is at `path`, if it is there), else
+/// those that can be found.
 pub(super) fn providers(
     sandbox: bool,
     env: &Env,
     file: &ServerFile,
+    path: Option<&Path>,
     origins: &mut Origins,
 ) -> Result<FoundProviders, ConfigError> {
     if sandbox {
@@ -40,7 +44,7 @@ pub(super) fn providers(
         });
     }
     if file.providers.is_empty() {
-        return recognised(env, origins);
+        return recognised(env, path, origins);
     }
     let mut warnings = Vec::new();
     let providers = file
@@ -64,7 +68,7 @@ pub(super) fn providers(
 pub(super) fn each(env: &Env, file: &ServerFile) -> Vec<NamedProvider> {
     let (mut origins, mut warnings) = (Origins::default(), Vec::new());
     if file.providers.is_empty() {
-        let found = recognised(env, &mut origins).map(|found| found.providers).unwrap_or_default();
+        let found = recognised(env, None, &mut origins).map(|found| found.providers).unwrap_or_default();
         return found.into_iter().map(|settings| (settings.name.clone(), Ok(settings))).collect();
     }
     let providers = file.providers.iter();
@@ -73,8 +77,8 @@ pub(super) fn each(env: &Env, file: &ServerFile) -> Vec<NamedProvider> {
         .collect()
 }
 
-/// Providers recognised by their usual variables, and a local Ollama by its port.
-fn recognised(env: &Env, origins: &mut Origins) -> Result<FoundProviders, ConfigError> {
+/// Providers recognised by their usual variables, and a local Ollama by its port. `path`: of a file without any.
+fn recognised(env: &Env, path: Option<&Path>, origins: &mut Origins) -> Result<FoundProviders, ConfigError> {
     let mut providers = Vec::new();
     let mut offers = Vec::new();
     let mut reasons = Vec::new();
@@ -98,18 +102,22 @@ fn recognised(env: &Env, origins: &mut Origins) -> Result<FoundProviders, Config
         providers.push(Settings::new(name, Kind::OpenAi, &format!("http://{}/v1", env.ollama)));
     }
     if providers.is_empty() {
-        return Err(no_providers());
+        return Err(no_providers(path));
     }
     let notes = vec![format!("providers found: {}", reasons.join(", "))];
     Ok(FoundProviders { providers, chosen: panel::choose(&offers), notes, warnings: Vec::new() })
 }
 
-fn no_providers() -> ConfigError {
+fn no_providers(path: Option<&Path>) -> ConfigError {
     let variables: Vec<_> = catalog::KNOWN.iter().filter_map(|known| known.key_env).collect();
     ConfigError::new("no model provider is configured, and none was found")
         .hint(format!("set the key of one or more providers: {}", variables.join(", ")))
-        .hint(
-            "or describe providers in a file: `mk config init` writes server.toml with everything explained",
-        )
+        .hint(match path {
+            Some(path) => {
+                format!("or describe them in {}, a table [providers.NAME] for each", path.display())
+            }
+            None => "or describe providers in a file: `mk config init` writes server.toml with everything explained"
+                .to_owned(),
+        })
         .hint("or start with simulated models: `mk serve --sandbox`")
 }

@@ -91,7 +91,7 @@ pub struct ServerArgs {
 pub fn load_server(args: &ServerArgs, env: &Env) -> Result<ServerConfig, ConfigError> {
     let (path, file) = open(args, env)?;
     let mut origins = Origins::default();
-    let mut found = recognise::providers(args.sandbox, env, &file, &mut origins)?;
+    let mut found = recognise::providers(args.sandbox, env, &file, path.as_deref(), &mut origins)?;
     found.warnings.extend(env.misspelt());
     only("sqlite", "database_url", "MK_DATABASE_URL", file.database_url.as_ref(), env, &mut origins)?;
     only("memory", "limits_url", "MK_LIMITS_URL", file.limits_url.as_ref(), env, &mut origins)?;

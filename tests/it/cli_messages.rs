@@ -127,6 +127,43 @@ fn stored_keys_are_counted_in_good_english() {
 }
 
 #[test]
+fn a_settings_file_without_a_provider_is_named_to_be_edited() {
+    let user = Mk::new();
+    let made = user.clone().args(["config", "init"]).run();
+    assert_eq!(made.code(), 0, "{made:?}");
+    let file = user.home().join(".config/mk/server.toml");
+    assert!(file.exists(), "{made:?}");
+    let ran = user.args(["serve", "--check"]).run();
+    assert_eq!(ran.code(), 2, "{ran:?}");
+    assert!(ran.stderr.contains(file.to_str().unwrap()), "{ran:?}");
+    assert!(!ran.stderr.contains("mk config init"), "it would refuse: {ran:?}");
+}
+
+#[test]
+fn the_command_that_makes_the_first_console_key_works_as_it_is_printed() {
+    for place in ["data", "o'clock dir"] {
+        let user = Mk::new();
+        let data = user.home().join(place);
+        let serve = ["serve", "--sandbox", "--listen", "0.0.0.0:0", "--data-dir"];
+        let refused = user.clone().args(serve).args([data.to_str().unwrap()]).run();
+        assert_eq!(refused.code(), 2, "{refused:?}");
+        let hint = refused.stderr.split_once("hint: make one first: ").unwrap().1;
+        let bin = std::path::Path::new(env!("CARGO_BIN_EXE_mk")).parent().unwrap();
+        let made = std::process::Command::new("/bin/sh")
+            .args(["-c", hint])
+            .env_clear()
+            .env("HOME", user.home())
+            .env("PATH", bin)
+            .current_dir(user.home())
+            .output()
+            .unwrap();
+        assert!(made.stdout.starts_with(b"mk_console_"), "{hint}: {made:?}");
+        let store = mk::storage::Store::open(&data, mk::clock::Clock::system().now()).unwrap();
+        assert!(store.has_console_key(mk::clock::Clock::system().now()).unwrap(), "{hint}");
+    }
+}
+
+#[test]
 fn a_key_for_an_app_that_is_gone_says_how_to_make_one() {
     let ran = mk(&["keys", "create", "--service", "verify", "--app", "gone"]);
     assert_eq!(ran.code(), 9, "{ran:?}");
