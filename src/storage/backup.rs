@@ -58,7 +58,7 @@ pub fn backup(
 /// Of kind [`ErrorKind::AlreadyExists`] if there is a database, [`ErrorKind::InvalidData`] if `file` is no backup.
 pub fn restore(file: &Path, dir: &Path) -> Result<(), Error> {
     let source = File::open(file)?;
-    make_private_dir(dir)?;
+    let made = MadeDirs::down_to(dir)?;
     for (name, _) in sqlite::DATABASES {
         for taken in ["", "-wal", "-journal"].map(|ending| format!("{name}{ending}")) {
             if dir.join(&taken).try_exists()? {
@@ -79,7 +79,35 @@ pub fn restore(file: &Path, dir: &Path) -> Result<(), Error> {
     for name in names {
         fs::rename(draft.path.join(name), dir.join(name))?;
     }
-    Ok(sync_dir(dir)?)
+    sync_dir(dir)?;
+    made.keep();
+    Ok(())
+}
+
+/// Directories that were not there before, the deepest first; gone when dropped, unless something is in them.
+struct MadeDirs(Vec<PathBuf>);
+
+impl MadeDirs {
+    fn down_to(dir: &Path) -> io::Result<Self> {
+        let is_missing = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
+        let missing = dir.ancestors().take_while(is_missing).map(Path::to_owned).collect();
+        let made = Self(missing);
+        make_private_dir(dir)?;
+        Ok(made)
+    }
+
+    fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for MadeDirs {
+    fn drop(&mut self) {
+        for dir in &self.0 {
+            // Best effort; one that is not empty by now is somebody's.
+            let _ = fs::remove_dir(dir);
+        }
+    }
 }
 
 /// A directory for what is not finished; gone with everything in it when dropped.
@@ -197,7 +225,7 @@ mod tests {
         for bytes in [&whole[..whole.len() / 2], &b"no archive"[..], &[][..], &flipped] {
             fs::write(&damaged, bytes).unwrap();
             assert!(restore(&damaged, &new).is_err());
-            assert_eq!(fs::read_dir(&new).unwrap().count(), 0, "{} bytes", bytes.len());
+            assert!(!new.exists(), "{} bytes", bytes.len());
         }
         restore(&file, &new).unwrap();
         assert_eq!(store(&new).apps().unwrap(), store(&data).apps().unwrap());
@@ -217,7 +245,7 @@ mod tests {
             builder.finish().unwrap();
             let new = dir.path().join("new");
             assert_eq!(kind(restore(&file, &new)), ErrorKind::InvalidData, "{name}");
-            assert_eq!(fs::read_dir(&new).unwrap().count(), 0, "{name}");
+            assert!(!new.exists(), "{name}");
         }
     }
 

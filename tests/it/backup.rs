@@ -152,5 +152,11 @@ fn what_cannot_be_done_says_why_and_leaves_nothing() {
     let foreign = on(&data, &["restore", file.to_str().unwrap()]).run();
     assert_eq!(foreign.code(), 1, "{foreign:?}");
     assert!(foreign.stderr.contains("it is no whole backup of mk"), "{foreign:?}");
-    assert_eq!(fs::read_dir(&data).unwrap().count(), 0);
+    assert!(!data.exists(), "the directory that it made is gone");
+    let deep = mk.home().join("srv/mk");
+    assert_eq!(on(&deep, &["restore", file.to_str().unwrap()]).run().code(), 1);
+    assert!(!deep.parent().unwrap().exists(), "and what it made above it");
+    fs::create_dir(&data).unwrap();
+    assert_eq!(on(&data, &["restore", file.to_str().unwrap()]).run().code(), 1);
+    assert_eq!(fs::read_dir(&data).unwrap().count(), 0, "what was there before stays");
 }
