@@ -34,6 +34,7 @@ mod streams;
 mod tasks;
 mod tls;
 mod turns;
+mod unique;
 mod verify;
 
 pub use tls::{TlsError, acceptor as tls_acceptor};

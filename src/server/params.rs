@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::reply::ApiError;
+use super::unique::{self, Fault};
 use crate::money::NanoUsd;
 
 /// The parameters of a request that are not read yet.
@@ -15,18 +16,24 @@ pub(crate) struct Params {
 }
 
 impl Params {
-    /// Parses a body: one JSON object, no deeper than `serde_json`'s own limit of 128.
+    /// Parses a body: one JSON object, with every field once, no deeper than `serde_json`'s own limit of 128.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
         if body.is_empty() {
             return Err(ApiError::invalid_json("the request body is empty; send a JSON object"));
         }
-        match serde_json::from_slice(body) {
+        match unique::read(body) {
             Ok(Value::Object(fields)) => Ok(Self { fields, within: None }),
             Ok(other) => Err(ApiError::invalid_json(format!(
                 "the request body must be a JSON object, not {}",
                 kind(&other)
             ))),
-            Err(cause) => Err(ApiError::invalid_json(format!("the request body is not valid JSON: {cause}"))),
+            Err(Fault::Twice(path)) => {
+                let path = shown(&path);
+                Err(invalid(&path, format!("`{path}` is there twice; send it once")))
+            }
+            Err(Fault::Invalid(cause)) => {
+                Err(ApiError::invalid_json(format!("the request body is not valid JSON: {cause}")))
+            }
         }
     }
 

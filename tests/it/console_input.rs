@@ -99,6 +99,33 @@ async fn a_body_that_is_no_json_object_is_refused_as_such() {
 }
 
 #[tokio::test]
+async fn a_parameter_is_sent_once() {
+    let (server, console) = server().await;
+    let app = console.app("news").await;
+    let keys = format!("/v1/apps/{app}/keys");
+    let before = console.audit().await;
+    for (path, body, param) in [
+        ("/v1/apps", r#"{"name":"a","name":"b"}"#, "name"),
+        ("/v1/apps", r#"{"name":"a","n\u0061me":"a"}"#, "name"),
+        ("/v1/apps", r#"{"name":"a","x":[1,{"y":{"z":1,"z":1}}]}"#, "x[1].y.z"),
+        (&keys, r#"{"service":"verify","limits":{"per_day":1,"per_day":2}}"#, "limits.per_day"),
+    ] {
+        let (status, error) = raw(&console, Method::POST, path, body).await;
+        let told = (&error["code"], &error["param"]);
+        assert_eq!((status, told), (400, (&json!("invalid_parameter"), &json!(param))), "{body}: {error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(&format!("`{param}` is there twice")), "{message}");
+    }
+    assert_eq!(console.audit().await, before);
+    let verify = server.verify(&server.key(Service::Verify), &json!({}));
+    let twice = verify.body(r#"{"fact":"2 + 2 = 4","fact":"2 + 2 = 5"}"#).send().await.unwrap();
+    assert_eq!(
+        (twice.status().as_u16(), &twice.json::<Value>().await.unwrap()["param"]),
+        (400, &json!("fact"))
+    );
+}
+
+#[tokio::test]
 async fn what_is_said_of_wrong_input_stays_short_and_harmless() {
     let (_server, console) = server().await;
     let app = console.app("news").await;

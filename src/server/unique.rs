@@ -1,0 +1,162 @@
+//! JSON in which no object has a field twice: of two readers each might take another one, and which of them the caller
+//! meant nobody knows. (`serde_json`'s own [`Value`] takes the last one without a word.)
+
+use std::cell::RefCell;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// Why a text is not read.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// A field stands there twice: its path, such as `limits.per_day` or `models[1].name`.
+    Twice(String),
+    /// It is no JSON.
+    Invalid(serde_json::Error),
+}
+
+/// Reads a JSON text, no deeper than `serde_json`'s own limit of 128.
+pub(super) fn read(text: &[u8]) -> Result<Value, Fault> {
+    let twice = Twice::default();
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let read = Reader(&twice).deserialize(&mut deserializer);
+    let whole = read.and_then(|value| deserializer.end().map(|()| value));
+    whole.map_err(|cause| twice.0.take().map_or(Fault::Invalid(cause), Fault::Twice))
+}
+
+/// The path of a field that was found twice. Begun where it was found, and continued to its front on the way out.
+#[derive(Default)]
+struct Twice(RefCell<Option<String>>);
+
+impl Twice {
+    fn found<E: Error>(&self, name: &str) -> E {
+        self.0.replace(Some(name.to_owned()));
+        E::custom("a field stands there twice")
+    }
+
+    fn is_within(&self, place: &str) {
+        if let Some(path) = &mut *self.0.borrow_mut() {
+            let dot = if path.starts_with('[') { "" } else { "." };
+            *path = format!("{place}{dot}{path}");
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Reader<'a>(&'a Twice);
+
+impl<'de> DeserializeSeed<'de> for Reader<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Reader<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut items: S) -> Result<Value, S::Error> {
+        let mut list = Vec::new();
+        loop {
+            let item = items.next_element_seed(self);
+            match item.inspect_err(|_| self.0.is_within(&format!("[{}]", list.len())))? {
+                Some(item) => list.push(item),
+                None => return Ok(Value::Array(list)),
+            }
+        }
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut fields: M) -> Result<Value, M::Error> {
+        let mut object = Map::new();
+        while let Some(name) = fields.next_key::<String>()? {
+            if object.contains_key(&name) {
+                return Err(self.0.found(&name));
+            }
+            let value = fields.next_value_seed(self).inspect_err(|_| self.0.is_within(&name))?;
+            object.insert(name, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn twice(text: &str) -> String {
+        match read(text.as_bytes()) {
+            Err(Fault::Twice(path)) => path,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_there_twice_is_named_by_its_path() {
+        assert_eq!(twice(r#"{"a":1,"b":2,"a":1}"#), "a");
+        assert_eq!(twice(r#"{"a":1,"\u0061":1}"#), "a");
+        assert_eq!(twice(r#"{"a":{"b":[0,{"c":{"d":1,"d":2}}]}}"#), "a.b[1].c.d");
+        assert_eq!(twice(r#"[[{"x":1,"x":1}]]"#), "[0][0].x");
+    }
+
+    #[test]
+    fn the_same_name_in_several_objects_is_none_twice() {
+        let text = r#"{"a":{"a":[{"a":1},{"a":2}]},"b":{"a":1}}"#;
+        assert_eq!(read(text.as_bytes()).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+    }
+
+    #[test]
+    fn what_is_no_json_is_said_as_such_and_depth_is_no_danger() {
+        let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+        for text in ["", "{", r#"{"a":1}x"#, r#"{"a":1,"b":{"c":}}"#, "\u{0}", &deep] {
+            assert!(matches!(read(text.as_bytes()), Err(Fault::Invalid(_))), "{text:.40}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_reads_what_serde_reads(text in r#"(\{("[ab]{1,2}":|\[|1|-1|2\.5|1e999|null|true|"x\\n"|,|\]|\}){0,12}|.{0,8})"#) {
+            match read(text.as_bytes()) {
+                Ok(value) => prop_assert_eq!(Some(value), serde_json::from_str::<Value>(&text).ok()),
+                Err(Fault::Invalid(_)) => prop_assert!(serde_json::from_str::<Value>(&text).is_err()),
+                // It need not be JSON behind that.
+                Err(Fault::Twice(_)) => {}
+            }
+        }
+    }
+}
