@@ -5,8 +5,9 @@
 //! verify = "mk_verify_…"
 //! ```
 //!
-//! The file must be readable by its owner only, and is replaced as a whole, so that a crash never loses keys. A key
-//! is only ever handed out for the origin (scheme, host and port) that it was stored for.
+//! The file must be readable by its owner only, and is replaced as a whole, so that a crash never loses keys; whoever
+//! changes it holds a lock from reading to writing, so that two at once lose none either. A key is only ever handed out for
+//! the origin (scheme, host and port) that it was stored for.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use reqwest::Url;
 use serde::Serialize;
 
+use super::lock::Lock;
 use super::origin::Origin;
 use super::reader::{Document, Section};
 use super::{ConfigError, Env, files, paths, values};
@@ -60,6 +62,7 @@ pub(super) fn origin(url: &Url) -> String {
 pub fn store(env: &Env, server: &str, service: Service, key: &SecretString) -> Result<PathBuf, ConfigError> {
     let origin = server_origin(server)?;
     let path = file(env)?;
+    let _lock = Lock::of(&path)?;
     let mut credentials = read(&path)?;
     credentials
         .0
@@ -77,6 +80,10 @@ pub fn store(env: &Env, server: &str, service: Service, key: &SecretString) -> R
 pub fn remove(env: &Env, server: &str, service: Option<Service>) -> Result<Vec<Service>, ConfigError> {
     let origin = server_origin(server)?;
     let path = file(env)?;
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let _lock = Lock::of(&path)?;
     let mut credentials = read(&path)?;
     let Some(keys) = credentials.0.get_mut(&origin) else { return Ok(Vec::new()) };
     let wanted = |candidate: &Service| service.is_none_or(|one| one == *candidate);

@@ -120,7 +120,7 @@ fn create_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-fn create_private_dir(path: &Path) -> io::Result<()> {
+pub(super) fn create_private_dir(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() {
         return Ok(());
     }

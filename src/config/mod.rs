@@ -20,6 +20,7 @@ mod error;
 mod files;
 mod init;
 mod listing;
+mod lock;
 mod models;
 mod modes;
 mod ollama;

@@ -36,6 +36,7 @@ mod cli_keys_list;
 mod cli_keys_update;
 mod cli_line;
 mod cli_line_modes;
+mod cli_login;
 mod cli_messages;
 mod cli_models;
 mod cli_network;

@@ -1,0 +1,102 @@
+//! A lock on a file that is read, changed and replaced: one process after the other, so that none writes what another
+//! has written meanwhile away.
+//!
+//! It is held on a file beside it, as the file itself gives way to the new one. That one stays: whoever removed it could
+//! take it away under somebody who has just locked it. The system lets go of a lock when its process ends, however.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::ConfigError;
+use super::files;
+
+/// A change takes milliseconds: whoever holds the lock for longer is stopped, or hangs.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Held until dropped.
+#[derive(Debug)]
+pub(super) struct Lock {
+    /// Closed, it is let go. None where the file system knows no locks.
+    _file: Option<File>,
+}
+
+impl Lock {
+    /// Waits for the lock of this file, which need not be there.
+    pub(super) fn of(path: &Path) -> Result<Self, ConfigError> {
+        Self::within(path, PATIENCE)
+    }
+
+    fn within(path: &Path, patience: Duration) -> Result<Self, ConfigError> {
+        let path = beside(path);
+        let file = open(&path).map_err(|cause| files::unwritable(&path, &cause))?;
+        let since = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { _file: Some(file) }),
+                Err(TryLockError::WouldBlock) if since.elapsed() < patience => thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => {
+                    let message = format!("another process has held {} for too long", path.display());
+                    return Err(
+                        ConfigError::new(message).hint("let that mk login or mk logout end, and try again")
+                    );
+                }
+                Err(TryLockError::Error(cause)) if cause.kind() == io::ErrorKind::Unsupported => {
+                    return Ok(Self { _file: None });
+                }
+                Err(TryLockError::Error(cause)) => return Err(files::unwritable(&path, &cause)),
+            }
+        }
+    }
+}
+
+/// The same for every name of a file that is linked to.
+fn beside(path: &Path) -> PathBuf {
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    target.with_file_name(format!(".{name}.lock"))
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    files::create_private_dir(path.parent().unwrap_or(Path::new(".")))?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_after_the_other_and_not_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("new/credentials.toml");
+        let held = Lock::of(&path).unwrap();
+        let refused = Lock::within(&path, Duration::ZERO).unwrap_err();
+        assert!(refused.message.contains(".credentials.toml.lock"), "{refused}");
+        assert!(!refused.hints.is_empty());
+        drop(held);
+        Lock::within(&path, Duration::ZERO).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn it_is_private_and_the_same_through_a_link() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+        std::fs::write(&real, "").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let _held = Lock::of(&link).unwrap();
+        let mode = std::fs::metadata(dir.path().join(".real.lock")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(Lock::within(&real, Duration::ZERO).is_err());
+    }
+}
