@@ -9,10 +9,11 @@ use super::value::{Histogram, Level, Named};
 
 /// The addresses that are counted by name, with ids by their names in braces; what is asked of others is counted
 /// together, as callers make them up.
-pub const ROUTES: [&str; 18] = [
+pub const ROUTES: [&str; 19] = [
     "/inference/v1/chat/completions",
     "/verify/v1/stream",
     "/inference/v1/models",
+    ONE_MODEL,
     "/verify/v1/health",
     "/inference/v1/health",
     "/metrics",
@@ -29,6 +30,10 @@ pub const ROUTES: [&str; 18] = [
     "/v1/auth/session",
     "/v1/auth/setup",
 ];
+
+/// What the address of one model begins with.
+const MODELS: &str = "/inference/v1/models/";
+const ONE_MODEL: &str = "/inference/v1/models/{model}";
 
 const METHODS: [&str; 6] = ["POST", "GET", "HEAD", "PATCH", "DELETE", "other"];
 
@@ -152,6 +157,8 @@ fn place(path: &str) -> usize {
     } else {
         // These are answered with a slash at their end as well.
         let path = path.strip_suffix('/').unwrap_or(path);
+        // A model's identifier has slashes.
+        let path = if path.starts_with(MODELS) { ONE_MODEL } else { path };
         ROUTES.iter().position(|route| *route == path)
     };
     found.unwrap_or(ROUTES.len())
@@ -195,12 +202,23 @@ mod tests {
             ("/v1/apps/keys/statement", "/v1/apps/{id}/statement"),
             ("/v1/key", "/v1/key"),
             ("/v1/auth/session", "/v1/auth/session"),
+            ("/inference/v1/models/", "/inference/v1/models"),
+            ("/inference/v1/models/fake/a/b", "/inference/v1/models/{model}"),
         ] {
             assert_eq!(counted_as(path), route);
         }
-        for path in
-            ["", "/", "/v1", "/v1/", "/v1/apps/", "/v1/apps//keys", "/v1/apps/a/b", "/v1/key/x", "/V1/apps"]
-        {
+        for path in [
+            "",
+            "/",
+            "/v1",
+            "/v1/",
+            "/v1/apps/",
+            "/v1/apps//keys",
+            "/v1/apps/a/b",
+            "/v1/key/x",
+            "/V1/apps",
+            "/inference/v1/modelss/a",
+        ] {
             assert_eq!(counted_as(path), "other", "{path}");
         }
     }

@@ -1,14 +1,16 @@
 //! `GET /inference/v1/models`: the models that can be asked for, as the chat-completion API lists them, with what is
-//! known of them.
+//! known of them; and `GET /inference/v1/models/{id}`: one of these.
 
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
+use percent_encoding::percent_decode_str;
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::incoming::Incoming;
+use super::reply::ApiError;
 use super::{Context, gate, rated, reply, routes};
 use crate::api::Service;
 use crate::api::models::{Model, ModelList};
@@ -27,6 +29,40 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFil
             }
         })
         .boxed()
+}
+
+/// The route of one model: `filter` is all of its address but the identifier, whose slashes may be encoded or not.
+pub(crate) fn one(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
+    filter
+        .and(warp::path::tail())
+        .and(routes::with_context(context))
+        .and(warp::header::headers_cloned())
+        .map(|tail: warp::path::Tail, context: Arc<Context>, incoming: Incoming, headers: HeaderMap| {
+            let pass = match gate::keyed(&context.app, &incoming, &headers, Service::Inference) {
+                Ok(pass) => pass,
+                Err(refused) => return refused.into_response(&incoming.request_id),
+            };
+            match find(&context, &pass, tail.as_str()) {
+                Ok(model) => rated(reply::json(StatusCode::OK, &model), pass.rate),
+                Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
+            }
+        })
+        .boxed()
+}
+
+/// The model that is listed by this identifier, as an address has it.
+fn find(context: &Context, pass: &gate::Pass, encoded: &str) -> Result<Model, ApiError> {
+    let now = context.app.clock.now();
+    let wanted = percent_decode_str(encoded).decode_utf8_lossy();
+    let Some(id) = context.app.gateway.models(now).into_iter().find(|id| *id == wanted) else {
+        return Err(ApiError::model_not_found(
+            "there is no model with this identifier; GET /inference/v1/models lists those there are",
+        ));
+    };
+    if !keys::may_use(&pass.key, &id) {
+        return Err(ApiError::model_not_allowed(&id, &pass.key.models));
+    }
+    Ok(model(context, id, now))
 }
 
 /// Those that the key may use.

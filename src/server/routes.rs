@@ -22,6 +22,7 @@ pub(crate) fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     let inference_health = path!("inference" / "v1" / "health").boxed();
     let completions = path!("inference" / "v1" / "chat" / "completions").boxed();
     let model_list = path!("inference" / "v1" / "models").boxed();
+    let one_model = path!("inference" / "v1" / "models" / ..).boxed();
     let counted = path!("metrics").boxed();
     let description = path!("openapi.json").boxed();
 
@@ -31,12 +32,14 @@ pub(crate) fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
         open_page(verify_health.clone().and(read.clone()).boxed(), context, health::verify),
         open_page(inference_health.clone().and(read.clone()).boxed(), context, health::inference),
         models::route(model_list.clone().and(read.clone()).boxed(), context),
+        models::one(one_model.clone().and(read.clone()).boxed(), context),
         metrics::route(counted.clone().and(read.clone()).boxed(), context),
         openapi::route(description.clone().and(read).boxed(), context),
         console::route(context),
         dashboard::route(context),
         refuse(completions, context, || ApiError::method_not_allowed("POST")),
         refuse(model_list, context, || ApiError::method_not_allowed("GET, HEAD")),
+        refuse(one_model, context, || ApiError::method_not_allowed("GET, HEAD")),
         refuse(counted, context, || ApiError::method_not_allowed("GET, HEAD")),
         refuse(description, context, || ApiError::method_not_allowed("GET, HEAD")),
         refuse(stream, context, || ApiError::method_not_allowed("POST")),

@@ -75,6 +75,7 @@ mod layers;
 mod limits;
 mod logs;
 mod metrics;
+mod models;
 mod openapi;
 mod openapi_answers;
 mod openapi_console;

@@ -104,6 +104,10 @@ async fn completions_and_models_of_the_sandbox() {
     let models = "/inference/v1/models";
     let request = client().get(format!("{}{models}", server.base)).bearer_auth(&key);
     assert_eq!(check(&description, "GET", models, request).await.status, 200);
+    for (model, status) in [("sandbox/alpha", 200), ("sandbox/nothing", 404)] {
+        let request = client().get(format!("{}{models}/{model}", server.base)).bearer_auth(&key);
+        assert_eq!(check(&description, "GET", "/inference/v1/models/{model}", request).await.status, status);
+    }
 }
 
 #[tokio::test]

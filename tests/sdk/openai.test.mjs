@@ -69,6 +69,8 @@ test("models", async () => {
   const ids = [];
   for await (const model of client().models.list()) ids.push(model.id);
   assert.ok(ids.includes("fake/whole"));
+  assert.equal((await client().models.retrieve("fake/whole")).id, "fake/whole");
+  await assert.rejects(client().models.retrieve("fake/nothing"), OpenAI.NotFoundError);
 });
 
 test("errors", async () => {

@@ -74,6 +74,13 @@ class Answers(unittest.TestCase):
         models = client().models.list()
         self.assertIn(("fake/whole", "fake"), [(model.id, model.owned_by) for model in models])
 
+    def test_model(self):
+        model = client().models.retrieve("fake/whole")
+        self.assertEqual((model.id, model.object, model.owned_by), ("fake/whole", "model", "fake"))
+        with self.assertRaises(openai.NotFoundError) as raised:
+            client().models.retrieve("fake/nothing")
+        self.assertEqual(raised.exception.response.json()["code"], "model_not_found")
+
 
 class Streams(unittest.TestCase):
     def test_text(self):

@@ -83,10 +83,7 @@ fn chain(context: &Context, pass: &Pass, model: &str) -> Result<Vec<String>, Api
         return Err(ApiError::model_not_found(unknown(context, model)));
     }
     if !keys::may_use(&pass.key, model) {
-        let allowed = pass.key.models.join(", ");
-        return Err(ApiError::model_not_allowed(format!(
-            "this API key may not use {model}; it is for {allowed}"
-        )));
+        return Err(ApiError::model_not_allowed(model, &pass.key.models));
     }
     let mut chain = gateway.chain(model);
     chain.retain(|id| keys::may_use(&pass.key, id));

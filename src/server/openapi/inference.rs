@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::operation::{Operation, at, either, in_json, json_like};
 use super::schemas::Schemas;
 use super::{chat, example};
-use crate::api::models::ModelList;
+use crate::api::models::{Model, ModelList};
 
 /// The area's addresses.
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
@@ -33,6 +33,17 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     .secured(&["inferenceKey"])
     .answers(200, "The models, sorted by identifier.", json_like(&models, &example::models()), &[])
     .fails(&[401, 403, 429, 500, 503]);
+    let model = schemas.answer::<Model>();
+    let one = Operation::new(
+        "Inference",
+        "getModel",
+        "Show a model",
+        "A model of the list. Slashes of its identifier may be encoded or not.",
+    )
+    .secured(&["inferenceKey"])
+    .takes(&["Model"])
+    .answers(200, "The model.", json_like(&model, &example::models()["data"][0]), &[])
+    .fails(&[401, 403, 404, 429, 500, 503]);
     let health = schemas.write("InferenceHealth", health());
     let status = |status: &str| json!({"status": status, "service": "inference", "version": env!("CARGO_PKG_VERSION")});
     let healthy = Operation::new(
@@ -47,6 +58,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     vec![
         at("/inference/v1/chat/completions", [("post", complete)]),
         at("/inference/v1/models", [("get", list)]),
+        at("/inference/v1/models/{model}", [("get", one)]),
         at("/inference/v1/health", [("get", healthy)]),
     ]
 }

@@ -33,6 +33,14 @@ pub(super) fn all() -> Value {
         "IfNoneMatch": header("If-None-Match", "The `ETag` of a copy that you have.", "\"0f3c9a\""),
         "AppId": in_path("app_id", "The app's id.", "app"),
         "KeyId": in_path("key_id", "The key's id.", "key"),
+        "Model": {
+            "name": "model",
+            "in": "path",
+            "required": true,
+            "description": "The model's identifier, `<provider>/<model_name>`.",
+            "schema": {"type": "string", "minLength": 1},
+            "example": "openai/gpt-5.4-mini",
+        },
         "Limit": query(
             "limit",
             "The most records of the page.",

@@ -142,11 +142,16 @@ impl ApiError {
         }
     }
 
-    /// 403 for a model that the key is not for.
-    pub(crate) fn model_not_allowed(message: impl Into<String>) -> Self {
+    /// 403 for a model that the key, which is for these, is not for.
+    pub(crate) fn model_not_allowed(model: &str, allowed: &[String]) -> Self {
+        let allowed = allowed.join(", ");
         Self {
             param: Some("model".to_owned()),
-            ..Self::new(StatusCode::FORBIDDEN, "model_not_allowed", message)
+            ..Self::new(
+                StatusCode::FORBIDDEN,
+                "model_not_allowed",
+                format!("this API key may not use {model}; it is for {allowed}"),
+            )
         }
     }
 
