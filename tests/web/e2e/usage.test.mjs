@@ -67,6 +67,19 @@ test("what was used is drawn, listed, and taken along as files that say the same
   await page.context().close();
 });
 
+test("keys of one name are told apart", async () => {
+  const keys = [await server.key("verify", "--name", "twin"), await server.key("verify", "--name", "twin")];
+  for (const key of keys) await server.verify("The capital of France is Lyon.", key);
+  const page = await front.enter("#/usage?by=key");
+  const breakdown = page.getByRole("table", { name: "Usage by key" });
+  const twins = breakdown.getByRole("link", { name: /^twin key_…[0-9a-f]{6}$/ });
+  await twins.first().waitFor();
+  assert.equal(new Set(await twins.allTextContents()).size, 2);
+  const line = page.getByRole("region", { name: "Statements" }).getByRole("rowheader", { name: /^twin key_…/ });
+  await line.first().waitFor();
+  await page.context().close();
+});
+
 test("a statement is read, and taken along as CSV and JSON", async () => {
   const page = await front.enter("#/usage");
   const statements = page.getByRole("region", { name: "Statements" });
