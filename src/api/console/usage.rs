@@ -20,6 +20,14 @@ pub enum Dimension {
 }
 
 impl Dimension {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Day, Self::App, Self::Key, Self::Model, Self::Service];
+
+    /// The dimension with this name on the wire.
+    pub fn named(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dimension| dimension.as_str() == text)
+    }
+
     /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -14,7 +14,7 @@ use crate::usage;
 pub(super) async fn billing(call: Call) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
     let billing = call.in_store(usage::billing).await?;
-    Ok(varied(reply::json(StatusCode::OK, &billing)))
+    Ok(reply::json(StatusCode::OK, &billing))
 }
 
 /// An app's statement of a month, as JSON or CSV. Also of an app that was deleted: its usage stays.

@@ -11,14 +11,6 @@ use crate::usage::{Days, Month, parse_date};
 /// Without dates, a report is of so many days, today included.
 const DEFAULT_DAYS: u32 = 30;
 
-const DIMENSIONS: [(&str, Dimension); 5] = [
-    ("day", Dimension::Day),
-    ("app", Dimension::App),
-    ("key", Dimension::Key),
-    ("model", Dimension::Model),
-    ("service", Dimension::Service),
-];
-
 impl Query {
     /// `from` and `to`, both part of the span. The one that is missing follows from the other.
     pub(super) fn days(&mut self, now: Time) -> Result<Days, ApiError> {
@@ -52,8 +44,7 @@ impl Query {
     /// `by`: a list with commas, by default `day`.
     pub(super) fn by(&mut self) -> Result<Vec<Dimension>, ApiError> {
         let Some(list) = self.text("by") else { return Ok(vec![Dimension::Day]) };
-        let dimension = |name: &str| DIMENSIONS.iter().find(|(known, _)| *known == name.trim());
-        let by: Option<Vec<_>> = list.split(',').map(|name| Some(dimension(name)?.1)).collect();
+        let by: Option<Vec<_>> = list.split(',').map(|name| Dimension::named(name.trim())).collect();
         by.ok_or_else(|| {
             invalid(
                 "by",
