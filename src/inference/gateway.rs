@@ -103,6 +103,11 @@ impl Gateway {
         })
     }
 
+    /// Whether [`Gateway::target`] would find this model.
+    pub fn knows(&self, id: &str) -> bool {
+        self.known(id).is_some()
+    }
+
     /// The circuit breakers that have something to remember, by provider and model. All others are closed.
     pub fn breakers(&self) -> Vec<BreakerReport> {
         let now = Instant::now();

@@ -6,6 +6,7 @@ use crate::api::Service;
 use crate::secret::SecretString;
 use crate::storage::KeyHash;
 
+/// All ASCII letters and digits, as the checks of a text's form rely on.
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_CHARS: usize = 26;
 /// 62⁶ is more than 2³²: every CRC-32 fits.
@@ -41,7 +42,7 @@ pub fn service_of(key: &str) -> Option<Service> {
     let (service, secret) = named.split_once('_')?;
     let service: Service = service.parse().ok()?;
     let well_formed =
-        secret.len() == RANDOM_CHARS + CHECK_CHARS && secret.bytes().all(|byte| ALPHABET.contains(&byte));
+        secret.len() == RANDOM_CHARS + CHECK_CHARS && secret.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if !well_formed {
         return None;
     }
@@ -58,7 +59,7 @@ pub(super) fn random_text(chars: usize) -> Result<SecretString, getrandom::Error
 
 /// Whether a text could be of [`random_text`].
 pub(super) fn is_random_text(text: &str, chars: usize) -> bool {
-    text.len() == chars && text.bytes().all(|byte| ALPHABET.contains(&byte))
+    text.len() == chars && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// What is stored of a key.

@@ -24,8 +24,8 @@ use super::link::{self, Links};
 pub(super) enum Client {
     /// To the provider itself.
     Direct(Box<Links>),
-    /// To a proxy on the way there.
-    Proxied(reqwest::Client),
+    /// To a proxy on the way to this address.
+    Proxied(reqwest::Client, Uri),
 }
 
 impl Client {
@@ -37,22 +37,15 @@ impl Client {
     pub(super) fn new(address: &Uri, connect_timeout: Duration, no_proxy: bool) -> Result<Self, String> {
         let is_proxied = !no_proxy && Matcher::from_env().intercept(address).is_some();
         if is_proxied {
-            return Self::proxied(connect_timeout).map_err(|cause| cause.to_string());
+            let client = proxied(connect_timeout).map_err(|cause| cause.to_string())?;
+            return Ok(Self::Proxied(client, address.clone()));
         }
         let tls = if address.scheme_str() == Some("https") { tls() } else { without_roots() };
         let links = Links::new(address, connect_timeout, tls).map_err(|cause| cause.to_string())?;
         Ok(Self::Direct(Box::new(links)))
     }
 
-    fn proxied(connect_timeout: Duration) -> Result<Self, reqwest::Error> {
-        let builder = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(connect_timeout)
-            .tcp_nodelay(true);
-        builder.build().map(Self::Proxied)
-    }
-
-    /// Sends a request and waits for the head of its answer. Dropping the future, or the body that it gives, closes
+    /// Sends a request, whose address is its path alone, and waits for the head of its answer. Dropping the future, or the body that it gives, closes
     /// the connection if the answer has not come to its end.
     ///
     /// # Errors
@@ -60,8 +53,11 @@ impl Client {
     pub(super) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, Failure> {
         match self {
             Self::Direct(links) => Ok(links.send(request).await?.map(Body::Direct)),
-            Self::Proxied(client) => {
-                let request = request.map(reqwest::Body::wrap);
+            Self::Proxied(client, address) => {
+                let mut parts = address.clone().into_parts();
+                parts.path_and_query = request.uri().path_and_query().cloned();
+                let mut request = request.map(reqwest::Body::wrap);
+                *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Failure::Unreachable)?;
                 let request = reqwest::Request::try_from(request).map_err(|_| Failure::Unreachable)?;
                 match client.execute(request).await {
                     Ok(response) => Ok(Response::from(response).map(Body::Proxied)),
@@ -70,6 +66,14 @@ impl Client {
             }
         }
     }
+}
+
+fn proxied(connect_timeout: Duration) -> Result<reqwest::Client, reqwest::Error> {
+    reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(connect_timeout)
+        .tcp_nodelay(true)
+        .build()
 }
 
 /// The body of an answer, as it arrives.

@@ -99,15 +99,11 @@ impl Links {
         })
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request, whose address is its path alone, and waits for the head of its answer.
     ///
     /// # Errors
     /// [`Failure::Unreachable`] if no connection stood, [`Failure::Cut`] if it broke.
     pub(super) async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Body>, Failure> {
-        // What a server is sent that it is spoken to directly: the path alone, and its own name.
-        if let Some(path) = request.uri().path_and_query().cloned() {
-            *request.uri_mut() = Uri::from(path);
-        }
         request.headers_mut().insert(HOST, self.host.clone());
         while let Some(mut link) = self.idle.take() {
             let is_usable = poll_fn(|context| Poll::Ready(link.is_usable(context))).await;

@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
-use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderName, HeaderValue, Method, Request, Uri};
+use http::uri::{Authority, InvalidUri, PathAndQuery, Scheme};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
 use reqwest::Url;
 use tokio::sync::OnceCell;
@@ -28,8 +28,10 @@ const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
 #[derive(Debug)]
 pub(super) struct Transport {
     base: Base,
-    /// The key, in the header of the provider's format.
-    key: Option<(HeaderName, HeaderValue)>,
+    /// What every request carries, the key in the header of the provider's format included.
+    headers: HeaderMap,
+    /// The name of the key's header, if there is a key.
+    key: Option<HeaderName>,
     connect_timeout: Duration,
     /// One for each worker, and the first for threads that are none. Made at the first call: reading the system's
     /// root certificates takes some 20 ms, which a command that never calls this provider must not pay.
@@ -51,13 +53,17 @@ impl Transport {
     /// # Errors
     /// With a sentence for a person, if address or key cannot be used.
     pub(super) fn new(settings: &Settings, header: KeyHeader) -> Result<Self, String> {
-        let key = match &settings.api_key {
-            Some(key) => Some((header.name, sensitive(header.prefix, key.expose_secret())?)),
-            None => None,
-        };
+        let mut headers = HeaderMap::with_capacity(8);
+        headers.insert(CONTENT_TYPE, JSON);
+        headers.insert(ACCEPT, ANYTHING);
+        headers.insert(USER_AGENT, AGENT);
+        if let Some(key) = &settings.api_key {
+            headers.insert(header.name.clone(), sensitive(header.prefix, key.expose_secret())?);
+        }
         Ok(Self {
             base: Base::new(&settings.base_url)?,
-            key,
+            headers,
+            key: settings.api_key.is_some().then_some(header.name),
             connect_timeout: settings.connect_timeout,
             clients: (0..=workers::cores()).map(|_| OnceCell::new()).collect(),
         })
@@ -102,7 +108,7 @@ impl Transport {
     ) -> Result<Opened, Failure> {
         let mut request = self.request(Method::GET, outgoing)?;
         request.headers_mut().remove(CONTENT_TYPE);
-        if let Some((name, _)) = self.key.as_ref().filter(|_| !with_key) {
+        if let Some(name) = self.key.as_ref().filter(|_| !with_key) {
             request.headers_mut().remove(name);
         }
         self.begin(request, patience, deadline).await
@@ -136,22 +142,16 @@ impl Transport {
         let mut request = Request::new(Full::new(outgoing.body.clone()));
         *request.method_mut() = method;
         // Only a dialect that puts a caller's bytes into a path unencoded could make this fail.
-        *request.uri_mut() = self.base.address(&outgoing.path).map_err(|_| Failure::Unreachable)?;
-        let headers = request.headers_mut();
-        headers.insert(CONTENT_TYPE, JSON);
-        headers.insert(ACCEPT, ANYTHING);
-        headers.insert(USER_AGENT, AGENT);
-        if let Some((name, value)) = &self.key {
-            headers.insert(name, value.clone());
-        }
+        *request.uri_mut() = self.base.target(&outgoing.path).map_err(|_| Failure::Unreachable)?.into();
+        *request.headers_mut() = self.headers.clone();
         for (name, value) in &outgoing.headers {
-            headers.append(name, value.clone());
+            request.headers_mut().append(name, value.clone());
         }
         Ok(request)
     }
 
     async fn connect(&self) -> Result<Client, Failure> {
-        let address = self.base.address("").map_err(|_| Failure::Unreachable)?;
+        let address = self.base.origin().map_err(|_| Failure::Unreachable)?;
         // A proxy from the environment could only reach its own loopback.
         let no_proxy = is_loopback(self.base.authority.host());
         let timeout = self.connect_timeout;
@@ -187,25 +187,29 @@ impl Base {
         })
     }
 
-    /// The base address and `path` behind it; the base's query stays, in front of the path's own.
-    fn address(&self, path: &str) -> Result<Uri, http::Error> {
+    /// The address alone, without a path.
+    fn origin(&self) -> Result<Uri, http::Error> {
+        let (scheme, authority) = (self.scheme.clone(), self.authority.clone());
+        Uri::builder().scheme(scheme).authority(authority).path_and_query("/").build()
+    }
+
+    /// The base's path and `path` behind it; the base's query stays, in front of the path's own.
+    fn target(&self, path: &str) -> Result<PathAndQuery, InvalidUri> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let mut full = format!("{}{path}", self.path);
+        let own = self.query.as_deref().unwrap_or_default();
+        let mut full = String::with_capacity(self.path.len() + path.len() + own.len() + query.len() + 2);
+        full.push_str(&self.path);
+        full.push_str(path);
         if full.is_empty() {
             full.push('/');
         }
-        let own = self.query.as_deref().unwrap_or_default();
         for (query, sign) in [(own, '?'), (query, if own.is_empty() { '?' } else { '&' })] {
             if !query.is_empty() {
                 full.push(sign);
                 full.push_str(query);
             }
         }
-        Uri::builder()
-            .scheme(self.scheme.clone())
-            .authority(self.authority.clone())
-            .path_and_query(PathAndQuery::from_maybe_shared(bytes::Bytes::from(full))?)
-            .build()
+        PathAndQuery::from_maybe_shared(bytes::Bytes::from(full))
     }
 }
 
@@ -271,14 +275,15 @@ mod tests {
     #[test]
     fn the_path_goes_behind_the_base_and_before_its_query() {
         let at = |base: &str, path: &str| {
-            transport(&settings(base)).unwrap().base.address(path).unwrap().to_string()
+            transport(&settings(base)).unwrap().base.target(path).unwrap().to_string()
         };
         let address = |base: &str| at(base, "/chat/completions");
-        assert_eq!(address("https://a.example/v1"), "https://a.example/v1/chat/completions");
-        assert_eq!(address("https://a.example/v1/?v=2"), "https://a.example/v1/chat/completions?v=2");
-        assert_eq!(address("http://[::1]:8000"), "http://[::1]:8000/chat/completions");
-        assert_eq!(at("https://a.example/v1?v=2", "/m:go?alt=sse"), "https://a.example/v1/m:go?v=2&alt=sse");
-        assert_eq!(at("https://a.example/v1", "/m:go?alt=sse"), "https://a.example/v1/m:go?alt=sse");
+        assert_eq!(address("https://a.example/v1"), "/v1/chat/completions");
+        assert_eq!(address("https://a.example/v1/?v=2"), "/v1/chat/completions?v=2");
+        assert_eq!(address("http://[::1]:8000"), "/chat/completions");
+        assert_eq!(Base::new("http://[::1]:8000/v1").unwrap().origin().unwrap(), "http://[::1]:8000/");
+        assert_eq!(at("https://a.example/v1?v=2", "/m:go?alt=sse"), "/v1/m:go?v=2&alt=sse");
+        assert_eq!(at("https://a.example/v1", "/m:go?alt=sse"), "/v1/m:go?alt=sse");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use warp::reply::Response;
 use super::incoming::Incoming;
 use super::record::OK;
 use super::reply::{self, ApiError, ErrorCode, Rate};
-use super::{Context, gate};
+use super::{Context, gate, header_names};
 
 /// Answers one request.
 pub(crate) async fn answer(
@@ -27,7 +27,7 @@ pub(crate) async fn answer(
     routes: BoxedFilter<(Response,)>,
     context: Arc<Context>,
 ) -> Result<Response, Infallible> {
-    let incoming = Incoming::new(&request, peer, &context.app);
+    let incoming = Incoming::new(&mut request, peer, &context.app);
     request.extensions_mut().insert(incoming.clone());
     let version = request.version();
 
@@ -48,7 +48,7 @@ pub(crate) async fn answer(
     let rate = rate.unwrap_or_else(|| gate::open_state(&context.app, incoming.address).into());
     reply::write_rate_headers(response.headers_mut(), &rate);
     if let Ok(id) = HeaderValue::from_str(&incoming.request_id) {
-        response.headers_mut().insert("x-request-id", id);
+        response.headers_mut().insert(&header_names::REQUEST_ID, id);
     }
     if leaves_body_unread(response.status()) && version <= Version::HTTP_11 {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

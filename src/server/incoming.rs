@@ -14,6 +14,7 @@ use http::uri::Authority;
 use http::{HeaderMap, Request, header};
 use ipnet::IpNet;
 
+use super::header_names;
 use super::record::Record;
 use super::reply::ApiError;
 use crate::api::console::csv;
@@ -36,22 +37,25 @@ pub(crate) struct Incoming {
     pub(crate) is_proxied: bool,
     /// The server as the request's own address names it; usually only the `Host` header does.
     pub(crate) authority: Option<Authority>,
+    /// Its headers.
+    pub(crate) headers: Arc<HeaderMap>,
     /// What is noted of it.
     pub(crate) record: Arc<Record>,
 }
 
 impl Incoming {
-    /// Reads a request's head.
-    pub(crate) fn new<B>(request: &Request<B>, peer: SocketAddr, app: &App) -> Self {
-        let headers = request.headers();
-        let request_id = request_id(headers);
-        let address = client_address(headers, peer.ip(), &app.trusted_proxies);
+    /// Reads a request's head, and takes its headers.
+    pub(crate) fn new<B>(request: &mut Request<B>, peer: SocketAddr, app: &App) -> Self {
+        let headers = std::mem::take(request.headers_mut());
+        let request_id = request_id(&headers);
+        let address = client_address(&headers, peer.ip(), &app.trusted_proxies);
         let (method, path) = (request.method().clone(), request.uri().path());
         Self {
             record: Record::begin(app.metrics.clone(), request_id.clone(), address, method, path),
-            is_local: is_local(headers, peer.ip()),
+            is_local: is_local(&headers, peer.ip()),
             is_proxied: is_trusted(peer.ip(), &app.trusted_proxies),
             authority: request.uri().authority().cloned(),
+            headers: Arc::new(headers),
             request_id,
             address,
         }
@@ -60,7 +64,8 @@ impl Incoming {
 
 /// Whether a request comes from this machine itself. A proxy that runs here passes on requests of others, and says so.
 fn is_local(headers: &HeaderMap, peer: IpAddr) -> bool {
-    peer.to_canonical().is_loopback() && !FORWARDING.iter().any(|name| headers.contains_key(*name))
+    // One pass over the few headers there are costs less than looking for each of the names.
+    peer.to_canonical().is_loopback() && !headers.keys().any(|name| FORWARDING.contains(&name.as_str()))
 }
 
 /// The id of a request: its own if it has a well-formed one.
@@ -69,7 +74,7 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Arc<str> {
         (1..=128).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
     };
-    let given = headers.get("x-request-id").and_then(|value| value.to_str().ok());
+    let given = headers.get(&header_names::REQUEST_ID).and_then(|value| value.to_str().ok());
     match given {
         Some(id) if well_formed(id) => id.into(),
         _ => crate::id::new("req").into(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderValue, header};
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
@@ -17,9 +17,8 @@ use crate::metrics::{Breaker, BreakerState, CONTENT_TYPE, Readings};
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     filter
         .and(routes::with_context(context))
-        .and(warp::header::headers_cloned())
-        .map(|context: Arc<Context>, incoming: Incoming, headers: HeaderMap| {
-            let rate = match gate::operator(&context.app, &incoming, &headers) {
+        .map(|context: Arc<Context>, incoming: Incoming| {
+            let rate = match gate::operator(&context.app, &incoming, &incoming.headers) {
                 Ok(rate) => rate,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };

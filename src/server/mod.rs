@@ -17,6 +17,7 @@ mod cookie;
 mod dashboard;
 mod envelope;
 mod gate;
+mod header_names;
 mod health;
 mod incoming;
 mod metrics;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use percent_encoding::percent_decode_str;
 use warp::Filter;
 use warp::filters::BoxedFilter;
@@ -21,9 +21,8 @@ use crate::keys;
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     filter
         .and(routes::with_context(context))
-        .and(warp::header::headers_cloned())
-        .map(|context: Arc<Context>, incoming: Incoming, headers: HeaderMap| {
-            match gate::keyed(&context.app, &incoming, &headers, Service::Inference) {
+        .map(|context: Arc<Context>, incoming: Incoming| {
+            match gate::keyed(&context.app, &incoming, &incoming.headers, Service::Inference) {
                 Ok(pass) => rated(list(&context, &pass), pass.rate),
                 Err(refused) => refused.into_response(&incoming.request_id),
             }
@@ -36,9 +35,8 @@ pub(crate) fn one(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilte
     filter
         .and(warp::path::tail())
         .and(routes::with_context(context))
-        .and(warp::header::headers_cloned())
-        .map(|tail: warp::path::Tail, context: Arc<Context>, incoming: Incoming, headers: HeaderMap| {
-            let pass = match gate::keyed(&context.app, &incoming, &headers, Service::Inference) {
+        .map(|tail: warp::path::Tail, context: Arc<Context>, incoming: Incoming| {
+            let pass = match gate::keyed(&context.app, &incoming, &incoming.headers, Service::Inference) {
                 Ok(pass) => pass,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };

@@ -20,8 +20,12 @@ use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use warp::reply::Response;
 
+use super::header_names;
 use crate::api::error::{ErrorBody, ErrorEvent};
 use crate::limits::State;
+
+/// About how many headers an answer has, so that their map need not grow.
+const HEADERS: usize = 12;
 
 /// An error on its way to a caller.
 #[derive(Debug)]
@@ -113,7 +117,7 @@ impl ApiError {
 
     /// Body and headers of the answer, limits and request id apart.
     pub(crate) fn into_parts(self, request_id: &str) -> (Vec<u8>, HeaderMap) {
-        let mut headers = HeaderMap::new();
+        let mut headers = HeaderMap::with_capacity(HEADERS);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -128,7 +132,7 @@ impl ApiError {
             headers.insert("x-should-retry", HeaderValue::from_static("false"));
         }
         if let Some(attempts) = self.attempts {
-            headers.insert("x-mk-attempts", HeaderValue::from(attempts));
+            headers.insert(&header_names::ATTEMPTS, HeaderValue::from(attempts));
         }
         let body = ErrorBody {
             error: self.error.to_owned(),
@@ -177,6 +181,7 @@ pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
 /// An answer of 200 in JSON that is written already.
 pub(crate) fn written(body: impl Into<bytes::Bytes>) -> Response {
     let mut response = Response::new(body.into().into());
+    *response.headers_mut() = HeaderMap::with_capacity(HEADERS);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

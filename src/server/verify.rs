@@ -50,14 +50,14 @@ pub(super) const PARAMETERS: [&str; 7] =
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     filter
         .and(routes::with_context(context))
-        .and(warp::header::headers_cloned())
         .and(warp::body::stream())
-        .then(|context: Arc<Context>, incoming: Incoming, headers: HeaderMap, body| async move {
-            let pass = match gate::keyed(&context.app, &incoming, &headers, Service::Verify) {
+        .then(|context: Arc<Context>, incoming: Incoming, body| async move {
+            let headers = &*incoming.headers;
+            let pass = match gate::keyed(&context.app, &incoming, headers, Service::Verify) {
                 Ok(pass) => pass,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };
-            match answer(&context, &pass, &headers, body).await {
+            match answer(&context, &pass, headers, body).await {
                 Ok(response) => rated(response, pass.rate),
                 Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
             }

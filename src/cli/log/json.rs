@@ -1,135 +1,135 @@
 //! A line of the log as JSON: `{"timestamp":…,"level":…,` the event's own fields, `"target":…,"span":{…}}`.
 //!
 //! The subscriber's own form of it builds every value first; a request has twenty fields, and its line was a twentieth
-//! of the work that a short completion took. This one writes them where they go. What must hold: whatever the texts
-//! contain, a line is one JSON object on one line.
+//! of the work that a short completion took. This one writes them where they go, into one text that is handed on
+//! whole. What must hold: whatever the texts contain, a line is one JSON object on one line.
 
+mod text;
+mod time;
+
+use std::cell::RefCell;
 use std::fmt::{self, Debug, Write};
 
 use tracing::field::{Field, Visit};
+use tracing::span::Record;
 use tracing::{Event, Subscriber};
+use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Writes events as JSON. Fields of spans are to be written as JSON as well.
+use self::text::{Escaped, push_number, push_text};
+
+thread_local! {
+    /// The line that is being written, kept for the next one.
+    static LINE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// A line that was longer than this does not keep its memory.
+const MOST_KEPT_BYTES: usize = 16 * 1024;
+
+/// Writes events as JSON. Fields of spans are to be written by [`SpanFields`].
 pub(super) struct JsonLines;
 
-impl<S, N> FormatEvent<S, N> for JsonLines
+impl<S> FormatEvent<S, SpanFields> for JsonLines
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
 {
     fn format_event(
         &self,
-        context: &FmtContext<'_, S, N>,
+        context: &FmtContext<'_, S, SpanFields>,
         mut out: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        out.write_str("{\"timestamp\":\"")?;
-        SystemTime.format_time(&mut out)?;
-        write!(out, "\",\"level\":\"{}\"", event.metadata().level())?;
-        let mut fields = Fields { out: &mut out, outcome: Ok(()) };
-        event.record(&mut fields);
-        fields.outcome?;
-        out.write_str(",\"target\":")?;
-        write_text(&mut out, event.metadata().target())?;
+        // Taken, and not borrowed: a value may log something itself while it is written.
+        let mut line = LINE.take();
+        line.clear();
+        line.push_str("{\"timestamp\":\"");
+        time::push_now(&mut line);
+        line.push_str("\",\"level\":\"");
+        line.push_str(event.metadata().level().as_str());
+        line.push('"');
+        event.record(&mut Members(&mut line));
+        line.push_str(",\"target\":");
+        push_text(&mut line, event.metadata().target());
         if let Some(span) = context.lookup_current() {
-            out.write_str(",\"span\":{\"name\":")?;
-            write_text(&mut out, span.name())?;
+            line.push_str(",\"span\":{\"name\":");
+            push_text(&mut line, span.name());
             let extensions = span.extensions();
-            let fields = extensions.get::<FormattedFields<N>>();
-            // An object, of which what stands inside is wanted.
-            let inside = fields.and_then(|fields| fields.fields.strip_prefix('{')?.strip_suffix('}'));
-            if let Some(inside) = inside.filter(|inside| !inside.is_empty()) {
-                write!(out, ",{inside}")?;
-            }
-            out.write_char('}')?;
+            line.push_str(
+                extensions.get::<FormattedFields<SpanFields>>().map_or("", |fields| &fields.fields),
+            );
+            line.push('}');
         }
-        out.write_str("}\n")
-    }
-}
-
-struct Fields<'a, 'w> {
-    out: &'a mut Writer<'w>,
-    outcome: fmt::Result,
-}
-
-impl Fields<'_, '_> {
-    fn write(&mut self, field: &Field, value: impl FnOnce(&mut Writer<'_>) -> fmt::Result) {
-        if self.outcome.is_ok() {
-            self.outcome = self.try_write(field.name(), value);
+        line.push_str("}\n");
+        let outcome = out.write_str(&line);
+        if line.capacity() <= MOST_KEPT_BYTES {
+            LINE.set(line);
         }
-    }
-
-    fn try_write(&mut self, name: &str, value: impl FnOnce(&mut Writer<'_>) -> fmt::Result) -> fmt::Result {
-        self.out.write_char(',')?;
-        write_text(self.out, name)?;
-        self.out.write_char(':')?;
-        value(self.out)
+        outcome
     }
 }
 
-impl Visit for Fields<'_, '_> {
+/// Writes the fields of spans as members of a JSON object, each behind a comma.
+pub(super) struct SpanFields;
+
+impl<'writer> FormatFields<'writer> for SpanFields {
+    fn format_fields<R: RecordFields>(&self, mut out: Writer<'writer>, fields: R) -> fmt::Result {
+        let mut members = String::new();
+        fields.record(&mut Members(&mut members));
+        out.write_str(&members)
+    }
+
+    fn add_fields(&self, current: &'writer mut FormattedFields<Self>, fields: &Record<'_>) -> fmt::Result {
+        fields.record(&mut Members(&mut current.fields));
+        Ok(())
+    }
+}
+
+/// Members of a JSON object, each behind a comma.
+struct Members<'a>(&'a mut String);
+
+impl Members<'_> {
+    fn name(&mut self, field: &Field) {
+        self.0.push(',');
+        push_text(self.0, field.name());
+        self.0.push(':');
+    }
+}
+
+impl Visit for Members<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.write(field, |out| write_text(out, value));
+        self.name(field);
+        push_text(self.0, value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.write(field, |out| write!(out, "{value}"));
+        self.name(field);
+        push_number(self.0, value);
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.write(field, |out| write!(out, "{value}"));
+        self.name(field);
+        push_number(self.0, value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.write(field, |out| write!(out, "{value}"));
+        self.name(field);
+        self.0.push_str(if value { "true" } else { "false" });
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        // JSON has no other numbers.
-        self.write(
-            field,
-            |out| if value.is_finite() { write!(out, "{value}") } else { out.write_str("null") },
-        );
+        self.name(field);
+        // JSON has no other numbers. Writing into memory cannot fail.
+        let _ = if value.is_finite() { write!(self.0, "{value}") } else { self.0.write_str("null") };
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.write(field, |out| {
-            out.write_char('"')?;
-            write!(Escaped(out), "{value:?}")?;
-            out.write_char('"')
-        });
-    }
-}
-
-fn write_text(out: &mut Writer<'_>, text: &str) -> fmt::Result {
-    out.write_char('"')?;
-    Escaped(out).write_str(text)?;
-    out.write_char('"')
-}
-
-/// Escapes what is written, as the inside of a JSON text.
-struct Escaped<'a, 'w>(&'a mut Writer<'w>);
-
-impl Write for Escaped<'_, '_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
-        let mut rest = text;
-        while let Some(at) = rest.as_bytes().iter().position(is_special) {
-            let (plain, from) = rest.split_at(at);
-            self.0.write_str(plain)?;
-            match from.as_bytes()[0] {
-                b'"' => self.0.write_str("\\\"")?,
-                b'\\' => self.0.write_str("\\\\")?,
-                b'\n' => self.0.write_str("\\n")?,
-                control => write!(self.0, "\\u{control:04x}")?,
-            }
-            rest = &from[1..];
-        }
-        self.0.write_str(rest)
+        self.name(field);
+        self.0.push('"');
+        // A value that cannot be written stays what has been written of it.
+        let _ = write!(Escaped(self.0), "{value:?}");
+        self.0.push('"');
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
         let memory = Memory::default();
         let writer = memory.clone();
         let subscriber = tracing_subscriber::fmt()
-            .json()
+            .fmt_fields(SpanFields)
             .event_format(JsonLines)
             .with_writer(move || writer.clone())
             .finish();
@@ -172,9 +172,10 @@ mod tests {
     fn a_line_is_one_object_whatever_it_tells() {
         let nasty = "a\"b\\c\n\r\t\u{0}\u{1f}\u{7f}é😀</script>";
         let lines = logged(|| {
-            let span = tracing::info_span!("request", id = nasty);
+            let span = tracing::info_span!("request", id = nasty, late = tracing::field::Empty);
             let _inside = span.enter();
             tracing::warn!(text = nasty, shown = %nasty, debugged = ?nasty, none = None::<&str>, "told: {nasty}");
+            tracing::Span::current().record("late", nasty);
             tracing::info!(
                 small = -7_i64,
                 large = u64::MAX,
@@ -191,6 +192,7 @@ mod tests {
         assert_eq!(first["debugged"], json!(format!("{nasty:?}")));
         assert_eq!(first["message"], json!(format!("told: {nasty}")));
         assert_eq!(first["span"], json!({"name": "request", "id": nasty}));
+        assert_eq!(second["span"], json!({"name": "request", "id": nasty, "late": nasty}));
         assert!(first.get("none").is_none() && first["timestamp"].as_str().unwrap().ends_with('Z'));
         assert_eq!(first["target"], json!(module_path!()));
         assert_eq!((&second["small"], &second["large"]), (&json!(-7), &json!(u64::MAX)));

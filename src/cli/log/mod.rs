@@ -15,7 +15,7 @@ use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-use self::json::JsonLines;
+use self::json::{JsonLines, SpanFields};
 use super::exit::{Failure, Kind};
 use super::globals::Session;
 use super::term::Paint;
@@ -55,7 +55,7 @@ pub(crate) fn begin(session: &Session) -> Result<Log, Failure> {
     let thread =
         thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_to(&mut io::stderr()));
     let thread = thread.map_err(|cause| unbegun(&cause))?;
-    let log = log.with_ansi(false).json().event_format(JsonLines).with_writer(lines.clone());
+    let log = log.with_ansi(false).fmt_fields(SpanFields).event_format(JsonLines).with_writer(lines.clone());
     log.try_init().map_err(|cause| unbegun(&cause))?;
     Ok(Log { writing: Some((lines, thread)) })
 }

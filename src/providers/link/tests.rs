@@ -17,9 +17,8 @@ async fn desk() -> (TcpListener, Links) {
     (listener, Links::new(&address, Duration::from_secs(5), tls).unwrap())
 }
 
-fn request(links: &Links) -> Request<Full<Bytes>> {
-    let uri = format!("{}?x=1", links.address);
-    Request::post(uri).body(Full::from("question")).unwrap()
+fn request() -> Request<Full<Bytes>> {
+    Request::post("/v1?x=1").body(Full::from("question")).unwrap()
 }
 
 /// Reads one request and answers it.
@@ -36,7 +35,7 @@ async fn answer(stream: &mut TcpStream, with: &str) -> String {
 }
 
 async fn asked(links: &Links) -> Result<Bytes, Failure> {
-    let response = links.send(request(links)).await?;
+    let response = links.send(request()).await?;
     Ok(response.into_body().collect().await?.to_bytes())
 }
 
@@ -85,7 +84,7 @@ async fn an_answer_that_is_not_read_to_its_end_closes_its_connection() {
     for is_asked_only in [false, true] {
         let (response, mut stream) = tokio::join!(
             async {
-                let sending = links.send(request(&links));
+                let sending = links.send(request());
                 if is_asked_only {
                     timeout(Duration::from_millis(50), sending).await.ok()
                 } else {

@@ -106,7 +106,9 @@ struct Message<'a> {
 }
 
 fn read(incoming: &Incoming, asked: &Completion<'_>, labels: &Labels) -> Result<Completed, Failed> {
-    let answer: Fields<'_> = serde_json::from_slice(&incoming.body).map_err(|_| Failure::Malformed)?;
+    // Once for all: otherwise each value would be checked again where it is kept as it stands.
+    let text = std::str::from_utf8(&incoming.body).map_err(|_| Failure::Malformed)?;
+    let answer: Fields<'_> = serde_json::from_str(text).map_err(|_| Failure::Malformed)?;
     let reported = answer.given("usage").and_then(Reported::read);
     let failed = |failure| Failed { failure, usage: reported.map(|reported| reported.usage) };
     if answer.given("error").is_some() {
@@ -157,7 +159,7 @@ fn written(answer: &Fields<'_>, choices: &str, labels: &Labels, usage: &str) -> 
     }
     fields::write(&mut body, "object", "\"chat.completion\"");
     let created = answer.read::<i64>("created").filter(|created| *created > 0);
-    fields::write(&mut body, "created", &created.unwrap_or(labels.created).to_string());
+    fields::write(&mut body, "created", itoa::Buffer::new().format(created.unwrap_or(labels.created)));
     fields::write_string(&mut body, "model", &labels.model);
     fields::write(&mut body, "choices", choices);
     for (name, value) in answer.iter() {

@@ -1,32 +1,69 @@
 //! Checking the messages of a chat completion, one by one, without decoding their texts.
 
-use serde::Deserialize;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::request::{invalid, missing, text};
+use super::request::{Text, invalid, missing, text};
 use crate::inference::estimate;
 use crate::server::reply::ApiError;
 
 /// Who may speak.
 pub(in crate::server) const ROLES: [&str; 5] = ["system", "user", "assistant", "developer", "tool"];
 
-#[derive(Deserialize)]
+/// What is looked at of a message.
+#[derive(Default)]
 struct Message<'a> {
-    #[serde(borrow)]
     role: Option<&'a RawValue>,
-    #[serde(borrow)]
     content: Option<&'a RawValue>,
-    #[serde(borrow)]
     tool_calls: Option<&'a RawValue>,
-    #[serde(borrow)]
     function_call: Option<&'a RawValue>,
-    #[serde(borrow)]
     refusal: Option<&'a RawValue>,
-    #[serde(borrow)]
     audio: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+/// By hand, as what is derived would take an array for an object as well.
+impl<'de: 'a, 'a> Deserialize<'de> for Message<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MessageVisitor)
+    }
+}
+
+struct MessageVisitor;
+
+impl<'de> Visitor<'de> for MessageVisitor {
+    type Value = Message<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+        let mut message = Message::default();
+        while let Some(Text(name)) = map.next_key()? {
+            let (place, name) = match &*name {
+                "role" => (&mut message.role, "role"),
+                "content" => (&mut message.content, "content"),
+                "tool_calls" => (&mut message.tool_calls, "tool_calls"),
+                "function_call" => (&mut message.function_call, "function_call"),
+                "refusal" => (&mut message.refusal, "refusal"),
+                "audio" => (&mut message.audio, "audio"),
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+            };
+            if place.is_some() {
+                return Err(M::Error::duplicate_field(name));
+            }
+            *place = Some(map.next_value()?);
+        }
+        Ok(message)
+    }
+}
+
+#[derive(serde::Deserialize)]
 struct Part<'a> {
     #[serde(borrow, rename = "type")]
     kind: Option<&'a RawValue>,
@@ -37,10 +74,17 @@ struct Part<'a> {
 /// Checks all messages; gives their length in tokens, estimated.
 pub(super) fn check_all(value: &RawValue) -> Result<u64, ApiError> {
     let allowed = "a non-empty array of messages";
-    let messages: Vec<&RawValue> =
-        serde_json::from_str(value.get()).map_err(|_| invalid("messages", allowed, value))?;
+    let wrong = || invalid("messages", allowed, value);
+    let Ok(messages) = serde_json::from_str::<Vec<Message<'_>>>(value.get()) else {
+        // One by one, to tell which of them it is.
+        let messages: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|_| wrong())?;
+        for (index, message) in messages.into_iter().enumerate() {
+            check(object(message, || format!("messages[{index}]"))?, index)?;
+        }
+        return Err(wrong());
+    };
     if messages.is_empty() {
-        return Err(invalid("messages", allowed, value));
+        return Err(wrong());
     }
     let mut tokens = 0_u64;
     for (index, message) in messages.into_iter().enumerate() {
@@ -49,9 +93,12 @@ pub(super) fn check_all(value: &RawValue) -> Result<u64, ApiError> {
     Ok(tokens)
 }
 
-fn check(value: &RawValue, index: usize) -> Result<u64, ApiError> {
+fn check<'a>(message: Message<'a>, index: usize) -> Result<u64, ApiError> {
     let path = |rest: &str| format!("messages[{index}]{rest}");
-    let Message { role, content, tool_calls, function_call, refusal, audio } = object(value, || path(""))?;
+    // A null is the same as nothing.
+    let given = |value: Option<&'a RawValue>| value.filter(|value| value.get() != "null");
+    let (role, content) = (given(message.role), given(message.content));
+    let (tool_calls, function_call) = (given(message.tool_calls), given(message.function_call));
     let role = role.ok_or_else(|| missing(path(".role")))?;
     let name = text(role).filter(|name| ROLES.contains(&&**name));
     let Some(name) = name else {
@@ -59,7 +106,8 @@ fn check(value: &RawValue, index: usize) -> Result<u64, ApiError> {
     };
     let Some(content) = content else {
         // What an assistant said may be something else than a text.
-        let says_else = [tool_calls, function_call, refusal, audio].iter().any(Option::is_some);
+        let said = [tool_calls, function_call, given(message.refusal), given(message.audio)];
+        let says_else = said.iter().any(Option::is_some);
         if name == "assistant" && says_else {
             let length = tool_calls.or(function_call).map_or(0, |call| call.get().len());
             return Ok(estimate::length_tokens(length as u64).saturating_add(estimate::TOKENS_PER_MESSAGE));

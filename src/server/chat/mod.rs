@@ -25,7 +25,7 @@ use super::gate::{self, Pass};
 use super::incoming::Incoming;
 use super::reply::{self, ApiError};
 use super::streams::Registration;
-use super::{Context, rated, routes};
+use super::{Context, header_names, rated, routes};
 use crate::api::Service;
 use crate::inference::{Answered, Completion, Given};
 use crate::keys;
@@ -40,14 +40,14 @@ const PROMPT: Duration = Duration::from_millis(50);
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     filter
         .and(routes::with_context(context))
-        .and(warp::header::headers_cloned())
         .and(warp::body::stream())
-        .then(|context: Arc<Context>, incoming: Incoming, headers: HeaderMap, body| async move {
-            let pass = match gate::keyed(&context.app, &incoming, &headers, Service::Inference) {
+        .then(|context: Arc<Context>, incoming: Incoming, body| async move {
+            let headers = &*incoming.headers;
+            let pass = match gate::keyed(&context.app, &incoming, headers, Service::Inference) {
                 Ok(pass) => pass,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };
-            match answer(&context, &pass, &incoming, &headers, body).await {
+            match answer(&context, &pass, &incoming, headers, body).await {
                 Ok(response) => rated(response, pass.rate),
                 Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
             }
@@ -79,7 +79,7 @@ async fn answer<B: Buf>(
 fn chain(context: &Context, pass: &Pass, model: &str) -> Result<Vec<String>, ApiError> {
     let gateway = &context.app.gateway;
     let is_well_formed = model.len() <= MAX_MODEL_BYTES && model.bytes().all(|byte| byte.is_ascii_graphic());
-    if !is_well_formed || gateway.target(model).is_none() {
+    if !is_well_formed || !gateway.knows(model) {
         return Err(ApiError::model_not_found(unknown(context, model)));
     }
     if !keys::may_use(&pass.key, model) {
@@ -134,9 +134,9 @@ async fn ask(
         }
     };
     let headers = response.headers_mut();
-    headers.insert("x-mk-attempts", HeaderValue::from(attempts));
+    headers.insert(&header_names::ATTEMPTS, HeaderValue::from(attempts));
     if let Ok(model) = HeaderValue::from_str(&model) {
-        headers.insert("x-mk-model", model);
+        headers.insert(&header_names::MODEL, model);
     }
     Ok(response)
 }

@@ -27,9 +27,12 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
     if body.is_empty() {
         return Err(ApiError::invalid_json("the request body is empty; send a JSON object"));
     }
-    let fields: Fields<'_> = serde_json::from_slice(body).map_err(|cause| {
+    let unreadable = |cause: &dyn std::fmt::Display| {
         ApiError::invalid_json(format!("the request body is not a valid JSON object: {cause}"))
-    })?;
+    };
+    // Once for all: otherwise each value would be checked again where it is kept as it stands.
+    let json = std::str::from_utf8(body).map_err(|cause| unreadable(&cause))?;
+    let fields: Fields<'_> = serde_json::from_str(json).map_err(|cause| unreadable(&cause))?;
     let model = model(&fields)?;
     let prompt_tokens = match fields.get("messages") {
         None => return Err(missing("messages")),
@@ -82,10 +85,12 @@ fn boolean(fields: &Fields<'_>, name: &str, path: &'static str) -> Result<bool, 
     serde_json::from_str(value.get()).map_err(|_| invalid(path, "true or false", value))
 }
 
+/// A text that is only copied if it holds escapes.
+#[derive(Deserialize)]
+pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+
 /// A value's text, if it is one.
 pub(super) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
-    #[derive(Deserialize)]
-    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
     serde_json::from_str::<Text<'_>>(value.get()).ok().map(|Text(text)| text)
 }
 

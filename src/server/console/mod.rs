@@ -97,7 +97,7 @@ impl<'a> Endpoint<'a> {
 /// A request of the console that may go on.
 struct Call {
     context: Arc<Context>,
-    headers: HeaderMap,
+    headers: Arc<HeaderMap>,
     /// As it was sent, without the question mark.
     query: String,
     /// Empty where the method or the endpoint takes none.
@@ -150,7 +150,6 @@ pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
         .and(raw_query)
         .and(routes::with_context(context))
         .and(warp::method())
-        .and(warp::header::headers_cloned())
         .and(warp::body::stream())
         .then(
             |tail: warp::path::Tail,
@@ -158,8 +157,8 @@ pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
              context: Arc<Context>,
              incoming: Incoming,
              method,
-             headers,
              body| async move {
+                let headers = incoming.headers.clone();
                 let request = Request { context, incoming, method, headers, query };
                 never_kept(request.answer(tail.as_str(), body).await)
             },
@@ -171,7 +170,7 @@ struct Request {
     context: Arc<Context>,
     incoming: Incoming,
     method: Method,
-    headers: HeaderMap,
+    headers: Arc<HeaderMap>,
     query: String,
 }
 

@@ -58,10 +58,9 @@ pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
         .unify()
         .and(routes::with_context(context))
         .and(warp::method())
-        .and(warp::header::headers_cloned())
-        .map(|found, context: Arc<Context>, incoming: Incoming, method, headers| {
+        .map(|found, context: Arc<Context>, incoming: Incoming, method| {
             let outcome = gate::open(&context.app, &incoming).and_then(|rate| {
-                answer(found, &method, &headers)
+                answer(found, &method, &incoming.headers)
                     .map(|response| rated(response, rate))
                     .map_err(|error| error.with_rate(rate))
             });

@@ -68,12 +68,9 @@ impl Bounds {
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     filter
         .and(routes::with_context(context))
-        .and(warp::header::headers_cloned())
-        .map(|context: Arc<Context>, incoming: Incoming, headers: HeaderMap| {
-            match gate::open(&context.app, &incoming) {
-                Ok(rate) => rated(answer(&context, &headers), rate),
-                Err(refused) => refused.into_response(&incoming.request_id),
-            }
+        .map(|context: Arc<Context>, incoming: Incoming| match gate::open(&context.app, &incoming) {
+            Ok(rate) => rated(answer(&context, &incoming.headers), rate),
+            Err(refused) => refused.into_response(&incoming.request_id),
         })
         .boxed()
 }

@@ -1,9 +1,12 @@
 //! The headers of limits, which every answer carries.
 
+use std::fmt::Write;
+
 use http::HeaderMap;
 use http::header::HeaderValue;
 
 use crate::limits::{State, Window};
+use crate::server::header_names as names;
 
 /// The limits that an answer's headers describe.
 #[derive(Clone, Copy, Debug)]
@@ -29,25 +32,26 @@ pub(crate) fn write_rate_headers(headers: &mut HeaderMap, rate: &Rate) {
         Window::Day => state.day,
     });
     let headline = violated.unwrap_or_else(|| state.headline());
-    headers.insert("x-ratelimit-limit", HeaderValue::from(headline.limit));
-    headers.insert("x-ratelimit-remaining", HeaderValue::from(headline.remaining));
-    headers.insert("x-ratelimit-reset", HeaderValue::from(headline.reset));
+    headers.insert(&names::RATE_LIMIT, HeaderValue::from(headline.limit));
+    headers.insert(&names::RATE_REMAINING, HeaderValue::from(headline.remaining));
+    headers.insert(&names::RATE_RESET, HeaderValue::from(headline.reset));
 
     let windows = [("minute", 60, state.minute), ("day", 86_400, state.day)];
-    let mut policy = Vec::with_capacity(2);
-    let mut current = Vec::with_capacity(2);
+    let (mut policy, mut current) = (String::with_capacity(64), String::with_capacity(64));
     for (name, seconds, window) in windows {
         let Some(window) = window else { continue };
-        policy.push(format!("\"{name}\";q={};w={seconds}", window.limit));
+        let separator = if policy.is_empty() { "" } else { ", " };
         // `reset_in` is rounded up to whole seconds of the clock, and may thereby be one more than the window.
         let seconds_left = window.reset_in.min(seconds);
-        current.push(format!("\"{name}\";r={};t={seconds_left}", window.remaining));
+        // Writing into memory cannot fail.
+        let _ = write!(policy, "{separator}\"{name}\";q={};w={seconds}", window.limit);
+        let _ = write!(current, "{separator}\"{name}\";r={};t={seconds_left}", window.remaining);
     }
     if policy.is_empty() {
         return;
     }
-    for (name, items) in [("ratelimit-policy", policy), ("ratelimit", current)] {
-        if let Ok(value) = HeaderValue::try_from(items.join(", ")) {
+    for (name, text) in [(&names::RATE_POLICY, policy), (&names::RATE_STATE, current)] {
+        if let Ok(value) = HeaderValue::try_from(text) {
             headers.insert(name, value);
         }
     }
