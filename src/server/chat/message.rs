@@ -13,7 +13,7 @@ use crate::server::reply::ApiError;
 pub(in crate::server) const ROLES: [&str; 5] = ["system", "user", "assistant", "developer", "tool"];
 
 /// What is looked at of a message.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Message<'a> {
     role: Option<&'a RawValue>,
     content: Option<&'a RawValue>,

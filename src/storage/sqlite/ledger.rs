@@ -66,7 +66,7 @@ impl Store {
         })
     }
 
-    /// The attempts of one request, oldest first.
+    /// The attempts of one request, oldest first. No index helps: the whole ledger is read.
     pub fn attempts_of(&self, request_id: &str) -> Result<Vec<AttemptRow>, Error> {
         self.ledger().read(|db| {
             let mut query = db.prepare_cached(

@@ -180,6 +180,10 @@ pub(super) const LEDGER: &[&str] = &[
         priced_attempts = priced_attempts + excluded.priced_attempts,
         unpriced_attempts = unpriced_attempts + excluded.unpriced_attempts;
 ",
+    "
+    -- Nothing asks by request, and keeping the index was a third of the work of an attempt.
+    DROP INDEX attempts_by_request;
+",
 ];
 
 /// Takes the steps that `connection`'s database has not taken yet, each in one transaction. Others may be doing the

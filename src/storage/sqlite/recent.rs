@@ -11,6 +11,7 @@
 //! ([`Database::is_at_rest`](super::database::Database::is_at_rest)), asked once for each state.
 
 use std::collections::HashMap;
+use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -32,6 +33,8 @@ pub(super) struct Stamp {
 /// Rows of keys that were looked up lately.
 pub(super) struct RecentKeys {
     wal: PathBuf,
+    /// The file at `wal`, held open, so that asking about it follows no path. SQLite's locks are on other files.
+    open: Mutex<Option<Arc<File>>>,
     kept: Mutex<Kept>,
 }
 
@@ -46,16 +49,30 @@ impl RecentKeys {
     pub(super) fn new(path: &Path) -> Self {
         let mut wal = path.as_os_str().to_owned();
         wal.push("-wal");
-        Self { wal: wal.into(), kept: Mutex::default() }
+        Self { wal: wal.into(), open: Mutex::default(), kept: Mutex::default() }
     }
 
     /// The present state of the database; `None` where it was written to just now, or the clock went back. To be
     /// taken before a row is read that is to be kept with it.
     pub(super) fn stamp(&self) -> Option<Stamp> {
-        let found = std::fs::metadata(&self.wal).ok()?;
+        let found = self.look()?;
         let modified = found.modified().ok()?;
         let age = SystemTime::now().duration_since(modified).ok()?;
         (age > SETTLED).then_some(Stamp { modified, length: found.len() })
+    }
+
+    /// The file as it is now. SQLite deletes it with the last connection, and makes another one for the next.
+    fn look(&self) -> Option<Metadata> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(found) = open.and_then(|file| file.metadata().ok())
+            && is_linked(&found)
+        {
+            return Some(found);
+        }
+        let file = Arc::new(File::open(&self.wal).ok()?);
+        let found = file.metadata().ok()?;
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
+        Some(found)
     }
 
     /// The row of this key, if it was kept in this very state.
@@ -100,4 +117,12 @@ impl RecentKeys {
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether an open file still stands in its directory. Elsewhere an open file cannot be taken away.
+fn is_linked(found: &Metadata) -> bool {
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::nlink(found) > 0;
+    #[cfg(not(unix))]
+    return found.is_file();
 }
