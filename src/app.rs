@@ -1,20 +1,24 @@
 //! The composition root: opens storage, builds the rooms below the server, and hands them on as one [`App`].
+//!
+//! What configuration decides is a value of its own in it, [`Configured`], which can be exchanged while the server runs;
+//! all that is counted, kept or written stays.
+
+mod configured;
+
+pub use configured::Configured;
 
 use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::api::verify::Domain;
+use arc_swap::ArcSwap;
+
 use crate::clock::Clock;
 use crate::config::ServerConfig;
-use crate::inference::{self, Gateway};
 use crate::keys::setup::Setup;
-use crate::limits::{self, Limiter};
+use crate::limits::Limiter;
 use crate::metrics::Metrics;
-use crate::providers::Kind;
 use crate::storage::{self, Store};
 use crate::usage::Ledger;
-use crate::verify::Verifier;
 
 /// Everything a request may need. One per server, shared by all connections.
 pub struct App {
@@ -22,28 +26,17 @@ pub struct App {
     pub store: Store,
     /// Rate limits of this node.
     pub limiter: Limiter,
-    /// The numbers they go by.
-    pub limits: limits::Settings,
     /// Where attempts are booked.
     pub ledger: Ledger,
-    /// Asks models.
-    pub gateway: Arc<Gateway>,
     /// What is counted for Prometheus.
     pub metrics: Arc<Metrics>,
-    /// Runs verifications.
-    pub verifier: Arc<Verifier>,
-    /// Whether answers are simulated: those of a panel, or of every provider there is.
-    pub is_sandbox: bool,
     /// By which the first console key may be made, while there is none.
     pub setup: Setup,
     /// The time of day.
     pub clock: Clock,
-    /// The largest request body, in bytes.
-    pub max_body_bytes: usize,
-    /// Peers whose `X-Forwarded-For` is believed.
-    pub trusted_proxies: Vec<ipnet::IpNet>,
-    /// How long single attempts stay in the ledger; `None` for ever.
-    pub usage_retention: Option<Duration>,
+    configured: ArcSwap<Configured>,
+    /// Held while the configuration is exchanged: the next one follows on the one in force.
+    exchange: Mutex<()>,
 }
 
 /// Why a server cannot start.
@@ -92,32 +85,41 @@ impl App {
     }
 
     fn assemble(config: &ServerConfig, store: Store, clock: Clock) -> Result<Self, StartError> {
-        let gateway = Gateway::new(config.providers.clone(), clock.clone())
-            .map_err(|error| StartError::Provider { name: error.provider, message: error.message })?;
-        let gateway = Arc::new(gateway.with_settings(chat_settings(config)));
+        let configured = Configured::new(config, &clock)?;
         let now = clock.now();
-        let providers = gateway.provider_names().into_iter().map(str::to_owned);
-        let metrics = Arc::new(Metrics::new(providers, gateway.models(now), now));
-        let verifier = Arc::new(Verifier::new(gateway.clone(), config.verify.clone(), clock.clone()));
-        let domains = [Domain::General, Domain::Legal];
-        let simulates = domains.into_iter().any(|domain| verifier.mode(domain).is_some());
-        let mut kinds = config.providers.iter().map(|provider| provider.kind);
+        let (providers, models) = names(&configured, &clock);
+        let metrics = Arc::new(Metrics::new(providers, models, now));
         Ok(Self {
-            is_sandbox: simulates
-                || (!config.providers.is_empty() && kinds.all(|kind| kind == Kind::Sandbox)),
             setup: Setup::default(),
             limiter: Limiter::new(store.clone()),
-            limits: config.limits,
             ledger: Ledger::new(store.clone()).counted_in(metrics.clone()),
             metrics,
-            verifier,
-            gateway,
             clock,
-            max_body_bytes: config.max_body_bytes,
-            trusted_proxies: config.trusted_proxies.clone(),
-            usage_retention: config.usage_retention,
+            configured: ArcSwap::from_pointee(configured),
+            exchange: Mutex::default(),
             store,
         })
+    }
+
+    /// What configuration decides, as of now. A request takes it once, when it comes.
+    pub fn configured(&self) -> Arc<Configured> {
+        self.configured.load_full()
+    }
+
+    /// Goes by `config` from the next request on, where it can be changed: where data lies cannot. Requests under way end
+    /// by what they began with. Blocking.
+    ///
+    /// # Errors
+    /// If a provider cannot be set up; then nothing has changed.
+    pub fn reconfigure(&self, config: &ServerConfig) -> Result<(), StartError> {
+        // Nothing is left half done by a panic in here.
+        let _alone = self.exchange.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = self.configured().next(config, &self.clock)?;
+        let (providers, models) = names(&next, &self.clock);
+        self.metrics.learn(providers, models);
+        next.take_effect();
+        self.configured.store(Arc::new(next));
+        Ok(())
     }
 
     /// Writes what has been queued and counted to the store, one even if the other cannot be written. Blocking.
@@ -128,14 +130,9 @@ impl App {
     }
 }
 
-fn chat_settings(config: &ServerConfig) -> inference::Settings {
-    let panels = [&config.verify.general, &config.verify.legal].into_iter().flat_map(|domain| {
-        let extractors = std::iter::once(&domain.extractor).chain(&domain.extractor_fallbacks);
-        extractors.chain(&domain.panel).chain(&domain.standby)
-    });
-    inference::Settings {
-        first_token_timeout_with_fallback: config.inference.first_token_timeout_with_fallback,
-        fallbacks: config.inference.fallbacks.clone(),
-        named: panels.cloned().collect(),
-    }
+/// The providers and models that are counted by name.
+fn names(configured: &Configured, clock: &Clock) -> (Vec<String>, Vec<String>) {
+    let gateway = &configured.gateway;
+    let providers = gateway.provider_names().into_iter().map(str::to_owned).collect();
+    (providers, gateway.models(clock.now()))
 }

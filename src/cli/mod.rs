@@ -33,6 +33,8 @@ mod models;
 mod number;
 mod printer;
 mod progress;
+#[cfg_attr(not(unix), allow(dead_code, reason = "nothing asks for a reload there"))]
+mod reload;
 mod remote;
 mod runtime;
 mod sanitize;

@@ -11,20 +11,21 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use tokio::net::TcpListener;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::embedded::cannot_start;
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::local::stored;
 use super::setup_link::SetupLink;
-use super::{log, runtime, sanitize, supervisor, unit, welcome};
+use super::{log, reload, runtime, sanitize, supervisor, unit, welcome};
 use crate::api::Service;
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{ServerArgs, ServerConfig, load_server};
 use crate::keys::{self, NewKey};
 use crate::secret::SecretString;
-use crate::server::{self, Options};
+use crate::server::{self, Options, Tls};
 
 /// Examples of `mk serve`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -39,7 +40,9 @@ Without a console key it gives a link that makes the first one in a browser,
 once, within 30 minutes: on a terminal, or in the file setup-link of the data
 directory.
 SIGTERM and SIGINT let requests under way end for a while; a second signal ends
-at once.
+at once. SIGHUP reads the configuration again, TLS certificate and files of keys
+included: what can change does, requests under way end by what they began with,
+and the log tells what became of it. One that is wrong changes nothing.
 A systemd unit is printed by `mk serve unit`. A listening socket passed by a
 supervisor (LISTEN_FDS) is taken in the place of --listen, and a Type=notify
 service is told when it serves and when it ends.
@@ -92,14 +95,8 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
     if let Some(ServeCommand::Unit(args)) = &args.command {
         return unit::run(args, session);
     }
-    let server_args = ServerArgs {
-        config: args.config.clone(),
-        listen: args.listen.clone(),
-        data_dir: args.data_dir.clone(),
-        sandbox: args.sandbox,
-    };
-    let config = load_server(&server_args, &session.env)?;
-    let tls = config.tls.as_ref().map(server::tls_acceptor).transpose();
+    let config = load_server(&server_args(args), &session.env)?;
+    let tls = config.tls.as_ref().map(Tls::read).transpose();
     let options = Options {
         tls: tls.map_err(|cause| Failure::usage(cause.to_string()).caused_by(cause))?,
         ..Options::default()
@@ -122,6 +119,15 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
     outcome
 }
 
+fn server_args(args: &ServeArgs) -> ServerArgs {
+    ServerArgs {
+        config: args.config.clone(),
+        listen: args.listen.clone(),
+        data_dir: args.data_dir.clone(),
+        sandbox: args.sandbox,
+    }
+}
+
 fn check(session: &Session, config: &ServerConfig) -> Outcome {
     for (label, text) in welcome::facts(config) {
         session.printer.line(&format!("{label:<11}{}", sanitize::line(&text)))?;
@@ -141,6 +147,7 @@ async fn serve(
     options: Options,
     inherited: Option<std::net::TcpListener>,
 ) -> Outcome {
+    let has_own_listener = inherited.is_none();
     let bound = match inherited {
         Some(socket) => TcpListener::from_std(socket),
         None => TcpListener::bind(config.listen).await,
@@ -151,6 +158,7 @@ async fn serve(
     let app = Arc::new(app);
     // Before anybody is told that it serves: whoever is told may signal at once.
     let signalled = signalled();
+    let reloads = reload::Reloads::heard();
     let has_person = session.printer.terminal.err.is_terminal;
     let link = SetupLink::begin(&app, &base, &config.data_dir, has_person && !session.printer.quiet)?;
     let trial = Trial::begin(args.sandbox && has_person, &app)?;
@@ -162,10 +170,22 @@ async fn serve(
     welcome::say(&session.printer, config, &base, args.sandbox, &first);
 
     supervisor::tell_ready();
+    let desk = reload::Desk::new(
+        server_args(args),
+        session.env.clone(),
+        app.clone(),
+        options.tls.clone(),
+        reload::Running { config: config.clone(), has_own_listener },
+    );
+    let mut reloads = AbortOnDropHandle::new(tokio::spawn(reloads.follow(desk)));
 
     let (told, why) = tokio::sync::oneshot::channel();
     let shutdown = async {
-        let ended_by = signalled.await;
+        let ended_by = tokio::select! {
+            ended_by = signalled => ended_by,
+            Ok(()) = &mut reloads => EndedBy::Terminate,
+        };
+        drop(reloads);
         supervisor::tell_stopping();
         tracing::info!("shutting down; requests under way may end");
         // Received below, unless the server has failed already.

@@ -41,18 +41,27 @@ fn unusable(why: &str, hint: &str) -> Failure {
 /// Tells that requests are answered from now on.
 #[cfg(unix)]
 pub(crate) fn tell_ready() {
-    tell(sd_notify::NotifyState::Ready);
+    tell(&[sd_notify::NotifyState::Ready]);
+}
+
+/// Tells that the configuration is read again; [`tell_ready`] tells that it was, whatever came of it.
+#[cfg(unix)]
+pub(crate) fn tell_reloading() {
+    // The supervisor tells by the time which of its signals is answered.
+    let mut states = vec![sd_notify::NotifyState::Reloading];
+    states.extend(sd_notify::NotifyState::monotonic_usec_now().ok());
+    tell(&states);
 }
 
 /// Tells that the end has begun.
 #[cfg(unix)]
 pub(crate) fn tell_stopping() {
-    tell(sd_notify::NotifyState::Stopping);
+    tell(&[sd_notify::NotifyState::Stopping]);
 }
 
 #[cfg(unix)]
-fn tell(state: sd_notify::NotifyState<'_>) {
-    if let Err(cause) = sd_notify::notify(&[state]) {
+fn tell(states: &[sd_notify::NotifyState<'_>]) {
+    if let Err(cause) = sd_notify::notify(states) {
         tracing::warn!(%cause, "the supervisor cannot be told (NOTIFY_SOCKET)");
     }
 }

@@ -18,6 +18,7 @@ The server then runs as a user of its own, with data in /var/lib/mk and
 settings, if there are any, in /etc/mk/server.toml. Keys of providers come as credentials:
 LoadCredential=OPENAI_API_KEY:FILE.
 Administrate it as root: sudo MK_DATA_DIR=/var/lib/mk mk keys list.
+After a change of settings: sudo systemctl reload mk.
 With mk.socket enabled too, a restart refuses no connection: they wait.";
 
 /// The arguments of `mk serve unit`.
@@ -43,6 +44,8 @@ After=network-online.target
 Type=notify
 NotifyAccess=main
 ExecStart=@PROGRAM@ serve
+# `systemctl reload mk` applies changed settings; the log tells what became of them.
+ExecReload=/bin/kill -HUP $MAINPID
 Environment=MK_CONFIG_DIR=%E/mk MK_DATA_DIR=%S/mk
 Restart=on-failure
 # A wrong configuration (2) does not mend itself.
@@ -50,7 +53,8 @@ RestartPreventExitStatus=2
 TimeoutStopSec=30
 LimitNOFILE=32768
 
-# Keys of providers: a credential named like the variable is used where that is not set.
+# Keys of providers: a credential named like the variable is used where that is not set. Credentials are copied when
+# the service starts: other ones take a restart.
 #LoadCredential=OPENAI_API_KEY:/etc/mk/openai.key
 #LoadCredential=ANTHROPIC_API_KEY:/etc/mk/anthropic.key
 #LoadCredentialEncrypted=GEMINI_API_KEY:/etc/mk/gemini.cred

@@ -12,6 +12,7 @@
 //! ```
 
 mod bearer;
+mod changes;
 mod client;
 mod client_file;
 pub mod credentials;
@@ -36,6 +37,7 @@ mod server_file;
 mod suggest;
 mod values;
 
+pub use changes::{changes, keep_fixed};
 pub use client::{ClientArgs, ClientConfig, VerifyDefaults, load_client};
 pub use env::{Env, VARIABLES, Variable, variables};
 pub use error::ConfigError;

@@ -32,8 +32,8 @@ pub struct Target {
 
 /// All configured providers.
 pub struct Gateway {
-    /// By configured name.
-    providers: BTreeMap<String, Known>,
+    /// By configured name. Shared with the gateway that this one follows, where nothing was changed.
+    providers: BTreeMap<String, Arc<Known>>,
     settings: Settings,
 }
 
@@ -61,15 +61,27 @@ impl Gateway {
     ///
     /// # Errors
     /// If a provider cannot be set up, such as for a senseless address.
-    #[expect(clippy::needless_pass_by_value, reason = "a clock is handed over, as the settings are")]
     pub fn new(providers: Vec<providers::Settings>, clock: Clock) -> Result<Self, SetupError> {
+        Self::following(&Self { providers: BTreeMap::new(), settings: Settings::default() }, providers, clock)
+    }
+
+    /// As [`Gateway::new`], in the place of `before`: a provider of the same name goes on as it stands there, with its
+    /// calls under way and its circuit breakers. What was found out of another server, or with another key, says nothing
+    /// of this one: then its breakers begin anew. Of `before` nothing changes until [`Gateway::take_effect`].
+    #[expect(clippy::needless_pass_by_value, reason = "a clock is handed over, as the settings are")]
+    pub fn following(
+        before: &Self,
+        providers: Vec<providers::Settings>,
+        clock: Clock,
+    ) -> Result<Self, SetupError> {
         let mut by_name = BTreeMap::new();
         for settings in providers {
             let name = settings.name.clone();
-            let threshold = Threshold { failures: settings.breaker_failures, pause: settings.breaker_pause };
-            let breakers = Arc::new(Table::new(name.clone(), threshold));
-            let provider = Provider::new(settings, clock.clone())?;
-            if by_name.insert(name.clone(), Known { provider, breakers }).is_some() {
+            let known = match before.providers.get(&name) {
+                Some(known) if known.provider.settings().are_those_of(&settings) => known.clone(),
+                before => Arc::new(Known::following(before.map(|known| &**known), settings, clock.clone())?),
+            };
+            if by_name.insert(name.clone(), known).is_some() {
                 let message = "is configured twice; give each provider a name of its own".to_owned();
                 return Err(SetupError { provider: name, message });
             }
@@ -81,6 +93,14 @@ impl Gateway {
     #[must_use]
     pub fn with_settings(self, settings: Settings) -> Self {
         Self { settings, ..self }
+    }
+
+    /// Holds the providers that have taken the places of others to their own limits.
+    pub fn take_effect(&self) {
+        for Known { provider, breakers } in self.providers.values().map(|known| &**known) {
+            provider.take_effect();
+            breakers.set_threshold(threshold_of_whole(provider.settings()));
+        }
     }
 
     pub(super) const fn settings(&self) -> &Settings {
@@ -194,9 +214,33 @@ impl Gateway {
 
     pub(super) fn known<'a>(&self, id: &'a str) -> Option<(&Known, &'a str)> {
         let (provider, model) = id.split_once('/')?;
-        let known = self.providers.get(provider)?;
+        let known = &**self.providers.get(provider)?;
         known.provider.may_know(model).then_some((known, model))
     }
+}
+
+impl Known {
+    fn following(
+        before: Option<&Self>,
+        settings: providers::Settings,
+        clock: Clock,
+    ) -> Result<Self, SetupError> {
+        let threshold = threshold_of_whole(&settings);
+        let fresh = || Arc::new(Table::new(settings.name.clone(), threshold));
+        let known_already = before.filter(|known| known.provider.settings().ask_the_same(&settings));
+        let breakers = known_already.map_or_else(fresh, |known| known.breakers.clone());
+        let provider = Provider::new(settings, clock)?;
+        let provider = match before {
+            Some(known) => provider.in_place_of(&known.provider),
+            None => provider,
+        };
+        Ok(Self { provider, breakers })
+    }
+}
+
+/// When a provider is paused as a whole.
+const fn threshold_of_whole(settings: &providers::Settings) -> Threshold {
+    Threshold { failures: settings.breaker_failures, pause: settings.breaker_pause }
 }
 
 /// When a model is paused.

@@ -3,15 +3,17 @@
 //! Names of models come from callers, and a name costs memory here and in whatever reads the page. So a model gets a
 //! label of its own only if it is known beforehand or has answered, and of the latter only so many do; all others of
 //! a provider are counted together. Counting is a look-up and some additions, without a lock for models that are
-//! known beforehand.
+//! known beforehand. What is known can grow while the server runs, and never shrinks: counts are not lost.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
+
 use super::page::{Page, Value};
 use super::table;
-use super::value::{Count, Histogram, Named};
+use super::value::{Count, Histogram, Named as Outcomes};
 use super::{Breaker, BreakerState};
 use crate::money::NanoUsd;
 
@@ -67,17 +69,24 @@ pub struct Attempt<'a> {
 /// Counts calls to models.
 #[derive(Debug, Default)]
 pub struct Attempts {
-    /// By full identifier.
-    known: HashMap<String, Model>,
+    /// Swapped whole, and only while `met` is locked for writing: no model is in both.
+    named: ArcSwap<Named>,
     /// Models that have answered without being known, by full identifier; at most [`MOST_MET`].
     met: RwLock<HashMap<String, Arc<Model>>>,
+}
+
+/// What is known beforehand.
+#[derive(Clone, Debug, Default)]
+struct Named {
+    /// By full identifier.
+    known: HashMap<String, Arc<Model>>,
     /// All other models, by provider.
-    others: BTreeMap<String, Model>,
+    others: BTreeMap<String, Arc<Model>>,
 }
 
 #[derive(Debug)]
 struct Model {
-    outcomes: Named,
+    outcomes: Outcomes,
     duration: Histogram,
     first_token: Histogram,
     prompt_tokens: Count,
@@ -91,7 +100,7 @@ struct Model {
 impl Default for Model {
     fn default() -> Self {
         Self {
-            outcomes: Named::new(OUTCOMES),
+            outcomes: Outcomes::new(OUTCOMES),
             duration: Histogram::default(),
             first_token: Histogram::default(),
             prompt_tokens: Count::default(),
@@ -110,11 +119,28 @@ impl Attempts {
         providers: impl IntoIterator<Item = String>,
         models: impl IntoIterator<Item = String>,
     ) -> Self {
-        Self {
-            known: models.into_iter().filter(|id| !is_other(id)).map(|id| (id, Model::default())).collect(),
-            others: providers.into_iter().map(|name| (name, Model::default())).collect(),
-            ..Self::default()
+        let attempts = Self::default();
+        attempts.learn(providers, models);
+        attempts
+    }
+
+    /// Counts for these as well from now on; what was counted so far stays.
+    pub(super) fn learn(
+        &self,
+        providers: impl IntoIterator<Item = String>,
+        models: impl IntoIterator<Item = String>,
+    ) {
+        let mut met = self.met.write().unwrap_or_else(PoisonError::into_inner);
+        let mut named = Named::clone(&self.named.load());
+        for id in models.into_iter().filter(|id| !is_other(id)) {
+            let so_far = met.remove(&id);
+            named.known.entry(id).or_insert_with(|| so_far.unwrap_or_default());
         }
+        for name in providers {
+            named.others.entry(name).or_default();
+        }
+        self.named.store(Arc::new(named));
+        drop(met);
     }
 
     /// Counts an attempt; at a provider that is not among ours it does nothing, as all of these do.
@@ -134,22 +160,30 @@ impl Attempts {
 
     /// Does something with the counts of a model, which gets some of its own if it has answered.
     fn on(&self, id: &str, has_answered: bool, work: impl FnOnce(&Model)) {
-        if let Some(model) = self.known.get(id) {
+        let named = self.named.load();
+        if let Some(model) = named.known.get(id) {
             return work(model);
         }
         let met = self.met.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
         if let Some(model) = met.or_else(|| has_answered.then(|| self.meet(id)).flatten()) {
             work(&model);
-        } else if let Some(others) = self.others.get(provider(id)) {
+        } else if let Some(others) = named.others.get(provider(id)) {
             work(others);
         }
     }
 
     fn meet(&self, id: &str) -> Option<Arc<Model>> {
-        if is_other(id) || !self.others.contains_key(provider(id)) {
+        if is_other(id) {
             return None;
         }
         let mut met = self.met.write().unwrap_or_else(PoisonError::into_inner);
+        let named = self.named.load();
+        if let Some(model) = named.known.get(id) {
+            return Some(model.clone());
+        }
+        if !named.others.contains_key(provider(id)) {
+            return None;
+        }
         if met.len() >= MOST_MET && !met.contains_key(id) {
             return None;
         }
@@ -162,15 +196,20 @@ impl Attempts {
         let Some(model) = model else { return vec![provider.clone(), String::new()] };
         let id = format!("{provider}/{model}");
         let is_met = || self.met.read().unwrap_or_else(PoisonError::into_inner).contains_key(&id);
-        let has_own = self.known.contains_key(&id) || is_met();
+        let has_own = self.named.load().known.contains_key(&id) || is_met();
         vec![provider.clone(), if has_own { model.clone() } else { OTHER.to_owned() }]
     }
 
     pub(super) fn write(&self, page: &mut Page, breakers: &[Breaker]) {
-        let met = self.met.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let known = self.known.iter().map(|(id, model)| (labels(id), model));
+        // Both as of one moment: a model must not stand there twice.
+        let (met, named) = {
+            let met = self.met.read().unwrap_or_else(PoisonError::into_inner);
+            (met.clone(), self.named.load_full())
+        };
+        let known = named.known.iter().map(|(id, model)| (labels(id), &**model));
         let met = met.iter().map(|(id, model)| (labels(id), &**model));
-        let others = self.others.iter().map(|(name, model)| (vec![name.clone(), OTHER.to_owned()], model));
+        let others =
+            named.others.iter().map(|(name, model)| (vec![name.clone(), OTHER.to_owned()], &**model));
         let all = known.chain(met).chain(others);
         let mut models: Vec<Listed<'_>> = all.filter(|(_, model)| model.is_in_use()).collect();
         models.sort_by(|(one, _), (other, _)| one.cmp(other));

@@ -84,6 +84,15 @@ impl Metrics {
         }
     }
 
+    /// Gives these labels of their own as well from now on; what was counted so far stays.
+    pub fn learn(
+        &self,
+        providers: impl IntoIterator<Item = String>,
+        models: impl IntoIterator<Item = String>,
+    ) {
+        self.attempts.learn(providers, models);
+    }
+
     /// The page, of the type [`CONTENT_TYPE`].
     ///
     /// # Errors

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::anthropic::Anthropic;
@@ -15,6 +14,7 @@ use super::{
     Answer, Chat, Dialect, Failed, Failure, Incoming, Kind, Model, ModelSettings, Patience, Settings, sandbox,
 };
 use crate::clock::Clock;
+use crate::places::{Place, Places};
 
 /// How many models' lessons are kept. Names come from configuration and, later, from callers.
 const MAX_LESSONS: usize = 1000;
@@ -22,7 +22,8 @@ const MAX_LESSONS: usize = 1000;
 /// A provider that can be called.
 pub struct Provider {
     settings: Settings,
-    permits: Arc<Semaphore>,
+    /// For the calls at once.
+    places: Arc<Places>,
     wire: Wire,
     clock: Clock,
     /// Models that refused something, by name: what they take without it.
@@ -37,7 +38,7 @@ enum Wire {
 /// Leave to make one call. Given back when the call is over.
 #[derive(Debug)]
 pub struct Permit {
-    _held: OwnedSemaphorePermit,
+    _held: Place,
 }
 
 /// Why a provider cannot be set up.
@@ -78,12 +79,29 @@ impl Provider {
             }
         };
         Ok(Self {
-            permits: Arc::new(Semaphore::new(settings.max_concurrent.min(Semaphore::MAX_PERMITS))),
+            places: Arc::new(Places::new(settings.max_concurrent)),
             settings,
             wire,
             clock,
             lessons: Mutex::default(),
         })
+    }
+
+    /// This provider in the place of `before`, whose calls under way count as its own. How many may be made at once
+    /// changes with [`Provider::take_effect`].
+    #[must_use]
+    pub fn in_place_of(self, before: &Self) -> Self {
+        Self { places: before.places.clone(), ..self }
+    }
+
+    /// Holds calls to this provider's own limit, where it took the place of another one.
+    pub fn take_effect(&self) {
+        self.places.resize(self.settings.max_concurrent);
+    }
+
+    /// What it was set up with.
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Its configured name.
@@ -129,11 +147,8 @@ impl Provider {
         if Instant::now() >= deadline {
             return Err(Failure::Timeout);
         }
-        match timeout_at(deadline, self.permits.clone().acquire_owned()).await {
-            Ok(Ok(held)) => Ok(Permit { _held: held }),
-            // The semaphore is never closed.
-            Ok(Err(_)) | Err(_) => Err(Failure::Timeout),
-        }
+        let taken = timeout_at(deadline, self.places.take()).await;
+        taken.map(|held| Permit { _held: held }).map_err(|_| Failure::Timeout)
     }
 
     /// Asks `model` once.

@@ -9,7 +9,7 @@ use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST
 use super::KeyHeader;
 use super::patience::ModelPatience;
 use crate::money::Price;
-use crate::secret::SecretString;
+use crate::secret::{ExposeSecret, SecretString};
 
 /// The format a provider speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub struct Settings {
 }
 
 /// What an operator can set about one model; overrides the embedded catalogue.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelSettings {
     /// Its price.
     pub price: Option<Price>,
@@ -112,6 +112,59 @@ impl Settings {
             breaker_failures: if matches!(kind, Kind::Sandbox) { 0 } else { 5 },
             breaker_pause: Duration::from_secs(10),
             models: BTreeMap::new(),
+        }
+    }
+
+    /// Whether these are the same in all that they say, the key included.
+    pub fn are_those_of(&self, other: &Self) -> bool {
+        // Taken apart, so that a setting that is added cannot be forgotten here.
+        let Self {
+            name,
+            kind,
+            base_url,
+            api_key: _,
+            api_key_header,
+            max_concurrent,
+            connect_timeout,
+            first_byte_timeout,
+            idle_timeout,
+            total_timeout,
+            retries,
+            first_token_timeout,
+            breaker_failures,
+            breaker_pause,
+            models,
+        } = self;
+        self.ask_the_same(other)
+            && *name == other.name
+            && *kind == other.kind
+            && *base_url == other.base_url
+            && *api_key_header == other.api_key_header
+            && *max_concurrent == other.max_concurrent
+            && *connect_timeout == other.connect_timeout
+            && *first_byte_timeout == other.first_byte_timeout
+            && *idle_timeout == other.idle_timeout
+            && *total_timeout == other.total_timeout
+            && *retries == other.retries
+            && *first_token_timeout == other.first_token_timeout
+            && *breaker_failures == other.breaker_failures
+            && *breaker_pause == other.breaker_pause
+            && *models == other.models
+    }
+
+    /// Whether both ask the same server in the same name: what one has found out of it holds for the other.
+    pub fn ask_the_same(&self, other: &Self) -> bool {
+        self.kind == other.kind
+            && self.base_url == other.base_url
+            && self.api_key_header == other.api_key_header
+            && self.has_key_of(other)
+    }
+
+    /// Whether both have the same key, or none.
+    pub fn has_key_of(&self, other: &Self) -> bool {
+        match (&self.api_key, &other.api_key) {
+            (Some(one), Some(other)) => one.expose_secret() == other.expose_secret(),
+            (one, other) => one.is_none() && other.is_none(),
         }
     }
 

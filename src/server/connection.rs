@@ -68,11 +68,11 @@ async fn speak<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Some(acceptor) = context.options.tls.clone() else {
+    let Some(tls) = context.options.tls.clone() else {
         return speak_http1(stream, peer, routes, context, closing).await;
     };
     let accepted = tokio::select! {
-        accepted = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)) => accepted,
+        accepted = tokio::time::timeout(HANDSHAKE, tls.acceptor().accept(stream)) => accepted,
         _ = closing.changed() => return,
     };
     let Ok(Ok(stream)) = accepted else {

@@ -45,7 +45,8 @@ pub(crate) async fn answer(
     };
 
     let rate = response.extensions_mut().remove::<Rate>();
-    let rate = rate.unwrap_or_else(|| gate::open_state(&context.app, incoming.address).into());
+    let rate =
+        rate.unwrap_or_else(|| gate::open_state(&context.app, &incoming.configured, incoming.address).into());
     reply::write_rate_headers(response.headers_mut(), &rate);
     if let Ok(id) = HeaderValue::from_str(&incoming.request_id) {
         response.headers_mut().insert(&header_names::REQUEST_ID, id);

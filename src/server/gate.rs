@@ -23,7 +23,7 @@ use super::record::Record;
 use super::reply::ApiError;
 use super::streams::Registration;
 use crate::api::Service;
-use crate::app::App;
+use crate::app::{App, Configured};
 use crate::keys::{self, Denied};
 use crate::limits::{Decision, Quota, State, Subject, Window};
 use crate::storage::KeyRow;
@@ -65,15 +65,16 @@ pub(crate) fn keyed(
     service: Service,
 ) -> Result<Pass, ApiError> {
     let key = authenticated(app, incoming, headers, service)?;
-    let rate = take(app, &Subject::Key(key.id.clone()), quota_of(app, &key))?;
+    let rate = take(app, &Subject::Key(key.id.clone()), quota_of(incoming, &key))?;
     Ok(Pass { key, rate, record: incoming.record.clone() })
 }
 
 /// A key's own limits, or the server's.
-fn quota_of(app: &App, key: &KeyRow) -> Quota {
+fn quota_of(incoming: &Incoming, key: &KeyRow) -> Quota {
+    let usual = incoming.configured.limits.keys;
     Quota {
-        per_minute: key.per_minute.unwrap_or(app.limits.keys.per_minute),
-        per_day: key.per_day.unwrap_or(app.limits.keys.per_day),
+        per_minute: key.per_minute.unwrap_or(usual.per_minute),
+        per_day: key.per_day.unwrap_or(usual.per_day),
     }
 }
 
@@ -110,14 +111,14 @@ fn refuse(app: &App, incoming: &Incoming, denied: Denied, rate: Option<State>) -
     if is_counted {
         count_failure(app, incoming, error)
     } else {
-        error.with_rate(open_state(app, incoming.address))
+        error.with_rate(open_state(app, &incoming.configured, incoming.address))
     }
 }
 
 /// Counts a failed attempt: this error, or the one that there were too many.
 fn count_failure(app: &App, incoming: &Incoming, error: ApiError) -> ApiError {
     app.metrics.http.count_denied(error.code());
-    let quota = per_minute(app.limits.failed_auth_per_minute);
+    let quota = per_minute(incoming.configured.limits.failed_auth_per_minute);
     match take(app, &Subject::FailedAuth(incoming.address), quota) {
         Ok(rate) => error.with_rate(rate),
         Err(limited) => limited,
@@ -160,13 +161,13 @@ pub(crate) fn enlist(context: &Context, pass: &Pass) -> Result<Registration, Api
 
 /// Lets a request for an open page through: health, and addresses that do not exist.
 pub(crate) fn open(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
-    let quota = per_minute(app.limits.open_pages_per_minute);
+    let quota = per_minute(incoming.configured.limits.open_pages_per_minute);
     take(app, &Subject::OpenPage(incoming.address), quota)
 }
 
 /// The limits of open pages as they stand for this caller, nothing counted.
-pub(crate) fn open_state(app: &App, address: IpAddr) -> State {
-    let quota = per_minute(app.limits.open_pages_per_minute);
+pub(crate) fn open_state(app: &App, configured: &Configured, address: IpAddr) -> State {
+    let quota = per_minute(configured.limits.open_pages_per_minute);
     app.limiter.peek(&Subject::OpenPage(address), quota, app.clock.now())
 }
 

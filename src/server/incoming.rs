@@ -18,7 +18,7 @@ use super::header_names;
 use super::record::Record;
 use super::reply::ApiError;
 use crate::api::console::csv;
-use crate::app::App;
+use crate::app::{App, Configured};
 
 /// What proxies add to the requests that they pass on.
 const FORWARDING: [&str; 6] =
@@ -41,6 +41,8 @@ pub(crate) struct Incoming {
     pub(crate) headers: Arc<HeaderMap>,
     /// What is noted of it.
     pub(crate) record: Arc<Record>,
+    /// What it goes by to its end, also if another configuration is in force by then.
+    pub(crate) configured: Arc<Configured>,
 }
 
 impl Incoming {
@@ -48,16 +50,18 @@ impl Incoming {
     pub(crate) fn new<B>(request: &mut Request<B>, peer: SocketAddr, app: &App) -> Self {
         let headers = std::mem::take(request.headers_mut());
         let request_id = request_id(&headers);
-        let address = client_address(&headers, peer.ip(), &app.trusted_proxies);
+        let configured = app.configured();
+        let address = client_address(&headers, peer.ip(), &configured.trusted_proxies);
         let (method, path) = (request.method().clone(), request.uri().path());
         Self {
             record: Record::begin(app.metrics.clone(), request_id.clone(), address, method, path),
             is_local: is_local(&headers, peer.ip()),
-            is_proxied: is_trusted(peer.ip(), &app.trusted_proxies),
+            is_proxied: is_trusted(peer.ip(), &configured.trusted_proxies),
             authority: request.uri().authority().cloned(),
             headers: Arc::new(headers),
             request_id,
             address,
+            configured,
         }
     }
 }

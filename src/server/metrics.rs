@@ -22,7 +22,7 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFil
                 Ok(rate) => rate,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };
-            match page(&context) {
+            match page(&context, &incoming) {
                 Ok(response) => rated(response, rate),
                 Err(error) => error.with_rate(rate).into_response(&incoming.request_id),
             }
@@ -39,12 +39,12 @@ fn breaker(report: BreakerReport) -> Breaker {
     Breaker { provider: report.provider, model: report.model, state }
 }
 
-fn page(context: &Context) -> Result<Response, ApiError> {
+fn page(context: &Context, incoming: &Incoming) -> Result<Response, ApiError> {
     let app = &context.app;
     let readings = Readings {
         ledger_queue: app.ledger.queued() as u64,
         ledger_rows_lost: app.ledger.lost(),
-        breakers: app.gateway.breakers().into_iter().map(breaker).collect(),
+        breakers: incoming.configured.gateway.breakers().into_iter().map(breaker).collect(),
     };
     let page = app.metrics.page(&readings).map_err(|cause| {
         tracing::error!(%cause, "the metrics cannot be written");

@@ -38,13 +38,13 @@ mod turns;
 mod unique;
 mod verify;
 
-pub use tls::{TlsError, acceptor as tls_acceptor};
+pub use tls::{Certificate, Tls, TlsError};
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
@@ -53,14 +53,13 @@ use http::HeaderMap;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
 use warp::reply::Response;
 
 use crate::app::App;
 use crate::limits::State;
 use crate::workers::{self, Workers};
-use incoming::BodyLimits;
+use incoming::{BodyLimits, Incoming};
 use reply::ApiError;
 use streams::{Cut, Streams};
 
@@ -68,7 +67,7 @@ use streams::{Cut, Streams};
 #[derive(Clone)]
 pub struct Options {
     /// Speaks TLS when set.
-    pub tls: Option<TlsAcceptor>,
+    pub tls: Option<Tls>,
     /// The most connections at once; further ones wait in the kernel's queue.
     pub max_connections: usize,
     /// For a request's head to arrive, also the longest a kept-alive connection may idle.
@@ -114,7 +113,7 @@ pub(crate) struct Context {
     /// The verifications and completions under way; each books what it has used when it ends or is dropped.
     pub(crate) runs: TaskTracker,
     /// The description of the API, once somebody has asked for it.
-    openapi: OnceLock<openapi::Document>,
+    openapi: openapi::Description,
     draining: AtomicBool,
 }
 
@@ -125,7 +124,7 @@ impl Context {
             streams: Streams::default(),
             options,
             runs: TaskTracker::new(),
-            openapi: OnceLock::new(),
+            openapi: openapi::Description::default(),
             draining: AtomicBool::new(false),
         }
     }
@@ -133,27 +132,29 @@ impl Context {
     /// Reads a request's JSON body within this server's limits; new work is refused once the server drains.
     pub(crate) async fn read_json<B: Buf>(
         &self,
+        incoming: &Incoming,
         headers: &HeaderMap,
         body: impl Stream<Item = Result<B, warp::Error>>,
     ) -> Result<Bytes, ApiError> {
-        incoming::json_body(headers, body, self.body_limits()?).await
+        incoming::json_body(headers, body, self.body_limits(incoming)?).await
     }
 
     /// The same of a body that may be left out; then it is empty.
     pub(crate) async fn read_optional_json<B: Buf>(
         &self,
+        incoming: &Incoming,
         headers: &HeaderMap,
         body: impl Stream<Item = Result<B, warp::Error>>,
     ) -> Result<Bytes, ApiError> {
-        incoming::optional_json_body(headers, body, self.body_limits()?).await
+        incoming::optional_json_body(headers, body, self.body_limits(incoming)?).await
     }
 
-    fn body_limits(&self) -> Result<BodyLimits, ApiError> {
+    fn body_limits(&self, incoming: &Incoming) -> Result<BodyLimits, ApiError> {
         if self.is_draining() {
             return Err(ApiError::shutting_down());
         }
         Ok(BodyLimits {
-            bytes: self.app.max_body_bytes,
+            bytes: incoming.configured.max_body_bytes,
             idle: self.options.body_idle,
             total: self.options.body_total,
         })

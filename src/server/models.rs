@@ -15,6 +15,7 @@ use super::{Context, gate, rated, reply, routes};
 use crate::api::Service;
 use crate::api::models::{Model, ModelList};
 use crate::clock::Time;
+use crate::inference::Gateway;
 use crate::keys;
 
 /// The route, behind path and method.
@@ -23,7 +24,7 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFil
         .and(routes::with_context(context))
         .map(|context: Arc<Context>, incoming: Incoming| {
             match gate::keyed(&context.app, &incoming, &incoming.headers, Service::Inference) {
-                Ok(pass) => rated(list(&context, &pass), pass.rate),
+                Ok(pass) => rated(list(&context, &incoming.configured.gateway, &pass), pass.rate),
                 Err(refused) => refused.into_response(&incoming.request_id),
             }
         })
@@ -40,7 +41,7 @@ pub(crate) fn one(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilte
                 Ok(pass) => pass,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };
-            match find(&context, &pass, tail.as_str()) {
+            match find(&context, &incoming.configured.gateway, &pass, tail.as_str()) {
                 Ok(model) => rated(reply::json(StatusCode::OK, &model), pass.rate),
                 Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
             }
@@ -49,10 +50,15 @@ pub(crate) fn one(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilte
 }
 
 /// The model that is listed by this identifier, as an address has it.
-fn find(context: &Context, pass: &gate::Pass, encoded: &str) -> Result<Model, ApiError> {
+fn find(
+    context: &Context,
+    gateway: &Gateway,
+    pass: &gate::Pass,
+    encoded: &str,
+) -> Result<Model, ApiError> {
     let now = context.app.clock.now();
     let wanted = percent_decode_str(encoded).decode_utf8_lossy();
-    let Some(id) = context.app.gateway.models(now).into_iter().find(|id| *id == wanted) else {
+    let Some(id) = gateway.models(now).into_iter().find(|id| *id == wanted) else {
         return Err(ApiError::model_not_found(
             "there is no model with this identifier; GET /inference/v1/models lists those there are",
         ));
@@ -60,19 +66,19 @@ fn find(context: &Context, pass: &gate::Pass, encoded: &str) -> Result<Model, Ap
     if !keys::may_use(&pass.key, &id) {
         return Err(ApiError::model_not_allowed(&id, &pass.key.models));
     }
-    Ok(model(context, id, now))
+    Ok(model(gateway, id, now))
 }
 
 /// Those that the key may use.
-fn list(context: &Context, pass: &gate::Pass) -> Response {
+fn list(context: &Context, gateway: &Gateway, pass: &gate::Pass) -> Response {
     let now = context.app.clock.now();
-    let ids = context.app.gateway.models(now).into_iter();
-    let data = ids.filter(|id| keys::may_use(&pass.key, id)).map(|id| model(context, id, now)).collect();
+    let ids = gateway.models(now).into_iter();
+    let data = ids.filter(|id| keys::may_use(&pass.key, id)).map(|id| model(gateway, id, now)).collect();
     reply::json(StatusCode::OK, &ModelList { object: "list".to_owned(), data })
 }
 
-fn model(context: &Context, id: String, now: Time) -> Model {
-    let about = context.app.gateway.about(&id);
+fn model(gateway: &Gateway, id: String, now: Time) -> Model {
+    let about = gateway.about(&id);
     let owned_by = id.split_once('/').map_or(id.as_str(), |(provider, _)| provider).to_owned();
     Model {
         id,

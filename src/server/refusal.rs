@@ -37,7 +37,7 @@ impl<S> Refusals<S> {
         // A request that could not be read has no headers that could be believed.
         let request_id = incoming::request_id(&HeaderMap::new());
         let app = &self.context.app;
-        let rate = Rate::from(gate::open_state(app, self.peer.ip().to_canonical()));
+        let rate = Rate::from(gate::open_state(app, &app.configured(), self.peer.ip().to_canonical()));
         app.metrics.http.count("", "", Some(status.as_str()), Duration::ZERO);
         let (body, mut headers) = ApiError::unreadable(status).into_parts(&request_id);
         reply::write_rate_headers(&mut headers, &rate);

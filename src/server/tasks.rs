@@ -31,18 +31,17 @@ pub(crate) struct Background {
     ending: watch::Sender<()>,
     flush: JoinHandle<()>,
     _watch: AbortOnDropHandle<()>,
-    _forget: Option<AbortOnDropHandle<()>>,
+    _forget: AbortOnDropHandle<()>,
 }
 
 /// Starts them.
 pub(crate) fn start(context: &Arc<Context>) -> Background {
     let (ending, ended) = watch::channel(());
-    let retention = context.app.usage_retention;
     Background {
         ending,
         flush: tokio::spawn(flush(context.clone(), ended)),
         _watch: AbortOnDropHandle::new(tokio::spawn(watch_keys(context.clone()))),
-        _forget: retention.map(|age| AbortOnDropHandle::new(tokio::spawn(forget(context.clone(), age)))),
+        _forget: AbortOnDropHandle::new(tokio::spawn(forget(context.clone()))),
     }
 }
 
@@ -102,13 +101,16 @@ fn cut_revoked(context: &Context, seen: Option<i64>) -> Result<i64, Error> {
     Ok(version)
 }
 
-/// Deletes attempts that are older than `age`, in small batches.
-async fn forget(context: Arc<Context>, age: Duration) {
+/// Deletes attempts that are older than they may be, in small batches.
+async fn forget(context: Arc<Context>) {
     let mut turns = interval(FORGET);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         turns.tick().await;
-        while forget_some(&context, age).await == FORGET_AT_ONCE {
+        while let Some(age) = context.app.configured().usage_retention {
+            if forget_some(&context, age).await < FORGET_AT_ONCE {
+                break;
+            }
             sleep(FORGET_PAUSE).await;
         }
     }

@@ -1,4 +1,7 @@
 //! TLS for the listener, by rustls: certificate and key from PEM files, HTTP/2 by ALPN.
+//!
+//! The certificate can be exchanged while the server runs, as certificates are renewed every few weeks: connections that
+//! stand keep theirs, the next handshake presents the new one.
 
 use std::fmt;
 use std::fs::File;
@@ -6,7 +9,11 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::CryptoProvider;
+use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
+use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, ServerConfig};
 
 use crate::config::TlsFiles;
@@ -26,8 +33,58 @@ impl fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// An acceptor that presents the certificate in `files`.
-pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
+/// How a listener speaks TLS; clones share the certificate.
+#[derive(Clone)]
+pub struct Tls {
+    acceptor: TlsAcceptor,
+    presented: Arc<Presented>,
+}
+
+/// A certificate and its key, which fit.
+pub struct Certificate(CertifiedKey);
+
+/// The certificate in use.
+#[derive(Debug)]
+struct Presented(ArcSwap<CertifiedKey>);
+
+impl ResolvesServerCert for Presented {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load_full())
+    }
+}
+
+impl Tls {
+    /// Presents the certificate in `files`.
+    pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
+        let presented = Arc::new(Presented(ArcSwap::from_pointee(read(files)?)));
+        let mut config = ServerConfig::builder_with_provider(Arc::new(provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|cause| refuse(&files.cert, cause))?
+            .with_no_client_auth()
+            .with_cert_resolver(presented.clone());
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), presented })
+    }
+
+    /// Presents another certificate from the next handshake on; whether it is another one.
+    pub fn present(&self, certificate: Certificate) -> bool {
+        let before = self.presented.0.swap(Arc::new(certificate.0));
+        before.cert != self.presented.0.load().cert
+    }
+
+    pub(super) const fn acceptor(&self) -> &TlsAcceptor {
+        &self.acceptor
+    }
+}
+
+impl Certificate {
+    /// Reads what `files` name, and checks that they fit.
+    pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
+        read(files).map(Self)
+    }
+}
+
+fn read(files: &TlsFiles) -> Result<CertifiedKey, TlsError> {
     let chain = rustls_pemfile::certs(&mut open(&files.cert)?)
         .collect::<io::Result<Vec<_>>>()
         .map_err(|cause| refuse(&files.cert, cause))?;
@@ -37,16 +94,14 @@ pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
     let key = rustls_pemfile::private_key(&mut open(&files.key)?)
         .map_err(|cause| refuse(&files.key, cause))?
         .ok_or_else(|| refuse(&files.key, "it holds no private key"))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
-        .map_err(|cause| match cause {
-            rustls::Error::InconsistentKeys(_) => refuse(&files.key, "it does not belong to the certificate"),
-            cause => refuse(&files.cert, cause),
-        })?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    CertifiedKey::from_der(chain, key, &provider()).map_err(|cause| match cause {
+        rustls::Error::InconsistentKeys(_) => refuse(&files.key, "it does not belong to the certificate"),
+        cause => refuse(&files.cert, cause),
+    })
+}
+
+fn provider() -> CryptoProvider {
+    rustls::crypto::ring::default_provider()
 }
 
 fn open(path: &Path) -> Result<BufReader<File>, TlsError> {

@@ -31,7 +31,7 @@ use crate::api::{Service, sse};
 use crate::clock::Time;
 use crate::keys;
 use crate::usage::Meter;
-use crate::verify::Job;
+use crate::verify::{Job, Verifier};
 
 /// Events that wait for a slow reader before the run slows down with it.
 const QUEUE: usize = 32;
@@ -57,7 +57,7 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFil
                 Ok(pass) => pass,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };
-            match answer(&context, &pass, headers, body).await {
+            match answer(&context, &pass, &incoming, headers, body).await {
                 Ok(response) => rated(response, pass.rate),
                 Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
             }
@@ -68,19 +68,26 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFil
 async fn answer<B: Buf>(
     context: &Arc<Context>,
     pass: &Pass,
+    incoming: &Incoming,
     headers: &HeaderMap,
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Result<Response, ApiError> {
-    let body = context.read_json(headers, body).await?;
+    let body = context.read_json(incoming, headers, body).await?;
     let model_progress = headers.get(PROGRESS_HEADER).is_some_and(|value| value == "models");
-    let job = read_job(context, &body, model_progress)?;
-    check_models(context, pass, job.domain)?;
+    let verifier = &incoming.configured.verifier;
+    let job = read_job(context, verifier, &body, model_progress)?;
+    check_models(verifier, pass, job.domain)?;
 
-    let running = start(context, pass, job)?;
+    let running = start(context, verifier.clone(), pass, job)?;
     if incoming::wants_json(headers) { running.document().await } else { Ok(running.stream()) }
 }
 
-fn read_job(context: &Context, body: &[u8], model_progress: bool) -> Result<Job, ApiError> {
+fn read_job(
+    context: &Context,
+    verifier: &Verifier,
+    body: &[u8],
+    model_progress: bool,
+) -> Result<Job, ApiError> {
     let mut params = Params::parse(body)?;
     let fact = params.required_text("fact")?;
     let domain = match params.text("domain")?.as_deref() {
@@ -88,7 +95,7 @@ fn read_job(context: &Context, body: &[u8], model_progress: bool) -> Result<Job,
         Some("legal") => Domain::Legal,
         Some(_) => return Err(invalid("domain", "`domain` must be `general` or `legal`")),
     };
-    let settings = context.app.verifier.settings(domain);
+    let settings = verifier.settings(domain);
     if fact.trim().is_empty() {
         return Err(invalid("fact", "`fact` is empty; send the statement to verify"));
     }
@@ -143,11 +150,11 @@ fn read_job(context: &Context, body: &[u8], model_progress: bool) -> Result<Job,
 }
 
 /// A key that is not for every model is refused what might ask one of the others.
-fn check_models(context: &Context, pass: &Pass, domain: Domain) -> Result<(), ApiError> {
+fn check_models(verifier: &Verifier, pass: &Pass, domain: Domain) -> Result<(), ApiError> {
     if pass.key.models.is_empty() {
         return Ok(());
     }
-    match context.app.verifier.models(domain).find(|model| !keys::may_use(&pass.key, model)) {
+    match verifier.models(domain).find(|model| !keys::may_use(&pass.key, model)) {
         None => Ok(()),
         Some(model) => Err(ApiError::verification_not_allowed(format!(
             "this API key may not use {model}, which is among the models that verify; it is for {}",
@@ -166,19 +173,24 @@ struct Running {
     _task: AbortOnDropHandle<()>,
 }
 
-fn start(context: &Arc<Context>, pass: &Pass, job: Job) -> Result<Running, ApiError> {
-    let app = context.app.clone();
+fn start(
+    context: &Arc<Context>,
+    verifier: Arc<Verifier>,
+    pass: &Pass,
+    job: Job,
+) -> Result<Running, ApiError> {
+    let app = &context.app;
     let id = job.id.clone();
     let meter = Meter::new(pass.account(&id), app.ledger.clone(), app.clock.clone());
     pass.record.verifies(&id, &meter);
-    app.verifier.check_budget(&job, &meter).map_err(|error| ApiError::from_event(error.event(&id)))?;
+    verifier.check_budget(&job, &meter).map_err(|error| ApiError::from_event(error.event(&id)))?;
     let listed = gate::enlist(context, pass)?;
     let (sender, events) = mpsc::channel(QUEUE);
     // The run keeps the record as well: cut off, it books what it has used after the answer is gone.
     let record = pass.record.clone();
     let run = async move {
         let _record = record;
-        app.verifier.run(job, &meter, sender).await;
+        verifier.run(job, &meter, sender).await;
     };
     let task = context.runs.spawn(run.in_current_span());
     Ok(Running {

@@ -1,14 +1,15 @@
 //! Structured calls to models: within limits of number and time, with one repair, strictly read.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::{prompts, text};
 use crate::inference::{Answer, Chat, Failure, Finish, Gateway, Message, Role};
 use crate::money::NanoUsd;
+use crate::places::Places;
 use crate::usage::{Meter, Purpose};
 
 /// How much of a malformed answer the model is shown again, in characters.
@@ -60,8 +61,8 @@ impl Ask for Gateway {
 pub(super) struct Calls<'a> {
     /// Who asks.
     pub(super) asker: &'a dyn Ask,
-    /// One for each call that may be open, over all verifications; never closed.
-    pub(super) permits: &'a Semaphore,
+    /// One for each call that may be open, over all verifications.
+    pub(super) places: &'a Arc<Places>,
     /// Where the calls are booked.
     pub(super) meter: &'a Meter,
     /// For one call.
@@ -80,7 +81,7 @@ impl Calls<'_> {
         prompt: impl FnOnce() -> Chat,
         read: impl Fn(&str) -> Option<T>,
     ) -> Result<T, Failure> {
-        let _permit = self.permits.acquire().await;
+        let _place = self.places.take().await;
         let mut chat = prompt();
         let malformed = match self.attempt(model, purpose, &chat, &read).await? {
             Reading::Read(value) => return Ok(value),

@@ -60,7 +60,7 @@ async fn open(desk: &Desk) {
 
 /// How the breaker of `m` stands, if it has anything to remember.
 fn state(desk: &Desk) -> Option<BreakerState> {
-    let reports = desk.server.app.gateway.breakers();
+    let reports = desk.server.app.configured().gateway.breakers();
     reports.into_iter().find(|report| report.model.as_deref() == Some("m")).map(|report| report.state)
 }
 
@@ -94,7 +94,7 @@ async fn what_keeps_failing_is_no_longer_asked_and_the_answer_says_until_when() 
     assert_eq!(desk.rows().len(), booked, "a call that was not made is not on the books");
     let report =
         BreakerReport { provider: "fake".to_owned(), model: Some("m".to_owned()), state: BreakerState::Open };
-    assert_eq!(desk.server.app.gateway.breakers(), [report]);
+    assert_eq!(desk.server.app.configured().gateway.breakers(), [report]);
     scrape(&desk.server).await.assert(&[(r#"mk_breaker_state{provider="fake",model="m"}"#, 2.0)]);
     // The provider's other models are none the worse.
     assert_eq!(desk.ask(&json!({"model": "fake/n", "messages": hello()["messages"]})).await.status(), 200);
@@ -272,7 +272,7 @@ async fn a_provider_that_cannot_be_reached_is_paused_with_all_its_models() {
     desk.server = Setup::new(config).start().await;
     desk.key = desk.server.key(Service::Inference);
     let whole = |desk: &Desk| {
-        let reports = desk.server.app.gateway.breakers();
+        let reports = desk.server.app.configured().gateway.breakers();
         reports.iter().any(|report| report.model.is_none() && report.state == BreakerState::Open)
     };
     // The port may close a moment later than the provider is dropped.

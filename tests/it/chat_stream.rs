@@ -275,7 +275,7 @@ async fn a_caller_who_leaves_stops_the_provider_and_pays_for_what_came() {
 #[tokio::test]
 async fn the_same_over_http_2() {
     let identity = Identity::new();
-    let acceptor = identity.acceptor();
+    let acceptor = identity.tls();
     let desk = desk_with(
         "",
         "",

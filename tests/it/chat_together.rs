@@ -273,11 +273,17 @@ async fn a_probe_that_the_budget_does_not_allow_leaves_its_place_to_the_next() {
     let (rich, _) = key_of(&desk, MOST);
     assert_eq!(ask(&desk, &rich, short(hello())).await.status(), 502);
     eventually("the pause ends", || {
-        desk.server.app.gateway.breakers().iter().any(|breaker| breaker.state == BreakerState::HalfOpen)
+        desk.server
+            .app
+            .configured()
+            .gateway
+            .breakers()
+            .iter()
+            .any(|breaker| breaker.state == BreakerState::HalfOpen)
     })
     .await;
     assert_eq!(ask(&desk, &poor, short(hello())).await.status(), 402);
     assert_eq!(ask(&desk, &rich, short(hello())).await.status(), 200);
-    assert_eq!(desk.server.app.gateway.breakers(), [], "that call was the probe, and closed it");
+    assert_eq!(desk.server.app.configured().gateway.breakers(), [], "that call was the probe, and closed it");
     assert_eq!(desk.provider.asks().len(), 2);
 }

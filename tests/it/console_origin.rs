@@ -152,7 +152,7 @@ async fn nobody_else_s_word_on_the_address_counts() {
 #[tokio::test]
 async fn over_tls_the_cookie_is_for_tls_alone_in_both_versions_of_http() {
     let identity = Identity::new();
-    let server = idle_setup().options(|options| options.tls = Some(identity.acceptor())).start().await;
+    let server = idle_setup().options(|options| options.tls = Some(identity.tls())).start().await;
     let key = server.key(Service::Console);
     let base = format!("https://localhost:{}", server.authority().rsplit_once(':').unwrap().1);
     for client in [identity.client().http1_only().build().unwrap(), identity.client().build().unwrap()] {

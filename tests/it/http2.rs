@@ -31,7 +31,7 @@ async fn server() -> (TestServer, FakeProvider, Identity) {
     let identity = Identity::new();
     let server = Setup::new(config(&provider.base_url))
         .options(|options| {
-            options.tls = Some(identity.acceptor());
+            options.tls = Some(identity.tls());
             options.header_timeout = SHORT;
             options.write_timeout = SHORT;
         })

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Rooms that anyone may name; they name nobody.
-const OPEN: [&str; 6] = ["api", "clock", "id", "money", "secret", "workers"];
+const OPEN: [&str; 7] = ["api", "clock", "id", "money", "places", "secret", "workers"];
 
 fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
     BTreeMap::from([
@@ -45,6 +45,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("clock", vec![]),
         ("id", vec![]),
         ("money", vec![]),
+        ("places", vec![]),
         ("secret", vec![]),
         ("workers", vec![]),
     ])

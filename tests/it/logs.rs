@@ -79,7 +79,7 @@ async fn failures_fallbacks_and_breakers_are_told_with_the_request_s_id() {
     .await;
     assert_eq!(desk.ask(&hello()).await.headers()["x-mk-model"], "fake/n");
     crate::support::eventually("the pause ends", || {
-        desk.server.app.gateway.breakers()[0].state == mk::inference::BreakerState::HalfOpen
+        desk.server.app.configured().gateway.breakers()[0].state == mk::inference::BreakerState::HalfOpen
     })
     .await;
     assert_eq!(desk.ask(&hello()).await.headers()["x-mk-model"], "fake/m");

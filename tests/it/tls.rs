@@ -23,7 +23,7 @@ async fn server() -> (TestServer, FakeProvider, Identity) {
     .await;
     let identity = Identity::new();
     let setup = Setup::new(config(&provider.base_url));
-    let server = setup.options(|options| options.tls = Some(identity.acceptor())).start().await;
+    let server = setup.options(|options| options.tls = Some(identity.tls())).start().await;
     (server, provider, identity)
 }
 
@@ -107,7 +107,7 @@ fn files_that_cannot_be_used_are_named_with_the_reason() {
     ];
     for (cert, key, file, reason) in cases {
         let files = TlsFiles { cert: cert.clone(), key: key.clone() };
-        let message = mk::server::tls_acceptor(&files).err().expect("accepted").to_string();
+        let message = mk::server::Tls::read(&files).err().expect("accepted").to_string();
         assert!(message.contains(file) && message.contains(reason), "{message}");
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn server(config: &ServerConfig) -> Vec<Check> {
     let warnings = config.warnings.iter().filter(|warning| !of_panels.contains(warning));
     checks.extend(warnings.map(|warning| Check::warning(SERVER, warning)));
     if let Some(files) = &config.tls {
-        checks.push(match server::tls_acceptor(files) {
+        checks.push(match server::Certificate::read(files) {
             Ok(_) => Check::ok("tls", format!("{} and its key fit", files.cert.display())),
             Err(cause) => Check::failed("tls", cause.to_string()),
         });

@@ -42,15 +42,14 @@ pub enum BreakerState {
 /// The breakers of one provider.
 pub(in crate::inference) struct Table {
     provider: String,
-    /// For the provider as a whole; models bring their own.
-    threshold: Threshold,
     /// How many breakers have something to remember. Without any, nobody needs the lock.
     watched: AtomicUsize,
     kept: Mutex<Kept>,
 }
 
-#[derive(Default)]
 struct Kept {
+    /// For the provider as a whole; models bring their own.
+    threshold: Threshold,
     whole: Breaker,
     /// Those of models that have failed lately.
     models: HashMap<String, Breaker>,
@@ -81,7 +80,13 @@ pub(in crate::inference) struct Ticket<'a> {
 
 impl Table {
     pub(in crate::inference) fn new(provider: String, threshold: Threshold) -> Self {
-        Self { provider, threshold, watched: AtomicUsize::new(0), kept: Mutex::default() }
+        let kept = Kept { threshold, whole: Breaker::default(), models: HashMap::new() };
+        Self { provider, watched: AtomicUsize::new(0), kept: Mutex::new(kept) }
+    }
+
+    /// Goes by another threshold for the provider as a whole from now on.
+    pub(in crate::inference) fn set_threshold(&self, threshold: Threshold) {
+        self.lock().threshold = threshold;
     }
 
     /// Why `model` would not be asked now, if so. Takes no probe's place.
@@ -261,7 +266,7 @@ impl Ticket<'_> {
         let because = failure.map(|failure| (failure.code(), failure.retry_after()));
         let mut guard = self.table.lock();
         let kept = &mut *guard;
-        let of_whole = kept.whole.settle(whole, probes_whole, self.table.threshold, because, now);
+        let of_whole = kept.whole.settle(whole, probes_whole, kept.threshold, because, now);
         let breaker = if model == Verdict::Against && self.threshold.failures > 0 {
             kept.of_failing(&self.model, now)
         } else {

@@ -27,7 +27,7 @@ use super::reply::{self, ApiError};
 use super::streams::Registration;
 use super::{Context, header_names, rated, routes};
 use crate::api::Service;
-use crate::inference::{Answered, Completion, Given};
+use crate::inference::{Answered, Completion, Gateway, Given};
 use crate::keys;
 use crate::usage::Meter;
 
@@ -63,9 +63,9 @@ async fn answer<B: Buf>(
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Result<Response, ApiError> {
     let admitted = Instant::now();
-    let body = context.read_json(headers, body).await?;
+    let body = context.read_json(incoming, headers, body).await?;
     let (model, asked) = request::read(&body)?;
-    let chain = chain(context, pass, &model)?;
+    let chain = chain(&incoming.configured.gateway, pass, &model)?;
     // A whole answer may end as it began; a stream goes on for long, and so may a caller who sends.
     let listed = if asked.stream || admitted.elapsed() > PROMPT {
         gate::enlist(context, pass)?
@@ -76,11 +76,10 @@ async fn answer<B: Buf>(
 }
 
 /// The models to ask: the one that is named, and those of its fallbacks that the key may use, and pay for.
-fn chain(context: &Context, pass: &Pass, model: &str) -> Result<Vec<String>, ApiError> {
-    let gateway = &context.app.gateway;
+fn chain(gateway: &Gateway, pass: &Pass, model: &str) -> Result<Vec<String>, ApiError> {
     let is_well_formed = model.len() <= MAX_MODEL_BYTES && model.bytes().all(|byte| byte.is_ascii_graphic());
     if !is_well_formed || !gateway.knows(model) {
-        return Err(ApiError::model_not_found(unknown(context, model)));
+        return Err(ApiError::model_not_found(unknown(gateway, model)));
     }
     if !keys::may_use(&pass.key, model) {
         return Err(ApiError::model_not_allowed(model, &pass.key.models));
@@ -94,10 +93,10 @@ fn chain(context: &Context, pass: &Pass, model: &str) -> Result<Vec<String>, Api
     Ok(chain)
 }
 
-fn unknown(context: &Context, model: &str) -> String {
-    let configured = context.app.gateway.provider_names().join(", ");
+fn unknown(gateway: &Gateway, model: &str) -> String {
+    let configured = gateway.provider_names().join(", ");
     let what = match model.split_once('/') {
-        Some((provider, _)) if context.app.gateway.provider_names().contains(&provider) => {
+        Some((provider, _)) if gateway.provider_names().contains(&provider) => {
             "`model` names a model that its provider does not have".to_owned()
         }
         Some(_) => "`model` names a provider that is not configured".to_owned(),
@@ -120,7 +119,7 @@ async fn ask(
     pass.record.asks(chain.first().map(String::as_str).unwrap_or_default(), &meter);
     let answered = tokio::select! {
         biased;
-        answered = context.app.gateway.chat(asked, body, chain, &meter) => answered?,
+        answered = incoming.configured.gateway.chat(asked, body, chain, &meter) => answered?,
         why = listed.cut() => return Err(why.into()),
     };
     let Answered { model, attempts, given } = answered;

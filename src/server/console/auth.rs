@@ -128,7 +128,7 @@ async fn secret<B: Buf>(
     name: &'static str,
 ) -> Result<SecretString, ApiError> {
     no_query(request)?;
-    let body = request.context.read_json(&request.headers, body).await?;
+    let body = request.context.read_json(&request.incoming, &request.headers, body).await?;
     let mut params = Params::parse(&body)?;
     let text = params.required_text(name)?;
     params.finish(&[name])?;
@@ -142,7 +142,7 @@ fn info(app: &App, session: &Session, key: &KeyRow) -> SessionInfo {
         key: keys::record(key, NanoUsd(0), app.clock.now()),
         expires_at: session.expires_at.rfc3339(),
         idle_seconds: sessions::IDLE.as_secs(),
-        mode: if app.is_sandbox { "sandbox" } else { "live" }.to_owned(),
+        mode: if app.configured().is_sandbox { "sandbox" } else { "live" }.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }
 }

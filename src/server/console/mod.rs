@@ -216,8 +216,10 @@ impl Request {
     ) -> Result<Response, ApiError> {
         let takes_body = self.method == Method::POST || self.method == Method::PATCH;
         let body = match endpoint {
-            Endpoint::Rotation(..) => self.context.read_optional_json(&self.headers, body).await?,
-            _ if takes_body => self.context.read_json(&self.headers, body).await?,
+            Endpoint::Rotation(..) => {
+                self.context.read_optional_json(&self.incoming, &self.headers, body).await?
+            }
+            _ if takes_body => self.context.read_json(&self.incoming, &self.headers, body).await?,
             _ => Bytes::new(),
         };
         let Self { context, method, headers, query, .. } = self;

@@ -20,6 +20,7 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
 use warp::Filter;
 use warp::filters::BoxedFilter;
+use warp::path::Tail;
 use warp::reply::Response;
 
 use super::incoming::Incoming;
@@ -49,16 +50,18 @@ const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
 /// The routes of the page and its files.
 pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
-    let page = if context.app.is_sandbox { files::sandbox_page } else { files::page };
-    let at_root = warp::path::end().map(move || Some((page(), false)));
-    let below =
-        warp::path("assets").and(warp::path::tail()).map(|tail: warp::path::Tail| files::find(tail.as_str()));
+    let at_root = warp::path::end().map(|| None);
+    let below = warp::path("assets").and(warp::path::tail()).map(Some);
     at_root
         .or(below)
         .unify()
         .and(routes::with_context(context))
         .and(warp::method())
-        .map(|found, context: Arc<Context>, incoming: Incoming, method| {
+        .map(|tail: Option<Tail>, context: Arc<Context>, incoming: Incoming, method| {
+            let found = match &tail {
+                None => Some((page(incoming.configured.is_sandbox), false)),
+                Some(tail) => files::find(tail.as_str()),
+            };
             let outcome = gate::open(&context.app, &incoming).and_then(|rate| {
                 answer(found, &method, &incoming.headers)
                     .map(|response| rated(response, rate))
@@ -68,6 +71,11 @@ pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
         })
         .boxed()
 }
+
+fn page(is_sandbox: bool) -> &'static File {
+    if is_sandbox { files::sandbox_page() } else { files::page() }
+}
+
 fn answer(found: Option<(&File, bool)>, method: &Method, headers: &HeaderMap) -> Result<Response, ApiError> {
     let Some((file, is_for_ever)) = found else { return Err(ApiError::unknown_route()) };
     if !matches!(*method, Method::GET | Method::HEAD) {

@@ -47,7 +47,7 @@ pub(crate) async fn console(
     if !method.is_safe() {
         site::must_be_ours(incoming, headers).map_err(|error| count_failure(app, incoming, error))?;
     }
-    let rate = count(app, &session).await?;
+    let rate = count(app, incoming, &session).await?;
     let actor = actor(&session.key, Channel::Dashboard, incoming);
     Ok(Admitted { rate, actor })
 }
@@ -63,7 +63,7 @@ pub(crate) async fn session(
         return Err(ApiError::invalid_session().with_rate(open(app, incoming)?));
     };
     let session = recognised(app, incoming, token)?;
-    let rate = count(app, &session).await?;
+    let rate = count(app, incoming, &session).await?;
     Ok((session, rate))
 }
 
@@ -75,9 +75,9 @@ fn recognised(app: &App, incoming: &Incoming, token: &str) -> Result<Session, Ap
 }
 
 /// Counts a request of a session, and notes that session and key are used.
-async fn count(app: &Arc<App>, session: &Session) -> Result<State, ApiError> {
+async fn count(app: &Arc<App>, incoming: &Incoming, session: &Session) -> Result<State, ApiError> {
     let subject = Subject::Session(session.key.id.clone());
-    let rate = take(app, &subject, per_minute(app.limits.open_pages_per_minute))?;
+    let rate = take(app, &subject, per_minute(incoming.configured.limits.open_pages_per_minute))?;
     let now = app.clock.now();
     app.limiter.note_use(&session.key.id, now);
     if session.is_due {
@@ -152,7 +152,7 @@ pub(crate) fn own_key(app: &App, incoming: &Incoming, headers: &HeaderMap) -> Re
     incoming.record.came_with(&key);
     let rate = open(app, incoming)?;
     app.limiter.note_use(&key.id, now);
-    let limits = app.limiter.peek(&Subject::Key(key.id.clone()), quota_of(app, &key), now);
+    let limits = app.limiter.peek(&Subject::Key(key.id.clone()), quota_of(incoming, &key), now);
     Ok(Own { key, limits, rate })
 }
 

@@ -5,8 +5,8 @@
 //! addresses and which status comes when, is written down in a room for each area. Tests hold all of it to the server:
 //! every address both ways, every example, and real answers.
 //!
-//! The description tells the ranges that this server is configured for, so it is made once for each server, when it is
-//! first asked for: a server that is embedded for one command never makes it.
+//! The description tells the ranges that this server is configured for, so it is made once for each configuration, when
+//! it is first asked for: a server that is embedded for one command never makes it.
 
 mod chat;
 mod console;
@@ -26,6 +26,7 @@ mod verify;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
@@ -38,7 +39,7 @@ use super::incoming::Incoming;
 use super::verify::MAX_MODELS;
 use super::{Context, gate, rated, reply, routes};
 use crate::api::verify::Domain;
-use crate::app::App;
+use crate::app::Configured;
 use schemas::Schemas;
 
 /// The description as it is sent.
@@ -47,16 +48,32 @@ pub(super) struct Document {
     etag: HeaderValue,
 }
 
+/// The description that was made last, and for which ranges.
+#[derive(Default)]
+pub(super) struct Description(ArcSwapOption<(Bounds, Document)>);
+
+impl Description {
+    /// That of these ranges. Whoever comes while it is made makes it as well.
+    fn of(&self, bounds: Bounds) -> Arc<(Bounds, Document)> {
+        if let Some(made) = self.0.load_full().filter(|made| made.0 == bounds) {
+            return made;
+        }
+        let made = Arc::new((bounds, Document::of(&describe(bounds))));
+        self.0.store(Some(made.clone()));
+        made
+    }
+}
+
 /// The ranges that depend on a server's configuration; of its domains the widest.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Bounds {
     fact_chars: usize,
     panel: u32,
 }
 
 impl Bounds {
-    fn of(app: &App) -> Self {
-        let domains = [Domain::General, Domain::Legal].map(|domain| app.verifier.settings(domain));
+    fn of(configured: &Configured) -> Self {
+        let domains = [Domain::General, Domain::Legal].map(|domain| configured.verifier.settings(domain));
         let [fact_chars, panel] = domains.iter().fold([0, 2], |[chars, panel], settings| {
             [settings.max_fact_chars.max(chars), settings.panel.len().min(MAX_MODELS).max(panel)]
         });
@@ -69,14 +86,15 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFil
     filter
         .and(routes::with_context(context))
         .map(|context: Arc<Context>, incoming: Incoming| match gate::open(&context.app, &incoming) {
-            Ok(rate) => rated(answer(&context, &incoming.headers), rate),
+            Ok(rate) => rated(answer(&context, &incoming, &incoming.headers), rate),
             Err(refused) => refused.into_response(&incoming.request_id),
         })
         .boxed()
 }
 
-fn answer(context: &Context, headers: &HeaderMap) -> Response {
-    let document = context.openapi.get_or_init(|| Document::of(&describe(Bounds::of(&context.app))));
+fn answer(context: &Context, incoming: &Incoming, headers: &HeaderMap) -> Response {
+    let description = context.openapi.of(Bounds::of(&incoming.configured));
+    let document = &description.1;
     let mut response = if is_known(headers, &document.etag) {
         let mut response = Response::default();
         *response.status_mut() = StatusCode::NOT_MODIFIED;

@@ -6,11 +6,11 @@ use mk::config::TlsFiles;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
-use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// Certificate and key, as files and for clients.
 pub struct Identity {
@@ -34,8 +34,8 @@ impl Identity {
     }
 
     /// For a server's options.
-    pub fn acceptor(&self) -> TlsAcceptor {
-        mk::server::tls_acceptor(&self.files).unwrap()
+    pub fn tls(&self) -> mk::server::Tls {
+        mk::server::Tls::read(&self.files).unwrap()
     }
 
     /// A client that trusts this certificate alone.

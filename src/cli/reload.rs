@@ -1,0 +1,178 @@
+//! SIGHUP: `mk serve` reads its configuration again.
+//!
+//! What must hold: one reload at a time, and the last signal is always followed by one, so that the last state of the
+//! files wins; a configuration that `mk serve` would not start with changes nothing at all; the log says what was
+//! changed by the names of settings, never by their values.
+//!
+//! The system also sends SIGHUP when the terminal goes away that a program was started on. Nobody asks for a reload then:
+//! the server ends, as any program in that terminal does.
+
+use std::io::IsTerminal;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::embedded::cannot_start;
+use super::exit::Failure;
+use super::supervisor;
+use crate::app::App;
+use crate::clock::Clock;
+use crate::config::{Env, ServerArgs, ServerConfig, changes, keep_fixed, load_server};
+use crate::server::{Certificate, Tls};
+
+/// What the server runs by.
+pub(crate) struct Running {
+    /// As it is in force.
+    pub(crate) config: ServerConfig,
+    /// Whether it listens where its configuration says, and on no socket that was passed.
+    pub(crate) has_own_listener: bool,
+}
+
+/// What it takes to reload; clones share it.
+#[derive(Clone)]
+pub(crate) struct Desk {
+    args: ServerArgs,
+    env: Env,
+    app: Arc<App>,
+    tls: Option<Tls>,
+    running: Arc<Mutex<Running>>,
+}
+
+/// What a reload has changed.
+struct Reloaded {
+    /// Settings, by their names.
+    changed: Vec<String>,
+    /// Settings that hold from the next start on.
+    fixed: Vec<&'static str>,
+    /// What is allowed and yet probably not meant, where it was not said before.
+    warnings: Vec<String>,
+    /// Whether there is a configuration file.
+    has_file: bool,
+}
+
+impl Desk {
+    pub(crate) fn new(args: ServerArgs, env: Env, app: Arc<App>, tls: Option<Tls>, running: Running) -> Self {
+        Self { args, env, app, tls, running: Arc::new(Mutex::new(running)) }
+    }
+
+    /// Reads the configuration again and says what became of it. Blocking.
+    fn reload(&self) {
+        match self.exchange() {
+            Ok(reloaded) => reloaded.tell(),
+            Err(failure) => tracing::error!(
+                hints = failure.hints.join("; "),
+                "the configuration is not reloaded, the old one stays in force: {failure}"
+            ),
+        }
+    }
+
+    /// Everything that can fail comes before anything is changed.
+    fn exchange(&self) -> Result<Reloaded, Failure> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut env = self.env.clone();
+        env.now = Clock::system().now();
+        let mut next = load_server(&self.args, &env)?;
+        if let (Some(gone), None) = (&running.config.file, &next.file) {
+            let message = format!("the configuration file {} does not exist any more", gone.display());
+            return Err(Failure::usage(message).hint("put it back, or restart without it"));
+        }
+        let is_certificate_configured = next.tls.is_some();
+        let fixed = keep_fixed(&running.config, &mut next, running.has_own_listener);
+        let files = next.tls.as_ref().filter(|_| is_certificate_configured);
+        let certificate = files.map(Certificate::read).transpose();
+        let certificate = certificate.map_err(|cause| Failure::usage(cause.to_string()).caused_by(cause))?;
+
+        self.app.reconfigure(&next).map_err(|cause| cannot_start(&next.data_dir, cause))?;
+
+        let mut changed = changes(&running.config, &next);
+        if let (Some(tls), Some(certificate)) = (&self.tls, certificate)
+            && tls.present(certificate)
+        {
+            changed.push("the TLS certificate".to_owned());
+        }
+        let said = &running.config.warnings;
+        let warnings = next.warnings.iter().filter(|warning| !said.contains(warning)).cloned().collect();
+        let has_file = next.file.is_some();
+        running.config = next;
+        Ok(Reloaded { changed, fixed, warnings, has_file })
+    }
+}
+
+impl Reloaded {
+    fn tell(&self) {
+        if self.has_file || !self.changed.is_empty() {
+            let changed =
+                if self.changed.is_empty() { "nothing".to_owned() } else { self.changed.join(", ") };
+            tracing::info!(changed, "configuration reloaded");
+        } else {
+            tracing::info!("nothing to reload: there is no configuration file");
+        }
+        if !self.fixed.is_empty() {
+            tracing::warn!("needs a restart: {}", self.fixed.join(", "));
+        }
+        for warning in &self.warnings {
+            tracing::warn!("{warning}");
+        }
+    }
+}
+
+/// Signals that ask for a reload; from then on none of them ends the process.
+pub(crate) struct Reloads {
+    #[cfg(unix)]
+    signals: Option<tokio::signal::unix::Signal>,
+    terminals: Terminals,
+}
+
+impl Reloads {
+    /// Signals from this call on.
+    pub(crate) fn heard() -> Self {
+        Self {
+            // One that cannot be listened to acts by default, and ends the server.
+            #[cfg(unix)]
+            signals: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok(),
+            terminals: Terminals::of_this_process(),
+        }
+    }
+
+    /// Reloads at each of them, one at a time: those that come meanwhile are answered by one more. Ends when the terminal
+    /// is gone that the process was started on.
+    #[cfg(unix)]
+    pub(crate) async fn follow(self, desk: Desk) {
+        let Some(mut signals) = self.signals else { return std::future::pending().await };
+        while signals.recv().await.is_some() {
+            if self.terminals.are_gone() {
+                return;
+            }
+            supervisor::tell_reloading();
+            let turn = desk.clone();
+            if let Err(cause) = tokio::task::spawn_blocking(move || turn.reload()).await {
+                tracing::error!(%cause, "the configuration is not reloaded, the old one stays in force");
+            }
+            supervisor::tell_ready();
+        }
+        std::future::pending().await
+    }
+
+    /// There is no such signal elsewhere.
+    #[cfg(not(unix))]
+    pub(crate) async fn follow(self, _: Desk) {
+        std::future::pending().await
+    }
+}
+
+/// Which of the process's own streams were a terminal at its start.
+struct Terminals([bool; 3]);
+
+impl Terminals {
+    fn of_this_process() -> Self {
+        Self([
+            std::io::stdin().is_terminal(),
+            std::io::stdout().is_terminal(),
+            std::io::stderr().is_terminal(),
+        ])
+    }
+
+    /// Whether one of them is none any more: it was hung up.
+    fn are_gone(&self) -> bool {
+        let Self(now) = Self::of_this_process();
+        self.0.iter().zip(now).any(|(was, is)| *was && !is)
+    }
+}
