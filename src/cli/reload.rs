@@ -7,8 +7,10 @@
 //! The system also sends SIGHUP when the terminal goes away that a program was started on. Nobody asks for a reload then:
 //! the server ends, as any program in that terminal does.
 
+use std::fs::File;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::embedded::cannot_start;
 use super::exit::Failure;
@@ -17,6 +19,9 @@ use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{Env, ServerArgs, ServerConfig, changes, keep_fixed, load_server};
 use crate::server::{Certificate, Tls};
+
+/// A terminal that goes away may do so a moment after its signal.
+const UNTIL_GONE: Duration = Duration::from_millis(200);
 
 /// What the server runs by.
 pub(crate) struct Running {
@@ -118,7 +123,7 @@ impl Reloaded {
 pub(crate) struct Reloads {
     #[cfg(unix)]
     signals: Option<tokio::signal::unix::Signal>,
-    terminals: Terminals,
+    terminal: Option<Terminal>,
 }
 
 impl Reloads {
@@ -128,7 +133,7 @@ impl Reloads {
             // One that cannot be listened to acts by default, and ends the server.
             #[cfg(unix)]
             signals: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok(),
-            terminals: Terminals::of_this_process(),
+            terminal: Terminal::of_this_process(),
         }
     }
 
@@ -138,8 +143,11 @@ impl Reloads {
     pub(crate) async fn follow(self, desk: Desk) {
         let Some(mut signals) = self.signals else { return std::future::pending().await };
         while signals.recv().await.is_some() {
-            if self.terminals.are_gone() {
-                return;
+            if let Some(terminal) = &self.terminal {
+                tokio::time::sleep(UNTIL_GONE).await;
+                if terminal.is_gone() {
+                    return;
+                }
             }
             supervisor::tell_reloading();
             let turn = desk.clone();
@@ -148,31 +156,37 @@ impl Reloads {
             }
             supervisor::tell_ready();
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// There is no such signal elsewhere.
     #[cfg(not(unix))]
     pub(crate) async fn follow(self, _: Desk) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
-/// Which of the process's own streams were a terminal at its start.
-struct Terminals([bool; 3]);
+/// The terminal that the process was started on, if one of its own streams was there: whoever starts it by `nohup`, say,
+/// has none.
+#[derive(PartialEq, Eq)]
+struct Terminal {
+    streams: [bool; 3],
+    is_controlling: bool,
+}
 
-impl Terminals {
-    fn of_this_process() -> Self {
-        Self([
+impl Terminal {
+    fn of_this_process() -> Option<Self> {
+        let streams = [
             std::io::stdin().is_terminal(),
             std::io::stdout().is_terminal(),
             std::io::stderr().is_terminal(),
-        ])
+        ];
+        let is_controlling = File::open("/dev/tty").is_ok();
+        streams.contains(&true).then_some(Self { streams, is_controlling })
     }
 
-    /// Whether one of them is none any more: it was hung up.
-    fn are_gone(&self) -> bool {
-        let Self(now) = Self::of_this_process();
-        self.0.iter().zip(now).any(|(was, is)| *was && !is)
+    /// Whether it was hung up, or given up with the end of whatever ran in it first.
+    fn is_gone(&self) -> bool {
+        Self::of_this_process().as_ref() != Some(self)
     }
 }

@@ -230,3 +230,34 @@ fn every_code_of_a_failure_is_an_outcome() {
         assert_has(&page, &[&line]);
     }
 }
+
+#[test]
+fn what_is_learnt_later_keeps_what_was_counted() {
+    let metrics = metrics();
+    for model in ["fake/m", "fake/met", "new/x", "fake/unmet"] {
+        let outcome = if model == "fake/unmet" { "timeout" } else { "ok" };
+        metrics.attempts.count(&Attempt { outcome, ..attempt(model) });
+    }
+    let models = ["fake/met", "fake/unmet", "new/x", "new/other"].map(str::to_owned);
+    metrics.learn(["new".to_owned()], models);
+    for model in ["fake/m", "fake/met", "new/x", "new/other", "fake/unmet"] {
+        metrics.attempts.count(&attempt(model));
+    }
+    let page = page(&metrics);
+    assert_has(
+        &page,
+        &[
+            r#"mk_attempts_total{provider="fake",model="m",outcome="ok"} 2"#,
+            r#"mk_attempts_total{provider="fake",model="met",outcome="ok"} 2"#,
+            r#"mk_attempts_total{provider="fake",model="other",outcome="timeout"} 1"#,
+            r#"mk_attempts_total{provider="fake",model="unmet",outcome="ok"} 1"#,
+            r#"mk_attempts_total{provider="new",model="x",outcome="ok"} 1"#,
+            r#"mk_attempts_total{provider="new",model="other",outcome="ok"} 1"#,
+        ],
+    );
+    let series: Vec<&str> = page.lines().filter_map(|line| line.rsplit_once(' ')).map(|it| it.0).collect();
+    let mut once = series.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), series.len(), "{page}");
+}

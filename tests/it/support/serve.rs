@@ -3,9 +3,9 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::mk::Mk;
 use super::panel;
@@ -15,7 +15,8 @@ pub struct Serve {
     /// Its base address, as its log tells it.
     pub base: String,
     child: Child,
-    log: Option<JoinHandle<String>>,
+    log: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
 }
 
 /// A call of `mk serve` on a free port, with the usual panel at `provider`; `more` are further top-level settings.
@@ -33,22 +34,23 @@ impl Serve {
             mk.command().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let (serving, is_serving) = mpsc::channel();
-        let log = std::thread::spawn(move || {
-            let mut log = String::new();
+        let log = Arc::new(Mutex::new(String::new()));
+        let written = log.clone();
+        let reader = std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 if let Some(address) = address(&line) {
                     // A second such line would have nobody to tell.
                     let _ = serving.send(address);
                 }
-                log.extend([&line, "\n"]);
+                written.lock().unwrap().extend([&line, "\n"]);
             }
-            log
         });
         let Ok(base) = is_serving.recv_timeout(Duration::from_secs(20)) else {
             let _ = child.kill();
-            panic!("it does not serve: {}", log.join().unwrap());
+            reader.join().unwrap();
+            panic!("it does not serve: {}", log.lock().unwrap());
         };
-        Self { base, child, log: Some(log) }
+        Self { base, child, log, reader: Some(reader) }
     }
 
     /// Its process id.
@@ -61,6 +63,25 @@ impl Serve {
         signal(&self.child, name);
     }
 
+    /// What it has logged so far.
+    pub fn logged(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// Waits until it has logged so many lines for which this holds, and hands them back.
+    pub async fn until_logged(&self, count: usize, holds: impl Fn(&str) -> bool) -> Vec<String> {
+        let limit = Instant::now() + Duration::from_mins(1);
+        loop {
+            let log = self.logged();
+            let found: Vec<String> = log.lines().filter(|line| holds(line)).map(str::to_owned).collect();
+            if found.len() >= count {
+                return found;
+            }
+            assert!(Instant::now() < limit, "not logged: {log}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     /// `kill -9`, as a machine that runs out of memory would.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
@@ -70,8 +91,11 @@ impl Serve {
     /// Waits for its end: how, and what it has logged.
     pub fn wait(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().unwrap();
-        let log = self.log.take().map(|log| log.join().unwrap());
-        (status, log.unwrap_or_default())
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
+        let log = self.log.lock().unwrap().clone();
+        (status, log)
     }
 }
 

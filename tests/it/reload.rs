@@ -1,0 +1,204 @@
+//! SIGHUP: the configuration is read again while the server runs.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::mk::Mk;
+use crate::support::provider::{FakeProvider, Turn};
+use crate::support::reload::{Desk, hello};
+use crate::support::serve::Serve;
+use crate::support::server::client;
+
+/// So many requests that no test meets a limit.
+const MANY: &str = "[limits]\nper_minute = 100000\nper_day = 100000\n";
+
+fn well() -> Turn {
+    Turn::Text("hello".to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_is_added_answers_and_one_that_is_taken_out_is_gone() {
+    let desk = Desk::start("", "", |_| well()).await;
+    assert_eq!(desk.ask("second/x").await.0, 404);
+    let second = "[providers.second]\nkind = \"openai\"\nbase_url = \"{base_url}\"\n[providers.second.models.x]\nretries = 1";
+    let changed = desk.change("", "", second).await;
+    assert_eq!(changed, "verify.extractor, verify.panel, providers.second (new)", "the panel is chosen anew");
+    assert_eq!(desk.ask("second/x").await.0, 200);
+    let listed = desk.get("/inference/v1/models").await;
+    let has = |id: &str| listed["data"].as_array().unwrap().iter().any(|model| model["id"] == id);
+    assert!(has("second/x"), "{listed}");
+
+    assert!(desk.change("", "", "").await.contains("providers.second (gone)"));
+    assert_eq!(desk.ask("second/x").await.0, 404);
+    assert_eq!(desk.ask("fake/m").await.0, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_change_and_what_was_counted_against_them_stays() {
+    let desk = Desk::start("", "[limits]\nper_minute = 5", |_| well()).await;
+    let remaining = async || {
+        let response = desk.post(&hello("fake/m")).send().await.unwrap();
+        let left = response.headers()["x-ratelimit-remaining"].to_str().unwrap().to_owned();
+        (response.status().as_u16(), left)
+    };
+    assert_eq!(remaining().await, (200, "4".to_owned()));
+    assert_eq!(remaining().await, (200, "3".to_owned()));
+    assert_eq!(desk.change("", "", "[limits]\nper_minute = 50").await, "limits.per_minute");
+    assert_eq!(remaining().await, (200, "47".to_owned()));
+    desk.change("", "", "[limits]\nper_minute = 2").await;
+    assert_eq!(remaining().await.0, 429);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_descriptions_and_answers_go_by_the_new_configuration() {
+    let desk = Desk::start("", "", |_| well()).await;
+    let longest = async || {
+        let description = desk.get("/openapi.json").await.to_string();
+        description.contains("\"maxLength\":1234")
+    };
+    assert!(!longest().await);
+    let changed = desk.change("max_body_bytes = 400", "", "[verify]\nmax_fact_chars = 1234").await;
+    assert_eq!(changed, "max_body_bytes, verify.max_fact_chars");
+    assert!(longest().await);
+    let mut body = hello("fake/m");
+    body["user"] = json!("x".repeat(400));
+    assert_eq!(desk.post(&body).send().await.unwrap().status(), 413);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_wrong_changes_nothing_and_the_log_says_what_the_start_would() {
+    let desk = Desk::start("", "[limits]\nper_minute = 77", |_| well()).await;
+    let secret = "sk-in-the-wrong-place";
+    for (name, top, of_provider) in [
+        ("a syntax error", "= 3", ""),
+        ("an unknown key", "max_body_byte = 3", ""),
+        ("a key in the file", "", &*format!("api_key = \"{secret}\"")),
+        ("a wrong value", "", &*format!("first_byte_timeout = \"{secret}\"")),
+        ("a certificate that is not there", "tls_cert = \"a\"\ntls_key = \"b\"", ""),
+    ] {
+        desk.write(top, of_provider, "[limits]\nper_minute = 5");
+        let said = desk.reload().await;
+        assert_eq!(said["level"], "ERROR", "{name}: {said}");
+        let started = desk.call.run_beside().await;
+        assert_eq!(started.code(), 2, "{name}: {started:?}");
+        let at_start = started.stderr.lines().next().unwrap().strip_prefix("error: ").unwrap();
+        let message = said["message"].as_str().unwrap();
+        let expected = "the configuration is not reloaded, the old one stays in force: ";
+        assert_eq!(message.strip_prefix(expected), Some(at_start), "{name}");
+
+        let response = desk.post(&hello("fake/m")).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{name}");
+        assert_eq!(response.headers()["x-ratelimit-limit"], "77", "{name}");
+    }
+    assert!(!desk.server.logged().contains(secret), "{}", desk.server.logged());
+    assert_eq!(desk.change("", "", "[limits]\nper_minute = 78").await, "limits.per_minute");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_gone_is_no_reason_to_go_on_without_it() {
+    let desk = Desk::start("", MANY, |_| well()).await;
+    std::fs::remove_file(desk.file()).unwrap();
+    let said = desk.reload().await;
+    assert!(
+        said["level"] == "ERROR" && said["message"].as_str().unwrap().contains("does not exist"),
+        "{said}"
+    );
+    assert_eq!(desk.ask("fake/m").await.0, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_in_files_are_read_again_and_never_told() {
+    let mk = Mk::new();
+    let key_file = mk.home().join("fake.key");
+    std::fs::write(&key_file, "sk-the-first\n").unwrap();
+    let provider = FakeProvider::start(|_| well()).await;
+    let desk = Desk::start_with(mk, provider, "api_key_file = \"fake.key\"", MANY).await;
+    assert_eq!(desk.ask("fake/m").await.0, 200);
+    std::fs::write(&key_file, "sk-the-second\n").unwrap();
+    let said = desk.reload().await;
+    assert_eq!(said["changed"], "providers.fake.api_key", "{said}");
+    assert_eq!(desk.ask("fake/m").await.0, 200);
+    let keys: Vec<Option<String>> = desk.provider.asks().into_iter().map(|ask| ask.key).collect();
+    assert_eq!(keys, [Some("sk-the-first".to_owned()), Some("sk-the-second".to_owned())]);
+
+    std::fs::write(&key_file, "").unwrap();
+    assert_eq!(desk.reload().await["level"], "ERROR");
+    assert_eq!(desk.ask("fake/m").await.0, 200);
+    assert!(!desk.server.logged().contains("sk-the"), "{}", desk.server.logged());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_needs_a_restart_is_named_and_the_rest_applied() {
+    let desk = Desk::start("", "[limits]\nper_minute = 5", |_| well()).await;
+    let text = std::fs::read_to_string(desk.file()).unwrap();
+    let elsewhere = desk.call.home().join("elsewhere").display().to_string();
+    let data = desk.call.home().join("data").display().to_string();
+    let moved = text.replace("127.0.0.1:0\"", "127.0.0.1:1\"").replace(&data, &elsewhere);
+    desk.write_raw(&moved.replace("per_minute = 5", "per_minute = 6"));
+    for (changed, times) in [("limits.per_minute", 1), ("nothing", 2)] {
+        assert_eq!(desk.reload().await["changed"], changed);
+        let is_warning = |line: &str| line.contains("\"needs a restart: listen, data_dir\"");
+        let lines = desk.server.until_logged(times, is_warning).await;
+        assert!(lines.iter().all(|line| line.contains("\"WARN\"")), "{lines:?}");
+    }
+    let response = desk.post(&hello("fake/m")).send().await.unwrap();
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["x-ratelimit-limit"]),
+        (200, &"6".parse().unwrap())
+    );
+    assert!(!std::path::Path::new(&elsewhere).exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_signals_end_with_the_last_state_and_hold_up_nobody() {
+    let desk = Desk::start("", MANY, |_| well()).await;
+    let is_over = AtomicBool::new(false);
+    let callers = async {
+        let mut answered = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            assert_eq!(desk.ask("fake/m").await.0, 200);
+            answered += 1;
+        }
+        answered
+    };
+    let storm = async {
+        for number in 1..=100 {
+            let limit = format!("[limits]\nper_day = 0\nper_minute = {}", 100_000 + number);
+            desk.write("", &format!("max_concurrent = {number}"), &limit);
+            desk.server.signal("HUP");
+        }
+        let limit = async || {
+            let response = desk.post(&hello("fake/m")).send().await.unwrap();
+            response.headers()["x-ratelimit-limit"].to_str().unwrap().to_owned()
+        };
+        let end = Instant::now() + Duration::from_mins(1);
+        // The last one may still be under way.
+        while limit().await != "100100" {
+            assert!(Instant::now() < end, "{}", desk.server.logged());
+        }
+        is_over.store(true, Ordering::Relaxed);
+    };
+    let (answered, ()) = tokio::join!(callers, storm);
+    assert!(answered > 0);
+    let log = desk.server.logged();
+    assert!(!log.contains("\"level\":\"ERROR\"") && !log.contains("panicked"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_file_there_is_nothing_to_reload() {
+    let mk = Mk::new().args(["serve", "--sandbox", "--listen", "127.0.0.1:0"]);
+    let starting = mk.clone();
+    let server = tokio::task::spawn_blocking(move || Serve::start(&starting)).await.unwrap();
+    for times in [1, 2] {
+        server.signal("HUP");
+        server
+            .until_logged(times, |line| {
+                line.contains("\"nothing to reload: there is no configuration file\"")
+            })
+            .await;
+    }
+    let health = format!("{}/verify/v1/health", server.base);
+    assert_eq!(client().get(health).send().await.unwrap().status(), 200);
+}
