@@ -55,7 +55,7 @@ pub(crate) fn json(text: &str) -> Cow<'_, str> {
 
 /// Control characters (Unicode category Cc), line and paragraph separators, and the bidirectional controls of
 /// Unicode Standard Annex 9: marks, embeddings, overrides, isolates.
-fn is_hazard(c: char) -> bool {
+pub(crate) fn is_hazard(c: char) -> bool {
     c.is_control()
         || matches!(
             c,

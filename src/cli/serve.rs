@@ -105,6 +105,7 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
         return check(session, &config);
     }
     let _log = log::begin(session)?;
+    no_memory_on_disk();
     let app = App::open(&config, Clock::system()).map_err(|cause| cannot_start(&config.data_dir, cause))?;
     let inherited = supervisor::listener()?;
     let listen = inherited.as_ref().and_then(|socket| socket.local_addr().ok()).unwrap_or(config.listen);
@@ -233,6 +234,19 @@ impl Trial {
         }
     }
 }
+
+/// A crash would write the memory of this process to a disk, keys of providers included.
+#[cfg(unix)]
+fn no_memory_on_disk() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    if let Err(cause) = setrlimit(Resource::Core, none) {
+        tracing::warn!(%cause, "a crash would write memory to a disk; set the limit of core files to 0");
+    }
+}
+
+#[cfg(not(unix))]
+const fn no_memory_on_disk() {}
 
 /// Where the database is, if commands beside the server do not look there of themselves.
 fn unusual_dir<'a>(session: &Session, config: &'a ServerConfig) -> Option<&'a Path> {

@@ -72,6 +72,7 @@ StateDirectoryMode=0700
 ConfigurationDirectory=mk
 UMask=0077
 CapabilityBoundingSet=
+LimitCORE=0
 LockPersonality=yes
 MemoryDenyWriteExecute=yes
 NoNewPrivileges=yes

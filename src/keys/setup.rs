@@ -52,6 +52,11 @@ pub enum SetupError {
     Failed(ManageError),
 }
 
+/// Whether a text has the form of a token, good or not.
+pub fn looks_like_a_token(text: &str) -> bool {
+    mint::is_random_text(text, TOKEN_CHARS)
+}
+
 impl Setup {
     /// Issues a token; one that was issued before is void.
     pub fn issue(&self, now: Time) -> Result<SecretString, getrandom::Error> {

@@ -1,5 +1,5 @@
-//! What surrounds every request, whatever its route: its id, the headers that every answer carries, its record, and
-//! an answer even when a handler panics.
+//! What surrounds every request, whatever its route: its id, the headers that every answer carries, whether another can
+//! follow it on its connection, its record, and an answer even when a handler panics.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use warp::reply::Response;
 use super::incoming::Incoming;
 use super::record::OK;
 use super::reply::{self, ApiError, ErrorCode, Rate};
-use super::{Context, gate, header_names};
+use super::{Context, framing, gate, header_names, unread};
 
 /// Answers one request.
 pub(crate) async fn answer(
@@ -31,17 +31,12 @@ pub(crate) async fn answer(
     request.extensions_mut().insert(incoming.clone());
     let version = request.version();
 
-    let service = TowerToHyperService::new(warp::service(routes));
-    let span = tracing::info_span!("request", id = %incoming.request_id);
-    let outcome = AssertUnwindSafe(service.call(request).instrument(span)).catch_unwind().await;
-    let mut response = match outcome {
-        Ok(Ok(response)) => response,
-        Ok(Err(never)) => match never {},
-        Err(_panic) => {
-            let path = incoming.record.path();
-            tracing::error!(request_id = %incoming.request_id, path, "a handler panicked");
-            ApiError::internal().into_response(&incoming.request_id)
-        }
+    let (mut response, can_go_on) = if framing::is_doubtful(version, &incoming.headers) {
+        (ApiError::unreadable(StatusCode::BAD_REQUEST).into_response(&incoming.request_id), false)
+    } else {
+        let (request, rest) = unread::lend(request, &incoming.headers);
+        let response = routed(request, &incoming, routes).await;
+        (response, rest.is_behind_us().await)
     };
 
     let rate = response.extensions_mut().remove::<Rate>();
@@ -51,7 +46,7 @@ pub(crate) async fn answer(
     if let Ok(id) = HeaderValue::from_str(&incoming.request_id) {
         response.headers_mut().insert(&header_names::REQUEST_ID, id);
     }
-    if leaves_body_unread(response.status()) && version <= Version::HTTP_11 {
+    if !can_go_on && version <= Version::HTTP_11 {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     match response.extensions_mut().remove::<ErrorCode>() {
@@ -61,9 +56,24 @@ pub(crate) async fn answer(
     Ok(response)
 }
 
-/// Whether the rest of the request is not waited for, so that no other can follow it on an HTTP/1 connection.
-fn leaves_body_unread(status: StatusCode) -> bool {
-    matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT)
+/// What the routes answer, or that they could not.
+async fn routed(
+    request: Request<unread::Body>,
+    incoming: &Incoming,
+    routes: BoxedFilter<(Response,)>,
+) -> Response {
+    let service = TowerToHyperService::new(warp::service(routes));
+    let span = tracing::info_span!("request", id = %incoming.request_id);
+    let outcome = AssertUnwindSafe(service.call(request).instrument(span)).catch_unwind().await;
+    match outcome {
+        Ok(Ok(response)) => response,
+        Ok(Err(never)) => match never {},
+        Err(_panic) => {
+            let path = incoming.record.path();
+            tracing::error!(request_id = %incoming.request_id, path, "a handler panicked");
+            ApiError::internal().into_response(&incoming.request_id)
+        }
+    }
 }
 
 #[cfg(test)]

@@ -15,14 +15,11 @@ use http::{HeaderMap, Request, header};
 use ipnet::IpNet;
 
 use super::header_names;
+use super::local::is_local;
 use super::record::Record;
 use super::reply::ApiError;
 use crate::api::console::csv;
 use crate::app::{App, Configured};
-
-/// What proxies add to the requests that they pass on.
-const FORWARDING: [&str; 6] =
-    ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
 
 /// What is known of a request before its route.
 #[derive(Clone)]
@@ -55,7 +52,7 @@ impl Incoming {
         let (method, path) = (request.method().clone(), request.uri().path());
         Self {
             record: Record::begin(app.metrics.clone(), request_id.clone(), address, method, path),
-            is_local: is_local(&headers, peer.ip()),
+            is_local: is_local(&headers, request.uri().authority(), peer.ip()),
             is_proxied: is_trusted(peer.ip(), &configured.trusted_proxies),
             authority: request.uri().authority().cloned(),
             headers: Arc::new(headers),
@@ -64,12 +61,6 @@ impl Incoming {
             configured,
         }
     }
-}
-
-/// Whether a request comes from this machine itself. A proxy that runs here passes on requests of others, and says so.
-fn is_local(headers: &HeaderMap, peer: IpAddr) -> bool {
-    // One pass over the few headers there are costs less than looking for each of the names.
-    peer.to_canonical().is_loopback() && !headers.keys().any(|name| FORWARDING.contains(&name.as_str()))
 }
 
 /// The id of a request: its own if it has a well-formed one.
@@ -263,18 +254,6 @@ mod tests {
         assert_eq!(client_address(&forged, proxy, &trusted), "2.2.2.2".parse::<IpAddr>().unwrap());
         let senseless = headers(&[("x-forwarded-for", "1.1.1.1, what")]);
         assert_eq!(client_address(&senseless, proxy, &trusted), proxy);
-    }
-
-    #[test]
-    fn only_who_is_here_is_local() {
-        let here: IpAddr = "127.0.0.1".parse().unwrap();
-        assert!(is_local(&headers(&[]), here));
-        assert!(is_local(&headers(&[]), "::1".parse().unwrap()));
-        assert!(is_local(&headers(&[]), "::ffff:127.0.0.1".parse().unwrap()));
-        assert!(!is_local(&headers(&[]), "10.0.0.1".parse().unwrap()));
-        for name in FORWARDING {
-            assert!(!is_local(&headers(&[(name, "127.0.0.1")]), here), "{name}");
-        }
     }
 
     #[test]

@@ -12,14 +12,11 @@ use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 
-use crate::api::Service;
+use super::shown;
 use crate::metrics::{Held, Metrics};
 use crate::money::NanoUsd;
 use crate::storage::KeyRow;
 use crate::usage::Meter;
-
-/// How much of a request's path is logged, in characters.
-const LOGGED_PATH: usize = 200;
 
 /// The outcome of a request that came to its end.
 pub(crate) const OK: &str = "ok";
@@ -81,12 +78,12 @@ impl Record {
             request_id,
             client,
             method,
-            path: without_keys(path).chars().take(LOGGED_PATH).collect(),
+            path: shown::path(path),
             notes: Mutex::default(),
         })
     }
 
-    /// The request's path, shortened and without keys.
+    /// The request's path as it is logged.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
@@ -153,7 +150,7 @@ impl Drop for Record {
         let sum = work.map(|work| work.meter.sum());
         tracing::info!(
             request_id = &*self.request_id,
-            method = %self.method,
+            method = shown::method(&self.method),
             path = self.path,
             status = notes.status.map(|status| status.as_u16()),
             outcome = notes.outcome.as_deref().unwrap_or(CANCELLED),
@@ -172,21 +169,6 @@ impl Drop for Record {
             "request"
         );
     }
-}
-
-/// A path without the keys in it: some take the key itself for its id.
-fn without_keys(path: &str) -> Cow<'_, str> {
-    if !path.contains("mk_") {
-        return Cow::Borrowed(path);
-    }
-    let told = |part| {
-        let begins = |service: &Service| {
-            let prefix = format!("mk_{service}_");
-            str::starts_with(part, &prefix).then_some(prefix)
-        };
-        Service::ALL.iter().find_map(begins).map_or(Cow::Borrowed(part), |prefix| format!("{prefix}…").into())
-    };
-    Cow::Owned(path.split('/').map(told).collect::<Vec<_>>().join("/"))
 }
 
 fn milliseconds(span: Duration) -> u64 {

@@ -45,7 +45,7 @@ pub(crate) fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
         refuse(stream, context, || ApiError::method_not_allowed("POST")),
         refuse(verify_health, context, || ApiError::method_not_allowed("GET, HEAD")),
         refuse(inference_health, context, || ApiError::method_not_allowed("GET, HEAD")),
-        refuse(warp::any().boxed(), context, ApiError::unknown_route),
+        refuse(warp::any().boxed(), context, ApiError::unknown_route).map(dashboard::guarded).boxed(),
     ])
 }
 

@@ -91,5 +91,6 @@ mod store;
 mod stream;
 mod supervisor;
 mod support;
+mod threats;
 mod tls;
 mod usage;

@@ -111,3 +111,25 @@ fn files_that_cannot_be_used_are_named_with_the_reason() {
         assert!(message.contains(file) && message.contains(reason), "{message}");
     }
 }
+
+/// A hello of a client that speaks no version that is still safe.
+#[tokio::test]
+async fn versions_that_are_broken_are_not_spoken() {
+    let (server, _provider, _identity) = server().await;
+    for version in [0_u8, 1, 2] {
+        // A record with a ClientHello of SSL 3.0, TLS 1.0 and TLS 1.1: version, random, no session, one suite
+        // (RSA with AES-128-CBC), no compression.
+        let mut hello = vec![3, version];
+        hello.extend([7; 32]);
+        hello.extend([0, 0, 2, 0, 0x2f, 1, 0]);
+        let mut record = vec![0x16, 3, version, 0, u8::try_from(hello.len() + 4).unwrap(), 1, 0, 0];
+        record.push(u8::try_from(hello.len()).unwrap());
+        record.extend(hello);
+        let mut stream = TcpStream::connect(server.authority()).await.unwrap();
+        stream.write_all(&record).await.unwrap();
+        let mut answer = Vec::new();
+        let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut answer)).await;
+        read.expect("it was not turned away").ok();
+        assert_eq!(answer.first(), Some(&0x15), "an alert and nothing else: {answer:?}");
+    }
+}

@@ -2,7 +2,8 @@
 //!
 //! The subscriber's own form of it builds every value first; a request has twenty fields, and its line was a twentieth
 //! of the work that a short completion took. This one writes them where they go, into one text that is handed on
-//! whole. What must hold: whatever the texts contain, a line is one JSON object on one line.
+//! whole. What must hold: whatever the texts contain, a line is one JSON object on one line, in which nothing commands
+//! the terminal of whoever reads it.
 
 mod text;
 mod time;

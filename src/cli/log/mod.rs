@@ -25,6 +25,9 @@ const GATHER: Duration = Duration::from_millis(20);
 /// The most that waits to be written; lines beyond are dropped.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
+/// Repeats every part of a path as it came, whatever secret stands in it.
+const QUIET: &str = "warp=off";
+
 /// The log of this process, from [`begin`] on. What waits is written when it is dropped.
 #[must_use = "the log ends when this is dropped"]
 pub(crate) struct Log {
@@ -34,7 +37,7 @@ pub(crate) struct Log {
 /// Begins the log of this process, as `MK_LOG` wants it.
 pub(crate) fn begin(session: &Session) -> Result<Log, Failure> {
     let wanted = session.env.text("MK_LOG")?.unwrap_or("info");
-    let filter = EnvFilter::try_new(wanted).map_err(|cause| {
+    let filter = EnvFilter::try_new(format!("{wanted},{QUIET}")).map_err(|cause| {
         Failure::usage(format!("MK_LOG: `{wanted}` cannot be understood"))
             .hint("write info, debug or mk=debug")
             .caused_by(cause)

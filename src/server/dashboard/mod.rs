@@ -33,7 +33,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
      base-uri 'none'; form-action 'self'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// On every answer of the dashboard.
+/// On every answer of the dashboard, errors included, and on the one to an address that does not exist.
 const HEADERS: [(HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -67,9 +67,17 @@ pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
                     .map(|response| rated(response, rate))
                     .map_err(|error| error.with_rate(rate))
             });
-            outcome.unwrap_or_else(|error| error.into_response(&incoming.request_id))
+            guarded(outcome.unwrap_or_else(|error| error.into_response(&incoming.request_id)))
         })
         .boxed()
+}
+
+/// An answer that a browser may show, under the policy that holds for the page.
+pub(crate) fn guarded(mut response: Response) -> Response {
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
 }
 
 fn page(is_sandbox: bool) -> &'static File {
@@ -93,9 +101,6 @@ fn answer(found: Option<(&File, bool)>, method: &Method, headers: &HeaderMap) ->
     let caching = if is_for_ever { FOR_EVER } else { ASK_AGAIN };
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
     response.headers_mut().insert(header::ETAG, file.etag.clone());
-    for (name, value) in HEADERS {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
     Ok(response)
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use crate::cli::sanitize::is_hazard;
+
 /// Writes a text, in quotes.
 pub(super) fn push_text(out: &mut String, text: &str) {
     out.push('"');
@@ -26,7 +28,7 @@ impl Write for Escaped<'_> {
 
 fn push_escaped(out: &mut String, text: &str) {
     // Looking at every byte without a way out lets the compiler look at many at once.
-    if !text.bytes().fold(false, |found, byte| found | is_special(byte)) {
+    if !text.bytes().fold(false, |found, byte| found | may_be_special(byte)) {
         return out.push_str(text);
     }
     for char in text.chars() {
@@ -34,15 +36,33 @@ fn push_escaped(out: &mut String, text: &str) {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
-            control @ '\0'..='\x1f' => {
+            hazard if is_hazard(hazard) => {
                 // Writing into memory cannot fail.
-                let _ = write!(out, "\\u{:04x}", u32::from(control));
+                let _ = write!(out, "\\u{:04x}", u32::from(hazard));
             }
             plain => out.push(plain),
         }
     }
 }
 
-const fn is_special(byte: u8) -> bool {
-    byte == b'"' || byte == b'\\' || byte < b' '
+/// Whether a character that begins with this byte has to be looked at: what JSON does not allow, and what a terminal
+/// obeys, of which all but DEL is beyond ASCII or below the blank.
+const fn may_be_special(byte: u8) -> bool {
+    byte == b'"' || byte == b'\\' || byte < b' ' || byte >= 0x7f
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_commands_a_terminal() {
+        let hazards: String = ('\0'..='\u{2fff}').filter(|c| is_hazard(*c)).collect();
+        let plain = "é€ — ‰ ش 日本 😀 \u{a0}";
+        let mut written = String::new();
+        push_text(&mut written, &format!("{hazards}{plain}"));
+        assert!(!written.chars().any(is_hazard), "{written}");
+        assert!(written.contains(plain), "{written}");
+        assert_eq!(serde_json::from_str::<String>(&written).unwrap(), format!("{hazards}{plain}"));
+    }
 }

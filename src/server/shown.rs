@@ -1,0 +1,101 @@
+//! What of a request's head is logged: a path without the secrets in it, and no more of anything than a line can hold.
+//!
+//! Secrets stand in a path because people and programs put them there: some take the key itself for its id, and the
+//! link that makes the first key has its token behind `#`, where no browser sends it, until somebody leaves that out.
+
+use http::Method;
+
+use crate::api::Service;
+use crate::keys::setup;
+
+/// How much of a path is logged, in characters.
+const PATH: usize = 200;
+/// How much of a method; the longest of the standard's has 7.
+const METHOD: usize = 20;
+
+/// A path as it is logged.
+pub(super) fn path(path: &str) -> String {
+    let is_harmless = |part: &str| part != "setup" && !setup::looks_like_a_token(part);
+    if path.len() <= PATH && !path.contains("mk_") && path.split('/').all(is_harmless) {
+        return path.to_owned();
+    }
+    let mut shown = String::with_capacity(path.len().min(PATH));
+    let mut is_behind_setup = false;
+    for (at, part) in path.split('/').enumerate() {
+        if at > 0 {
+            shown.push('/');
+        }
+        if (is_behind_setup && !part.is_empty()) || setup::looks_like_a_token(part) {
+            shown.push('…');
+        } else {
+            push_without_keys(&mut shown, part);
+        }
+        is_behind_setup = part == "setup";
+        if shown.len() > 4 * PATH {
+            break;
+        }
+    }
+    shown.chars().take(PATH).collect()
+}
+
+/// A method as it is logged.
+pub(super) fn method(method: &Method) -> &str {
+    let method = method.as_str();
+    method.get(..METHOD).unwrap_or(method)
+}
+
+/// Adds a text with what follows a key's beginning left out.
+fn push_without_keys(shown: &mut String, text: &str) {
+    let mut rest = text;
+    while let Some(at) = rest.find("mk_") {
+        let (before, from) = rest.split_at(at);
+        let begins = |service: &Service| from.strip_prefix(format!("mk_{service}_").as_str());
+        let Some(secret) = Service::ALL.iter().find_map(begins) else {
+            shown.push_str(&rest[..at + 3]);
+            rest = &from[3..];
+            continue;
+        };
+        shown.push_str(before);
+        shown.push_str(&from[..from.len() - secret.len()]);
+        shown.push('…');
+        rest = secret.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+    }
+    shown.push_str(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: &str = "abcdefghijklmnopqrstuvwxyz";
+
+    #[test]
+    fn a_path_is_shown_without_its_secrets() {
+        for (given, expected) in [
+            ("/verify/v1/stream".to_owned(), "/verify/v1/stream"),
+            (
+                "/v1/apps/app_01a1fd278e80700080c796080596f6bd".to_owned(),
+                "/v1/apps/app_01a1fd278e80700080c796080596f6bd",
+            ),
+            ("/v1/keys/mk_verify_abc".to_owned(), "/v1/keys/mk_verify_…"),
+            ("/k=mk_console_abc;mk_x/mk_inference_a.b".to_owned(), "/k=mk_console_…;mk_x/mk_inference_….b"),
+            (format!("/setup/{TOKEN}"), "/setup/…"),
+            (format!("/%23/setup/x{TOKEN}."), "/%23/setup/…"),
+            (format!("/{TOKEN}/{TOKEN}a"), "/…/abcdefghijklmnopqrstuvwxyza"),
+            ("/v1/auth/setup".to_owned(), "/v1/auth/setup"),
+            ("/setup/".to_owned(), "/setup/"),
+            ("/".to_owned(), "/"),
+            ("*".to_owned(), "*"),
+        ] {
+            assert_eq!(path(&given), expected);
+        }
+        assert_eq!(path(&"/a".repeat(40_000)), "/a".repeat(100));
+        assert_eq!(path(&format!("/{}", "é".repeat(40_000))).chars().count(), 200);
+    }
+
+    #[test]
+    fn a_method_is_short() {
+        assert_eq!(method(&Method::OPTIONS), "OPTIONS");
+        assert_eq!(method(&Method::from_bytes(&[b'M'; 60_000]).unwrap()), "M".repeat(20));
+    }
+}

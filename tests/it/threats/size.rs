@@ -1,0 +1,121 @@
+//! Everything oversized: what is too large is refused, and what is just small enough is dealt with in time that grows
+//! with its size and no faster. The bounds are far beyond what a busy machine takes, and far below what a square takes.
+
+use std::time::Duration;
+
+use mk::api::Service;
+use serde_json::{Value, json};
+
+use crate::support::chat::{desk, hello};
+use crate::support::panel::with_panel;
+use crate::support::provider::Turn;
+use crate::support::raw::{exchange, request};
+
+/// Under the mebibyte that a body may have.
+const NEARLY: usize = (1 << 20) - 1_000;
+
+fn repeated(piece: &str) -> String {
+    piece.repeat(NEARLY / piece.len() - 1)
+}
+
+/// Bodies of the largest size that are as wide, or as often the same, as it allows.
+fn wide() -> Vec<(&'static str, String)> {
+    let listed = |piece: &str| repeated(&format!("{piece},")).trim_end_matches(',').to_owned();
+    let names: String = (0..60_000).map(|n| format!("\"n{n}\":0,")).collect();
+    let message = r#"{"role":"user","content":""}"#;
+    vec![
+        ("messages", format!(r#"{{"model":"fake/m","messages":[{}]}}"#, listed(message))),
+        ("names", format!(r#"{{{names}"model":"fake/m","messages":[{message}]}}"#)),
+        ("one name again and again", format!(r#"{{{}"model":"fake/m"}}"#, repeated("\"x\":0,"))),
+        ("a long name", format!(r#"{{"{}":0}}"#, repeated("x"))),
+        ("a long model", format!(r#"{{"model":"{}","messages":[{message}]}}"#, repeated("m"))),
+        (
+            "escapes",
+            format!(
+                r#"{{"model":"fake/m","messages":[{{"role":"user","content":"{}"}}]}}"#,
+                repeated("\\u0041")
+            ),
+        ),
+        ("stops", format!(r#"{{"model":"fake/m","messages":[{message}],"stop":[{}]}}"#, listed("\"x\""))),
+        (
+            "parts",
+            format!(
+                r#"{{"model":"fake/m","messages":[{{"role":"user","content":[{}]}}]}}"#,
+                listed(r#"{"type":"text","text":""}"#)
+            ),
+        ),
+        ("digits", format!(r#"{{"model":"fake/m","max_tokens":{},"messages":[{message}]}}"#, repeated("9"))),
+        ("spaces", format!("{{{}}}", repeated(" "))),
+        ("depth", format!(r#"{{"model":"fake/m","messages":{}"#, repeated("["))),
+        ("objects in objects", format!(r#"{{"model":"fake/m","messages":{}"#, repeated("{\"a\":"))),
+        ("quotes", repeated("\"")),
+        ("backslashes", format!("{{\"a\":\"{}", repeated("\\"))),
+    ]
+}
+
+#[tokio::test]
+async fn the_widest_bodies_are_dealt_with_in_linear_time() {
+    let desk = desk(|_| Turn::Text("fine".to_owned())).await;
+    let verify = desk.server.key(Service::Verify);
+    for (what, body) in wide() {
+        assert!(body.len() <= 1 << 20, "{what}: {}", body.len());
+        let chat = desk.post(body.clone()).send();
+        let chat =
+            tokio::time::timeout(Duration::from_secs(30), chat).await.unwrap_or_else(|_| panic!("{what}"));
+        let status = chat.unwrap().status();
+        assert!(status == 200 || status == 400 || status == 404, "{what}: {status}");
+        let statement =
+            desk.server.verify(&verify, &json!({})).body(body.replacen("model", "fact", 1)).send();
+        let answer = tokio::time::timeout(Duration::from_secs(30), statement)
+            .await
+            .unwrap_or_else(|_| panic!("{what}"));
+        assert_eq!(answer.unwrap().status(), 400, "{what}");
+    }
+    assert_eq!(desk.json(&hello()).await.0, 200, "it still answers");
+}
+
+#[tokio::test]
+async fn what_a_model_writes_is_read_in_linear_time() {
+    let hostile = [
+        "{".repeat(400_000),
+        "[{\"".repeat(200_000),
+        "```json\n".repeat(100_000),
+        "\\\"".repeat(300_000),
+        "{\"answer\":".repeat(60_000),
+        "A) ".repeat(200_000),
+    ];
+    for text in hostile {
+        let shown = text[..8].to_owned();
+        let (server, _provider) = with_panel(move |_, _| Turn::Text(text.clone())).await;
+        let key = server.key(Service::Verify);
+        let run = async {
+            let answer = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap();
+            answer.text().await.unwrap()
+        };
+        let answer =
+            tokio::time::timeout(Duration::from_secs(30), run).await.unwrap_or_else(|_| panic!("{shown}"));
+        assert!(answer.contains("event: completed") || answer.contains("event: error"), "{shown}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn heads_beyond_the_limits_are_refused() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let many: String = (0..200).map(|n| format!("x-{n}: y\r\n")).collect();
+    let same = "x-same: y\r\n".repeat(200);
+    let path = format!("/{}", "a".repeat(300_000));
+    let large = "y".repeat(300_000);
+    let cases = [
+        (format!("GET / HTTP/1.1\r\nhost: localhost\r\n{many}\r\n").into_bytes(), 431, "headers_too_large"),
+        (format!("GET / HTTP/1.1\r\nhost: localhost\r\n{same}\r\n").into_bytes(), 431, "headers_too_large"),
+        (request("GET", "/", &[("x-large", &large)], ""), 431, "headers_too_large"),
+        (request("GET", "/", &[(&large, "x")], ""), 431, "headers_too_large"),
+        (request("GET", &path, &[], ""), 414, "uri_too_long"),
+    ];
+    for (bytes, status, code) in cases {
+        let answer = exchange(server.authority(), &bytes).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{status}: {:.300}", answer);
+        let body: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+        assert_eq!(body["code"], code);
+    }
+}
