@@ -36,7 +36,7 @@ pub(crate) async fn answer(
     } else {
         let (request, rest) = unread::lend(request, &incoming.headers);
         let response = routed(request, &incoming, routes).await;
-        (response, rest.is_behind_us().await)
+        (response, rest.allows_another().await)
     };
 
     let rate = response.extensions_mut().remove::<Rate>();

@@ -96,6 +96,6 @@ mod tests {
     #[test]
     fn a_method_is_short() {
         assert_eq!(method(&Method::OPTIONS), "OPTIONS");
-        assert_eq!(method(&Method::from_bytes(&[b'M'; 60_000]).unwrap()), "M".repeat(20));
+        assert_eq!(method(&Method::from_bytes(&vec![b'M'; 60_000]).unwrap()), "M".repeat(20));
     }
 }

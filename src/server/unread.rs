@@ -63,7 +63,7 @@ fn is_kept_back(headers: &HeaderMap) -> bool {
 
 impl Rest {
     /// Whether another request can follow on the connection. To be asked when the body is let go of.
-    pub(super) async fn is_behind_us(self) -> bool {
+    pub(super) async fn allows_another(self) -> bool {
         let Some(place) = self.place else { return true };
         let state = std::mem::replace(&mut *lock(&place), State::Broken);
         match state {

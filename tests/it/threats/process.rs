@@ -48,18 +48,18 @@ async fn what_stands_in_a_path_is_logged_without_its_secrets() {
         assert!(answer.starts_with("HTTP/1.1 4"), "{path}: {answer}");
         assert!(!answer.contains(secret) && !answer.contains(&token), "{path}: {answer}");
     }
-    let long = format!(
+    let shout = format!(
         "{} /long-method HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
         "M".repeat(60_000)
     );
-    exchange(authority, long.as_bytes()).await;
+    exchange(authority, shout.as_bytes()).await;
     server.signal("TERM");
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
     assert!(status.success());
     assert_eq!(log.matches("\"message\":\"request\"").count(), paths.len() + 1, "{log}");
     for told in [secret, token.as_str()] {
-        let line = log.lines().find(|line| line.contains(told));
-        assert_eq!(line, None);
+        let telling = log.lines().find(|line| line.contains(told));
+        assert_eq!(telling, None);
     }
     assert!(log.contains("/long-method") && log.lines().all(|line| line.len() < 2_000));
 }

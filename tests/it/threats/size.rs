@@ -21,7 +21,7 @@ fn repeated(piece: &str) -> String {
 /// Bodies of the largest size that are as wide, or as often the same, as it allows.
 fn wide() -> Vec<(&'static str, String)> {
     let listed = |piece: &str| repeated(&format!("{piece},")).trim_end_matches(',').to_owned();
-    let names: String = (0..60_000).map(|n| format!("\"n{n}\":0,")).collect();
+    let names = (0..60_000).map(|n| format!("\"n{n}\":0,")).collect::<Vec<_>>().concat();
     let message = r#"{"role":"user","content":""}"#;
     vec![
         ("messages", format!(r#"{{"model":"fake/m","messages":[{}]}}"#, listed(message))),
@@ -101,7 +101,7 @@ async fn what_a_model_writes_is_read_in_linear_time() {
 #[tokio::test]
 async fn heads_beyond_the_limits_are_refused() {
     let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
-    let many: String = (0..200).map(|n| format!("x-{n}: y\r\n")).collect();
+    let many = (0..200).map(|n| format!("x-{n}: y\r\n")).collect::<Vec<_>>().concat();
     let same = "x-same: y\r\n".repeat(200);
     let path = format!("/{}", "a".repeat(70_000));
     let large = "y".repeat(300_000);
@@ -114,7 +114,7 @@ async fn heads_beyond_the_limits_are_refused() {
     ];
     for (bytes, status, code) in cases {
         let answer = exchange(server.authority(), &bytes).await;
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{status}: {:.300}", answer);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{status}: {answer:.300}");
         let body: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
         assert_eq!(body["code"], code);
     }
