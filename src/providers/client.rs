@@ -68,6 +68,19 @@ impl Client {
     }
 }
 
+impl Client {
+    /// As [`Client::send`], for an answer that may be long in coming.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub(super) async fn send_parked(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, Failure> {
+        match self {
+            Self::Direct(links) => Ok(links.send_parked(request).await?.map(Body::Direct)),
+            Self::Proxied(..) => Box::pin(self.send(request)).await,
+        }
+    }
+}
+
 fn proxied(connect_timeout: Duration) -> Result<reqwest::Client, reqwest::Error> {
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())

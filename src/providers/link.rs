@@ -38,6 +38,10 @@ const KEEP: Duration = Duration::from_secs(50);
 
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
+mod parked;
+
+use parked::Wire;
+
 /// Connections to one provider.
 #[derive(Debug)]
 pub(super) struct Links {
@@ -53,7 +57,9 @@ pub(super) struct Links {
 #[derive(Debug)]
 struct Link {
     sender: SendRequest<Full<Bytes>>,
-    connection: Pin<Box<Connection<Stream, Full<Bytes>>>>,
+    connection: Pin<Box<Connection<Wire, Full<Bytes>>>>,
+    /// Whether it has said what it cannot say again: no other request may follow.
+    is_spent: bool,
 }
 
 /// Connections that wait for a request, the longest unused first.
@@ -116,10 +122,7 @@ impl Links {
                 Err(Unanswered::Broken) => return Err(Failure::Cut),
             }
         }
-        let link = self.connect().await.map_err(|cause| {
-            tracing::debug!(address = %self.address, cause, "cannot connect to a provider");
-            Failure::Unreachable
-        })?;
+        let link = Link::over(Wire::new(self.connect().await?)).await?;
         match link.ask(request).await {
             Ok((link, response)) => Ok(self.answered(link, response)),
             Err(_) => Err(Failure::Cut),
@@ -136,16 +139,19 @@ impl Links {
         })
     }
 
-    async fn connect(&self) -> Result<Link, String> {
+    async fn connect(&self) -> Result<Stream, Failure> {
+        self.try_connect().await.map_err(|cause| {
+            tracing::debug!(address = %self.address, cause, "cannot connect to a provider");
+            Failure::Unreachable
+        })
+    }
+
+    async fn try_connect(&self) -> Result<Stream, String> {
         // The connector is always ready.
         let connecting = self.connector.clone().call(self.address.clone());
         let stream =
             timeout(self.connect_timeout, connecting).await.map_err(|_| "it took too long".to_owned())?;
-        let stream = stream.map_err(|cause| told(&*cause))?;
-        let mut builder = http1::Builder::new();
-        builder.max_buf_size(MOST_BUFFERED_BYTES);
-        let (sender, connection) = builder.handshake(stream).await.map_err(|cause| told(&cause))?;
-        Ok(Link { sender, connection: Box::pin(connection) })
+        stream.map_err(|cause| told(&*cause))
     }
 }
 
@@ -162,6 +168,13 @@ fn told(error: &dyn Error) -> String {
 }
 
 impl Link {
+    async fn over(wire: Wire) -> Result<Self, Failure> {
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(MOST_BUFFERED_BYTES);
+        let (sender, connection) = builder.handshake(wire).await.map_err(|_| Failure::Cut)?;
+        Ok(Self { sender, connection: Box::pin(connection), is_spent: false })
+    }
+
     async fn ask(mut self, request: Request<Full<Bytes>>) -> Result<(Self, Response<Incoming>), Unanswered> {
         pass_turn().await;
         let mut answer = pin!(self.sender.try_send_request(request));
@@ -196,7 +209,7 @@ impl Link {
 
     /// Does what there is to do, without waiting; whether it can take a request then.
     fn is_usable(&mut self, context: &mut Context<'_>) -> bool {
-        self.connection.as_mut().poll(context).is_pending() && self.sender.is_ready()
+        !self.is_spent && self.connection.as_mut().poll(context).is_pending() && self.sender.is_ready()
     }
 }
 

@@ -58,6 +58,7 @@ pub use settings::{Kind, ModelSettings, Settings};
 pub use sse::Event;
 pub use standing::{KeyStanding, Standing};
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -84,8 +85,8 @@ pub struct Chat {
 pub struct Message {
     /// Who speaks.
     pub role: Role,
-    /// The text.
-    pub content: String,
+    /// The text; instructions that never change are shared.
+    pub content: Cow<'static, str>,
 }
 
 /// Who speaks in a conversation.

@@ -178,9 +178,10 @@ impl Provider {
         let mut target = self
             .lesson(model)
             .unwrap_or_else(|| Model::known(&self.settings.name, self.settings.kind, model));
-        let mut outgoing = dialect.request(chat, &target);
         loop {
-            let Reply { status, headers, body } = transport.send(&outgoing, &patience, deadline).await?;
+            // Given away: thousands of calls may wait for an answer, and their requests have left by then.
+            let outgoing = dialect.request(chat, &target);
+            let Reply { status, headers, body } = transport.send(outgoing, &patience, deadline).await?;
             let answer = dialect.answer(&Incoming { status, headers, body, at: self.clock.now() });
             let Err(Failed { failure: Failure::Rejected { message, .. }, .. }) = &answer else {
                 return answer;
@@ -188,8 +189,7 @@ impl Provider {
             let Some(reduced) = target.without(message) else {
                 return answer;
             };
-            let next = dialect.request(chat, &reduced);
-            if next.body == outgoing.body {
+            if dialect.request(chat, &reduced).body == dialect.request(chat, &target).body {
                 return answer;
             }
             tracing::debug!(
@@ -199,7 +199,7 @@ impl Provider {
                 "a parameter was refused; asking without it"
             );
             self.learn(model, reduced.clone());
-            (target, outgoing) = (reduced, next);
+            target = reduced;
         }
     }
 

@@ -46,7 +46,7 @@ fn request(dialect: &dyn Dialect, kind: Kind, scenario: &Path) -> Value {
             "user" => Role::User,
             _ => Role::Assistant,
         },
-        content: message["content"].as_str().unwrap().to_owned(),
+        content: message["content"].as_str().unwrap().to_owned().into(),
     });
     let chat = Chat {
         messages: messages.collect(),

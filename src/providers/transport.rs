@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::uri::{Authority, InvalidUri, PathAndQuery, Scheme};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::Full;
 use reqwest::Url;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::client::Client;
+use super::client::{Body, Client};
 use super::opened::{Opened, Reply, within};
 use super::{Failure, KeyHeader, Outgoing, Patience, Settings};
 use crate::secret::ExposeSecret;
@@ -36,6 +36,26 @@ pub(super) struct Transport {
     /// One for each worker, and the first for threads that are none. Made at the first call: reading the system's
     /// root certificates takes some 20 ms, which a command that never calls this provider must not pay.
     clients: Vec<OnceCell<Client>>,
+}
+
+/// The limits of a call that begins now.
+struct Limits {
+    first_byte: Instant,
+    idle: Duration,
+    end: Instant,
+}
+
+impl Limits {
+    fn now(patience: &Patience, deadline: Instant) -> Self {
+        let began = Instant::now();
+        let end = deadline.min(began + patience.total_timeout);
+        Self { first_byte: end.min(began + patience.first_byte_timeout), idle: patience.idle_timeout, end }
+    }
+
+    fn open(&self, answered: Response<Body>) -> Opened {
+        let (head, body) = answered.into_parts();
+        Opened { head, body, idle: self.idle, end: self.end, limit: Some(self.first_byte) }
+    }
 }
 
 /// A provider's address, taken apart so that a request's is put together without reading it again.
@@ -69,17 +89,25 @@ impl Transport {
         })
     }
 
-    /// Sends a request and reads its whole answer, within `patience` and by `deadline` at the latest.
+    /// Sends a request and reads its whole answer, within `patience` and by `deadline` at the latest. Until the answer
+    /// begins this takes little more memory than its socket: see [`super::link::Links::send_parked`].
     ///
     /// # Errors
     /// If no complete answer came; any status is an answer.
     pub(super) async fn send(
         &self,
-        outgoing: &Outgoing,
+        outgoing: Outgoing,
         patience: &Patience,
         deadline: Instant,
     ) -> Result<Reply, Failure> {
-        self.open(outgoing, patience, deadline).await?.whole().await
+        let request = self.request(Method::POST, &outgoing)?;
+        drop(outgoing);
+        let client = Box::pin(self.client(deadline)).await?;
+        let limits = Limits::now(patience, deadline);
+        // In a box, as whoever limits its time would make room for it twice.
+        let sending = Box::pin(client.send_parked(request));
+        let answered = within(limits.first_byte, sending).await??;
+        Box::pin(limits.open(answered).whole()).await
     }
 
     /// Sends a request and waits for the head of its answer; the body has to come by `deadline` as well.
@@ -125,17 +153,19 @@ impl Transport {
         patience: &Patience,
         deadline: Instant,
     ) -> Result<Opened, Failure> {
-        let place = workers::current().min(self.clients.len() - 1);
-        let client = match self.clients[place].get() {
-            Some(client) => client,
-            None => within(deadline, self.clients[place].get_or_try_init(|| self.connect())).await??,
-        };
-        let began = Instant::now();
-        let end = deadline.min(began + patience.total_timeout);
-        let first_byte = end.min(began + patience.first_byte_timeout);
+        let client = self.client(deadline).await?;
+        let limits = Limits::now(patience, deadline);
         let sending = client.send(request);
-        let (head, body) = within(first_byte, sending).await??.into_parts();
-        Ok(Opened { head, body, idle: patience.idle_timeout, end, limit: Some(first_byte) })
+        Ok(limits.open(within(limits.first_byte, sending).await??))
+    }
+
+    /// The connections of this thread.
+    async fn client(&self, deadline: Instant) -> Result<&Client, Failure> {
+        let place = workers::current().min(self.clients.len() - 1);
+        match self.clients[place].get() {
+            Some(client) => Ok(client),
+            None => within(deadline, self.clients[place].get_or_try_init(|| self.connect())).await?,
+        }
     }
 
     fn request(&self, method: Method, outgoing: &Outgoing) -> Result<Request<Full<bytes::Bytes>>, Failure> {

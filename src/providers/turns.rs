@@ -21,11 +21,11 @@ impl Turns {
         for Message { role, content } in chat.messages.iter().filter(|message| message.role != Role::System) {
             match turns.last_mut() {
                 Some((last, text)) if last == role => *text = [text.as_str(), content].join(SEAM),
-                _ => turns.push((*role, content.clone())),
+                _ => turns.push((*role, content.clone().into_owned())),
             }
         }
         let system = chat.messages.iter().filter(|message| message.role == Role::System);
-        let texts: Vec<&str> = system.map(|message| message.content.as_str()).collect();
+        let texts: Vec<&str> = system.map(|message| &*message.content).collect();
         Self { system: (!texts.is_empty()).then(|| texts.join(SEAM)), turns }
     }
 }
@@ -36,7 +36,7 @@ mod tests {
 
     fn turns(messages: &[(Role, &str)]) -> Turns {
         let messages =
-            messages.iter().map(|(role, text)| Message { role: *role, content: (*text).to_owned() });
+            messages.iter().map(|(role, text)| Message { role: *role, content: (*text).to_owned().into() });
         Turns::of(&Chat { messages: messages.collect(), temperature: None, max_tokens: None, schema: None })
     }
 

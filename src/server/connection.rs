@@ -3,6 +3,10 @@
 //! HTTP/2 is spoken only after ALPN: a server that sniffs the version waits for silent peers before its header timer
 //! starts. The peer's address is put into each request's extensions, as warp does not know it under a loop of our own.
 //!
+//! Ten thousand connections may idle at once, so what one takes is kept small: whatever is large stands in a box of
+//! its own that exists only while it is needed. A future that merely holds it by value would keep room for it, and for
+//! every place it is moved to, as long as the connection lasts.
+//!
 //! A peer that has stopped sending has left, whatever it may still read: what is ready reaches it, work under way is
 //! dropped. A connection that we end is listened to for a moment longer, so that the last answer arrives.
 
@@ -27,6 +31,7 @@ use super::refusal::Refusals;
 use super::socket;
 use super::stall::StallGuard;
 use super::turns::{InTurn, Turns, Underway};
+use super::vanished;
 
 /// For the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -46,6 +51,7 @@ pub(crate) async fn serve(
     let _open = context.app.metrics.http.connections.hold();
     // Without it, Nagle's algorithm holds small frames back; a failure costs speed alone.
     let _ = stream.set_nodelay(true);
+    vanished::give_up_on(&stream, context.options.write_timeout);
     let (socket, watch) = socket::split(stream);
     let stream = StallGuard::new(socket, context.options.write_timeout);
     let mut ending = closing.clone();
@@ -71,8 +77,9 @@ async fn speak<S>(
     let Some(tls) = context.options.tls.clone() else {
         return speak_http1(stream, peer, routes, context, closing).await;
     };
+    let accepting = Box::pin(tokio::time::timeout(HANDSHAKE, tls.acceptor().accept(stream)));
     let accepted = tokio::select! {
-        accepted = tokio::time::timeout(HANDSHAKE, tls.acceptor().accept(stream)) => accepted,
+        accepted = accepting => accepted,
         _ = closing.changed() => return,
     };
     let Ok(Ok(stream)) = accepted else {
@@ -80,9 +87,9 @@ async fn speak<S>(
         return;
     };
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-        speak_http2(stream, peer, routes, context, closing).await;
+        Box::pin(speak_http2(stream, peer, routes, context, closing)).await;
     } else {
-        speak_http1(stream, peer, routes, context, closing).await;
+        Box::pin(speak_http1(stream, peer, routes, context, closing)).await;
     }
 }
 
@@ -102,7 +109,8 @@ async fn speak_http1<S>(
     let service = service_fn(move |request: Request<Body>| {
         let ours = followed.ours();
         let answer = envelope::answer(request, peer, routes.clone(), context.clone());
-        async move { answer.await.map(|response| response.map(|body| Underway::new(body, ours))) }
+        // hyper keeps room for one such future as long as the connection lasts.
+        Box::pin(async move { answer.await.map(|response| response.map(|body| Underway::new(body, ours))) })
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -111,7 +119,7 @@ async fn speak_http1<S>(
         .half_close(true)
         .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
+    let mut connection = Box::pin(connection);
     tokio::select! {
         ended = connection.as_mut() => return log_end(peer, ended),
         _ = closing.changed() => connection.as_mut().graceful_shutdown(),
@@ -146,7 +154,7 @@ async fn speak_http2<S>(
         .max_concurrent_streams(128)
         .max_header_list_size(64 * 1024)
         .serve_connection(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
+    let mut connection = Box::pin(connection);
     tokio::select! {
         ended = connection.as_mut() => return log_end(peer, ended),
         _ = closing.changed() => connection.as_mut().graceful_shutdown(),

@@ -40,6 +40,7 @@ mod tls;
 mod turns;
 mod unique;
 mod unread;
+mod vanished;
 mod verify;
 
 pub use tls::{Certificate, Tls, TlsError};
@@ -80,7 +81,7 @@ pub struct Options {
     pub body_idle: Duration,
     /// For a whole body.
     pub body_total: Duration,
-    /// For the peer to take a piece of an answer.
+    /// For the peer to take a piece of an answer; one that does not even acknowledge has twice as long.
     pub write_timeout: Duration,
     /// For requests under way to end after shutdown; then they are cut.
     pub drain: Duration,

@@ -166,7 +166,7 @@ fn check_models(verifier: &Verifier, pass: &Pass, domain: Domain) -> Result<(), 
 /// A verification under way, with everything that ends when it is dropped.
 struct Running {
     id: String,
-    events: mpsc::Receiver<Event>,
+    events: mpsc::Receiver<Box<Event>>,
     listed: Registration,
     keep_alive: Duration,
     record: Arc<Record>,
@@ -212,7 +212,7 @@ impl Running {
             event = self.events.recv() => Ok(event),
         };
         match event {
-            Ok(Some(event)) => event,
+            Ok(Some(event)) => *event,
             Ok(None) => {
                 tracing::error!(id = self.id, "a verification ended without a result");
                 Event::Error(ApiError::internal().into_event(&self.id))

@@ -126,7 +126,7 @@ fn repair_turn(malformed: &str) -> [Message; 2] {
     // Some providers refuse an empty turn.
     let content = if repeated.trim().is_empty() { "(nothing)".to_owned() } else { repeated };
     [
-        Message { role: Role::Assistant, content },
-        Message { role: Role::User, content: prompts::REPAIR.to_owned() },
+        Message { role: Role::Assistant, content: content.into() },
+        Message { role: Role::User, content: prompts::REPAIR.into() },
     ]
 }

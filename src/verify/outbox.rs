@@ -8,13 +8,13 @@ use super::Event;
 
 /// Events in order. Bounded by what one verification can say: a few for each claim and model.
 pub(super) struct Outbox<'a> {
-    events: &'a mpsc::Sender<Event>,
+    events: &'a mpsc::Sender<Box<Event>>,
     waiting: VecDeque<Event>,
 }
 
 impl<'a> Outbox<'a> {
     /// An empty one.
-    pub(super) const fn new(events: &'a mpsc::Sender<Event>) -> Self {
+    pub(super) const fn new(events: &'a mpsc::Sender<Box<Event>>) -> Self {
         Self { events, waiting: VecDeque::new() }
     }
 
@@ -37,7 +37,7 @@ impl<'a> Outbox<'a> {
                 return;
             };
             if let Some(event) = self.waiting.pop_front() {
-                place.send(event);
+                place.send(Box::new(event));
             }
         }
     }

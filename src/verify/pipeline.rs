@@ -112,8 +112,9 @@ impl Verifier {
     }
 
     /// Runs one verification and emits its events, the last of which is terminal. A closed channel ends it; a full
-    /// one holds back events but no calls. Dropping the future stops every call made for it.
-    pub async fn run(&self, job: Job, meter: &Meter, events: mpsc::Sender<Event>) {
+    /// one holds back events but no calls. Dropping the future stops every call made for it. Events are boxed, because
+    /// the channel makes room for dozens as soon as it has held one.
+    pub async fn run(&self, job: Job, meter: &Meter, events: mpsc::Sender<Box<Event>>) {
         tokio::select! {
             biased;
             () = events.closed() => {}
@@ -121,7 +122,7 @@ impl Verifier {
         }
     }
 
-    async fn run_to_end(&self, job: &Job, meter: &Meter, events: &mpsc::Sender<Event>) {
+    async fn run_to_end(&self, job: &Job, meter: &Meter, events: &mpsc::Sender<Box<Event>>) {
         let mut outbox = Outbox::new(events);
         let last = match self.verify(job, meter, &mut outbox).await {
             Ok((results, skipped)) => Event::Completed(Box::new(self.response(job, meter, results, skipped))),

@@ -38,7 +38,7 @@ fn meter() -> Meter {
 /// A prompt of 14 tokens by estimate.
 fn chat() -> Chat {
     let content = "x".repeat(40);
-    let messages = vec![Message { role: Role::User, content }];
+    let messages = vec![Message { role: Role::User, content: content.into() }];
     Chat { messages, temperature: None, max_tokens: None, schema: None }
 }
 

@@ -127,8 +127,8 @@ mod tests {
             content.push_str(&fenced);
         }
         let messages = vec![
-            Message { role: Role::System, content: "Be exact.".to_owned() },
-            Message { role: Role::User, content },
+            Message { role: Role::System, content: "Be exact.".into() },
+            Message { role: Role::User, content: content.into() },
         ];
         Chat {
             messages,
@@ -202,8 +202,8 @@ mod tests {
     #[tokio::test]
     async fn a_repair_turn_still_sees_the_question() {
         let mut chat = question("");
-        chat.messages.push(Message { role: Role::Assistant, content: "hm".to_owned() });
-        chat.messages.push(Message { role: Role::User, content: "Only the JSON, please.".to_owned() });
+        chat.messages.push(Message { role: Role::Assistant, content: "hm".into() });
+        chat.messages.push(Message { role: Role::User, content: "Only the JSON, please.".into() });
         assert!(complete(&chat, "alpha").await.unwrap().text.contains(r#""answer":"B""#));
     }
 

@@ -11,7 +11,8 @@ mod texts;
 
 pub(super) use fences::Fences;
 
-use std::sync::LazyLock;
+use std::borrow::Cow;
+use std::sync::{LazyLock, OnceLock};
 
 use sha2::{Digest, Sha256};
 
@@ -33,16 +34,16 @@ pub(super) const REPAIR: &str = texts::REPAIR;
 /// on top, while many models refuse a bound beyond their own maximum, some from 4,096 on.
 const ANSWER_TOKENS: u32 = 4_096;
 
-/// Room for the longest instructions: a verification puts dozens together.
-const EXTRACTION_BYTES: usize = 5 * 1024;
-const PANEL_BYTES: usize = 5 * 512;
+/// Instructions, each put together once: a call that waits for its model holds its prompt, and thousands may wait.
+static EXTRACTION: [OnceLock<String>; 4] = [const { OnceLock::new() }; 4];
+static PANEL: [OnceLock<String>; 8] = [const { OnceLock::new() }; 8];
 
 /// The first 12 hexadecimal digits of the SHA-256 over all prompts, as they are sent.
 pub fn hash() -> &'static str {
     static HASH: LazyLock<String> = LazyLock::new(|| {
         let mut hash = Sha256::new_with_prefix(VERSION.to_be_bytes());
         for chat in samples() {
-            chat.messages.iter().for_each(|message| hash.update(&message.content));
+            chat.messages.iter().for_each(|message| hash.update(&*message.content));
             hash.update(chat.schema.map(|schema| schema.schema.to_string()).unwrap_or_default());
         }
         hash.update(REPAIR);
@@ -85,16 +86,12 @@ pub(super) fn extraction(job: &Job, fences: &Fences) -> Chat {
     let context = job.context.as_deref().map(text::block);
     let marker = fences.marker(&["extraction"], &[&statement, context.as_deref().unwrap_or_default()]);
 
-    let mut system = String::with_capacity(EXTRACTION_BYTES);
-    system.push_str(texts::EXTRACTION);
-    if job.domain == Domain::Legal {
-        system.push_str(texts::EXTRACTION_LEGAL);
-    }
-    if context.is_some() {
-        system.push_str(texts::EXTRACTION_CONTEXT);
-    }
-    system.push_str(texts::FENCES);
-    system.push_str(texts::EXTRACTION_OUTPUT);
+    let (is_legal, has_context) = (job.domain == Domain::Legal, context.is_some());
+    let system = EXTRACTION[choice([is_legal, has_context])].get_or_init(|| {
+        let legal = if is_legal { texts::EXTRACTION_LEGAL } else { "" };
+        let context = if has_context { texts::EXTRACTION_CONTEXT } else { "" };
+        [texts::EXTRACTION, legal, context, texts::FENCES, texts::EXTRACTION_OUTPUT].concat()
+    });
 
     let mut user = heading(job, &marker);
     if let Some(context) = &context {
@@ -120,14 +117,13 @@ pub(super) fn panel(job: &Job, fences: &Fences, claim: &Claim, model: &str, orde
     let untrusted = [claim.question.as_str(), &options, context.as_deref().unwrap_or_default()];
     let marker = fences.marker(&[&claim.id, model], &untrusted);
 
-    let mut system = String::with_capacity(PANEL_BYTES);
-    system.push_str(if context.is_some() { texts::PANEL_CONTEXT } else { texts::PANEL });
-    system.push_str(texts::PANEL_CHOICE);
-    if job.domain == Domain::Legal {
-        system.push_str(texts::PANEL_LEGAL);
-    }
-    system.push_str(texts::FENCES);
-    system.push_str(if job.explain { texts::PANEL_OUTPUT_EXPLAIN } else { texts::PANEL_OUTPUT });
+    let (is_legal, has_context) = (job.domain == Domain::Legal, context.is_some());
+    let system = PANEL[choice([is_legal, has_context, job.explain])].get_or_init(|| {
+        let panel = if has_context { texts::PANEL_CONTEXT } else { texts::PANEL };
+        let legal = if is_legal { texts::PANEL_LEGAL } else { "" };
+        let output = if job.explain { texts::PANEL_OUTPUT_EXPLAIN } else { texts::PANEL_OUTPUT };
+        [panel, texts::PANEL_CHOICE, legal, texts::FENCES, output].concat()
+    });
 
     let mut user = heading(job, &marker);
     if let Some(context) = &context {
@@ -143,11 +139,17 @@ fn heading(job: &Job, marker: &str) -> String {
     format!("Date: {} (UTC)\nMarker: {marker}\n\n", job.as_of.utc_date())
 }
 
-fn chat(system: String, user: String, max_tokens: Option<u32>, schema: Schema) -> Chat {
+/// A number for each choice of yes and no.
+fn choice<const N: usize>(answers: [bool; N]) -> usize {
+    answers.iter().fold(0, |number, &answer| number * 2 + usize::from(answer))
+}
+
+fn chat(system: &'static str, mut user: String, max_tokens: Option<u32>, schema: Schema) -> Chat {
+    user.shrink_to_fit();
     Chat {
         messages: vec![
-            Message { role: Role::System, content: system },
-            Message { role: Role::User, content: user },
+            Message { role: Role::System, content: Cow::Borrowed(system) },
+            Message { role: Role::User, content: Cow::Owned(user) },
         ],
         temperature: Some(0.0),
         max_tokens,

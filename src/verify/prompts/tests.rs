@@ -53,7 +53,7 @@ fn the_panel_sees_question_and_options_in_the_order_given() {
         user.contains("\nA) 1900\nB) 1925\nC) None of these\nD) 1889\nE) Cannot be determined\nEND OPTIONS ")
     );
     assert!(user.contains("\nWhen was it built?\nEND QUESTION "));
-    let all: String = chat.messages.iter().map(|message| message.content.as_str()).collect();
+    let all: String = chat.messages.iter().map(|message| &*message.content).collect();
     assert!(!all.contains("The tower was built in 1925"), "the claim is not shown");
     assert!(!all.contains("CONTEXT"), "no context is spoken of where there is none");
     assert_eq!(chat.temperature, Some(0.0));
@@ -62,7 +62,7 @@ fn the_panel_sees_question_and_options_in_the_order_given() {
 #[test]
 fn prompts_differ_by_domain_explanation_and_context() {
     let texts: std::collections::HashSet<String> =
-        samples().iter().map(|chat| chat.messages[0].content.clone()).collect();
+        samples().iter().map(|chat| chat.messages[0].content.clone().into_owned()).collect();
     // Extraction: domain × context. Panel: domain × context × explanation.
     assert_eq!(texts.len(), 4 + 8);
 }

@@ -201,7 +201,7 @@ async fn without_extractor_or_panel_nothing_is_asked() {
 async fn a_reader_that_stands_still_holds_up_no_calls() {
     let stage = Stage::with_claims(10, |_| Turn::Says(r#"{"answer":"A"}"#.to_owned()));
     let (verifier, meter) = (stage.verifier(), super::support::meter());
-    let (sender, mut receiver) = tokio::sync::mpsc::channel::<Event>(1);
+    let (sender, mut receiver) = tokio::sync::mpsc::channel::<Box<Event>>(1);
     let read_after_all_calls = async {
         // The first two events go out before anything else happens.
         assert!(receiver.recv().await.is_some_and(|event| event.name() == "starting"));

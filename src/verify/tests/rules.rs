@@ -171,7 +171,7 @@ async fn the_panel_is_blind() {
             chat.messages.iter().map(|message| message.role).collect::<Vec<_>>(),
             [Role::System, Role::User]
         );
-        let all: String = chat.messages.iter().map(|message| message.content.as_str()).collect();
+        let all: String = chat.messages.iter().map(|message| &*message.content).collect();
         for hidden in ["SECRET", "Claim number 0", "is asserted", "claim_1", "ver_1", &model, "a/1", "b/1"] {
             assert!(!all.contains(hidden), "{hidden} in {all}");
         }
@@ -240,7 +240,7 @@ async fn simulated_models_are_owned_up_to() {
 async fn a_reader_that_leaves_ends_the_run_and_what_was_open_is_booked() {
     let stage = Stage::new(|call| if call.is_extraction() { Turn::Says(extraction(1)) } else { Turn::Hangs });
     let (verifier, meter) = (stage.verifier(), meter());
-    let (sender, mut receiver) = mpsc::channel::<Event>(16);
+    let (sender, mut receiver) = mpsc::channel::<Box<Event>>(16);
     let leave = async {
         while let Some(event) = receiver.recv().await {
             if event.name() == "verifying_claim" && stage.asked().len() == 4 {

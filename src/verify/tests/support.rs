@@ -183,11 +183,11 @@ impl Stage {
     pub(super) async fn run(&self) -> Vec<Event> {
         let verifier = self.verifier();
         let meter = meter();
-        let (sender, mut receiver) = mpsc::channel(self.room);
+        let (sender, mut receiver) = mpsc::channel::<Box<Event>>(self.room);
         let read = async {
             let mut events = Vec::new();
             while let Some(event) = receiver.recv().await {
-                events.push(event);
+                events.push(*event);
             }
             events
         };
