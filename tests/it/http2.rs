@@ -172,3 +172,26 @@ async fn a_body_that_nothing_announces_is_a_body() {
     assert_eq!(server.app.store.key(&id).unwrap().expires_at, None);
     task.abort();
 }
+
+#[tokio::test]
+async fn requests_that_are_given_up_as_soon_as_they_are_made_leave_nothing_behind() {
+    let (server, provider, identity) = server().await;
+    let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(0));
+    let (mut sender, task) = connect(server.authority(), &identity, 65_535).await;
+    let mut made = 0;
+    // The server may well end such a connection.
+    while made < 2_000 && sender.ready().await.is_ok() {
+        drop(sender.send_request(verification(&key, "text/event-stream")));
+        made += 1;
+        if made % 10 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert!(made > 10, "{made}");
+    let (mut other, _task) = connect(server.authority(), &identity, 65_535).await;
+    assert_eq!(soon("another is answered", other.send_request(health())).await.unwrap().status(), 200);
+    drop(sender);
+    task.abort();
+    eventually("no call goes on", || provider.in_flight() == 0).await;
+    assert!(provider.most_in_flight() <= 128 * 3, "{} calls at once", provider.most_in_flight());
+}

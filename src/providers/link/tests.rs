@@ -34,8 +34,9 @@ async fn answer(stream: &mut TcpStream, with: &str) -> String {
     String::from_utf8(bytes[..length].to_vec()).unwrap()
 }
 
-async fn asked(links: &Links) -> Result<Bytes, Failure> {
-    let response = links.send(request()).await?;
+async fn asked(links: &Links, is_parked: bool) -> Result<Bytes, Failure> {
+    let request = request();
+    let response = if is_parked { links.send_parked(request).await? } else { links.send(request).await? };
     Ok(response.into_body().collect().await?.to_bytes())
 }
 
@@ -45,31 +46,35 @@ async fn a_connection_is_used_again_once_its_answer_was_read() {
     let serving = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut heads = Vec::new();
-        for with in [WHOLE, CHUNKED, WHOLE] {
+        for with in [WHOLE, CHUNKED, WHOLE, WHOLE] {
             heads.push(answer(&mut stream, with).await);
         }
         heads
     });
-    for _ in 0..3 {
-        assert_eq!(asked(&links).await.unwrap(), "ok");
+    for is_parked in [false, true, true, false] {
+        assert_eq!(asked(&links, is_parked).await.unwrap(), "ok");
     }
-    let heads = serving.await.unwrap();
-    assert!(heads[0].starts_with("POST /v1?x=1 HTTP/1.1\r\n"), "{}", heads[0]);
     let host = links.address.authority().unwrap();
-    assert!(heads[2].contains(&format!("host: {host}\r\n")), "{}", heads[2]);
+    for head in serving.await.unwrap() {
+        assert!(head.starts_with("POST /v1?x=1 HTTP/1.1\r\n"), "{head}");
+        assert!(head.contains(&format!("host: {host}\r\n")), "{head}");
+        assert_eq!(head.matches("content-length: 8\r\n").count(), 1, "{head}");
+    }
 }
 
 #[tokio::test]
 async fn a_request_goes_out_on_another_connection_if_the_kept_one_was_closed() {
     let (listener, links) = desk().await;
-    for with in [WHOLE, CHUNKED, WHOLE] {
+    for (with, is_parked) in
+        [(WHOLE, false), (CHUNKED, false), (WHOLE, true), (CHUNKED, true), (WHOLE, true), (WHOLE, false)]
+    {
         let serving = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             answer(&mut stream, with).await;
             stream
         };
         // A request that fails would wait for a connection that never comes.
-        let both = async { tokio::try_join!(asked(&links), async { Ok(serving.await) }) };
+        let both = async { tokio::try_join!(asked(&links, is_parked), async { Ok(serving.await) }) };
         let (given, stream) = both.await.unwrap();
         assert_eq!(given, "ok");
         drop(stream);
@@ -111,20 +116,23 @@ async fn a_connection_that_breaks_is_told_from_one_that_never_stood() {
         "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok",
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nok",
     ] {
-        let (given, ()) = tokio::join!(asked(&links), async {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            answer(&mut stream, with).await;
-        });
-        assert_eq!(given, Err(Failure::Cut), "{with:?}");
+        for is_parked in [false, true] {
+            let (given, ()) = tokio::join!(asked(&links, is_parked), async {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                answer(&mut stream, with).await;
+            });
+            assert_eq!(given, Err(Failure::Cut), "{with:?}");
+        }
     }
     drop(listener);
-    assert_eq!(asked(&links).await, Err(Failure::Unreachable));
+    assert_eq!(asked(&links, false).await, Err(Failure::Unreachable));
+    assert_eq!(asked(&links, true).await, Err(Failure::Unreachable));
 }
 
 #[tokio::test]
 async fn a_connection_that_is_not_used_is_closed() {
     let (listener, links) = desk().await;
-    let (given, mut stream) = tokio::join!(asked(&links), async {
+    let (given, mut stream) = tokio::join!(asked(&links, false), async {
         let (mut stream, _) = listener.accept().await.unwrap();
         answer(&mut stream, WHOLE).await;
         stream
@@ -135,4 +143,26 @@ async fn a_connection_that_is_not_used_is_closed() {
     assert!(next > soon && next <= soon + KEEP);
     assert_eq!(links.idle.close_unused(next), None);
     assert_eq!(stream.read(&mut [0]).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn an_answer_to_a_request_that_has_not_all_arrived_is_read_and_ends_its_connection() {
+    let (listener, links) = desk().await;
+    let uri = links.address.clone();
+    let large = Request::post(uri).body(Full::from(vec![b'x'; 16 << 20])).unwrap();
+    let (response, mut stream) = tokio::join!(links.send_parked(large), async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.read_exact(&mut [0; 1024]).await.unwrap();
+        let refusal = b"HTTP/1.1 413 Payload Too Large\r\ncontent-length: 2\r\n\r\nno";
+        stream.write_all(refusal).await.unwrap();
+        stream
+    });
+    let response = response.unwrap();
+    assert_eq!(response.status(), 413);
+    assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "no");
+    assert!(links.idle.take().is_none(), "half a request stands before the next one");
+    // What is left of the request, and then the end; or a reset.
+    let mut rest = Vec::new();
+    let _ = timeout(Duration::from_secs(10), stream.read_to_end(&mut rest)).await.expect("it stays open");
+    assert!(rest.len() < 16 << 20);
 }
