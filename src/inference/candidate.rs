@@ -20,6 +20,10 @@ use crate::money::{NanoUsd, Price};
 use crate::providers::{Completion, Failed, Failure, Flow, Labels, Patience, Permit, Provider, Usage};
 use crate::usage::{Attempt, Meter, Purpose};
 
+/// The most calls to models for one request, whatever is set about retries and fallbacks: what so many did not answer
+/// is not answered by more, and a caller's request must not become a flood.
+pub(super) const MOST_ATTEMPTS: u32 = 6;
+
 /// One model to be asked, and what all attempts at it share.
 pub(super) struct Candidate<'a> {
     pub(super) id: &'a str,
@@ -31,7 +35,8 @@ pub(super) struct Candidate<'a> {
     pub(super) asked: &'a Completion<'a>,
     pub(super) meter: &'a Meter,
     pub(super) span: Span,
-    pub(super) has_fallback: bool,
+    /// How many models behind it could be asked.
+    pub(super) behind: u32,
     /// The model whose failure it is asked after: itself, where a stream of its own broke.
     pub(super) after: Option<&'a str>,
     /// How often it was tried again already.
@@ -63,20 +68,22 @@ impl Gateway {
             asked,
             meter,
             span: Span { asked: now, deadline: now + patience.total_timeout },
-            has_fallback: self.is_any_in_use(&chain[place + 1..], now),
+            behind: self.in_use(&chain[place + 1..], now),
             after: None,
             retried: 0,
             head: None,
         })
     }
 
-    /// Whether one of these models is configured and not paused.
-    fn is_any_in_use(&self, ids: &[String], now: Instant) -> bool {
+    /// How many of these models are configured and not paused.
+    fn in_use(&self, ids: &[String], now: Instant) -> u32 {
         let is_in_use = |(known, model): (&Known, &str)| known.breakers.refusal(model, now).is_none();
-        ids.iter().any(|id| self.known(id).is_some_and(is_in_use))
+        let count = ids.iter().filter(|id| self.known(id).is_some_and(is_in_use)).count();
+        u32::try_from(count).unwrap_or(u32::MAX)
     }
 
-    /// Asks one model, again for what may pass.
+    /// Asks one model, again for what may pass. `attempts` are all that were made for the request, and fewer than
+    /// [`MOST_ATTEMPTS`].
     pub(super) async fn ask_candidate(
         &self,
         candidate: &Candidate<'_>,
@@ -110,7 +117,7 @@ impl Gateway {
                 Ok(given) => return Ok(given),
                 Err(failure) => failure,
             };
-            let pause = candidate.pause(&failure, retries, limit);
+            let pause = candidate.pause(&failure, retries, *attempts, limit);
             tracing::warn!(
                 model = candidate.id,
                 outcome = failure.code(),
@@ -130,14 +137,22 @@ impl Candidate<'_> {
     /// How long to wait for this model at a time while another one could be asked: for a place in its queue, for the
     /// end of a pause, for the first token. Without another one, only the call's own limits hold.
     pub(super) fn limit(&self, with_fallback: Duration) -> Option<Duration> {
-        self.has_fallback.then(|| self.patience.first_token_timeout.unwrap_or(with_fallback))
+        (self.behind > 0).then(|| self.patience.first_token_timeout.unwrap_or(with_fallback))
     }
 
-    /// How long to pause before this model is tried once more than the `retries` so far; `None` if it should not be.
-    pub(super) fn pause(&self, failure: &Failure, retries: u32, limit: Option<Duration>) -> Option<Duration> {
+    /// How long to pause before this model is tried once more than the `retries` so far; `None` if it should not be:
+    /// also where the `attempts` made for the request leave no more than one for each model behind this one.
+    pub(super) fn pause(
+        &self,
+        failure: &Failure,
+        retries: u32,
+        attempts: u32,
+        limit: Option<Duration>,
+    ) -> Option<Duration> {
         let now = Instant::now();
         retry::pause(failure, retries, retry::chance()).filter(|pause| {
             retries < self.patience.retries
+                && attempts.saturating_add(self.behind) < MOST_ATTEMPTS
                 && now + *pause < self.span.deadline
                 && limit.is_none_or(|limit| *pause <= limit)
                 && self.breakers.refusal(self.model, now).is_none()

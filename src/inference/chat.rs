@@ -1,18 +1,20 @@
 //! A caller's chat completion: tries, fallbacks, accounts, until a model answers or a stream has begun.
 //!
 //! A model is tried again for what may pass, then its fallbacks are asked in their order; once the caller has a byte,
-//! only to go on from there (see `resume`). A content refusal is an answer that nobody routes around, and a request
-//! that a provider calls wrong is the caller's to mend: both end it at once. So does a budget that does not cover the
-//! first call; what it does not cover later is passed over, like a model that is paused, and no wait is shortened for
-//! the sake of a fallback that is paused. The failure that is told is that of the model that was asked for. Every
-//! attempt is booked exactly once, also when the caller leaves.
+//! only to go on from there (see `resume`). All that takes six calls at most, and no model is tried again at the cost of
+//! one that was not asked at all. A content refusal is an answer that nobody routes around, and a request that the model
+//! asked for calls wrong is the caller's to mend: both end it at once. So does a budget that does not cover the first
+//! call; what it does not cover later is passed over, like a model that is paused, and no wait is shortened for the sake
+//! of a fallback that is paused. A fallback that calls the request wrong is passed over as well: what one model takes (a
+//! prefill, a tool, a temperature) another may not, and the caller has not chosen it. The failure that is told is that
+//! of the model that was asked for. Every attempt is booked exactly once, also when the caller leaves.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::candidate::Candidate;
+use super::candidate::{Candidate, MOST_ATTEMPTS};
 use super::gateway::Gateway;
 use super::relay::Relay;
 use super::resume::Resumption;
@@ -84,6 +86,9 @@ impl Gateway {
         let mut soonest: Option<Duration> = None;
         let mut after = None;
         for place in 0..chain.len() {
+            if attempts >= MOST_ATTEMPTS {
+                break;
+            }
             let (id, before) = (chain[place].as_str(), attempts);
             let failure = match self.candidate(&chain, place, asked, meter) {
                 None => Failure::UnknownModel,
@@ -103,6 +108,7 @@ impl Gateway {
                                     chain,
                                     place,
                                     retried,
+                                    attempts,
                                     meter: meter.clone(),
                                     deadline,
                                 });
@@ -113,7 +119,7 @@ impl Gateway {
                     }
                 }
             };
-            if is_final(&failure) || (first.is_none() && failure.is_unpaid()) {
+            if is_final(&failure, place) || (first.is_none() && failure.is_unpaid()) {
                 return Err(Unanswered { model: id.to_owned(), failure, attempts });
             }
             if let Some(wait) = wait_for(&failure) {
@@ -133,9 +139,13 @@ impl Gateway {
     }
 }
 
-/// Whether no other model may or need be asked.
-pub(super) const fn is_final(failure: &Failure) -> bool {
-    matches!(failure, Failure::Refused | Failure::Rejected { .. } | Failure::Unsupported { .. })
+/// Whether no other model may or need be asked after the one at this place of the chain has failed.
+pub(super) const fn is_final(failure: &Failure, place: usize) -> bool {
+    match failure {
+        Failure::Refused => true,
+        Failure::Rejected { .. } | Failure::Unsupported { .. } => place == 0,
+        _ => false,
+    }
 }
 
 /// How long to wait before a model that failed like this may answer; `None` where that takes more than a wait.

@@ -93,7 +93,7 @@ impl Relay {
 
     /// Begins to look for a stream that goes on where this one broke; `None` if none could.
     fn seek(&mut self, failure: &Failure) -> Option<Search> {
-        let resumption = self.resumption.take().filter(|_| !is_final(failure))?;
+        let resumption = self.resumption.take().filter(|from| !is_final(failure, from.place))?;
         let said = self.flow.take_said()?;
         let broken = Broken { failure: failure.clone(), said, head: self.flow.head().to_vec() };
         Some(resumption.search(broken, self.span.clone()))

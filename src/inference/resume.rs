@@ -1,8 +1,8 @@
 //! Going on with a stream that broke after the caller had a part of it.
 //!
 //! The same request is asked again, of the same model where that makes sense and is left to it, then of the fallbacks
-//! behind it: with the same permits, limits, retries and accounts as before, and within the time that the whole answer
-//! has. A new stream that says again what the caller has goes on from there, under the name the caller knows it by. One
+//! behind it: with the same permits, limits, retries and accounts as before, and within the calls and the time that the
+//! whole answer has. A new stream that says again what the caller has goes on from there, under the name the caller knows it by. One
 //! that says anything else is stopped at once, and so is the search: the caller cannot be given two answers in one.
 //!
 //! What must hold: not a byte goes out of a stream that has not repeated all of what went out before; and nothing is
@@ -21,7 +21,7 @@ use tracing::Instrument;
 
 use self::prefix::{Differs, Prefix};
 use super::breaker::Span;
-use super::candidate::Candidate;
+use super::candidate::{Candidate, MOST_ATTEMPTS};
 use super::chat::{Given, is_final};
 use super::gateway::Gateway;
 use super::relay::Relay;
@@ -41,6 +41,8 @@ pub(super) struct Resumption {
     pub(super) place: usize,
     /// How often that model was tried again.
     pub(super) retried: u32,
+    /// How many calls were made for the request, by all models.
+    pub(super) attempts: u32,
     pub(super) meter: Meter,
     /// For the whole answer, whoever gives it.
     pub(super) deadline: Instant,
@@ -112,30 +114,33 @@ impl Resumption {
             prompt_tokens: self.prompt_tokens,
         };
         let patience = self.gateway.settings().first_token_timeout_with_fallback;
-        let (mut place, mut retried) = (self.place, self.retried);
+        let (mut place, mut retried, mut attempts) = (self.place, self.retried, self.attempts);
         let mut after = place;
         loop {
             let again = self.candidate(place, after, retried, &asked, &head);
-            let again = again.and_then(|model| model.pause(&failure, retried, model.limit(patience)));
+            let again =
+                again.and_then(|model| model.pause(&failure, retried, attempts, model.limit(patience)));
             match again {
                 Some(pause) => {
                     sleep(pause).await;
                     retried += 1;
                 }
-                None if is_final(&failure) => return None,
+                None if is_final(&failure, place) => return None,
                 None => (place, retried) = (place + 1, 0),
             }
-            if place >= self.chain.len() || Instant::now() >= self.deadline {
+            let is_over = attempts >= MOST_ATTEMPTS || Instant::now() >= self.deadline;
+            if is_over || place >= self.chain.len() {
                 return None;
             }
             let Some(candidate) = self.candidate(place, after, retried, &asked, &head) else {
                 failure = Failure::UnknownModel;
                 continue;
             };
-            let mut attempts = 0;
+            let before = attempts;
             let given = self.gateway.ask_candidate(&candidate, &mut attempts).await;
-            retried += attempts.saturating_sub(1);
-            if attempts > 0 {
+            let made = attempts - before;
+            retried += made.saturating_sub(1);
+            if made > 0 {
                 after = place;
             }
             let mut relay = match given {
@@ -151,7 +156,7 @@ impl Resumption {
             match catch_up(&mut relay, &said).await {
                 Ok(rest) => {
                     tracing::info!(model = relay.model(), "a stream that broke goes on");
-                    (self.place, self.retried) = (place, retried);
+                    (self.place, self.retried, self.attempts) = (place, retried, attempts);
                     return Some(Successor { relay, rest, resumption: self });
                 }
                 Err(Lost::Differs) => {

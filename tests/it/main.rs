@@ -82,6 +82,7 @@ mod openapi_answers;
 mod openapi_console;
 mod openapi_requests;
 mod patience;
+mod provider_faults;
 mod random;
 mod reload;
 mod reload_kept;

@@ -2,10 +2,10 @@
 //! what it was asked.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::convert::Infallible;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
@@ -35,6 +35,10 @@ pub struct Ask {
     pub raw: String,
     /// The key, from the header that the format has for it.
     pub key: Option<String>,
+    /// When it had arrived.
+    pub at: Instant,
+    /// Whether the answer is to be a stream.
+    pub stream: bool,
 }
 
 impl Ask {
@@ -83,6 +87,8 @@ pub enum Turn {
     After(Duration, Box<Turn>),
     /// No answer, ever.
     Hang,
+    /// The connection is reset before a byte of an answer.
+    Reset,
     /// The connection breaks after half an answer.
     Cut,
     /// An answer in pieces, as they come to the wire.
@@ -278,10 +284,16 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         shared.connections.fetch_add(1, Ordering::SeqCst);
         let shared = shared.clone();
         tokio::spawn(async move {
-            let service = service_fn(move |request| play(request, shared.clone()));
-            let _ = hyper::server::conn::http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
+            let reset = Arc::new(AtomicBool::new(false));
+            let is_reset = reset.clone();
+            let service = service_fn(move |request| Box::pin(play(request, shared.clone(), reset.clone())));
+            let mut connection =
+                hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+            let _ = poll_fn(|context| connection.poll_without_shutdown(context)).await;
+            if is_reset.load(Ordering::SeqCst) {
+                // Closed with nothing left to say, it ends in a reset.
+                let _ = connection.into_parts().io.inner().set_zero_linger();
+            }
         });
     }
 }
@@ -303,7 +315,11 @@ impl Drop for Call {
 
 type Body = BoxBody<Bytes, std::io::Error>;
 
-async fn play(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Response<Body>, Infallible> {
+async fn play(
+    request: Request<Incoming>,
+    shared: Arc<Shared>,
+    reset: Arc<AtomicBool>,
+) -> std::io::Result<Response<Body>> {
     let now = shared.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
     shared.most_in_flight.fetch_max(now, Ordering::SeqCst);
     let mut call = Call { shared: shared.clone(), answered: false };
@@ -314,7 +330,17 @@ async fn play(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Respons
         request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let raw = String::from_utf8_lossy(&bytes).into_owned();
-    let ask = Ask { format, model: format.model(&path, &body), task: task_of(&body), body, raw, key };
+    let stream = body["stream"] == true || path.ends_with(":streamGenerateContent");
+    let ask = Ask {
+        stream,
+        format,
+        model: format.model(&path, &body),
+        task: task_of(&body),
+        body,
+        raw,
+        key,
+        at: Instant::now(),
+    };
     keep(&shared, &ask);
     let mut turn = (shared.script)(&ask);
     while let Turn::After(wait, next) = turn {
@@ -323,6 +349,11 @@ async fn play(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Respons
     }
     let response = match turn {
         Turn::Hang => std::future::pending().await,
+        Turn::Reset => {
+            call.answered = true;
+            reset.store(true, Ordering::SeqCst);
+            return Err(std::io::Error::other("reset"));
+        }
         Turn::Cut => cut(),
         Turn::Stream(beats) => return Ok(streamed(beats, call)),
         Turn::Text(text) => whole(200, &[], format.answer(&ask.model, &text)),
