@@ -143,7 +143,7 @@ async fn what_speaks_something_else_is_refused() {
 
     let identity = Identity::new();
     let setup = Setup::new(config("http://127.0.0.1:9/v1"));
-    let tls = setup.options(|options| options.tls = Some(identity.acceptor())).start().await;
+    let tls = setup.options(|options| options.tls = Some(identity.tls())).start().await;
     for bytes in [HEALTH.as_bytes(), &garbage] {
         let mut stream = TcpStream::connect(tls.authority()).await.unwrap();
         let _ = stream.write_all(bytes).await;

@@ -4,3 +4,4 @@ mod faults;
 mod random;
 mod rules;
 mod support;
+mod whole;
