@@ -97,3 +97,4 @@ mod support;
 mod threats;
 mod tls;
 mod usage;
+mod verify_random;
