@@ -62,7 +62,10 @@ async fn each_attempt_is_paid_at_its_own_price_and_the_sums_are_those_of_the_att
             let seen = room.ask(&format!("gemini/{fault}"), stream).await;
             assert_eq!((seen.status, seen.code.as_str()), (200, ""), "{fault}: {}", seen.raw);
             let rows = room.rows(&seen.id);
-            assert_eq!(rows.len(), seen.asks.len(), "{fault}: a row for each call");
+            // Only what was given up as silent may not have been read by then.
+            let silent = rows.iter().filter(|row| row.outcome == "timeout").count();
+            let calls = rows.len() - silent..=rows.len();
+            assert!(calls.contains(&seen.asks.len()), "{fault}: a row for each call");
             let (last, failed) = rows.split_last().unwrap();
             assert_eq!((last.model.as_str(), last.outcome.as_str()), ("claude/whole", "ok"));
             assert_eq!((last.prompt_tokens, last.completion_tokens), told(&seen), "{fault}");

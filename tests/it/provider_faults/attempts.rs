@@ -112,11 +112,11 @@ async fn pauses(room: &Room, stream: bool) -> (Duration, Duration) {
 async fn pauses_between_attempts_grow_and_are_spread() {
     let room = Room::open(&["503-for-ever"], play).await;
     for stream in [false, true] {
-        // Drawn from up to 250 ms and from up to 500 ms: 7.5 s and 15 s for sixty requests, give or take a second.
+        // Drawn from up to 250 ms and from up to 500 ms: of sixty requests 7.5 s and 15 s together, give or take one.
+        // A machine that is busy only makes them longer; the second bound is beyond what pauses like the first make.
         let (first, second) = pauses(&room, stream).await;
-        assert!(first >= Duration::from_secs(3), "{first:?}");
-        assert!(second >= Duration::from_secs(8), "{second:?}");
-        assert!(second > first, "{first:?}, then {second:?}");
+        assert!(first >= Duration::from_millis(4_500), "{first:?}");
+        assert!(second >= Duration::from_millis(9_500), "{second:?}");
     }
 }
 

@@ -21,7 +21,7 @@ use crate::support::server::client;
 pub const FORMATS: [(Format, &str); 3] =
     [(Format::Chat, "fake"), (Format::Anthropic, "claude"), (Format::Google, "gemini")];
 /// What a model is given that is to be found silent; far more than an answer takes to come from this machine.
-pub const SHORT: Duration = Duration::from_millis(500);
+pub const SHORT: Duration = Duration::from_secs(1);
 
 /// A request, as it came out for the caller and for the provider.
 pub struct Seen {

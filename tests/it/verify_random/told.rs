@@ -93,10 +93,10 @@ fn vote(result: &Value, min_required: usize) {
     }
     let most = votes.values().copied().max().unwrap_or_default();
     let tops: Vec<&str> = votes.iter().filter(|(_, count)| **count == most).map(|(key, _)| *key).collect();
-    let voted: usize = votes.values().sum();
+    let decided: usize = votes.values().sum();
     let expected = match tops.as_slice() {
         _ if answers.len() < min_required => ("NO CONSENSUS", "", "insufficient_answers"),
-        _ if voted < min_required => ("NO CONSENSUS", "", "abstained"),
+        _ if decided < min_required => ("NO CONSENSUS", "", "abstained"),
         _ if most < min_required => ("NO CONSENSUS", "", "split"),
         [top] if result["claimed_answer"] == *top => ("TRUE", *top, "consensus"),
         [top] => ("FALSE", *top, "consensus"),

@@ -71,8 +71,8 @@ impl Run {
         let names: Vec<&str> = self.events.iter().map(|(event, _)| event.name()).collect();
         let is_over = |event: &(Event, Instant)| event.0.is_terminal();
         prop_assert!(self.events.iter().rev().skip(1).all(|event| !is_over(event)), "{:?}", names);
-        let head = names.iter().zip(order).take_while(|(name, _)| **name != "error");
-        prop_assert!(head.clone().all(|(name, expected)| *name == expected), "{:?}", names);
+        let beginning = names.iter().zip(order).take_while(|(name, _)| **name != "error");
+        prop_assert!(beginning.clone().all(|(name, expected)| *name == expected), "{:?}", names);
         let mut told = vec![Told::Not; self.claims().map_or(0, |extracted| extracted.count)];
         for (event, _) in self.events.iter().skip(order.len()) {
             match event {
