@@ -227,7 +227,7 @@ impl Plan {
                     return events;
                 }
                 let Some(event) = receiver.recv().await else { return events };
-                events.push((event, Instant::now()));
+                events.push((*event, Instant::now()));
                 tokio::time::sleep(reader.pause).await;
             }
         };
