@@ -75,6 +75,7 @@ impl App {
     /// An app on the data directory that `config` names.
     pub fn open(config: &ServerConfig, clock: Clock) -> Result<Self, StartError> {
         let store = Store::open(&config.data_dir, clock.now()).map_err(StartError::Storage)?;
+        store.must_be_writable().map_err(StartError::Storage)?;
         Self::assemble(config, store, clock)
     }
 

@@ -146,6 +146,13 @@ impl Clock {
         Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
+    /// Sets a manual clock, also back; the system's clock is not ours to set.
+    pub fn set(&self, to: Time) {
+        if let Some(hand) = &self.0 {
+            hand.store(to.0, Ordering::SeqCst);
+        }
+    }
+
     /// Moves a manual clock forward; the system's clock is not ours to move.
     pub fn advance(&self, span: Duration) {
         if let Some(hand) = &self.0 {

@@ -36,6 +36,7 @@ mod progress;
 #[cfg_attr(not(unix), allow(dead_code, reason = "nothing asks for a reload there"))]
 mod reload;
 mod remote;
+mod resources;
 mod runtime;
 mod sanitize;
 mod serve;
@@ -178,6 +179,7 @@ impl Command {
 /// Runs the program with these arguments, the first of which is its name.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> End {
     defect::tell_briefly();
+    resources::survive_file_size_limit();
     let args: Vec<OsString> = args.into_iter().collect();
     let env = Env::system();
     let cli = match Cli::try_parse_from(&args) {

@@ -18,7 +18,7 @@ use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::local::stored;
 use super::setup_link::SetupLink;
-use super::{log, reload, runtime, sanitize, supervisor, unit, welcome};
+use super::{log, reload, resources, runtime, sanitize, supervisor, unit, welcome};
 use crate::api::Service;
 use crate::app::App;
 use crate::clock::Clock;
@@ -106,6 +106,7 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
     }
     let _log = log::begin(session)?;
     no_memory_on_disk();
+    let options = resources::fit(options);
     let app = App::open(&config, Clock::system()).map_err(|cause| cannot_start(&config.data_dir, cause))?;
     let inherited = supervisor::listener()?;
     let listen = inherited.as_ref().and_then(|socket| socket.local_addr().ok()).unwrap_or(config.listen);

@@ -21,6 +21,9 @@ pub const LIFE: Duration = Duration::from_hours(12);
 pub const IDLE: Duration = Duration::from_mins(30);
 /// How old the note of its last use gets before it is written anew.
 const SEEN_EVERY: Duration = Duration::from_mins(1);
+/// How far ahead of the clock a session may have been made or used: it was made while the clock was wrong, and would
+/// live too long by as much. One that is set right by less ends nobody's session.
+const AHEAD: Duration = Duration::from_mins(5);
 /// Base62 characters that are worth 256 bits.
 const TOKEN_CHARS: usize = 43;
 
@@ -67,7 +70,8 @@ pub fn recognise(store: &Store, token: &str, address: IpAddr, now: Time) -> Resu
     let hash = hash_of(token).ok_or(Denied::NoSession)?;
     let found = store.session(&hash).map_err(Denied::Unavailable)?;
     let (row, key) = found.ok_or(Denied::NoSession)?;
-    if row.expires_at <= now || row.seen_at.plus(IDLE) <= now {
+    let is_of_the_future = row.created_at.max(row.seen_at) > now.plus(AHEAD);
+    if row.expires_at <= now || row.seen_at.plus(IDLE) <= now || is_of_the_future {
         return Err(Denied::NoSession);
     }
     admit(&key, Some(Service::Console), address, now)?;

@@ -7,20 +7,32 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::addresses::{Addresses, client_of};
-use super::window::Windows;
+use super::window::{Day, Windows};
 use super::{Decision, Quota, State, Subject};
 use crate::clock::Time;
 use crate::storage::{DayCount, Error, Store};
 
 const SHARDS: usize = 64;
+/// For so long it has to be a day before the counters of earlier ones are dropped: a clock that is wrong, and is set
+/// right within this time, finds them where they were.
+const SETTLED: Duration = Duration::from_hours(1);
 
 /// The limits of one node, in memory.
 pub struct Limiter {
     store: Store,
     shards: Vec<Mutex<Shard>>,
     hasher: RandomState,
+    today: Mutex<Option<Today>>,
+}
+
+/// The day as the last flush saw it.
+struct Today {
+    day: i64,
+    since: Instant,
+    is_swept: bool,
 }
 
 /// The kinds of subjects are kept apart: each in buckets of its own, each bounded in its own way.
@@ -42,6 +54,8 @@ struct KeyEntry {
     took_up: bool,
     /// The day's count as the store has it.
     stored: (i64, u32),
+    /// The count of a day that was over before the store had it: the clock may come back to it.
+    earlier: Option<(i64, u32)>,
     last_use: Option<Time>,
     stored_use: Option<Time>,
 }
@@ -57,7 +71,7 @@ impl Limiter {
     /// A limiter that takes up the day counters that `store` has kept.
     pub fn new(store: Store) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { store, shards, hasher: RandomState::new() }
+        Self { store, shards, hasher: RandomState::new(), today: Mutex::new(None) }
     }
 
     /// Counts a request, or refuses it. The quota may differ from call to call. For a key this marks its last use,
@@ -124,13 +138,28 @@ impl Limiter {
         }
         self.store.keep_counts(&batch.counts, &batch.uses)?;
         self.mark_stored(&batch);
+        self.forget_earlier_days(now.utc_day(), Instant::now())
+    }
+
+    /// Drops the counters of earlier days once, when it has been this day for long enough.
+    fn forget_earlier_days(&self, day: i64, now: Instant) -> Result<(), Error> {
+        let mut today = self.today.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *today {
+            Some(today) if today.day == day => {
+                if !today.is_swept && now.duration_since(today.since) >= SETTLED {
+                    self.store.forget_counts(day)?;
+                    today.is_swept = true;
+                }
+            }
+            _ => *today = Some(Today { day, since: now, is_swept: false }),
+        }
         Ok(())
     }
 
     fn mark_stored(&self, batch: &Batch) {
         for count in &batch.counts {
             if let Some(entry) = self.shard_of(count.key_id.as_str()).keys.get_mut(&count.key_id) {
-                entry.stored = (count.day, count.used);
+                entry.has_stored((count.day, count.used));
             }
         }
         for (key_id, at) in &batch.uses {
@@ -151,7 +180,7 @@ impl Shard {
     /// Puts into `batch` what the store does not have yet, and drops what is idle and needs no writing.
     fn sweep(&mut self, batch: &mut Batch, now: Time) {
         self.keys.retain(|id, entry| {
-            let is_idle = entry.windows.is_idle(now);
+            let is_idle = entry.is_idle(now);
             let is_stored = !entry.add_to(batch, id);
             !(is_idle && is_stored)
         });
@@ -175,18 +204,46 @@ impl KeyEntry {
     fn new(now: Time) -> Self {
         let windows = Windows::new(now, 0);
         let stored = windows.day_count();
-        Self { windows, took_up: false, stored, last_use: None, stored_use: None }
+        Self { windows, took_up: false, stored, earlier: None, last_use: None, stored_use: None }
     }
 
     fn take(&mut self, store: &Store, id: &str, quota: Quota, now: Time) -> Decision {
+        self.advance(now);
         self.take_up(store, id);
         self.last_use = self.last_use.max(Some(now));
         self.windows.take(quota, now)
     }
 
     fn peek(&mut self, store: &Store, id: &str, quota: Quota, now: Time) -> State {
+        self.advance(now);
         self.take_up(store, id);
         self.windows.peek(quota, now)
+    }
+
+    /// Takes notice of the time, and whether that is a day which the store may know more of.
+    fn advance(&mut self, now: Time) {
+        let before = self.windows.day_count();
+        let found = self.windows.advance(now);
+        let (day, _) = self.windows.day_count();
+        if day != before.0 && self.took_up && before.1 > 0 && self.stored != before {
+            self.earlier = Some(before);
+        }
+        if found == Day::Regained {
+            self.took_up = false;
+        }
+    }
+
+    fn has_stored(&mut self, count: (i64, u32)) {
+        if self.earlier == Some(count) {
+            self.earlier = None;
+        } else {
+            self.stored = count;
+        }
+    }
+
+    fn is_idle(&mut self, now: Time) -> bool {
+        self.advance(now);
+        self.windows.is_idle(now)
     }
 
     /// Adds what the store has counted for this day before this entry was made.
@@ -209,11 +266,14 @@ impl KeyEntry {
         if is_new_count && self.took_up {
             batch.counts.push(DayCount { key_id: id.to_owned(), day, used });
         }
+        if let Some((day, used)) = self.earlier {
+            batch.counts.push(DayCount { key_id: id.to_owned(), day, used });
+        }
         let new_use = self.last_use.filter(|at| self.stored_use != Some(*at));
         if let Some(at) = new_use {
             batch.uses.push((id.to_owned(), at));
         }
-        is_new_count || new_use.is_some()
+        is_new_count || self.earlier.is_some() || new_use.is_some()
     }
 }
 

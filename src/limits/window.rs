@@ -10,7 +10,8 @@
 //! **Clocks that step back** must not give requests away. Within a minute (and between threads whose readings
 //! overtake each other) time stands still until the clock has caught up. A longer step is a clock that was set
 //! right: what was recorded moves along with it, as if no time had passed, so that nobody is locked out until a
-//! wrong future comes.
+//! wrong future comes. A day that it comes back to goes on with what it had counted, and what was counted in that
+//! future.
 
 use std::collections::VecDeque;
 
@@ -31,12 +32,23 @@ pub(super) struct Windows {
     day: i64,
     /// Requests admitted on that day.
     used: u32,
+    /// The day that was counted before, and its count, if it was counted here.
+    before: Option<(i64, u32)>,
+}
+
+/// Which day a [`Windows`] counts after it was told the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Day {
+    /// One whose requests it has all counted itself.
+    Known,
+    /// One that the clock has come back to, and that may have been counted elsewhere.
+    Regained,
 }
 
 impl Windows {
     /// Windows that saw nothing this minute, and `used` requests today.
     pub(super) fn new(now: Time, used: u32) -> Self {
-        Self { now: now.unix_ms(), minute: VecDeque::new(), day: now.utc_day(), used }
+        Self { now: now.unix_ms(), minute: VecDeque::new(), day: now.utc_day(), used, before: None }
     }
 
     /// Counts a request, or refuses it.
@@ -80,10 +92,12 @@ impl Windows {
         self.used = self.used.saturating_add(used);
     }
 
-    fn advance(&mut self, clock: Time) {
+    /// Takes notice of the time.
+    pub(super) fn advance(&mut self, clock: Time) -> Day {
+        let mut found = Day::Known;
         let step_back = self.now.saturating_sub(clock.unix_ms());
         if step_back > MINUTE {
-            self.follow_back(clock);
+            found = self.follow_back(clock);
         }
         let before = self.now;
         self.now = before.max(clock.unix_ms());
@@ -96,19 +110,31 @@ impl Windows {
         }
         let today = Time::from_unix_ms(self.now).utc_day();
         if today > self.day {
+            self.before = Some((self.day, self.used));
             self.day = today;
             self.used = 0;
         }
+        found
     }
 
     /// The clock was set back: what was recorded keeps its distance from the present, the day its count.
-    fn follow_back(&mut self, clock: Time) {
+    fn follow_back(&mut self, clock: Time) -> Day {
         let shift = low_bits(self.now).wrapping_sub(low_bits(clock.unix_ms()));
         for admitted in &mut self.minute {
             *admitted = admitted.wrapping_sub(shift);
         }
         self.now = clock.unix_ms();
-        self.day = clock.utc_day();
+        let wrong_day = std::mem::replace(&mut self.day, clock.utc_day());
+        if wrong_day == self.day {
+            return Day::Known;
+        }
+        match self.before.take() {
+            Some((day, used)) if day == self.day => {
+                self.used = self.used.saturating_add(used);
+                Day::Known
+            }
+            _ => Day::Regained,
+        }
     }
 
     fn state(&self, quota: Quota, clock: Time) -> State {

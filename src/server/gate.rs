@@ -263,10 +263,7 @@ pub(crate) fn enlist(context: &Context, pass: &Pass) -> Result<Registration, Api
     match context.app.store.is_key_live(&pass.key.id) {
         Ok(true) => Ok(listed),
         Ok(false) => Err(ApiError::key_revoked()),
-        Err(cause) => {
-            tracing::error!(%cause, "cannot look up a key");
-            Err(ApiError::store_unavailable())
-        }
+        Err(cause) => Err(ApiError::store_failed(&cause)),
     }
 }
 

@@ -63,6 +63,7 @@ use warp::reply::Response;
 
 use crate::app::App;
 use crate::limits::State;
+use crate::trouble::Trouble;
 use crate::workers::{self, Workers};
 use incoming::{BodyLimits, Incoming};
 use reply::ApiError;
@@ -213,12 +214,13 @@ async fn accept(
 ) {
     let routes = routes::all(context);
     let places = Arc::new(Semaphore::new(context.options.max_connections));
+    let trouble = Trouble::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
         let arrival = async {
             // The semaphore is never closed; a place is given back when its connection ends.
             let place = places.clone().acquire_owned().await.ok();
-            (place, next_connection(listener).await)
+            (place, next_connection(listener, &trouble).await)
         };
         tokio::select! {
             () = &mut shutdown => return,
@@ -239,13 +241,20 @@ async fn accept(
 }
 
 /// The next connection. Errors of `accept` are those of single connections, or of descriptors running out; both pass.
-async fn next_connection(listener: &TcpListener) -> (std::net::TcpStream, SocketAddr) {
+async fn next_connection(listener: &TcpListener, trouble: &Trouble) -> (std::net::TcpStream, SocketAddr) {
     loop {
         let accepted = listener.accept().await;
         match accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
-            Ok(connection) => return connection,
+            Ok(connection) => {
+                if trouble.is_over() {
+                    tracing::info!("connections are accepted again");
+                }
+                return connection;
+            }
             Err(cause) => {
-                tracing::warn!(%cause, "cannot accept a connection");
+                if let Some(untold) = trouble.happened(&cause) {
+                    tracing::warn!(%cause, untold, "cannot accept a connection; it waits, and is tried again");
+                }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }

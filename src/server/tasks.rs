@@ -13,6 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Context;
 use crate::storage::Error;
+use crate::trouble::Trouble;
 
 /// Counters and usage are at most this old on disk (twice this after a slow write): a second may be lost to `kill -9`.
 const FLUSH: Duration = Duration::from_millis(400);
@@ -57,6 +58,7 @@ impl Background {
 async fn flush(context: Arc<Context>, mut ended: watch::Receiver<()>) {
     let mut turns = interval(FLUSH);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let trouble = Trouble::new();
     loop {
         tokio::select! {
             _ = turns.tick() => {}
@@ -64,8 +66,15 @@ async fn flush(context: Arc<Context>, mut ended: watch::Receiver<()>) {
         }
         let app = context.app.clone();
         let outcome = tokio::task::spawn_blocking(move || app.flush()).await;
-        if let Ok(Err(cause)) = outcome {
-            tracing::error!(%cause, "usage and counters cannot be written; they are kept and tried again");
+        match outcome {
+            Ok(Err(cause)) => {
+                if let Some(untold) = trouble.happened(&cause) {
+                    let kept = context.app.ledger.queued();
+                    tracing::error!(%cause, untold, kept, "usage and counters cannot be written; they are kept and tried again");
+                }
+            }
+            Ok(Ok(())) if trouble.is_over() => tracing::info!("usage and counters are written again"),
+            _ => {}
         }
     }
 }
@@ -74,14 +83,25 @@ async fn watch_keys(context: Arc<Context>) {
     let mut turns = interval(WATCH);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut seen = None;
+    let trouble = Trouble::new();
+    let tell = |cause: &dyn std::fmt::Display| {
+        if let Some(untold) = trouble.happened(&cause) {
+            tracing::error!(%cause, untold, "cannot tell whether keys were revoked");
+        }
+    };
     loop {
         turns.tick().await;
         let context = context.clone();
         let turn = tokio::task::spawn_blocking(move || cut_revoked(&context, seen)).await;
         match turn {
-            Ok(Ok(version)) => seen = Some(version),
-            Ok(Err(cause)) => tracing::error!(%cause, "cannot tell whether keys were revoked"),
-            Err(cause) => tracing::error!(%cause, "cannot tell whether keys were revoked"),
+            Ok(Ok(version)) => {
+                seen = Some(version);
+                if trouble.is_over() {
+                    tracing::info!("revoked keys are noticed again");
+                }
+            }
+            Ok(Err(cause)) => tell(&cause),
+            Err(cause) => tell(&cause),
         }
     }
 }
@@ -105,10 +125,11 @@ fn cut_revoked(context: &Context, seen: Option<i64>) -> Result<i64, Error> {
 async fn forget(context: Arc<Context>) {
     let mut turns = interval(FORGET);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let trouble = Trouble::new();
     loop {
         turns.tick().await;
         while let Some(age) = context.app.configured().usage_retention {
-            if forget_some(&context, age).await < FORGET_AT_ONCE {
+            if forget_some(&context, age, &trouble).await < FORGET_AT_ONCE {
                 break;
             }
             sleep(FORGET_PAUSE).await;
@@ -117,15 +138,23 @@ async fn forget(context: Arc<Context>) {
 }
 
 /// How many were deleted.
-async fn forget_some(context: &Arc<Context>, age: Duration) -> usize {
+async fn forget_some(context: &Arc<Context>, age: Duration, trouble: &Trouble) -> usize {
     let app = context.app.clone();
     let before = app.clock.now().minus(age);
     let deleted =
         tokio::task::spawn_blocking(move || app.store.forget_attempts(before, FORGET_AT_ONCE)).await;
-    match deleted {
-        Ok(Ok(count)) => return count,
-        Ok(Err(cause)) => tracing::error!(%cause, "attempts that are too old cannot be deleted"),
-        Err(cause) => tracing::error!(%cause, "attempts that are too old cannot be deleted"),
+    let cause = match deleted {
+        Ok(Ok(count)) => {
+            if trouble.is_over() {
+                tracing::info!("attempts that are too old are deleted again");
+            }
+            return count;
+        }
+        Ok(Err(cause)) => cause.to_string(),
+        Err(cause) => cause.to_string(),
+    };
+    if let Some(untold) = trouble.happened(&cause) {
+        tracing::error!(cause, untold, "attempts that are too old cannot be deleted");
     }
     0
 }

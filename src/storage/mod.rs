@@ -10,6 +10,7 @@
 
 mod archive;
 mod backup;
+mod explain;
 mod sqlite;
 mod usage;
 
@@ -321,7 +322,9 @@ impl fmt::Display for Error {
         match self {
             Self::NotFound => f.write_str("not found"),
             Self::Conflict(what) => f.write_str(what),
-            Self::Unavailable(cause) => write!(f, "the database cannot be used: {cause}"),
+            Self::Unavailable(cause) => {
+                write!(f, "the database cannot be used: {cause}{}", explain::more(cause))
+            }
             Self::Io(cause) => cause.fmt(f),
             Self::TooNew { found, known } => write!(
                 f,

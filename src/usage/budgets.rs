@@ -13,6 +13,7 @@ use super::tallies::{Limit, Tallies};
 use crate::clock::Time;
 use crate::money::{BudgetOf, NanoUsd, Shortage};
 use crate::storage::{Error, MonthOf, Store};
+use crate::trouble::Trouble;
 
 /// What a key and its app may spend in a UTC calendar month.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +53,7 @@ impl From<Box<Shortage>> for Unpaid {
 pub(super) struct Budgets {
     store: Store,
     tallies: Arc<Mutex<Tallies>>,
+    trouble: Arc<Trouble>,
 }
 
 /// What a call has reserved; given back when it is dropped.
@@ -66,7 +68,7 @@ pub(super) struct Hold {
 impl Budgets {
     /// Budgets on what `store` knows to be spent.
     pub(super) fn new(store: Store) -> Self {
-        Self { store, tallies: Arc::default() }
+        Self { store, tallies: Arc::default(), trouble: Arc::default() }
     }
 
     /// Reserves `most` (`None` if it cannot be told) for a call on this account, which has a budget.
@@ -101,7 +103,9 @@ impl Budgets {
             }
             drop(tallies);
             let spent = self.store.spent(&unknown).map_err(|cause| {
-                tracing::error!(%cause, "cannot tell what has been spent of a budget");
+                if let Some(untold) = self.trouble.happened(&cause) {
+                    tracing::error!(%cause, untold, "cannot tell what has been spent of a budget");
+                }
                 Unpaid::Unavailable
             })?;
             let answers: Vec<(MonthOf, NanoUsd)> = unknown.into_iter().zip(spent).collect();

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::future::join_all;
-use mk::clock::Clock;
 use serde_json::{Value, json};
 
 use crate::support::events::{Events, read_until};
@@ -16,8 +15,6 @@ use crate::support::provider::{FakeProvider, Turn, claims};
 use crate::support::serve::{self, Serve, data_dir};
 use crate::support::server::client;
 
-/// A second of counts and usage may be lost.
-const MAY_BE_LOST: Duration = Duration::from_secs(1);
 const PER_DAY: usize = 1_000_000;
 
 async fn provider() -> FakeProvider {
@@ -65,143 +62,6 @@ fn must_be_whole(data: &Path) {
             .unwrap();
         assert_eq!(broken, 0, "{name}");
     }
-}
-
-/// Everything that somebody was told is done.
-#[derive(Default)]
-struct Told {
-    apps: Vec<String>,
-    keys: Vec<(String, String)>,
-    revoked: Vec<String>,
-}
-
-/// Makes and revokes, each by a process of its own and all at once; notes what was told to be done.
-async fn administrate(server: &Mk, round: usize, told: &mut Told) {
-    let name = format!("app {round}");
-    let victim = told.keys.pop();
-    let revoke = async {
-        let Some((id, key)) = &victim else { return None };
-        let ran = operate(server, &["keys", "revoke", id, "--yes"]).await;
-        assert_eq!(ran.code(), 0, "{ran:?}");
-        Some(key.clone())
-    };
-    let arguments = ["apps", "create", &name];
-    let (app, first, second, revoked) =
-        tokio::join!(operate(server, &arguments), create(server), create(server), revoke);
-    assert_eq!(app.code(), 0, "{app:?}");
-    told.apps.push(name);
-    told.revoked.extend(revoked);
-    for made in [first, second] {
-        assert_eq!(made.code(), 0, "{made:?}");
-        let made = made.json();
-        told.keys.push((made["id"].as_str().unwrap().to_owned(), made["key"].as_str().unwrap().to_owned()));
-    }
-}
-
-/// Half-done work: processes that are killed while they write.
-async fn kill_writers(server: &Mk, after: Duration) {
-    let writers: Vec<_> = (0..3)
-        .map(|_| {
-            let mk = operator(server, &["keys", "create", "--service", "verify"]);
-            let mut command = mk.command();
-            command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-            (command.spawn().unwrap(), mk)
-        })
-        .collect();
-    for (mut writer, _home) in writers {
-        tokio::time::sleep(after).await;
-        // One that is done already has nothing to be killed.
-        let _ = writer.kill();
-        writer.wait().unwrap();
-    }
-}
-
-/// When requests of one key were sent and answered, and when the verifications among them were complete.
-#[derive(Default)]
-struct Knocks {
-    sent: usize,
-    answered: Vec<Instant>,
-    verified: Vec<Instant>,
-}
-
-impl Knocks {
-    /// Knocks, one request after the other, until the server is gone; every fourth time it is a verification.
-    async fn go_on(&mut self, base: &str, key: &str) {
-        for number in 0.. {
-            let is_whole = number % 4 == 0;
-            let body = if is_whole { json!({"fact": "x"}) } else { json!({}) };
-            self.sent += 1;
-            let Ok(response) = post(base, key, &body).await else { return };
-            self.answered.push(Instant::now());
-            let Ok(text) = response.text().await else { return };
-            if is_whole && text.contains("event: completed\n") {
-                self.verified.push(Instant::now());
-            }
-        }
-    }
-
-    fn at_least(of: &[Instant], crashes: &[Instant]) -> usize {
-        let is_safe =
-            |at: &&Instant| !crashes.iter().any(|crash| **at <= *crash && **at + MAY_BE_LOST > *crash);
-        of.iter().filter(is_safe).count()
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_that_was_told_is_lost_by_kill_9() {
-    let provider = provider().await;
-    let begun = Clock::system().now();
-    let call = serve::call(&provider.base_url, "");
-    let data = data_dir(call.home());
-    let counted = create(&call).await.json()["key"].as_str().unwrap().to_owned();
-    let (mut told, mut knocks, mut crashes) = (Told::default(), Knocks::default(), Vec::new());
-    // Some lives are long enough for counts to be safe, some too short for anything.
-    for (round, life) in [1600, 130, 1900, 320, 1750, 40, 1400].into_iter().enumerate() {
-        let server = start(&call).await;
-        let base = server.base.clone();
-        let end = async {
-            tokio::time::sleep(Duration::from_millis(life)).await;
-            crashes.push(Instant::now());
-            server.kill();
-        };
-        let writers = kill_writers(&call, Duration::from_millis(5 + 9 * round as u64));
-        tokio::join!(administrate(&call, round, &mut told), writers, knocks.go_on(&base, &counted), end);
-        must_be_whole(&data);
-    }
-
-    let server = start(&call).await;
-    let apps = operate(&call, &["apps", "list", "--json"]).await.json().to_string();
-    assert!(told.apps.iter().all(|name| apps.contains(&format!("\"{name}\""))), "{:?} in {apps}", told.apps);
-    for (_, key) in &told.keys {
-        assert_eq!(post(&server.base, key, &json!({})).await.unwrap().status(), 400, "a key was lost");
-    }
-    assert_eq!(told.revoked.len(), 6);
-    for key in &told.revoked {
-        let refused: Value = post(&server.base, key, &json!({})).await.unwrap().json().await.unwrap();
-        assert_eq!(refused["code"], "api_key_revoked");
-    }
-
-    let after = post(&server.base, &counted, &json!({})).await.unwrap();
-    let remaining: usize = after.headers()["x-ratelimit-remaining"].to_str().unwrap().parse().unwrap();
-    let is_one_day = Clock::system().now().utc_day() == begun.utc_day();
-    // At midnight counting begins anew, and nothing can be told.
-    if is_one_day {
-        let used = PER_DAY - remaining - 1;
-        let least = Knocks::at_least(&knocks.answered, &crashes);
-        assert!(least > 20, "too few requests to tell anything: {least}");
-        assert!((least..=knocks.sent).contains(&used), "{used} of {least} to {}", knocks.sent);
-    }
-
-    server.signal("TERM");
-    tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
-    let ledger = rusqlite::Connection::open(data.join("ledger.db")).unwrap();
-    let booked = count(&ledger, "attempts WHERE outcome = 'ok' GROUP BY request_id HAVING count(*) = 4");
-    let least = Knocks::at_least(&knocks.verified, &crashes);
-    assert!(least > 5 && booked >= least, "{booked} of at least {least} verifications are booked");
-    let too_often = count(&ledger, "attempts GROUP BY request_id HAVING count(*) > 4");
-    assert_eq!(too_often, 0, "booked more than was asked");
-    let summed: i64 = ledger.query_row("SELECT sum(attempts) FROM usage_days", [], |row| row.get(0)).unwrap();
-    assert_eq!(usize::try_from(summed).unwrap(), count(&ledger, "attempts"), "sums and attempts are apart");
 }
 
 /// How many rows there are of a table, or groups.

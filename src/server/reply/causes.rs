@@ -6,6 +6,20 @@ use super::ApiError;
 use crate::keys::{Denied, ManageError};
 use crate::server::streams::Cut;
 use crate::storage;
+use crate::trouble::Trouble;
+
+/// The store, as all requests meet it: each of them has a line in the log that says how it ended, the cause only one.
+static STORE: Trouble = Trouble::new();
+
+impl ApiError {
+    /// The store has failed: the cause for the log, and an answer that does not tell it.
+    pub(crate) fn store_failed(cause: &storage::Error) -> Self {
+        if let Some(untold) = STORE.happened(cause) {
+            tracing::error!(%cause, untold, "the store cannot be used");
+        }
+        Self::store_unavailable()
+    }
+}
 
 impl From<Denied> for ApiError {
     fn from(denied: Denied) -> Self {
@@ -22,10 +36,7 @@ impl From<Denied> for ApiError {
                 "this API key may not be used from this address",
             ),
             Denied::NoSession => Self::invalid_session(),
-            Denied::Unavailable(cause) => {
-                tracing::error!(%cause, "cannot look up keys");
-                Self::store_unavailable()
-            }
+            Denied::Unavailable(cause) => Self::store_failed(&cause),
         }
     }
 }
@@ -37,10 +48,7 @@ impl From<storage::Error> for ApiError {
                 Self::not_found("no such app or key; the lists under /v1/apps show those there are")
             }
             storage::Error::Conflict(why) => Self::conflict(why),
-            _ => {
-                tracing::error!(%cause, "the store cannot be used");
-                Self::store_unavailable()
-            }
+            _ => Self::store_failed(&cause),
         }
     }
 }

@@ -4,12 +4,13 @@
 //! that may each read once, and a pool closes its connections when the store goes. Taking one and giving it back
 //! is two uncontended locks, about 40 ns beside a read of some microseconds.
 
+use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Transaction, TransactionBehavior};
 
 use super::files::Place;
 use super::migrations::migrate;
@@ -17,6 +18,8 @@ use crate::storage::Error;
 
 /// How long to wait for another process's write or clean-up.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// The least that is left to a write which has waited for others of this process already.
+const BUSY_LEAST: Duration = Duration::from_millis(20);
 /// How soon to try again where SQLite does not wait by itself.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 /// Readers kept open; more than this many at once are opened and closed as needed.
@@ -69,6 +72,15 @@ impl Database {
         Ok(Self { writer: Mutex::new(writer), readers: Some(readers) })
     }
 
+    /// Fails if SQLite could only open the file for reading.
+    pub(super) fn must_be_writable(&self) -> Result<(), Error> {
+        if !lock(&self.writer).is_readonly(MAIN_DB)? {
+            return Ok(());
+        }
+        let message = "it may not be written to: the file is read-only, or lies on a read-only file system";
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, message).into())
+    }
+
     /// A database that no other connection can see and that leaves nothing behind.
     pub(super) fn in_memory(migrations: &[&str]) -> Result<Self, Error> {
         let mut writer = Connection::open_in_memory()?;
@@ -87,13 +99,16 @@ impl Database {
         outcome
     }
 
-    /// Writes in one transaction: kept if `change` succeeds, undone if it fails.
+    /// Writes in one transaction: kept if `change` succeeds, undone if it fails. Waits for other writers, of this
+    /// process and of others, [`BUSY_TIMEOUT`] in all: whoever stands last in a long queue is told as soon as the first.
     pub(super) fn write<T>(
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.check_place()?;
+        let begun = Instant::now();
         let mut writer = lock(&self.writer);
+        writer.busy_timeout(BUSY_TIMEOUT.saturating_sub(begun.elapsed()).max(BUSY_LEAST))?;
         let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let outcome = change(&transaction)?;
         transaction.commit()?;

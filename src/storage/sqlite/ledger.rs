@@ -100,8 +100,8 @@ impl Store {
         })
     }
 
-    /// Keeps day counters and last uses (key id, when); counters of earlier days are dropped. Neither ever goes
-    /// back: a lower count or an earlier use than the one that is kept changes nothing.
+    /// Keeps day counters and last uses (key id, when). Neither ever goes back: a lower count or an earlier use than the
+    /// one that is kept changes nothing.
     pub fn keep_counts(&self, counts: &[DayCount], last_uses: &[(String, Time)]) -> Result<(), Error> {
         if counts.is_empty() && last_uses.is_empty() {
             return Ok(());
@@ -114,9 +114,6 @@ impl Store {
             for kept in counts {
                 keep_count.execute(params![kept.key_id, kept.day, kept.used])?;
             }
-            if let Some(today) = counts.iter().map(|kept| kept.day).max() {
-                db.prepare_cached("DELETE FROM day_counts WHERE day < ?1")?.execute([today])?;
-            }
             let mut keep_use = db.prepare_cached(
                 "INSERT INTO key_last_used (key_id, at) VALUES (?1, ?2)
                  ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
@@ -124,6 +121,16 @@ impl Store {
             for (key_id, at) in last_uses {
                 keep_use.execute(params![key_id, at.unix_ms()])?;
             }
+            Ok(())
+        })
+    }
+}
+
+impl Store {
+    /// Drops the day counters of the days before this one.
+    pub fn forget_counts(&self, before_day: i64) -> Result<(), Error> {
+        self.ledger().write(|db| {
+            db.prepare_cached("DELETE FROM day_counts WHERE day < ?1")?.execute([before_day])?;
             Ok(())
         })
     }

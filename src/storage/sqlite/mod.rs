@@ -37,7 +37,7 @@ pub use examine::examine;
 use database::{Database, Durability};
 use recent::RecentKeys;
 
-use super::{Actor, Error};
+use super::{Actor, Error, explain};
 use crate::clock::Time;
 
 /// The database that must never lose a write.
@@ -87,6 +87,13 @@ impl Store {
         Self::with_default_app(Databases { main, ledger, recent_keys: None }, now)
     }
 
+    /// Fails if a file can only be read. A command that lists something is content with that, a server is not.
+    pub fn must_be_writable(&self) -> Result<(), Error> {
+        let named = |name| move |cause: Error| Error::Io(io::Error::other(format!("{name}: {cause}")));
+        self.main().must_be_writable().map_err(named(MAIN_FILE))?;
+        self.ledger().must_be_writable().map_err(named(LEDGER_FILE))
+    }
+
     /// A number that changes whenever apps or keys have changed, by whatever process. Only good for comparing with
     /// an earlier answer of the same store; writes of the ledger do not change it.
     pub fn version(&self) -> Result<i64, Error> {
@@ -117,7 +124,9 @@ impl Store {
 /// Of two files an operator needs to know which one cannot be used.
 fn named(file: &str, cause: Error) -> Error {
     match cause {
-        Error::Unavailable(cause) => Error::Io(io::Error::other(format!("{file}: {cause}"))),
+        Error::Unavailable(cause) => {
+            Error::Io(io::Error::other(format!("{file}: {cause}{}", explain::more(&cause))))
+        }
         other => other,
     }
 }

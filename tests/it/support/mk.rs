@@ -10,6 +10,7 @@ use tempfile::TempDir;
 #[derive(Clone)]
 pub struct Mk {
     home: Arc<TempDir>,
+    launcher: Vec<String>,
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
     stdin: Option<Vec<u8>>,
@@ -39,12 +40,25 @@ impl Mk {
     /// A user who has never run it.
     pub fn new() -> Self {
         let home = Arc::new(tempfile::tempdir().unwrap());
-        Self { home, arguments: Vec::new(), variables: Vec::new(), stdin: None }
+        Self { home, launcher: Vec::new(), arguments: Vec::new(), variables: Vec::new(), stdin: None }
     }
 
     /// Adds arguments.
     pub fn args<'a>(mut self, arguments: impl IntoIterator<Item = &'a str>) -> Self {
         self.arguments.extend(arguments.into_iter().map(str::to_owned));
+        self
+    }
+
+    /// Has it started by a shell that runs these commands first: limits of the system, a mounted file system.
+    pub fn after(mut self, commands: &str) -> Self {
+        let script = format!("{commands} && exec \"$0\" \"$@\"");
+        self.launcher = ["sh", "-c", &script].map(str::to_owned).to_vec();
+        self
+    }
+
+    /// Has it started by a program that is given its call as arguments.
+    pub fn through(mut self, launcher: &[&str]) -> Self {
+        self.launcher = launcher.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
@@ -67,9 +81,11 @@ impl Mk {
 
     /// The command, for tests that start it themselves.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mk"));
+        let mk = [env!("CARGO_BIN_EXE_mk").to_owned()];
+        let mut words = self.launcher.iter().chain(&mk).chain(&self.arguments);
+        let mut command = Command::new(words.next().unwrap());
         command
-            .args(&self.arguments)
+            .args(words)
             .env_clear()
             .env("HOME", self.home.path())
             .env("LANG", "C.UTF-8")

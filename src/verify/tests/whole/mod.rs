@@ -212,7 +212,7 @@ impl Plan {
             budget: Budget::default(),
         };
         let meter = Meter::new(account, ledger.clone(), Clock::manual(Time::from_unix_ms(0)));
-        let (sender, mut receiver) = mpsc::channel(self.reader.room);
+        let (sender, mut receiver) = mpsc::channel::<Box<Event>>(self.reader.room);
         let began = Instant::now();
         let reader = self.reader.clone();
         // He takes the channel with him.

@@ -1,0 +1,184 @@
+//! A server as a process, with one key of each service, and what is asked of it while something is wrong.
+
+use std::path::{Path, PathBuf};
+
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+
+use crate::support::chat::hello;
+use crate::support::mk::Mk;
+use crate::support::panel::eiffel;
+use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::serve::{self, Serve};
+use crate::support::server::client;
+
+/// A provider of the usual panel, and of the model `m`.
+pub(super) async fn provider() -> FakeProvider {
+    FakeProvider::start(|ask| match (ask.model.as_str(), ask.task.as_str()) {
+        ("m", _) => Turn::Text("four".to_owned()),
+        (_, "claims") => claims(&[eiffel()]),
+        _ => ask.choose("Paris"),
+    })
+    .await
+}
+
+/// How a server sees its data directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum View {
+    /// As everybody does.
+    Plain,
+    /// On a file system that is mounted for it alone.
+    Mounted,
+}
+
+/// A running server and its keys.
+pub(super) struct Desk {
+    pub(super) server: Serve,
+    /// Whose home holds the files.
+    _call: Mk,
+    pub(super) data: PathBuf,
+    pub(super) verify: String,
+    pub(super) chat: String,
+    console: String,
+    app: String,
+}
+
+/// A command on a data directory.
+pub(super) fn operator(data: &Path, arguments: &[&str]) -> Mk {
+    Mk::new().args(arguments.iter().copied()).env("MK_DATA_DIR", data.to_str().unwrap())
+}
+
+impl Desk {
+    /// Starts a server in front of `provider`.
+    pub(super) async fn start(provider: &FakeProvider) -> Self {
+        Self::of(serve::call(&provider.base_url, ""), View::Plain).await
+    }
+
+    /// Starts this call.
+    pub(super) async fn of(call: Mk, view: View) -> Self {
+        let starting = call.clone();
+        let server = tokio::task::spawn_blocking(move || Serve::start(&starting)).await.unwrap();
+        let (own, process) = (serve::data_dir(call.home()), server.process().to_string());
+        let data = match view {
+            View::Plain => own.clone(),
+            View::Mounted => {
+                Path::new("/proc").join(&process).join("root").join(own.strip_prefix("/").unwrap())
+            }
+        };
+        let enter = ["nsenter", "--user", "--mount", "--preserve-credentials", "--target", &process];
+        let key = async |service| {
+            let arguments =
+                ["keys", "create", "--service", service, "--per-minute", "0", "--per-day", "0", "--json"];
+            let command = operator(&own, &arguments);
+            let command = if view == View::Mounted { command.through(&enter) } else { command };
+            let made = command.run_beside().await;
+            assert_eq!(made.code(), 0, "{made:?}");
+            made.json()
+        };
+        let text = |made: &Value, name: &str| made[name].as_str().unwrap().to_owned();
+        let (verify, chat, console) = (key("verify").await, key("inference").await, key("console").await);
+        let app = text(&verify, "app_id");
+        let (verify, chat, console) = (text(&verify, "key"), text(&chat, "key"), text(&console, "key"));
+        Self { server, _call: call, data, verify, chat, console, app }
+    }
+
+    /// A write of the console.
+    pub(super) async fn write(&self, method: Method, path: &str, body: &Value) -> Response {
+        let url = format!("{}/v1/apps/{}/keys{path}", self.server.base, self.app);
+        client().request(method, url).bearer_auth(&self.console).json(body).send().await.unwrap()
+    }
+
+    /// Makes a key by the console.
+    pub(super) async fn create(&self) -> Response {
+        self.write(Method::POST, "", &json!({"service": "verify"})).await
+    }
+
+    /// Makes one and returns its id.
+    pub(super) async fn created(&self) -> String {
+        let made = self.create().await;
+        assert_eq!(made.status(), 201);
+        made.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned()
+    }
+
+    /// A completion, as it is answered.
+    pub(super) async fn chat(&self) -> reqwest::Result<Response> {
+        let url = format!("{}/inference/v1/chat/completions", self.server.base);
+        client().post(url).bearer_auth(&self.chat).json(&hello()).send().await
+    }
+
+    /// A completion that must be whole.
+    pub(super) async fn must_chat(&self) {
+        let response = self.chat().await.unwrap();
+        let (status, text) = (response.status(), response.text().await.unwrap());
+        assert!(status == 200 && text.contains("four"), "{status} {text}");
+    }
+
+    /// A verification that must be whole.
+    pub(super) async fn must_verify(&self) {
+        let url = format!("{}/verify/v1/stream", self.server.base);
+        let asked = client().post(url).bearer_auth(&self.verify).json(&json!({"fact": "x"}));
+        let text = asked.send().await.unwrap().text().await.unwrap();
+        assert!(text.contains("event: completed\n"), "{text}");
+    }
+
+    /// Ends it in order; its log, line by line.
+    pub(super) async fn end(self) -> Vec<Value> {
+        self.server.signal("TERM");
+        let server = self.server;
+        let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
+        assert_eq!(status.code(), Some(0), "{log}");
+        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+/// Holds that a refusal says the store is the cause, in words for a caller.
+pub(super) async fn must_be_unavailable(response: Response) {
+    assert_eq!(response.status(), 503);
+    assert!(response.headers().contains_key("retry-after"));
+    let error: Value = response.json().await.unwrap();
+    assert_eq!(
+        (&error["error"], &error["code"]),
+        (&json!("Service Unavailable"), &json!("store_unavailable"))
+    );
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("try again") && !message.contains("mk.db"), "{message}");
+}
+
+/// The databases as they are now, in a place that SQLite finds by its path.
+fn copy(data: &Path) -> tempfile::TempDir {
+    let to = tempfile::tempdir().unwrap();
+    for name in ["mk.db", "mk.db-wal", "ledger.db", "ledger.db-wal"] {
+        std::fs::copy(data.join(name), to.path().join(name)).unwrap();
+    }
+    to
+}
+
+/// Both databases pass SQLite's own check.
+pub(super) fn must_be_whole(data: &Path) {
+    let copy = copy(data);
+    for name in ["mk.db", "ledger.db"] {
+        let database = rusqlite::Connection::open(copy.path().join(name)).unwrap();
+        let found: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(found, "ok", "{name}");
+    }
+}
+
+/// How many attempts are on the books.
+pub(super) fn booked(data: &Path) -> i64 {
+    let copy = copy(data);
+    let ledger = rusqlite::Connection::open(copy.path().join("ledger.db")).unwrap();
+    ledger.query_row("SELECT count(*) FROM attempts", [], |row| row.get(0)).unwrap()
+}
+
+/// The lines of a log that tell of trouble: not those of requests, nor of an orderly life.
+pub(super) fn troubles(log: &[Value]) -> Vec<&Value> {
+    log.iter().filter(|line| line["level"] == "ERROR" || line["level"] == "WARN").collect()
+}
+
+/// Whether some line of trouble names all of this.
+pub(super) fn tells(log: &[Value], words: &[&str]) -> bool {
+    troubles(log).iter().any(|line| {
+        let text = line.to_string();
+        words.iter().all(|word| text.contains(word))
+    })
+}

@@ -1,0 +1,64 @@
+//! Files that may be read and not written.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::desk::operator;
+use crate::support::mk::{Mk, Ran};
+
+/// Permissions do not bind root, so root is somebody else here.
+fn as_a_user(call: Mk) -> Mk {
+    if !rustix::process::geteuid().is_root() {
+        return call;
+    }
+    // He can reach this binary nowhere but in his home.
+    let home = call.home().to_owned();
+    fs::set_permissions(&home, Permissions::from_mode(0o755)).unwrap();
+    let binary = home.join("mk");
+    fs::copy(env!("CARGO_BIN_EXE_mk"), &binary).unwrap();
+    let run =
+        format!("shift; exec setpriv --reuid=65534 --regid=65534 --clear-groups {} \"$@\"", binary.display());
+    call.through(&["sh", "-c", &run, "sh"])
+}
+
+fn serve(data: &Path) -> Ran {
+    let mk = Mk::new()
+        .args(["serve", "--sandbox", "--listen", "127.0.0.1:0"])
+        .env("MK_DATA_DIR", data.to_str().unwrap());
+    as_a_user(mk).run()
+}
+
+fn must_refuse(data: &Path, words: &str) {
+    let ran = serve(data);
+    assert_eq!(ran.code(), 2, "{ran:?}");
+    let lines: Vec<&str> = ran.stderr.lines().filter(|line| !line.starts_with('{')).collect();
+    assert!(
+        matches!(*lines, [error, hint] if error.starts_with("error: ") && hint.starts_with("hint: ")),
+        "{ran:?}"
+    );
+    assert!(lines[0].contains(words) && lines[0].contains(data.to_str().unwrap()), "{words:?}: {ran:?}");
+}
+
+#[test]
+fn a_server_that_could_not_write_does_not_start() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    let data = dir.path().join("data");
+    let made = operator(&data, &["keys", "create", "--service", "verify"]).run();
+    assert_eq!(made.code(), 0, "{made:?}");
+    let set = |directory: u32, main: u32, ledger: u32| {
+        for (path, mode) in [("mk.db", main), ("ledger.db", ledger), ("", directory)] {
+            fs::set_permissions(data.join(path), Permissions::from_mode(mode)).unwrap();
+        }
+    };
+    set(0o777, 0o444, 0o666);
+    must_refuse(&data, "mk.db: it may not be written to");
+    set(0o777, 0o666, 0o444);
+    must_refuse(&data, "ledger.db: it may not be written to");
+    set(0o555, 0o444, 0o444);
+    must_refuse(&data, "mk.db: ");
+    set(0o700, 0o600, 0o600);
+    let ran = operator(&data, &["keys", "list", "--json"]).run();
+    assert!(ran.stdout.contains("key_"), "nothing is lost: {ran:?}");
+}

@@ -1,0 +1,140 @@
+//! Everything that somebody was told is done, and whether it still is.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+
+use mk::api::Service;
+use mk::clock::Clock;
+use mk::keys::{Denied, authenticate};
+use mk::storage::Store;
+use reqwest::Client;
+use serde_json::{Value, json};
+
+use super::load;
+
+const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// What was told of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Made,
+    /// Asked for, and perhaps not answered.
+    PerhapsRevoked,
+    Revoked,
+}
+
+/// Apps and keys as their owner knows them.
+#[derive(Default)]
+pub(super) struct Told {
+    names: usize,
+    /// Id and name.
+    pub(super) apps: Vec<(String, String)>,
+    keys: HashMap<String, (String, State)>,
+}
+
+impl Told {
+    /// A name that no app has had.
+    pub(super) fn next_name(&mut self) -> String {
+        self.names += 1;
+        format!("app {}", self.names)
+    }
+
+    pub(super) fn made(&mut self, id: &str, key: &str) {
+        self.keys.insert(id.to_owned(), (key.to_owned(), State::Made));
+    }
+
+    /// A key that lives, and that is to be revoked now.
+    pub(super) fn begin_to_revoke(&mut self) -> Option<String> {
+        let (id, (_, state)) = self.keys.iter_mut().find(|(_, (_, state))| *state == State::Made)?;
+        *state = State::PerhapsRevoked;
+        Some(id.clone())
+    }
+
+    pub(super) fn revoked(&mut self, id: &str) {
+        self.keys.get_mut(id).unwrap().1 = State::Revoked;
+    }
+
+    /// Holds that databases as a killed server left them are whole, and that all of this is in them.
+    pub(super) fn must_be_in(&self, data: &Path) {
+        // A server that was killed before it had made its tables has told nobody anything.
+        let store = Store::open(data, Clock::system().now()).unwrap();
+        for (id, name) in &self.apps {
+            assert_eq!(store.app_by_id(id).unwrap().name, *name);
+        }
+        for (id, (key, state)) in &self.keys {
+            let now = Clock::system().now();
+            let found = authenticate(&store, Some(key), Service::Verify, HOME, now);
+            match (state, found) {
+                (State::Made | State::PerhapsRevoked, Ok(row)) => assert_eq!(row.id, *id),
+                (State::PerhapsRevoked | State::Revoked, Err(Denied::Revoked)) => {}
+                (state, found) => panic!("{id} was told to be {state:?}, and is {found:?}"),
+            }
+        }
+        drop(store);
+        must_be_whole(data);
+        self.must_be_audited(data);
+    }
+
+    /// What was told stands in the audit once, and what stands in the tables stands in the audit, and the other way
+    /// round: no write is half done.
+    fn must_be_audited(&self, data: &Path) {
+        let database = rusqlite::Connection::open(data.join("mk.db")).unwrap();
+        let mut noted =
+            database.prepare("SELECT count(*) FROM audit WHERE object = ?1 AND action = ?2").unwrap();
+        let mut times = |object: &str, action: &str| -> i64 {
+            noted.query_row([object, action], |row| row.get(0)).unwrap()
+        };
+        for (id, _) in &self.apps {
+            assert_eq!(times(id, "app.created"), 1);
+        }
+        for (id, (_, state)) in &self.keys {
+            assert_eq!(times(id, "key.created"), 1);
+            let revoked = times(id, "key.revoked");
+            assert!(
+                *state == State::PerhapsRevoked || revoked == i64::from(*state == State::Revoked),
+                "{id}"
+            );
+        }
+        for (table, condition, action) in [
+            ("apps", "true", "app.created"),
+            ("keys", "true", "key.created"),
+            ("keys", "revoked_at IS NOT NULL", "key.revoked"),
+        ] {
+            let apart = format!(
+                "SELECT (SELECT count(*) FROM {table} WHERE {condition} AND id NOT IN
+                             (SELECT object FROM audit WHERE action = '{action}'))
+                      + (SELECT count(*) FROM audit WHERE action = '{action}' AND object NOT IN
+                             (SELECT id FROM {table} WHERE {condition}))"
+            );
+            let apart: i64 = database.query_row(&apart, [], |row| row.get(0)).unwrap();
+            assert_eq!(apart, 0, "{action}");
+        }
+    }
+
+    /// Holds that a server knows all of it.
+    pub(super) async fn must_be_known(&self, http: &Client, base: &str) {
+        for (id, (key, state)) in &self.keys {
+            let answer = load::verify(http, base, key, &json!({})).await.unwrap();
+            let status = answer.status().as_u16();
+            let code = answer.json::<Value>().await.unwrap()["code"].as_str().unwrap().to_owned();
+            let is_right = match state {
+                State::Made => status == 400,
+                State::Revoked => code == "api_key_revoked",
+                State::PerhapsRevoked => status == 400 || code == "api_key_revoked",
+            };
+            assert!(is_right, "{id} was told to be {state:?}: {status} {code}");
+        }
+    }
+}
+
+fn must_be_whole(data: &Path) {
+    for name in ["mk.db", "ledger.db"] {
+        let database = rusqlite::Connection::open(data.join(name)).unwrap();
+        let found: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(found, "ok", "{name}");
+        let query = "SELECT count(*) FROM pragma_foreign_key_check";
+        let broken: i64 = database.query_row(query, [], |row| row.get(0)).unwrap();
+        assert_eq!(broken, 0, "{name}");
+    }
+}
