@@ -150,9 +150,8 @@ async fn usage_is_booked_once_on_the_day_that_the_clock_shows() {
 #[tokio::test]
 async fn a_paused_model_is_tried_again_whatever_the_clock_shows() {
     let of_provider = "breaker_failures = 1\nbreaker_pause = \"1s\"";
-    let script = |ask: &crate::support::provider::Ask| match ask.raw.contains("fail") {
-        true => Turn::status(500, &json!({})),
-        false => Turn::Text("four".to_owned()),
+    let script = |ask: &crate::support::provider::Ask| {
+        if ask.raw.contains("fail") { Turn::status(500, &json!({})) } else { Turn::Text("four".to_owned()) }
     };
     let desk = desk_with(of_provider, "", |setup| setup, script).await;
     let fails = hello().to_string().replace("Hello", "fail");

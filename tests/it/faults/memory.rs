@@ -10,7 +10,7 @@ use crate::support::server::client;
 /// Address space, in KiB: a debug build at rest has half of it, threads and arenas of the allocator included.
 const LIMIT: u64 = 768 * 1024;
 /// Of each kind, all at once.
-const CALLERS: usize = 12;
+const CALLERS: usize = 6;
 /// Of a body, nearly all that it may have.
 const MIB: usize = 1 << 20;
 
