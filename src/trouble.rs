@@ -2,7 +2,7 @@
 //!
 //! What is tried again every few milliseconds (a full disk, a locked database, no descriptors) would otherwise fill the
 //! log, and with it often the very disk that is full. What must hold: a cause that has not been told yet is told at
-//! once, and none is told more often than every [`REMIND`].
+//! once, and none is told more often than every five minutes.
 
 use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, PoisonError};
