@@ -50,12 +50,7 @@ pub(crate) fn one(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilte
 }
 
 /// The model that is listed by this identifier, as an address has it.
-fn find(
-    context: &Context,
-    gateway: &Gateway,
-    pass: &gate::Pass,
-    encoded: &str,
-) -> Result<Model, ApiError> {
+fn find(context: &Context, gateway: &Gateway, pass: &gate::Pass, encoded: &str) -> Result<Model, ApiError> {
     let now = context.app.clock.now();
     let wanted = percent_decode_str(encoded).decode_utf8_lossy();
     let Some(id) = gateway.models(now).into_iter().find(|id| *id == wanted) else {

@@ -94,7 +94,7 @@ fn next_end(dice: &mut Dice) -> End {
 /// Lets servers live and die, so many times, and holds what they have told against what is left.
 pub(super) async fn live_and_die(provider: String, mut dice: Dice, rounds: u64) {
     let call = serve::call(&provider, "");
-    load::set_prices(&call);
+    load::configure(&call);
     let data = data_dir(call.home());
     let begun = Clock::system().now();
     let keys = keys(&call).await;

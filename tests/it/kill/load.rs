@@ -14,12 +14,15 @@ use super::told::Told;
 use crate::support::chat::{hello, hello_stream};
 use crate::support::mk::Mk;
 
-/// What the model `m` costs, so that money is summed as well.
-pub(super) fn set_prices(call: &Mk) {
+/// What the model `m` costs, so that money is summed as well; and as many wrong keys a minute as are asked about.
+pub(super) fn configure(call: &Mk) {
     let path = call.home().join("server.toml");
     let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
-    file.write_all(b"[providers.fake.models.m]\ninput_usd_per_mtok = 1.0\noutput_usd_per_mtok = 2.0\n")
-        .unwrap();
+    file.write_all(
+        b"[providers.fake.models.m]\ninput_usd_per_mtok = 1.0\noutput_usd_per_mtok = 2.0\n\
+          [limits]\nfailed_auth_per_minute = 0\n",
+    )
+    .unwrap();
 }
 
 /// A verification's request.

@@ -137,5 +137,8 @@ async fn a_provider_that_flaps_costs_a_retry_and_no_answer() {
         assert_eq!((seen.status, seen.text.as_str()), (200, text(Format::Chat)), "{}", seen.raw);
         assert_eq!((seen.attempts, seen.asks.len()), (Some(2), 2));
     }
-    assert!(room.desk.server.app.configured().gateway.breakers().is_empty(), "what forgives at once is never paused");
+    assert!(
+        room.desk.server.app.configured().gateway.breakers().is_empty(),
+        "what forgives at once is never paused"
+    );
 }
