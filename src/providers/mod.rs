@@ -27,6 +27,7 @@ mod google;
 mod lease;
 mod link;
 mod model;
+mod object;
 mod openai;
 mod opened;
 mod patience;

@@ -152,9 +152,10 @@ fn is_empty(json: &str) -> bool {
     matches!(compact.as_str(), "null" | "[]" | "{}")
 }
 
-/// A name that a caller made up, for a message.
+/// A name that a caller made up, for a message: shortened, and without what could play tricks on a terminal or in a log.
 fn shown(name: &str) -> String {
-    name.chars().filter(char::is_ascii_graphic).take(64).collect()
+    let harmless = |c: char| if c.is_alphanumeric() || c.is_ascii_graphic() { c } else { '\u{fffd}' };
+    name.chars().take(64).map(harmless).collect()
 }
 
 fn unknown(name: &str) -> Failure {

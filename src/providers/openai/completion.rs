@@ -17,6 +17,7 @@ use super::{OpenAi, complaint, finish, parts, stream};
 use crate::providers::chunks::usage_json;
 use crate::providers::completion::{Completed, Completion, Completions, Decoder, Labels};
 use crate::providers::fields::{self, Fields};
+use crate::providers::object::Object;
 use crate::providers::{Failed, Failure, Incoming, Model, Outgoing, Usage, estimate};
 
 impl Completions for OpenAi {
@@ -88,7 +89,7 @@ fn stream_options(asked: &Completion<'_>, model: &Model) -> String {
 struct Choice<'a> {
     index: Option<u32>,
     #[serde(borrow)]
-    message: Option<Message<'a>>,
+    message: Option<Object<Message<'a>>>,
     #[serde(borrow)]
     finish_reason: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -115,7 +116,8 @@ fn read(incoming: &Incoming, asked: &Completion<'_>, labels: &Labels) -> Result<
         return Err(failed(disguised(incoming, None)));
     }
     let raw = answer.given("choices").ok_or_else(|| failed(Failure::Malformed))?;
-    let choices: Vec<Choice<'_>> = serde_json::from_str(raw.get()).map_err(|_| failed(Failure::Malformed))?;
+    let choices: Vec<Object<Choice<'_>>> =
+        serde_json::from_str(raw.get()).map_err(|_| failed(Failure::Malformed))?;
     if choices.is_empty() {
         return Err(failed(Failure::Malformed));
     }
@@ -276,7 +278,12 @@ mod tests {
         let deep =
             format!(r#"{{"choices":[{{"message":{{"content":{}{}}}}}]}}"#, "[".repeat(500), "]".repeat(500));
         assert_eq!(answered(&deep), Err(Failure::Malformed));
-        for body in [r#"{"choices":[[null,{},"stop",null]]}"#, r#"{"choices":[{"message":[null,null]}]}"#] {
+        for body in [
+            r#"{"choices":[[null,{},"stop",null]]}"#,
+            r#"{"choices":[{"message":[null,null]}]}"#,
+            r#"{"choices":[[0,{"role":"assistant","content":"x"},"stop",null]]}"#,
+            r#"{"choices":[{"index":0,"message":["assistant","x",null],"finish_reason":"stop"}]}"#,
+        ] {
             assert_eq!(answered(body), Err(Failure::Malformed), "{body}");
         }
     }

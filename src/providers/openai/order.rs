@@ -10,6 +10,7 @@ use crate::providers::Failure;
 use crate::providers::chunks::{Chunks, Place};
 use crate::providers::completion::Step;
 use crate::providers::fields::Fields;
+use crate::providers::object::Object;
 
 /// Whether a choice may pass as it is: a delta at its place, and no finish reason.
 pub(super) fn holds(choice: &Choice<'_>, chunks: &Chunks) -> bool {
@@ -28,7 +29,7 @@ pub(super) fn holds(choice: &Choice<'_>, chunks: &Chunks) -> bool {
 /// provider adds beside the choices is in every chunk that comes of it.
 pub(super) fn put(
     fields: &Fields<'_>,
-    read: &[Choice<'_>],
+    read: &[Object<Choice<'_>>],
     numbers: &[Option<Vec<u32>>],
     chunks: &mut Chunks,
 ) -> Result<Step, Failure> {

@@ -11,6 +11,7 @@ use super::{complaint, order};
 use crate::providers::chunks::Chunks;
 use crate::providers::completion::{Decoder, Step};
 use crate::providers::fields::Fields;
+use crate::providers::object::Object;
 use crate::providers::sse::Event;
 use crate::providers::{Failure, Incoming};
 
@@ -79,7 +80,7 @@ impl Reader {
             usage(&fields, chunks);
             return Ok(if fields.given("usage").is_some() { Step::More } else { Step::Skipped });
         };
-        let Ok(choices) = serde_json::from_str::<Vec<Choice<'_>>>(raw.get()) else {
+        let Ok(choices) = serde_json::from_str::<Vec<Object<Choice<'_>>>>(raw.get()) else {
             return Ok(Step::Skipped);
         };
         usage(&fields, chunks);
@@ -106,11 +107,11 @@ impl Reader {
     }
 
     /// For each choice, the numbers of its calls if they have to be changed; empty where no choice has a call.
-    fn numbers(&mut self, choices: &[Choice<'_>]) -> Vec<Option<Vec<u32>>> {
+    fn numbers(&mut self, choices: &[Object<Choice<'_>>]) -> Vec<Option<Vec<u32>>> {
         if choices.iter().all(|choice| choice.calls().is_none()) {
             return Vec::new();
         }
-        let numbers = |choice: &Choice<'_>| self.calls.renumbered(choice.place(), choice.calls()?);
+        let numbers = |choice: &Object<Choice<'_>>| self.calls.renumbered(choice.place(), choice.calls()?);
         choices.iter().map(numbers).collect()
     }
 }
@@ -224,6 +225,12 @@ mod tests {
         let event = Event { name: b"", data: data.as_bytes() };
         assert_eq!(Reader::default().read(&event, &mut chunks), Err(Failure::Malformed));
         assert!(chunks.take().len() < 16 << 20);
+    }
+
+    #[test]
+    fn a_choice_that_is_no_object_is_left_out() {
+        let fields = r#"[0,{"role":"assistant","content":"x"},null,null,null]"#;
+        assert_eq!(play(&[one(fields)], 1), (Vec::new(), false, None));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::providers::object::Object;
 use crate::providers::{Usage, tokens};
 
 /// What a provider says that an answer took.
@@ -31,7 +32,7 @@ struct Figures<'a> {
 impl<'a> Reported<'a> {
     /// Reads a usage object; `None` if it is none, or tells what cannot be.
     pub(super) fn read(raw: &'a RawValue) -> Option<Self> {
-        let figures: Figures<'_> = serde_json::from_str(raw.get()).ok()?;
+        let figures: Object<Figures<'_>> = serde_json::from_str(raw.get()).ok()?;
         let read = |figure: Option<&RawValue>| figure.and_then(|figure| figure.get().parse::<u64>().ok());
         let believed = |figure| read(figure).filter(|count| tokens::is_believable(*count));
         let prompt_tokens = believed(figures.prompt)?;
@@ -78,6 +79,9 @@ mod tests {
             (r#"{"prompt_tokens":3,"completion_tokens":99999999999999}"#, None),
             ("{}", None),
             ("[]", None),
+            // In the order of the fields, and yet no object.
+            ("[3,4,7]", None),
+            ("[3,4,null]", None),
             ("null", None),
         ] {
             assert_eq!(read(text).map(|(prompt, completion, _)| (prompt, completion)), expected, "{text}");
