@@ -38,7 +38,7 @@ mod reload;
 mod remote;
 mod resources;
 mod runtime;
-mod sanitize;
+pub mod sanitize;
 mod serve;
 mod setup_link;
 mod sheet;

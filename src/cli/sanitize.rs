@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 /// `text` on one line: line ends and tabs become a space, other control characters and bidirectional controls
 /// the replacement character U+FFFD.
-pub(crate) fn line(text: &str) -> Cow<'_, str> {
+pub fn line(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hazard) {
         return Cow::Borrowed(text);
     }
@@ -28,7 +28,7 @@ pub(crate) fn line(text: &str) -> Cow<'_, str> {
 
 /// `text` with its lines: line ends and tabs stay, carriage returns go, and the rest is as in [`line()`]. Each
 /// character stands for itself, so that a text in pieces comes out like the whole.
-pub(crate) fn lines(text: &str) -> Cow<'_, str> {
+pub fn lines(text: &str) -> Cow<'_, str> {
     let stays = |c: char| matches!(c, '\n' | '\t') || !is_hazard(c);
     if text.chars().all(stays) {
         return Cow::Borrowed(text);
@@ -44,7 +44,7 @@ pub(crate) fn lines(text: &str) -> Cow<'_, str> {
 
 /// A JSON text with the same characters written as escapes, which mean the same to whoever parses it. Encoders
 /// leave DEL, C1 and bidirectional controls as they are; line ends stand between values only.
-pub(crate) fn json(text: &str) -> Cow<'_, str> {
+pub fn json(text: &str) -> Cow<'_, str> {
     let must_escape = |c: char| c != '\n' && is_hazard(c);
     if !text.chars().any(must_escape) {
         return Cow::Borrowed(text);

@@ -64,7 +64,8 @@ pub enum Place {
 }
 
 impl Chunks {
-    pub(super) fn new(asked: &Completion<'_>, labels: Labels) -> Self {
+    /// Nothing yet of the answer to what was `asked`.
+    pub fn new(asked: &Completion<'_>, labels: Labels) -> Self {
         Self {
             out: Vec::new(),
             labels,
@@ -248,7 +249,7 @@ impl Chunks {
     }
 
     /// Writes the end of a whole answer.
-    pub(super) fn end(&mut self) {
+    pub fn end(&mut self) {
         if self.include_usage {
             let text = match &mut self.usage_text {
                 Some(text) => std::mem::take(text),
@@ -260,7 +261,7 @@ impl Chunks {
     }
 
     /// The end of an answer that is not whole: `error` (an object with `message`, `type` and `code`) and `[DONE]`.
-    pub(super) fn fault(&mut self, error: &Value) -> Bytes {
+    pub fn fault(&mut self, error: &Value) -> Bytes {
         self.out.clear();
         let choices = r#"[{"index":0,"delta":{},"finish_reason":"error"}]"#;
         self.write(choices, std::iter::once(("error", error.to_string().as_str())));
@@ -284,7 +285,7 @@ impl Chunks {
     }
 
     /// What the caller is to get next.
-    pub(super) fn take(&mut self) -> Bytes {
+    pub fn take(&mut self) -> Bytes {
         // The next piece will be about as long.
         let next = Vec::with_capacity(self.out.len().min(MOST_RESERVED_BYTES));
         Bytes::from(std::mem::replace(&mut self.out, next))

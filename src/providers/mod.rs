@@ -39,7 +39,7 @@ mod scenarios;
 #[cfg(test)]
 pub(crate) mod scripted;
 mod settings;
-mod sse;
+pub mod sse;
 mod standing;
 mod status;
 mod tokens;
@@ -54,7 +54,7 @@ pub use fields::Fields;
 pub use flow::Flow;
 pub use model::{Model, Structure};
 pub use patience::{LONGEST_BREAKER_PAUSE, ModelPatience, Patience};
-pub use provider::{Permit, Provider, SetupError};
+pub use provider::{Permit, Provider, SetupError, dialect};
 pub use settings::{Kind, ModelSettings, Settings};
 pub use sse::Event;
 pub use standing::{KeyStanding, Standing};

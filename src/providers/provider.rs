@@ -216,7 +216,7 @@ impl Provider {
 }
 
 /// How a format is spoken; `None` for the simulated models, which are asked in-process.
-fn dialect(kind: Kind) -> Option<Box<dyn Dialect>> {
+pub fn dialect(kind: Kind) -> Option<Box<dyn Dialect>> {
     match kind {
         Kind::OpenAi => Some(Box::new(OpenAi)),
         Kind::Anthropic => Some(Box::new(Anthropic)),

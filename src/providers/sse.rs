@@ -5,7 +5,7 @@
 //! [`Decoder::feed`] takes a piece as it came, [`Decoder::next`] gives the events that are complete by now.
 
 /// The longest line, and the most data of one event. An image in a chunk is a few megabytes.
-pub(super) const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
+pub const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// One event.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,11 +18,11 @@ pub struct Event<'a> {
 
 /// Said of an event that is larger than any may be.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TooLarge;
+pub struct TooLarge;
 
 /// The state between two pieces.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
+pub struct Decoder {
     /// What came and was not yet read as lines, from `read` on.
     buffer: Vec<u8>,
     read: usize,
@@ -50,7 +50,7 @@ enum Stage {
 
 impl Decoder {
     /// Takes a piece.
-    pub(super) fn feed(&mut self, piece: &[u8]) {
+    pub fn feed(&mut self, piece: &[u8]) {
         self.buffer.drain(..self.read);
         self.scanned = self.scanned.saturating_sub(self.read);
         self.read = 0;
@@ -58,7 +58,7 @@ impl Decoder {
     }
 
     /// Ends an event that lacks its last line ends, as the last one of a stream may.
-    pub(super) fn end(&mut self) {
+    pub fn end(&mut self) {
         self.feed(b"\n\n");
     }
 
@@ -66,7 +66,7 @@ impl Decoder {
     ///
     /// # Errors
     /// If a line or an event is too large; nothing more can be read then.
-    pub(super) fn next(&mut self) -> Result<Option<Event<'_>>, TooLarge> {
+    pub fn next(&mut self) -> Result<Option<Event<'_>>, TooLarge> {
         if self.stage == Stage::Given {
             self.clear();
         }

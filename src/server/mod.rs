@@ -29,6 +29,7 @@ mod params;
 mod record;
 mod refusal;
 mod reply;
+pub mod requests;
 mod routes;
 mod shown;
 mod site;

@@ -134,16 +134,20 @@ impl ApiError {
         if let Some(attempts) = self.attempts {
             headers.insert(&header_names::ATTEMPTS, HeaderValue::from(attempts));
         }
-        let body = ErrorBody {
+        // Strings alone always serialize.
+        (serde_json::to_vec(&self.into_body(request_id)).unwrap_or_default(), headers)
+    }
+
+    /// Body of the answer.
+    pub(crate) fn into_body(self, request_id: &str) -> ErrorBody {
+        ErrorBody {
             error: self.error.to_owned(),
             message: self.message,
             code: self.code,
             request_id: request_id.to_owned(),
             param: self.param,
             provider: self.provider,
-        };
-        // Strings alone always serialize.
-        (serde_json::to_vec(&body).unwrap_or_default(), headers)
+        }
     }
 
     /// The answer.

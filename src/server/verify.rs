@@ -31,7 +31,7 @@ use crate::api::{Service, sse};
 use crate::clock::Time;
 use crate::keys;
 use crate::usage::Meter;
-use crate::verify::{Job, Verifier};
+use crate::verify::{Job, PanelSettings, Verifier};
 
 /// Events that wait for a slow reader before the run slows down with it.
 const QUEUE: usize = 32;
@@ -74,18 +74,18 @@ async fn answer<B: Buf>(
 ) -> Result<Response, ApiError> {
     let body = context.read_json(incoming, headers, body).await?;
     let model_progress = headers.get(PROGRESS_HEADER).is_some_and(|value| value == "models");
-    let verifier = &incoming.configured.verifier;
-    let job = read_job(context, verifier, &body, model_progress)?;
+    let (verifier, now) = (&incoming.configured.verifier, context.app.clock.now());
+    let job = read_job(&body, |domain| verifier.settings(domain), now, model_progress)?;
     check_models(verifier, pass, job.domain)?;
 
     let running = start(context, verifier.clone(), pass, job)?;
     if incoming::wants_json(headers) { running.document().await } else { Ok(running.stream()) }
 }
 
-fn read_job(
-    context: &Context,
-    verifier: &Verifier,
+pub(super) fn read_job<'s>(
     body: &[u8],
+    settings: impl FnOnce(Domain) -> &'s PanelSettings,
+    now: Time,
     model_progress: bool,
 ) -> Result<Job, ApiError> {
     let mut params = Params::parse(body)?;
@@ -95,7 +95,7 @@ fn read_job(
         Some("legal") => Domain::Legal,
         Some(_) => return Err(invalid("domain", "`domain` must be `general` or `legal`")),
     };
-    let settings = verifier.settings(domain);
+    let settings = settings(domain);
     if fact.trim().is_empty() {
         return Err(invalid("fact", "`fact` is empty; send the statement to verify"));
     }
@@ -117,7 +117,6 @@ fn read_job(
     let total_models =
         params.whole_number("totalModels", min_required..=panel.max(min_required))?.unwrap_or(panel.min(3));
 
-    let now = context.app.clock.now();
     let as_of = match params.text("asOf")? {
         None => now,
         Some(text) => Time::parse(&text).ok_or_else(|| {

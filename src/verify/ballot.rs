@@ -42,11 +42,11 @@ fn distinct<'a>(mut models: Vec<&'a str>, more: &'a [String]) -> Vec<&'a str> {
 
 /// A model's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Given {
+pub struct Given {
     /// The option, by its position in the claim's own order.
-    pub(super) option: usize,
+    pub option: usize,
     /// Why, if it was asked to say so.
-    pub(super) reason: Option<String>,
+    pub reason: Option<String>,
 }
 
 enum Seat {

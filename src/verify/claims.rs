@@ -22,13 +22,13 @@ pub(super) const CANNOT_BE_DETERMINED: &str = "Cannot be determined";
 
 /// A claim that can be put to the panel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Claim {
+pub struct Claim {
     /// Unique within the request.
-    pub(super) id: String,
+    pub id: String,
     /// What is claimed.
-    pub(super) text: String,
+    pub text: String,
     /// What the panel is asked.
-    pub(super) question: String,
+    pub question: String,
     /// The claimed answer, then its rivals, then the two that are always there.
     options: Vec<String>,
 }
@@ -52,7 +52,7 @@ impl Claim {
     }
 
     /// The options in their original order.
-    pub(super) fn options(&self) -> &[String] {
+    pub fn options(&self) -> &[String] {
         &self.options
     }
 
@@ -80,11 +80,11 @@ pub(super) fn letter(position: usize) -> char {
 
 /// What became of a statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Extraction {
+pub struct Extraction {
     /// In the order of the statement.
-    pub(super) claims: Vec<Claim>,
+    pub claims: Vec<Claim>,
     /// What will not be verified.
-    pub(super) skipped: Vec<Skipped>,
+    pub skipped: Vec<Skipped>,
 }
 
 /// An extractor's answer: its fields, unchecked.
@@ -112,6 +112,11 @@ pub(super) struct DraftSkipped {
     pub(super) reason: SkipReason,
 }
 
+/// What an extractor's answer says, cleaned and within its caps; `None` if it is not in the shape it was asked for.
+pub fn read(answer: &str, max_claims: usize) -> Option<Extraction> {
+    json::object::<Draft>(answer).map(|draft| lint::check(draft, max_claims))
+}
+
 /// Extracts the claims of a job's statement.
 pub(super) async fn extract(
     calls: &Calls<'_>,
@@ -123,9 +128,9 @@ pub(super) async fn extract(
     let mut models = extractors(settings).peekable();
     while let Some(model) = models.next() {
         let prompt = || prompts::extraction(job, fences);
-        let failure = match calls.structured(model, Purpose::Extraction, prompt, json::object::<Draft>).await
-        {
-            Ok(draft) => return Ok(lint::check(draft, settings.max_claims)),
+        let read = |answer: &str| read(answer, settings.max_claims);
+        let failure = match calls.structured(model, Purpose::Extraction, prompt, read).await {
+            Ok(extraction) => return Ok(extraction),
             Err(failure) => failure,
         };
         warn!(verification = %job.id, model, code = failure.code(), "extraction failed");

@@ -30,7 +30,10 @@ mod vote;
 mod tests;
 
 pub use crate::api::verify::Event;
+pub use ballot::Given;
+pub use claims::{Claim, Extraction, read as read_claims};
 pub use error::Error;
 pub use job::Job;
+pub use panel::read as read_answer;
 pub use pipeline::Verifier;
 pub use settings::{PanelSettings, Settings};

@@ -203,8 +203,9 @@ struct Draft {
     reason: Option<String>,
 }
 
-/// The answer in the claim's own order; `None` if it is not one letter of the options shown.
-fn read(answer: &str, order: &[usize], explain: bool) -> Option<Given> {
+/// What a panel model's answer says: the option in the claim's own order, where `order[0]` was shown as `A`, and the
+/// reason if the model was to `explain`; `None` if it is not one letter of the options shown.
+pub fn read(answer: &str, order: &[usize], explain: bool) -> Option<Given> {
     let draft: Draft = json::object(answer)?;
     let mut letters = draft.answer.trim().chars();
     let (Some(chosen), None) = (letters.next(), letters.next()) else { return None };

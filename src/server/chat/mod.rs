@@ -9,7 +9,7 @@ mod request;
 mod stream;
 
 pub(super) use message::ROLES;
-pub(super) use request::{MOST_CHOICES, MOST_TOKENS, TEMPERATURE};
+pub(super) use request::{MOST_CHOICES, MOST_TOKENS, TEMPERATURE, read};
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -64,7 +64,7 @@ async fn answer<B: Buf>(
 ) -> Result<Response, ApiError> {
     let admitted = Instant::now();
     let body = context.read_json(incoming, headers, body).await?;
-    let (model, asked) = request::read(&body)?;
+    let (model, asked) = read(&body)?;
     let chain = chain(&incoming.configured.gateway, pass, &model)?;
     // A whole answer may end as it began; a stream goes on for long, and so may a caller who sends.
     let listed = if asked.stream || admitted.elapsed() > PROMPT {

@@ -7,6 +7,7 @@ use super::{Call, created, page};
 use crate::api::console::DeletedApp;
 use crate::clock::Time;
 use crate::keys::{ManageError, apps};
+use crate::money::NanoUsd;
 use crate::server::params::Params;
 use crate::server::reply::{self, ApiError};
 use crate::storage::{AppChange, AppRow, Span, Store};
@@ -26,10 +27,7 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
 
 /// `POST /v1/apps`
 pub(super) async fn create(call: Call) -> Result<Response, ApiError> {
-    let mut params = call.params()?;
-    let name = params.required_text("name")?;
-    let budget = params.dollars("budget_usd")?;
-    params.finish(&FIELDS)?;
+    let (name, budget) = read_new(call.params()?)?;
     let made = move |store: &Store, now| {
         let row = apps::create(store, &name, budget, now)?;
         Ok::<_, ManageError>(apps::record_of_new(&row))
@@ -47,13 +45,10 @@ pub(super) async fn show(call: Call, id: &str) -> Result<Response, ApiError> {
 
 /// `PATCH /v1/apps/{id}`
 pub(super) async fn update(call: Call, id: &str) -> Result<Response, ApiError> {
-    let mut params = call.params()?;
-    let name = params.new_text("name")?;
-    let budget = params.change("budget_usd", Params::dollars)?;
-    params.finish(&FIELDS)?;
+    let change = read_change(call.params()?)?;
     let id = id.to_owned();
     call.in_store(move |store, now| {
-        let row = apps::update(store, &id, &AppChange { name, budget }, now)?;
+        let row = apps::update(store, &id, &change, now)?;
         shown(store, &row, now)
     })
     .await
@@ -69,6 +64,22 @@ pub(super) async fn delete(call: Call, id: &str) -> Result<Response, ApiError> {
         Ok::<_, ApiError>(reply::json(StatusCode::OK, &record))
     })
     .await
+}
+
+/// Name and budget of a new app.
+pub(in crate::server) fn read_new(mut params: Params) -> Result<(String, Option<NanoUsd>), ApiError> {
+    let name = params.required_text("name")?;
+    let budget = params.dollars("budget_usd")?;
+    params.finish(&FIELDS)?;
+    Ok((name, budget))
+}
+
+/// What a changed app gets.
+pub(in crate::server) fn read_change(mut params: Params) -> Result<AppChange, ApiError> {
+    let name = params.new_text("name")?;
+    let budget = params.change("budget_usd", Params::dollars)?;
+    params.finish(&FIELDS)?;
+    Ok(AppChange { name, budget })
 }
 
 fn shown(store: &Store, row: &AppRow, now: Time) -> Result<Response, ApiError> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use warp::reply::Response;
 
+use super::query::Query;
 use super::{Call, created, page};
 use crate::api::Service;
 use crate::api::console::{CreatedKey, KeyState, RevokedKey};
@@ -23,11 +24,7 @@ pub(in crate::server) const MAX_GRACE_SECONDS: u32 = 366 * 86_400;
 
 /// `GET /v1/apps/{id}/keys`
 pub(super) async fn list(call: Call, app: &str) -> Result<Response, ApiError> {
-    let mut query = call.query()?;
-    let span = query.span("key")?;
-    let service = query.word("service", SERVICES, |text| text.parse::<Service>().ok())?;
-    let state = query.word("state", "active, expired or revoked", KeyState::named)?;
-    query.finish(&["service", "state", "limit", "cursor"])?;
+    let (span, service, state) = read_list(call.query()?)?;
     let limit = span.limit;
     let more = Span { limit: limit + 1, ..span };
     let app = app.to_owned();
@@ -43,28 +40,7 @@ pub(super) async fn list(call: Call, app: &str) -> Result<Response, ApiError> {
 
 /// `POST /v1/apps/{id}/keys`
 pub(super) async fn create(call: Call, app: &str) -> Result<Response, ApiError> {
-    let mut params = call.params()?;
-    let service = params.required_text("service")?;
-    let service: Service =
-        service.parse().map_err(|_| invalid("service", format!("`service` must be {SERVICES}")))?;
-    let name = params.text("name")?;
-    let expires_at = moment(&mut params, "expires_at")?;
-    let (per_minute, per_day) = limits(&mut params)?;
-    let models = params.texts("models")?.unwrap_or_default();
-    let addresses = params.texts("addresses")?.unwrap_or_default();
-    let budget = params.dollars("budget_usd")?;
-    params.finish(&FIELDS)?;
-    let (per_minute, per_day) = (per_minute.flatten(), per_day.flatten());
-    let new = NewKey {
-        name,
-        expires_at,
-        per_minute,
-        per_day,
-        models,
-        addresses,
-        budget,
-        ..NewKey::of(service, app)
-    };
+    let new = read_new(call.params()?, app)?;
     let app = app.to_owned();
     call.in_store(move |store, now| {
         // By its id alone: names are for people.
@@ -89,18 +65,7 @@ pub(super) async fn show(call: Call, app: &str, key: &str) -> Result<Response, A
 
 /// `PATCH /v1/apps/{id}/keys/{key_id}`
 pub(super) async fn update(call: Call, app: &str, key: &str) -> Result<Response, ApiError> {
-    let mut params = call.params()?;
-    let (per_minute, per_day) = limits(&mut params)?;
-    let change = KeyChange {
-        name: params.change("name", Params::text)?,
-        expires_at: params.change("expires_at", moment)?,
-        per_minute,
-        per_day,
-        models: params.change("models", Params::texts)?.map(Option::unwrap_or_default),
-        addresses: params.change("addresses", Params::texts)?.map(Option::unwrap_or_default),
-        budget: params.change("budget_usd", Params::dollars)?,
-    };
-    params.finish(&FIELDS[1..])?;
+    let change = read_change(call.params()?)?;
     let (app, key) = (app.to_owned(), key.to_owned());
     call.in_store(move |store, now| {
         of_app(store, &app, &key)?;
@@ -129,10 +94,7 @@ pub(super) async fn rotate(call: Call, app: &str, key: &str) -> Result<Response,
         call.query()?.finish(&[])?;
         0
     } else {
-        let mut params = call.params()?;
-        let grace = params.whole_number("grace_seconds", 0..=MAX_GRACE_SECONDS)?;
-        params.finish(&["grace_seconds"])?;
-        grace.unwrap_or_default()
+        read_grace(call.params()?)?
     };
     let (app, key) = (app.to_owned(), key.to_owned());
     call.in_store(move |store, now| {
@@ -141,6 +103,65 @@ pub(super) async fn rotate(call: Call, app: &str, key: &str) -> Result<Response,
         Ok::<_, ApiError>(handed_over(&key, &row, "..", now))
     })
     .await
+}
+
+/// Which keys a list shows: a part of those for a service, in a state.
+pub(in crate::server) fn read_list(
+    mut query: Query,
+) -> Result<(Span, Option<Service>, Option<KeyState>), ApiError> {
+    let span = query.span("key")?;
+    let service = query.word("service", SERVICES, |text| text.parse::<Service>().ok())?;
+    let state = query.word("state", "active, expired or revoked", KeyState::named)?;
+    query.finish(&["service", "state", "limit", "cursor"])?;
+    Ok((span, service, state))
+}
+
+/// What a new key in `app` is to be.
+pub(in crate::server) fn read_new(mut params: Params, app: &str) -> Result<NewKey, ApiError> {
+    let service = params.required_text("service")?;
+    let service: Service =
+        service.parse().map_err(|_| invalid("service", format!("`service` must be {SERVICES}")))?;
+    let name = params.text("name")?;
+    let expires_at = moment(&mut params, "expires_at")?;
+    let (per_minute, per_day) = limits(&mut params)?;
+    let models = params.texts("models")?.unwrap_or_default();
+    let addresses = params.texts("addresses")?.unwrap_or_default();
+    let budget = params.dollars("budget_usd")?;
+    params.finish(&FIELDS)?;
+    let (per_minute, per_day) = (per_minute.flatten(), per_day.flatten());
+    Ok(NewKey {
+        name,
+        expires_at,
+        per_minute,
+        per_day,
+        models,
+        addresses,
+        budget,
+        ..NewKey::of(service, app)
+    })
+}
+
+/// What a changed key gets.
+pub(in crate::server) fn read_change(mut params: Params) -> Result<KeyChange, ApiError> {
+    let (per_minute, per_day) = limits(&mut params)?;
+    let change = KeyChange {
+        name: params.change("name", Params::text)?,
+        expires_at: params.change("expires_at", moment)?,
+        per_minute,
+        per_day,
+        models: params.change("models", Params::texts)?.map(Option::unwrap_or_default),
+        addresses: params.change("addresses", Params::texts)?.map(Option::unwrap_or_default),
+        budget: params.change("budget_usd", Params::dollars)?,
+    };
+    params.finish(&FIELDS[1..])?;
+    Ok(change)
+}
+
+/// For how many seconds a rotated key lives on.
+pub(in crate::server) fn read_grace(mut params: Params) -> Result<u32, ApiError> {
+    let grace = params.whole_number("grace_seconds", 0..=MAX_GRACE_SECONDS)?;
+    params.finish(&["grace_seconds"])?;
+    Ok(grace.unwrap_or_default())
 }
 
 /// Whether the key with this id belongs to this app, and the app is not deleted: not found otherwise. Without the

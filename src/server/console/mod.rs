@@ -5,18 +5,18 @@
 //! name of the caller ([`Call::in_store`]), so that the audit knows who did it; an answer that holds a key is never kept
 //! by a cache; storage is only touched on a thread that may block.
 
-mod apps;
+pub(super) mod apps;
 mod audit;
 mod auth;
 mod billing;
 mod csv;
 mod days;
-mod keys;
+pub(super) mod keys;
 mod own_key;
-mod query;
+pub(super) mod query;
 #[cfg(test)]
 mod tests;
-mod usage;
+pub(super) mod usage;
 
 pub(super) use keys::MAX_GRACE_SECONDS;
 pub(super) use query::{MAX_PAGE, PAGE};

@@ -14,11 +14,11 @@ pub(in crate::server) const MAX_PAGE: u32 = 200;
 const ID_DIGITS: usize = 32;
 
 /// The parameters of a query string that are not read yet. One without a value counts as left out.
-pub(super) struct Query(BTreeMap<String, String>);
+pub(in crate::server) struct Query(BTreeMap<String, String>);
 
 impl Query {
     /// Takes a query string apart, without its question mark.
-    pub(super) fn parse(text: &str) -> Result<Self, ApiError> {
+    pub(in crate::server) fn parse(text: &str) -> Result<Self, ApiError> {
         let mut parameters = BTreeMap::new();
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
             if parameters.insert(name.to_string(), value.into_owned()).is_some() {

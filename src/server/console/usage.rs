@@ -4,8 +4,10 @@ use http::StatusCode;
 use http::header::{self, HeaderValue};
 use warp::reply::Response;
 
+use super::query::Query;
 use super::{Call, csv};
 use crate::api::console;
+use crate::clock::Time;
 use crate::server::incoming::wants_csv;
 use crate::server::reply::{self, ApiError};
 use crate::usage::{self, ReportRequest};
@@ -14,9 +16,19 @@ const PARAMETERS: [&str; 7] = ["from", "to", "by", "app", "key", "service", "mod
 
 /// The report of the query, as JSON or CSV.
 pub(super) async fn report(call: Call) -> Result<Response, ApiError> {
-    let mut query = call.query()?;
+    let asked = read(call.query()?, call.context.app.clock.now())?;
+    let report = call.in_store(move |store, _| usage::report(store, &asked)).await?;
+    Ok(if wants_csv(&call.headers) {
+        varied(csv::answer(console::csv::report(&report), &format!("usage-{}-{}", report.from, report.to)))
+    } else {
+        varied(reply::json(StatusCode::OK, &report))
+    })
+}
+
+/// Which report a query asks for.
+pub(in crate::server) fn read(mut query: Query, now: Time) -> Result<ReportRequest, ApiError> {
     let asked = ReportRequest {
-        days: query.days(call.context.app.clock.now())?,
+        days: query.days(now)?,
         by: query.by()?,
         app_id: query.text("app"),
         key_id: query.text("key"),
@@ -24,12 +36,7 @@ pub(super) async fn report(call: Call) -> Result<Response, ApiError> {
         model: query.text("model"),
     };
     query.finish(&PARAMETERS)?;
-    let report = call.in_store(move |store, _| usage::report(store, &asked)).await?;
-    Ok(if wants_csv(&call.headers) {
-        varied(csv::answer(console::csv::report(&report), &format!("usage-{}-{}", report.from, report.to)))
-    } else {
-        varied(reply::json(StatusCode::OK, &report))
-    })
+    Ok(asked)
 }
 
 /// An answer that depends on what the caller accepts.
