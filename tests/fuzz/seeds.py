@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""Writes the seeds that are elsewhere in another form into the folder that is named: callers' requests, which the
+scenarios of the dialects hold, and the example of a server's configuration with everything in it set."""
+
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def requests(into):
+    for scenario in sorted(ROOT.glob("tests/data/providers/*/*/completion.json")):
+        body = {"model": "a/b"} | json.loads(scenario.read_text())["asked"]
+        name = f"{scenario.parent.parent.name}-{scenario.parent.name}.json"
+        (into / name).write_text(json.dumps(body))
+
+
+def configuration(into):
+    example = (ROOT / "src/config/example.toml").read_text()
+    (into / "example.toml").write_text(re.sub(r"(?m)^#(?=\S)", "", example))
+
+
+out = pathlib.Path(sys.argv[1])
+for target, write in {"completions": requests, "config": configuration}.items():
+    (out / target).mkdir(parents=True, exist_ok=True)
+    write(out / target)

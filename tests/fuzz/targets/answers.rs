@@ -1,0 +1,78 @@
+//! Providers' whole answers and errors, in every dialect: what is taken for an answer is one, what is told of a failure
+//! is harmless.
+
+#![no_main]
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{HeaderValue, RETRY_AFTER};
+use libfuzzer_sys::fuzz_target;
+use mk::clock::Time;
+use mk::providers::{Completion, Dialect, Failed, Failure, Fields, Incoming, Kind, Labels, dialect};
+use mk_fuzz::{is_harmless, is_object, one_of};
+use serde_json::Value;
+
+const STATUSES: [u16; 12] = [200, 204, 301, 400, 401, 402, 403, 404, 413, 429, 500, 529];
+
+fn check(failed: &Failed) {
+    if let Failure::Rejected { code, message, param } = &failed.failure {
+        assert!(is_harmless(message) && message.chars().count() <= 300, "{message:?}");
+        assert!(is_harmless(code.as_deref().unwrap_or_default()), "{code:?}");
+        assert!(param.as_ref().is_none_or(|param| param.is_ascii() && is_harmless(param)), "{param:?}");
+    }
+}
+
+fn read(dialect: &dyn Dialect, incoming: &Incoming) {
+    let plain = dialect.answer(incoming);
+    let asked = Completion {
+        fields: Fields::default(),
+        stream: false,
+        include_usage: false,
+        choices: 1,
+        prompt_tokens: 7,
+    };
+    let labels = Labels { model: "a/b".to_owned(), created: 7 };
+    let chat = dialect.completions().chat_answer(incoming, &asked, &labels);
+    let is_success = (200..300).contains(&incoming.status);
+    match (&plain, &chat) {
+        (Err(plain), Err(chat)) if !is_success => assert_eq!(plain, chat, "a failure is one to all callers"),
+        _ => assert!(is_success || (plain.is_err() && chat.is_err()), "a failure was taken for an answer"),
+    }
+    plain.iter().for_each(|answer| assert!(answer.text.len() <= incoming.body.len(), "more than there was"));
+    [plain.err(), chat.as_ref().err().cloned()].iter().flatten().for_each(check);
+    let Ok(completed) = chat else { return };
+    assert!(is_object(&completed.body), "no object");
+    // Deeper than the reader goes, what a provider adds is passed on as it is.
+    let Ok(body) = serde_json::from_slice::<Value>(&completed.body) else { return };
+    assert_eq!(body["object"], "chat.completion");
+    assert_eq!(body["model"], "a/b");
+    assert!(body["id"].is_string() && body["created"].is_i64());
+    assert_eq!(body["usage"]["prompt_tokens"], completed.usage.prompt_tokens);
+    // What only the total counts is accounted, too, and the provider's words stay its own.
+    assert!(body["usage"]["completion_tokens"].as_u64() <= Some(completed.usage.completion_tokens));
+    let choices = body["choices"].as_array().expect("choices");
+    assert!(!choices.is_empty(), "an answer without a choice");
+    for choice in choices {
+        assert!(choice["index"].is_u64() && choice["message"]["role"].is_string(), "{choice}");
+        assert!(choice["finish_reason"].is_string(), "{choice}");
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut headers = HeaderMap::new();
+    let first_line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    if let Ok(value) = HeaderValue::from_bytes(first_line) {
+        headers.insert(RETRY_AFTER, value);
+    }
+    for status in [200, *one_of(bytes, 0, &STATUSES)] {
+        let incoming = Incoming {
+            status,
+            headers: headers.clone(),
+            body: Bytes::copy_from_slice(bytes),
+            at: Time::from_unix_ms(1_795_176_000_000),
+        };
+        for kind in [Kind::OpenAi, Kind::Anthropic, Kind::Google] {
+            read(&*dialect(kind).expect("these are spoken over HTTP"), &incoming);
+        }
+    }
+});

@@ -1,0 +1,56 @@
+//! Callers' chat completions: what is accepted becomes a request in every dialect, or is refused by name.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use mk::providers::{Completion, Failure, Fields, Kind, Model, Structure, dialect};
+use mk::server::requests;
+use mk_fuzz::{is_harmless, is_object, number};
+
+fn check(kind: Kind, asked: &Completion<'_>, model: &Model) {
+    let spoken = dialect(kind).expect("these are spoken over HTTP");
+    let outgoing = match spoken.completions().chat_request(asked, model) {
+        Ok(outgoing) => outgoing,
+        Err(Failure::Unsupported { param, message }) => {
+            assert!(is_harmless(&param) && param.len() < 500, "{param:?}");
+            assert!(is_harmless(&message) && message.len() < 2_000, "{message:?}");
+            return;
+        }
+        Err(other) => panic!("refused before it was sent, as {other:?}"),
+    };
+    assert!(outgoing.path.starts_with('/') && outgoing.path.bytes().all(|byte| byte.is_ascii_graphic()));
+    assert!(is_object(&outgoing.body), "no object");
+    // A name that stands there twice is read by each provider as it likes.
+    let sent = serde_json::from_slice::<Fields<'_>>(&outgoing.body).expect("every name once");
+    if kind != Kind::OpenAi {
+        return;
+    }
+    assert_eq!(sent.read::<String>("model").as_ref(), Some(&model.name));
+    let ours = ["model", "stream_options", "max_tokens", "max_completion_tokens"];
+    for (name, value) in asked.fields.iter().filter(|(name, _)| !ours.contains(name)) {
+        assert_eq!(sent.get(name).map(|value| value.get()), Some(value.get()), "{name} was changed");
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let (name, asked) = match requests::completion(bytes) {
+        Ok(read) => read,
+        Err(refusal) => {
+            assert!(is_harmless(&refusal.message) && refusal.message.len() < 2_000, "{:?}", refusal.message);
+            assert!(is_harmless(refusal.param.as_deref().unwrap_or_default()), "{:?}", refusal.param);
+            return;
+        }
+    };
+    assert!(!name.is_empty() && (1..=128).contains(&asked.choices));
+    let model = Model {
+        name,
+        structure: Structure::Schema,
+        temperature: number(bytes, 0).is_multiple_of(2),
+        max_completion_tokens: number(bytes, 1).is_multiple_of(2),
+        max_output_tokens: None,
+        stream_usage: number(bytes, 2).is_multiple_of(2),
+    };
+    for kind in [Kind::OpenAi, Kind::Anthropic, Kind::Google] {
+        check(kind, &asked, &model);
+    }
+});

@@ -1,0 +1,83 @@
+//! Configuration files: whatever is in them, they are read, or complained about by name and on one line.
+
+#![no_main]
+
+use std::cell::LazyCell;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use libfuzzer_sys::fuzz_target;
+use mk::clock::Time;
+use mk::config::{
+    ClientArgs, ConfigError, Env, ServerArgs, client_listing, load_client, load_providers, load_server,
+    server_listing,
+};
+use mk_fuzz::is_harmless;
+use tempfile::TempDir;
+
+thread_local! {
+    // In memory where there is such a place: a disk is no part of this.
+    static HOME: LazyCell<TempDir> = LazyCell::new(|| {
+        let shared = Path::new("/dev/shm");
+        let made = if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() };
+        made.expect("a directory for files")
+    });
+}
+
+fn check(error: &ConfigError) {
+    assert!(!error.message.is_empty() && is_harmless(&error.message), "{:?}", error.message);
+    assert!(error.hints.iter().all(|hint| is_harmless(hint)), "{:?}", error.hints);
+}
+
+fn server(env: &Env) {
+    for sandbox in [false, true] {
+        match load_server(&ServerArgs { sandbox, ..ServerArgs::default() }, env) {
+            Ok(config) => {
+                assert!(config.max_body_bytes > 0 && !config.providers.is_empty());
+                assert!(config.warnings.iter().chain(&config.notes).all(|text| is_harmless(text)));
+                assert!(!server_listing(&config).is_empty());
+            }
+            Err(error) => check(&error),
+        }
+    }
+    match load_providers(&ServerArgs::default(), env) {
+        Ok(providers) => providers.iter().filter_map(|(_, loaded)| loaded.as_ref().err()).for_each(check),
+        Err(error) => check(&error),
+    }
+}
+
+fn client(env: &Env) {
+    match load_client(&ClientArgs::default(), env) {
+        Ok(config) => {
+            assert!(config.server.starts_with("http") && is_harmless(&config.server), "{:?}", config.server);
+            assert!(config.verify.min_required.is_none_or(|least| (2..=3).contains(&least)));
+            assert!(config.verify.total_models.is_none_or(|total| (2..=9).contains(&total)));
+            assert!(!client_listing(&config).is_empty());
+        }
+        Err(error) => check(&error),
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let home = HOME.with(|home| home.path().to_owned());
+    // With a key, so that nobody knocks at ports where the file names no provider.
+    let mut env = Env::bare([("OPENAI_API_KEY", "sk-nobody")], Time::from_unix_ms(1_795_176_000_000));
+    env.config_home = Some(home.clone());
+    env.data_home = Some(home.clone());
+    for name in ["server.toml", "config.toml"] {
+        fs::write(home.join(name), bytes).expect("a file");
+    }
+    server(&env);
+    client(&env);
+    // The same text as what comes with a checkout, and as the file that holds keys.
+    fs::remove_file(home.join("config.toml")).expect("it was written");
+    env.working_dir = Some(home.clone());
+    for name in [".mk.toml", "credentials.toml"] {
+        let path = home.join(name);
+        fs::write(&path, bytes).expect("a file");
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("it is ours");
+        client(&env);
+        fs::remove_file(path).expect("it was written");
+    }
+});
