@@ -66,6 +66,10 @@ impl Decoder {
     ///
     /// # Errors
     /// If a line or an event is too large; nothing more can be read then.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "events borrow from the decoder, as no iterator's items may"
+    )]
     pub fn next(&mut self) -> Result<Option<Event<'_>>, TooLarge> {
         if self.stage == Stage::Given {
             self.clear();

@@ -27,12 +27,18 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
     if body.is_empty() {
         return Err(ApiError::invalid_json("the request body is empty; send a JSON object"));
     }
-    let unreadable = |cause: &dyn std::fmt::Display| {
+    let wrong = |cause: &dyn std::fmt::Display| {
         ApiError::invalid_json(format!("the request body is not a valid JSON object: {cause}"))
     };
     // Once for all: otherwise each value would be checked again where it is kept as it stands.
-    let json = std::str::from_utf8(body).map_err(|cause| unreadable(&cause))?;
-    let fields: Fields<'_> = serde_json::from_str(json).map_err(|cause| unreadable(&cause))?;
+    let json = std::str::from_utf8(body).map_err(|cause| wrong(&cause))?;
+    let fields: Fields<'_> = serde_json::from_str(json).map_err(|cause| {
+        if cause.is_data() && !json.trim_ascii_start().starts_with('{') {
+            // The cause would repeat all of a text.
+            return ApiError::invalid_json("the request body is JSON, but not an object; send a JSON object");
+        }
+        wrong(&cause)
+    })?;
     let model = model(&fields)?;
     let prompt_tokens = match fields.get("messages") {
         None => return Err(missing("messages")),
@@ -147,6 +153,16 @@ mod tests {
         let body = r#"{"model":"a/b","messages":[{"role":"user","content":"x"}],"stream":null,"n":null,"temperature":null}"#;
         let (_, asked) = read(body.as_bytes()).unwrap();
         assert_eq!((asked.stream, asked.choices), (false, 1));
+    }
+
+    #[test]
+    fn a_refusal_is_short_however_long_the_body() {
+        let long = "x".repeat(10_000);
+        for body in [format!("\"{long}\""), format!("{{\"{long}\":1,\"{long}\":2}}")] {
+            let refused = read(body.as_bytes()).unwrap_err().into_body("");
+            assert_eq!(refused.code, "invalid_json");
+            assert!(refused.message.len() < 300, "{}", refused.message);
+        }
     }
 
     proptest! {
