@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::load::{Tally, Times};
-use crate::process::Usage;
 
 /// Whom a load meets. The order is that of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +27,15 @@ impl Target {
             Self::Mk => "mk",
         }
     }
+}
+
+/// What a process used while it was measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usage {
+    /// Processor time.
+    pub(crate) cpu: Duration,
+    /// The most memory that was resident.
+    pub(crate) resident_kb: u32,
 }
 
 /// One target's figures in one round.

@@ -63,8 +63,11 @@ mod load;
 mod mk;
 mod nginx;
 mod plan;
+#[path = "../support/process.rs"]
 mod process;
 mod provider;
+#[path = "../support/serve.rs"]
+mod serve;
 mod stand;
 mod table;
 mod wire;

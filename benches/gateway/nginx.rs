@@ -3,11 +3,10 @@
 //! It runs without root, in the foreground, with all its files in a directory that goes with it. It is set up as for
 //! speed: a worker a core, connections to the provider kept alive, streams unbuffered, no access log.
 
-use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 
 use anyhow::{Context, bail};
 
@@ -16,14 +15,19 @@ use crate::process::{self, Process};
 /// Answers 200 by itself, to whatever is asked.
 pub(crate) const CHEAP: &str = "/cheap";
 
+/// Where administrators' programs lie that are not on everybody's `PATH`.
+const SYSTEM: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
+
 /// A free port can be taken by somebody else before nginx has it.
 const TRIES: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Where nginx is, if it is installed.
+/// Where nginx is, if it is installed: on `PATH`, or where the system keeps its own.
 pub(crate) fn find() -> Option<PathBuf> {
-    process::find("nginx")
+    let path = env::var_os("PATH").unwrap_or_default();
+    let places = env::split_paths(&path).chain(SYSTEM.map(PathBuf::from));
+    places.map(|place| place.join("nginx")).find(|file| file.is_file())
 }
 
 /// A running nginx.
@@ -48,7 +52,7 @@ impl Nginx {
             fs::write(&config, configuration(dir.path(), provider, whole, streams))?;
             let mut command = process::program(file);
             command.arg("-p").arg(dir.path()).arg("-c").arg(&config).stderr(fs::File::create(&log)?);
-            let mut process = Process::start(&mut command)?;
+            let mut process = Process::of(process::start(&mut command)?);
             if serves(&mut process, streams)? {
                 return Ok(Self { whole, streams, process, _dir: dir });
             }
@@ -66,11 +70,11 @@ fn free_addresses() -> anyhow::Result<[SocketAddr; 2]> {
 
 fn serves(process: &mut Process, address: SocketAddr) -> anyhow::Result<bool> {
     let late = Instant::now() + PATIENCE;
-    while !process.has_ended()? && Instant::now() < late {
+    while !process.ended()?.is_some() && Instant::now() < late {
         if TcpStream::connect(address).is_ok() {
             // Somebody else may have taken the port, in which case nginx ends about now.
             thread::sleep(10 * LOOK);
-            return Ok(!process.has_ended()?);
+            return Ok(!process.ended()?.is_some());
         }
         thread::sleep(LOOK);
     }

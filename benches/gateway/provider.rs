@@ -60,8 +60,9 @@ impl Provider {
     pub(crate) fn start() -> anyhow::Result<Self> {
         let mut command = process::program(&std::env::current_exe()?);
         command.arg(ROLE).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = Process::start(&mut command)?;
-        let stdout = process.stdout().context("the provider has no standard output")?;
+        let mut child = process::start(&mut command)?;
+        let stdout = child.stdout.take().context("the provider has no standard output")?;
+        let process = Process::of(child);
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
         let address = line.trim().parse().with_context(|| format!("the provider does not start: {line}"))?;

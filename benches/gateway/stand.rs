@@ -8,11 +8,11 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::time::sleep;
 
-use crate::figures::{Sample, Target};
+use crate::figures::{Sample, Target, Usage};
 use crate::mk::Mk;
 use crate::nginx::Nginx;
 use crate::plan::{self, Scenario};
-use crate::process::{Process, Usage};
+use crate::process::Process;
 
 /// How often it is looked at how much memory a process has.
 const LOOK: Duration = Duration::from_millis(100);

@@ -1,12 +1,12 @@
-//! Programs that the bench starts: found, given enough files, measured, and ended with their handles.
+//! Programs that a bench starts: given enough files, measured, and ended with their handles.
 //!
 //! What the kernel tells of a process is read from `/proc`; where there is none, processor time and memory are
 //! unknown and the rest goes on.
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::{fs, thread};
 
 use anyhow::Context;
 
@@ -19,16 +19,6 @@ const TICK: Duration = Duration::from_millis(10);
 const GOODBYE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Where administrators' programs lie that are not on everybody's `PATH`.
-const SYSTEM: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
-
-/// The file of a program, on `PATH` or where the system keeps its own.
-pub(crate) fn find(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let places = env::split_paths(&path).chain(SYSTEM.map(PathBuf::from));
-    places.map(|place| place.join(name)).find(|file| file.is_file())
-}
-
 /// A call of a program that reads nothing and whose output nobody reads, unless the caller sets that otherwise.
 pub(crate) fn program(file: &Path) -> Command {
     let mut command = Command::new("sh");
@@ -37,13 +27,9 @@ pub(crate) fn program(file: &Path) -> Command {
     command
 }
 
-/// What a process used while it was measured.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Usage {
-    /// Processor time.
-    pub(crate) cpu: Duration,
-    /// The most memory that was resident.
-    pub(crate) resident_kb: u32,
+/// Starts a [`program`].
+pub(crate) fn start(command: &mut Command) -> anyhow::Result<Child> {
+    command.spawn().with_context(|| format!("cannot start {command:?}"))
 }
 
 /// A running program. Dropping this ends it and its children.
@@ -52,20 +38,14 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a [`program`].
-    pub(crate) fn start(command: &mut Command) -> anyhow::Result<Self> {
-        let child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
-        Ok(Self { child })
+    /// One that was [started](start).
+    pub(crate) const fn of(child: Child) -> Self {
+        Self { child }
     }
 
-    /// Its standard output, the first time, if that is a pipe.
-    pub(crate) fn stdout(&mut self) -> Option<ChildStdout> {
-        self.child.stdout.take()
-    }
-
-    /// Whether it has ended by itself.
-    pub(crate) fn has_ended(&mut self) -> anyhow::Result<bool> {
-        Ok(self.child.try_wait()?.is_some())
+    /// How it has ended, if it has.
+    pub(crate) fn ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
     }
 
     /// Processor time that it and its children have used, in the kernel and outside.
@@ -80,8 +60,8 @@ impl Process {
         Some(resident.into_iter().sum())
     }
 
-    /// It and its children; grandchildren it has none.
-    fn pids(&self) -> Vec<u32> {
+    /// It, and behind it its children; grandchildren it has none.
+    pub(crate) fn pids(&self) -> Vec<u32> {
         let pid = self.child.id();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         let children = children.split_whitespace().filter_map(|child| child.parse().ok());
@@ -110,8 +90,8 @@ impl Drop for Process {
     }
 }
 
-/// Asks the shell, whose `kill` is everywhere; a process that has ended meanwhile is what was wanted.
-fn signal(name: &str, pids: &[u32]) {
+/// Sends a signal by its name. Asks the shell, whose `kill` is everywhere; a process that has ended meanwhile is what was wanted.
+pub(crate) fn signal(name: &str, pids: &[u32]) {
     let mut kill = Command::new("sh");
     kill.args(["-c", "kill -s \"$0\" \"$@\"", name]).args(pids.iter().map(u32::to_string));
     let _ = kill.stdin(Stdio::null()).stderr(Stdio::null()).status();

@@ -1,0 +1,67 @@
+//! Requests: what callers saw, what the log says, what the metrics count.
+
+use std::collections::BTreeMap;
+
+use mk::metrics::ROUTES;
+
+use super::log::Line;
+use super::page::Page;
+use crate::book::{Seen, Sent};
+use crate::report::Condition;
+use crate::token;
+
+/// Each request that had a status is in the log once, with that status. One whose caller left before is there once at
+/// most, with any: whether it had arrived, only the server can know.
+pub(super) fn seen_is_logged(sent: &[Sent], lines: &[Line]) -> Condition {
+    let mut by_token: BTreeMap<u64, Vec<&Line>> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for line in lines {
+        match line.token {
+            Some(token) => by_token.entry(token).or_default().push(line),
+            None => wrong.push(format!("a request of nobody: {} {}", line.method, line.path)),
+        }
+    }
+    let (mut with_status, mut without) = (0, 0);
+    for (token, sent) in (0..).zip(sent) {
+        let logged = by_token.remove(&token).unwrap_or_default();
+        let statuses: Vec<Option<u16>> = logged.iter().map(|line| line.status).collect();
+        let is_right = match sent.seen {
+            Seen::Begun(status) | Seen::Whole(status) => {
+                with_status += 1;
+                statuses == [Some(status)]
+            }
+            Seen::Nothing => {
+                without += 1;
+                statuses.len() <= 1
+            }
+        };
+        if !is_right {
+            wrong.push(format!("{} saw {:?}, the log has {statuses:?}", token::id(token), sent.seen));
+        }
+    }
+    wrong.extend(by_token.keys().map(|token| format!("{} was never sent", token::id(*token))));
+    let counts = format!("{with_status} answered, {without} left before");
+    Condition::none("callers saw what the log says", counts, wrong)
+}
+
+/// What the metrics have counted is in the log, by route, method and status; up to the request that read them.
+pub(super) fn logged_is_counted(lines: &[Line], last: u64, page: &Page) -> Condition {
+    let mut logged: BTreeMap<[String; 3], u64> = BTreeMap::new();
+    for line in lines.iter().take_while(|line| line.token != Some(last)) {
+        let status = line.status.map_or_else(|| "cancelled".to_owned(), |status| status.to_string());
+        *logged.entry([route(&line.path), line.method.clone(), status]).or_default() += 1;
+    }
+    let counted = page.by("mk_http_requests_total", ["route", "method", "status"]);
+    Condition::same("metrics count what the log says", logged, counted)
+}
+
+/// A path by the name that metrics have for it.
+fn route(path: &str) -> String {
+    let named = |part: &str| match part.split_once('_') {
+        Some(("app", _)) => "{id}".to_owned(),
+        Some(("key", _)) => "{key_id}".to_owned(),
+        _ => part.to_owned(),
+    };
+    let route = path.split('/').map(named).collect::<Vec<_>>().join("/");
+    if ROUTES.contains(&route.as_str()) { route } else { "other".to_owned() }
+}

@@ -1,0 +1,68 @@
+//! What an answer has to be like. Providers fail here, so that many answers may be failures; but each has to be one
+//! that the contract knows, and to have its end.
+
+use serde_json::Value;
+
+use super::exchange::Answer;
+use super::requests::Wanted;
+use crate::book::Book;
+
+/// Statuses for a provider's failures.
+const FAILED: [u16; 4] = [200, 502, 503, 504];
+const DONE: &str = "data: [DONE]\n\n";
+/// How much of a wrong answer is shown.
+const SHOWN: usize = 300;
+
+/// Complains of an answer that is not what it has to be.
+pub(super) fn check(book: &Book, token: u64, wanted: Wanted, answer: &Answer) {
+    let statuses: &[u16] = match wanted {
+        Wanted::Verify => &[200],
+        Wanted::VerifyDocument | Wanted::Chat | Wanted::ChatStream => &FAILED,
+        Wanted::BadVerify | Wanted::BadChat => &[400, 415],
+        Wanted::WrongKey | Wanted::NoKey => &[401],
+        Wanted::Scarce => &[200, 429, 502, 503, 504],
+        Wanted::Page | Wanted::Console => &[200],
+        Wanted::Nowhere => &[404],
+    };
+    let shown = || {
+        let end = answer.body.floor_char_boundary(SHOWN);
+        format!("{} {}", answer.status, &answer.body[..end])
+    };
+    if !statuses.contains(&answer.status) {
+        let what = format!("{wanted:?} was answered with {}", answer.status);
+        return book.complain(token, &what, shown);
+    }
+    if let Err(what) = check_body(wanted, answer) {
+        book.complain(token, &format!("{wanted:?}: {what}"), shown);
+    }
+}
+
+fn check_body(wanted: Wanted, answer: &Answer) -> Result<(), &'static str> {
+    let body = answer.body.as_str();
+    let is_stream = body.starts_with("data: ") || body.starts_with("event: ");
+    match wanted {
+        Wanted::Page => Ok(()),
+        Wanted::Verify => {
+            let is_end = |line: &&str| matches!(*line, "event: completed" | "event: error");
+            let last = body.lines().filter(|line| line.starts_with("event: ")).next_back();
+            let ends = body.lines().filter(is_end).count();
+            let is_whole = ends == 1 && last.is_some_and(|last| is_end(&last)) && body.ends_with("\n\n");
+            is_whole.then_some(()).ok_or("a stream has not exactly one end")
+        }
+        Wanted::ChatStream | Wanted::Scarce if answer.status == 200 && is_stream => {
+            let is_whole = body.ends_with(DONE) && body.matches(DONE).count() == 1;
+            let finishes = body.matches("\"finish_reason\":\"").count();
+            (is_whole && finishes == 1).then_some(()).ok_or("a stream has not exactly one end")
+        }
+        _ if answer.status == 200 => object(body).map(drop),
+        _ => {
+            let error = object(body)?;
+            let is_documented = error["error"].is_string() && error["message"].is_string();
+            is_documented.then_some(()).ok_or("an error without its fields")
+        }
+    }
+}
+
+fn object(body: &str) -> Result<Value, &'static str> {
+    serde_json::from_str(body).ok().filter(Value::is_object).ok_or("what is no JSON object")
+}

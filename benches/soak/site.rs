@@ -1,0 +1,126 @@
+//! The server under test and its keys: `mk serve` in front of the fake provider, as an operator would set it up.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use crate::process::Process;
+use crate::serve;
+
+/// Nano-dollars that a token of a prompt costs, of every model but one.
+pub(crate) const PROMPT_PRICE: u64 = 250;
+/// The same of a completion.
+pub(crate) const COMPLETION_PRICE: u64 = 2000;
+/// The model whose price nobody knows.
+pub(crate) const UNPRICED: &str = "gemini/free";
+/// A minute's requests of the key that is used too much.
+pub(crate) const SCARCE: u32 = 30;
+
+/// A running server.
+pub(crate) struct Site {
+    /// Its base address.
+    pub(crate) base: String,
+    /// Keys by what they are for.
+    pub(crate) keys: Keys,
+    /// Its log.
+    pub(crate) log: PathBuf,
+    /// Its data directory.
+    pub(crate) data: PathBuf,
+    /// The server.
+    pub(crate) process: Process,
+    _dir: tempfile::TempDir,
+}
+
+/// The keys of a server.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    pub(crate) verify: String,
+    pub(crate) inference: String,
+    pub(crate) console: String,
+    /// For chat, with [`SCARCE`] requests a minute.
+    pub(crate) scarce: String,
+    /// Well formed, and of another server.
+    pub(crate) foreign: String,
+}
+
+impl Site {
+    /// Starts it in front of `provider` and waits until it serves.
+    pub(crate) fn start(provider: SocketAddr) -> anyhow::Result<Self> {
+        let dir = tempfile::tempdir()?;
+        let (home, data) = (dir.path(), dir.path().join("data"));
+        let config = home.join("server.toml");
+        fs::write(&config, configuration(&data, provider))?;
+        let elsewhere = home.join("elsewhere.toml");
+        fs::write(&elsewhere, configuration(&home.join("elsewhere"), provider))?;
+        let key = |service: &str| serve::create_key(home, &config, &["--service", service]);
+        let scarce = SCARCE.to_string();
+        let keys = Keys {
+            verify: key("verify")?,
+            inference: key("inference")?,
+            console: key("console")?,
+            scarce: serve::create_key(home, &config, &["--service", "inference", "--per-minute", &scarce])?,
+            foreign: serve::create_key(home, &elsewhere, &["--service", "inference"])?,
+        };
+        let log = home.join("log");
+        let (process, address): (Process, SocketAddr) = serve::start(home, &config, &log)?;
+        Ok(Self { base: format!("http://{address}"), keys, log, data, process, _dir: dir })
+    }
+}
+
+/// Limits of time are short, so that what is silent is given up soon, and far above what the others take.
+fn configuration(data: &Path, provider: SocketAddr) -> String {
+    let data = data.display();
+    let mut text = format!(
+        r#"
+listen = "127.0.0.1:0"
+data_dir = "{data}"
+[limits]
+per_minute = 0
+per_day = 0
+open_pages_per_minute = 0
+failed_auth_per_minute = 0
+[verify]
+extractor = "plain/extractor"
+extractor_fallbacks = ["messages/extractor"]
+panel = ["plain/one", "messages/two", "gemini/three"]
+standby = ["plain/four"]
+[inference.fallbacks]
+"plain/fast" = ["messages/fast"]
+"#
+    );
+    for (name, kind, path) in [
+        ("plain", "openai", "/v1"),
+        ("messages", "anthropic", "/anthropic/v1"),
+        ("gemini", "google", "/google/v1beta"),
+    ] {
+        text += &format!(
+            r#"
+[providers.{name}]
+kind = "{kind}"
+base_url = "http://{provider}{path}"
+first_byte_timeout = "8s"
+idle_timeout = "8s"
+max_concurrent = 1024
+"#
+        );
+        for model in ["extractor", "one", "two", "three", "four", "fast"] {
+            text += &format!(
+                r#"
+[providers.{name}.models.{model}]
+input_usd_per_mtok = {}
+output_usd_per_mtok = {}
+"#,
+                usd_per_mtok(PROMPT_PRICE),
+                usd_per_mtok(COMPLETION_PRICE)
+            );
+        }
+    }
+    // Known by name, so that it has a label of its own also while it fails.
+    text += "\n[providers.gemini.models.free]\nretries = 2\n";
+    text
+}
+
+/// Nano-dollars a token are thousandths of a dollar a million.
+fn usd_per_mtok(nano: u64) -> String {
+    format!("{}.{:03}", nano / 1000, nano % 1000)
+}
