@@ -33,6 +33,8 @@ pub(crate) struct Book(Mutex<Inner>);
 struct Inner {
     /// By token.
     sent: Vec<Sent>,
+    /// The statuses of what was no request, by the ids that the server gave it.
+    refused: BTreeMap<String, u16>,
     /// What was wrong, with how often and an example.
     wrong: BTreeMap<String, (u64, String)>,
 }
@@ -59,6 +61,16 @@ impl Book {
     /// Notes that its key is about to be revoked.
     pub(crate) fn cut(&self, token: u64) {
         self.note(token, |sent| sent.is_cut = true);
+    }
+
+    /// Notes that something was refused which was no request that could be read.
+    pub(crate) fn refused(&self, id: &str, status: u16) {
+        self.lock().refused.insert(id.to_owned(), status);
+    }
+
+    /// All that was refused, by id.
+    pub(crate) fn all_refused(&self) -> BTreeMap<String, u16> {
+        self.lock().refused.clone()
     }
 
     /// Notes that an answer was not what it had to be.

@@ -18,7 +18,8 @@
 //!
 //! - Every answer is of a documented status and shape, and every stream that is read to its end has exactly one.
 //! - A request of which its caller saw a status is in the log once, with that status. **Bound:** of a caller who left
-//!   before any status, the log has one line or none, as it may have left before the request was read.
+//!   before any status, the log has one line or none, as it may have left before the request was read. What is no
+//!   HTTP has no number of ours; it is found by the id that its answer has.
 //! - The metrics count by route, method and status exactly what the log says.
 //! - Each call that the provider had is one row of the ledger, with the outcome and the tokens that follow from what
 //!   the provider did (`provider/called.rs` says how). **Bounds:** where the caller left or its key was revoked, the

@@ -171,6 +171,19 @@ impl Drop for Record {
     }
 }
 
+/// The record of what was no request that could be read, and was answered with `status` nevertheless. Nothing of its
+/// head is believed, so that it has no method and no path.
+pub(crate) fn unreadable(
+    metrics: &Metrics,
+    request_id: &str,
+    client: IpAddr,
+    status: StatusCode,
+    outcome: &str,
+) {
+    metrics.http.count("", "", Some(status.as_str()), Duration::ZERO);
+    tracing::info!(request_id, status = status.as_u16(), outcome, %client, "request");
+}
+
 fn milliseconds(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

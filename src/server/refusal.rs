@@ -11,13 +11,12 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as Task, Poll, ready};
-use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::reply::{self, ApiError, Rate};
-use super::{Context, gate, incoming};
+use super::{Context, gate, incoming, record};
 
 /// A connection on which hyper's bare refusals become ours.
 pub(crate) struct Refusals<S> {
@@ -37,9 +36,11 @@ impl<S> Refusals<S> {
         // A request that could not be read has no headers that could be believed.
         let request_id = incoming::request_id(&HeaderMap::new());
         let app = &self.context.app;
-        let rate = Rate::from(gate::open_state(app, &app.configured(), self.peer.ip().to_canonical()));
-        app.metrics.http.count("", "", Some(status.as_str()), Duration::ZERO);
-        let (body, mut headers) = ApiError::unreadable(status).into_parts(&request_id);
+        let client = self.peer.ip().to_canonical();
+        let rate = Rate::from(gate::open_state(app, &app.configured(), client));
+        let error = ApiError::unreadable(status);
+        record::unreadable(&app.metrics, &request_id, client, status, error.code());
+        let (body, mut headers) = error.into_parts(&request_id);
         reply::write_rate_headers(&mut headers, &rate);
         let mut bytes =
             format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());

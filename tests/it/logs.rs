@@ -10,6 +10,8 @@ use crate::support::eventually;
 use crate::support::log::{Log, on_this_thread};
 use crate::support::panel::{config, eiffel};
 use crate::support::provider::{Beat, FakeProvider, Turn, claims, role_chunk, stream, text_chunk};
+use crate::support::raw;
+use crate::support::scrape::scrape_until;
 use crate::support::server::Setup;
 
 #[tokio::test]
@@ -297,4 +299,26 @@ async fn a_verification_that_is_left_is_logged_when_all_its_calls_are_booked() {
     assert_eq!((&record["status"], &record["outcome"]), (&json!(200), &json!("cancelled")));
     assert_eq!(record["attempts"], 4, "{record}");
     assert!(record["verification"].as_str().unwrap().starts_with("ver_"), "{record}");
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_logged_as_it_is_counted_and_answered() {
+    let log = Log::default();
+    let guard = log.capture("info");
+    let server = Setup::new(config("http://127.0.0.1:9")).options(on_this_thread).start().await;
+    let answer = raw::exchange(server.authority(), b"this is no http zebra-4711\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    let id = answer.lines().find_map(|line| line.strip_prefix("x-request-id: ")).expect("no id");
+    scrape_until(&server, "it is counted", |page| {
+        page.get(r#"mk_http_requests_total{route="other",method="other",status="400"}"#) >= 1.0
+    })
+    .await;
+    drop(guard);
+    let logged: Vec<Value> = log.requests().into_iter().filter(|line| line["path"] != "/metrics").collect();
+    let expected = json!({
+        "message": "request", "request_id": id, "status": 400, "outcome": "malformed_request",
+        "client": "127.0.0.1",
+    });
+    assert_eq!(logged, [expected]);
+    assert!(!log.text().contains("zebra-4711"), "foreign bytes are logged");
 }

@@ -52,7 +52,7 @@ pub(crate) fn conditions(
     let strange = log.strange.iter().chain(&log.errors).cloned().collect();
     Ok(vec![
         Condition::none("answers are as documented", format!("{} requests", sent.len()), book.wrong()),
-        requests::seen_is_logged(&sent, &log.requests),
+        requests::seen_is_logged(&sent, book.all_refused(), &log.requests),
         requests::logged_is_counted(&log.requests, rest.token, &rest.page),
         Condition::equal("streams open at rest", 0, page::whole(rest.page.sum("mk_streams_open"))),
         Condition::equal("rows that wait or were lost", 0, {

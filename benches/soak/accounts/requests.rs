@@ -11,14 +11,17 @@ use crate::report::Condition;
 use crate::token;
 
 /// Each request that had a status is in the log once, with that status. One whose caller left before is there once at
-/// most, with any: whether it had arrived, only the server can know.
-pub(super) fn seen_is_logged(sent: &[Sent], lines: &[Line]) -> Condition {
+/// most, with any: whether it had arrived, only the server can know. What was refused because it was no request is
+/// there too, by the id that its answer had.
+pub(super) fn seen_is_logged(sent: &[Sent], mut refused: BTreeMap<String, u16>, lines: &[Line]) -> Condition {
+    let unread = refused.len();
     let mut by_token: BTreeMap<u64, Vec<&Line>> = BTreeMap::new();
     let mut wrong = Vec::new();
     for line in lines {
         match line.token {
             Some(token) => by_token.entry(token).or_default().push(line),
-            None => wrong.push(format!("a request of nobody: {} {}", line.method, line.path)),
+            None if refused.remove(&line.booked_as) == line.status && line.status.is_some() => {}
+            None => wrong.push(format!("a request of nobody: {line:?}")),
         }
     }
     let (mut with_status, mut without) = (0, 0);
@@ -40,7 +43,8 @@ pub(super) fn seen_is_logged(sent: &[Sent], lines: &[Line]) -> Condition {
         }
     }
     wrong.extend(by_token.keys().map(|token| format!("{} was never sent", token::id(*token))));
-    let counts = format!("{with_status} answered, {without} left before");
+    wrong.extend(refused.keys().map(|id| format!("{id} was refused, which the log does not know")));
+    let counts = format!("{with_status} answered, {without} left before, {unread} were none");
     Condition::none("callers saw what the log says", counts, wrong)
 }
 
@@ -48,8 +52,9 @@ pub(super) fn seen_is_logged(sent: &[Sent], lines: &[Line]) -> Condition {
 pub(super) fn logged_is_counted(lines: &[Line], last: u64, page: &Page) -> Condition {
     let mut logged: BTreeMap<[String; 3], u64> = BTreeMap::new();
     for line in lines.iter().take_while(|line| line.token != Some(last)) {
+        let method = if line.method.is_empty() { "other" } else { &line.method };
         let status = line.status.map_or_else(|| "cancelled".to_owned(), |status| status.to_string());
-        *logged.entry([route(&line.path), line.method.clone(), status]).or_default() += 1;
+        *logged.entry([route(&line.path), method.to_owned(), status]).or_default() += 1;
     }
     let counted = page.by("mk_http_requests_total", ["route", "method", "status"]);
     Condition::same("metrics count what the log says", logged, counted)

@@ -3,6 +3,7 @@
 mod check;
 mod churn;
 mod exchange;
+mod raw;
 mod requests;
 
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use requests::Wanted;
 /// Between two requests of a caller, at most.
 const PAUSE: Duration = Duration::from_millis(400);
 /// Within which those leave who leave.
-const LEAVES: Duration = Duration::from_millis(600);
+const LEAVES: Duration = Duration::from_millis(150);
 /// Of a thousand, so many leave.
 const LEAVING: u64 = 100;
 /// Longer than any answer takes.
@@ -31,10 +32,14 @@ enum Deed {
     Ask(Wanted),
     /// Makes a key, uses it, revokes it.
     Churn,
+    /// Sends a part of a request.
+    Tear,
+    /// Sends what is no HTTP.
+    Babble,
 }
 
 /// Each deed with its weight.
-const DEEDS: [(u64, Deed); 13] = [
+const DEEDS: [(u64, Deed); 15] = [
     (180, Deed::Ask(Wanted::Verify)),
     (90, Deed::Ask(Wanted::VerifyDocument)),
     (250, Deed::Ask(Wanted::Chat)),
@@ -48,6 +53,8 @@ const DEEDS: [(u64, Deed); 13] = [
     (20, Deed::Ask(Wanted::Console)),
     (10, Deed::Ask(Wanted::Nowhere)),
     (20, Deed::Churn),
+    (20, Deed::Tear),
+    (10, Deed::Babble),
 ];
 
 /// Whom all callers ask, and where they write down what they saw.
@@ -80,6 +87,8 @@ pub(crate) async fn go_on(place: Place, mut dice: Dice, end: Instant) {
         tokio::time::sleep(dice.span(PAUSE)).await;
         match dice.pick(&DEEDS) {
             Deed::Churn => churn::churn(&place, &mut dice).await,
+            Deed::Tear => raw::tear(&place, &mut dice).await,
+            Deed::Babble => raw::babble(&place, &mut dice).await,
             Deed::Ask(wanted) => {
                 let patience = (wanted.may_leave() && dice.chance(LEAVING)).then(|| dice.span(LEAVES));
                 ask(&place, wanted, patience, &mut dice).await;
