@@ -70,11 +70,11 @@ fn free_addresses() -> anyhow::Result<[SocketAddr; 2]> {
 
 fn serves(process: &mut Process, address: SocketAddr) -> anyhow::Result<bool> {
     let late = Instant::now() + PATIENCE;
-    while !process.ended()?.is_some() && Instant::now() < late {
+    while process.ended()?.is_none() && Instant::now() < late {
         if TcpStream::connect(address).is_ok() {
             // Somebody else may have taken the port, in which case nginx ends about now.
             thread::sleep(10 * LOOK);
-            return Ok(!process.ended()?.is_some());
+            return Ok(process.ended()?.is_none());
         }
         thread::sleep(LOOK);
     }

@@ -32,7 +32,7 @@ impl Condition {
     }
 
     /// That two values are the same.
-    pub(crate) fn equal<T: Debug + PartialEq>(what: &'static str, expected: T, found: T) -> Self {
+    pub(crate) fn equal<T: Debug + PartialEq>(what: &'static str, expected: &T, found: &T) -> Self {
         let wrong = if expected == found { Vec::new() } else { vec![format!("it had to be {expected:?}")] };
         Self::none(what, format!("{found:?}"), wrong)
     }

@@ -68,9 +68,26 @@ impl Site {
 }
 
 /// Limits of time are short, so that what is silent is given up soon, and far above what the others take.
+const PATIENCE: &str = "first_byte_timeout = \"8s\"\nidle_timeout = \"8s\"\nmax_concurrent = 1024\n";
+/// Known by name, so that it has a label of its own in the metrics also while it fails.
+const UNPRICED_MODEL: &str = "[providers.gemini.models.free]\nretries = 2";
+
 fn configuration(data: &Path, provider: SocketAddr) -> String {
     let data = data.display();
-    let mut text = format!(
+    let mut providers = String::new();
+    for (name, kind, path) in [
+        ("plain", "openai", "/v1"),
+        ("messages", "anthropic", "/anthropic/v1"),
+        ("gemini", "google", "/google/v1beta"),
+    ] {
+        let base_url = format!("http://{provider}{path}");
+        let provider = format!("\n[providers.{name}]\nkind = \"{kind}\"\nbase_url = \"{base_url}\"\n");
+        providers.extend([provider.as_str(), PATIENCE]);
+        for model in ["extractor", "one", "two", "three", "four", "fast"] {
+            providers.extend(["[providers.", name, ".models.", model, "]\n", &prices()]);
+        }
+    }
+    format!(
         r#"
 listen = "127.0.0.1:0"
 data_dir = "{data}"
@@ -86,38 +103,15 @@ panel = ["plain/one", "messages/two", "gemini/three"]
 standby = ["plain/four"]
 [inference.fallbacks]
 "plain/fast" = ["messages/fast"]
+{providers}
+{UNPRICED_MODEL}
 "#
-    );
-    for (name, kind, path) in [
-        ("plain", "openai", "/v1"),
-        ("messages", "anthropic", "/anthropic/v1"),
-        ("gemini", "google", "/google/v1beta"),
-    ] {
-        text += &format!(
-            r#"
-[providers.{name}]
-kind = "{kind}"
-base_url = "http://{provider}{path}"
-first_byte_timeout = "8s"
-idle_timeout = "8s"
-max_concurrent = 1024
-"#
-        );
-        for model in ["extractor", "one", "two", "three", "four", "fast"] {
-            text += &format!(
-                r#"
-[providers.{name}.models.{model}]
-input_usd_per_mtok = {}
-output_usd_per_mtok = {}
-"#,
-                usd_per_mtok(PROMPT_PRICE),
-                usd_per_mtok(COMPLETION_PRICE)
-            );
-        }
-    }
-    // Known by name, so that it has a label of its own also while it fails.
-    text += "\n[providers.gemini.models.free]\nretries = 2\n";
-    text
+    )
+}
+
+fn prices() -> String {
+    let (prompt, completion) = (usd_per_mtok(PROMPT_PRICE), usd_per_mtok(COMPLETION_PRICE));
+    format!("input_usd_per_mtok = {prompt}\noutput_usd_per_mtok = {completion}\n")
 }
 
 /// Nano-dollars a token are thousandths of a dollar a million.

@@ -116,5 +116,5 @@ pub(super) fn booked_is_reported(rows: &[Row], reported: Total) -> Condition {
         completion_tokens: sum.completion_tokens + total.completion_tokens,
         cost: sum.cost + total.cost,
     });
-    Condition::equal("reports sum what the ledger books", sum, reported)
+    Condition::equal("reports sum what the ledger books", &sum, &reported)
 }

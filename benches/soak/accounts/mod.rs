@@ -49,21 +49,20 @@ pub(crate) fn conditions(
     let (log, rows, sent) = (Log::read(log)?, ledger::rows(data)?, book.sent());
     let integrity = ledger::integrity(data)?;
     let reported = ledger::reported(data)?;
+    let waiting = rest.page.sum("mk_ledger_queue") + rest.page.sum("mk_ledger_rows_lost_total");
     let strange = log.strange.iter().chain(&log.errors).cloned().collect();
     Ok(vec![
         Condition::none("answers are as documented", format!("{} requests", sent.len()), book.wrong()),
         requests::seen_is_logged(&sent, book.all_refused(), &log.requests),
         requests::logged_is_counted(&log.requests, rest.token, &rest.page),
-        Condition::equal("streams open at rest", 0, page::whole(rest.page.sum("mk_streams_open"))),
-        Condition::equal("rows that wait or were lost", 0, {
-            page::whole(rest.page.sum("mk_ledger_queue") + rest.page.sum("mk_ledger_rows_lost_total"))
-        }),
+        Condition::equal("streams open at rest", &0, &page::whole(rest.page.sum("mk_streams_open"))),
+        Condition::equal("rows that wait or were lost", &0, &page::whole(waiting)),
         calls::called_is_booked(&sent, calls, &log.requests, &rows),
         calls::booked_is_logged(&log.requests, &rows),
         calls::booked_is_counted(&rest.rows, &rest.page),
         calls::booked_is_priced(&rows),
         calls::booked_is_reported(&rows, reported),
-        Condition::equal("integrity of the databases", "ok".to_owned(), integrity),
+        Condition::equal("integrity of the databases", &"ok", &integrity.as_str()),
         Condition::none("the log has no errors", format!("{} requests", log.requests.len()), strange),
     ])
 }

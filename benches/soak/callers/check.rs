@@ -16,12 +16,11 @@ const SHOWN: usize = 300;
 /// Complains of an answer that is not what it has to be.
 pub(super) fn check(book: &Book, token: u64, wanted: Wanted, answer: &Answer) {
     let statuses: &[u16] = match wanted {
-        Wanted::Verify => &[200],
         Wanted::VerifyDocument | Wanted::Chat | Wanted::ChatStream => &FAILED,
         Wanted::BadVerify | Wanted::BadChat => &[400, 415],
         Wanted::WrongKey | Wanted::NoKey => &[401],
         Wanted::Scarce => &[200, 429, 502, 503, 504],
-        Wanted::Page | Wanted::Console => &[200],
+        Wanted::Verify | Wanted::Page | Wanted::Console => &[200],
         Wanted::Nowhere => &[404],
     };
     let shown = || {
@@ -44,7 +43,7 @@ fn check_body(wanted: Wanted, answer: &Answer) -> Result<(), &'static str> {
         Wanted::Page => Ok(()),
         Wanted::Verify => {
             let is_end = |line: &&str| matches!(*line, "event: completed" | "event: error");
-            let last = body.lines().filter(|line| line.starts_with("event: ")).next_back();
+            let last = body.lines().rfind(|line| line.starts_with("event: "));
             let ends = body.lines().filter(is_end).count();
             let is_whole = ends == 1 && last.is_some_and(|last| is_end(&last)) && body.ends_with("\n\n");
             is_whole.then_some(()).ok_or("a stream has not exactly one end")
