@@ -25,6 +25,8 @@
 //!   the provider did (`provider/called.rs` says how). **Bounds:** where the caller left or its key was revoked, the
 //!   row may instead be `cancelled`, with a prompt and at most the completion of the whole answer; and rows without a
 //!   call are allowed there that are `cancelled` and without a completion: given up before the provider had them.
+//!   Where a stream broke in its middle, the server looks for an answer that goes on from there, and stops one that says
+//!   less than the caller has; that row may be `cancelled` too.
 //! - The log's sums of each request are those of its rows; the metrics' counts of calls and tokens by model, and the
 //!   costs, are those of the ledger; costs are prices times tokens; the sums that reports are made from are the same.
 //! - At rest no stream is open, no row waits or was lost, and descriptors and threads are what they were at the start,

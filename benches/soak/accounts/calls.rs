@@ -34,7 +34,9 @@ pub(super) fn called_is_booked(sent: &[Sent], calls: &[Called], lines: &[Line], 
         let place = usize::try_from(token).unwrap_or(usize::MAX);
         let is_given_up =
             sent.get(place).is_none_or(|sent| sent.is_cut || !matches!(sent.seen, Seen::Whole(_)));
-        let (unbooked, uncalled) = matching::left_over(&calls, &rows, is_given_up);
+        // An answer that does not say again what a broken one has said is given up as well.
+        let may_differ = calls.iter().any(|call| call.breaks);
+        let (unbooked, uncalled) = matching::left_over(&calls, &rows, is_given_up || may_differ);
         let (given_up, uncalled): (Vec<_>, Vec<_>) = uncalled
             .into_iter()
             .partition(|row| is_given_up && row.outcome == "cancelled" && row.tokens.1 == 0);

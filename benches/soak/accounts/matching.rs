@@ -42,8 +42,9 @@ fn pair(call: usize, fits: &[Vec<bool>], call_of_row: &mut [Option<usize>], was_
     false
 }
 
-/// Whether a row says of a call what has to be said. Of one that the server gave up because its caller left or its key
-/// was revoked, it says `cancelled` and what had come until then, which nobody else knows.
+/// Whether a row says of a call what has to be said. Of one that the server gave up, because its caller left, its
+/// key was revoked, or it did not go on where a stream broke, it says `cancelled` and what had come until then, which
+/// nobody else knows.
 fn fits(call: &Called, row: &Row, is_given_up: bool) -> bool {
     if call.model != row.model {
         return false;

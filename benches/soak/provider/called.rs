@@ -19,6 +19,8 @@ pub(crate) struct Called {
     pub(crate) turn: Turn,
     /// What the ledger has to say, unless the server gave it up before.
     pub(crate) expected: Booked,
+    /// Whether its stream breaks in the middle, so that the server asks again for an answer that goes on from there.
+    pub(crate) breaks: bool,
     /// The most that the ledger may say if it was given up: the greater of told and estimated, of both.
     pub(crate) most: (u64, u64),
 }
@@ -41,11 +43,15 @@ pub(super) fn of(asked: &Asked, decided: &Decided) -> Called {
     };
     let whole = estimate(&decided.pieces.concat());
     let (prompt, completion) = decided.told;
+    let expected = expected(asked, decided);
     Called {
         token: asked.token,
         model: format!("{provider}/{}", asked.model),
         turn: decided.turn,
-        expected: expected(asked, decided),
+        breaks: asked.is_stream
+            && expected.outcome != "ok"
+            && matches!(decided.turn, Turn::Cut | Turn::Stalled | Turn::NoEnd),
+        expected,
         most: (prompt.max(asked.estimated), completion.max(whole)),
     }
 }
