@@ -9,7 +9,8 @@
 //! socket (`provider/`), and fails as providers do: 429 with and without `Retry-After`, 500, connections reset or ended
 //! before the head, silence, slow first tokens, streams that are cut, stall, hold a malformed chunk or have no end
 //! mark, answers in no format, answers that do not tell what they took. At the end, streams are under way when the
-//! server gets its SIGTERM. SIGHUP is never sent: see [`HANGUPS`].
+//! server gets its SIGTERM. Now and then it gets a SIGHUP and reads its configuration
+//! anew, which changes nothing.
 //!
 //! # What has to hold
 //!
@@ -62,8 +63,8 @@ use std::time::Duration;
 
 use clap::Parser;
 
-/// How often the server gets a SIGHUP; `None` is never. It ends a server that does not reload by it.
-pub(crate) const HANGUPS: Option<Duration> = None;
+/// How often the server reads its configuration anew.
+pub(crate) const RELOADS: Duration = Duration::from_secs(20);
 
 /// Without `--minutes`, when cargo measures.
 const SOAK: Duration = Duration::from_mins(30);

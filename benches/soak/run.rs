@@ -15,7 +15,7 @@ use crate::process::{self, Process};
 use crate::provider::{Provider, Turn};
 use crate::report::Condition;
 use crate::site::Site;
-use crate::{HANGUPS, watch};
+use crate::{RELOADS, watch};
 
 /// For what has just ended to be logged and booked: the ledger is written twice a second.
 const SETTLE: Duration = Duration::from_secs(3);
@@ -104,10 +104,9 @@ async fn load(plan: &Plan, site: &Site, book: &Arc<Book>) -> anyhow::Result<Vec<
     Ok(looks)
 }
 
-/// Has the server reload now and then, if it is to; never returns.
+/// Has the server reload now and then; never returns.
 async fn hang_up(process: &Process) {
-    let Some(every) = HANGUPS else { return std::future::pending().await };
-    let mut turns = interval_at(tokio::time::Instant::now() + every, every);
+    let mut turns = interval_at(tokio::time::Instant::now() + RELOADS, RELOADS);
     loop {
         turns.tick().await;
         process::signal("HUP", &process.pids()[..1]);
