@@ -78,6 +78,10 @@ pub(super) const MAIN: &[&str] = &[
     -- By rotation: a key that was replaced lives on for its grace alone, and is not rotated again.
     ALTER TABLE keys ADD COLUMN replaced_by TEXT REFERENCES keys (id);
 ",
+    "
+    -- Whether there is one is asked at each start, and of a million keys few are of this kind.
+    CREATE INDEX keys_of_console ON keys (expires_at) WHERE service = 'console' AND revoked_at IS NULL;
+",
 ];
 
 /// Steps of `ledger.db`.

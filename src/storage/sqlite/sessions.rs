@@ -12,7 +12,6 @@ use super::Store;
 use super::audit::Note;
 use super::keys;
 use super::values::read_time;
-use crate::api::Service;
 use crate::clock::Time;
 use crate::storage::{Error, KeyHash, KeyRow, SessionRow};
 
@@ -142,12 +141,13 @@ fn sweep(db: &Connection, now: Time, idle: Duration) -> Result<(), Error> {
     Ok(())
 }
 
+/// The service stands there literally, as an index of these keys alone is only taken for a query that says so.
+const ANY_CONSOLE_KEY: &str =
+    "SELECT EXISTS (SELECT 1 FROM keys WHERE service = 'console' AND revoked_at IS NULL
+    AND (expires_at IS NULL OR expires_at > ?1))";
+
 fn has_console_key(db: &Connection, now: Time) -> Result<bool, Error> {
-    let mut query = db.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM keys WHERE service = ?1 AND revoked_at IS NULL
-             AND (expires_at IS NULL OR expires_at > ?2))",
-    )?;
-    Ok(query.query_row(params![Service::Console.as_str(), now.unix_ms()], |row| row.get(0))?)
+    Ok(db.prepare_cached(ANY_CONSOLE_KEY)?.query_row([now.unix_ms()], |row| row.get(0))?)
 }
 
 /// The key as one of the first app. There is one: the last app cannot be deleted.
@@ -173,10 +173,32 @@ fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::Service;
     use crate::keys::{NewKey, create};
 
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
     const IDLE: Duration = Duration::from_mins(30);
+
+    #[test]
+    fn a_console_key_is_looked_for_among_console_keys_alone() {
+        let store = Store::in_memory(NOW).unwrap();
+        let plan: String = store
+            .main()
+            .read(|db| {
+                let asked = format!("EXPLAIN QUERY PLAN {ANY_CONSOLE_KEY}");
+                let steps: rusqlite::Result<Vec<String>> =
+                    db.prepare(&asked)?.query_map([0], |row| row.get("detail"))?.collect();
+                Ok(steps?.join("; "))
+            })
+            .unwrap();
+        assert!(plan.contains("keys_of_console"), "{plan}");
+        assert!(!store.has_console_key(NOW).unwrap());
+        let expires_at = Some(NOW.plus(Duration::from_hours(1)));
+        create(&store, &NewKey { expires_at, ..NewKey::of(Service::Console, "default") }, NOW).unwrap();
+        create(&store, &NewKey::of(Service::Verify, "default"), NOW).unwrap();
+        assert!(store.has_console_key(NOW).unwrap());
+        assert!(!store.has_console_key(NOW.plus(Duration::from_hours(1))).unwrap());
+    }
 
     fn session(number: u8, key_id: &str, at: Time) -> SessionRow {
         SessionRow {
