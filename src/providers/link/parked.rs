@@ -8,15 +8,13 @@
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST};
 use http::{HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt, Full};
-use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_rustls::MaybeHttpsStream;
-use tokio::net::TcpStream;
+use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
 
 use super::{Body, Link, Links, Stream};
 use crate::providers::Failure;
@@ -26,7 +24,12 @@ use crate::providers::Failure;
 pub(super) struct Wire {
     stream: Stream,
     stand_in: StandIn,
+    /// What was read before hyper was called in, and is read by it first: at most [`STATUS_AT`] and one more.
+    ahead: Vec<u8>,
 }
+
+/// Where the status stands in an answer: `HTTP/1.1 200`.
+const STATUS_AT: usize = 9;
 
 /// How far the stand-in for a request that has been sent is.
 #[derive(Debug, PartialEq, Eq)]
@@ -62,10 +65,9 @@ impl Links {
         request.headers_mut().insert(HOST, self.host.clone());
         let method = request.method().clone();
         let bytes = written(request);
-        let (wire, handed) = Box::pin(self.hand_over(&bytes)).await?;
+        let (mut wire, handed) = Box::pin(self.hand_over(&bytes)).await?;
         drop(bytes);
-        // An error shows when the answer is read.
-        let _ = wire.socket().readable().await;
+        wire.answer_begins().await;
         Box::pin(self.read(wire, method, matches!(handed, Handed::Whole))).await
     }
 
@@ -134,17 +136,37 @@ fn written(request: Request<Full<Bytes>>) -> Vec<u8> {
 impl Wire {
     /// A connection on which everything is passed on.
     pub(super) const fn new(stream: Stream) -> Self {
-        Self { stream, stand_in: StandIn::Over }
+        Self { stream, stand_in: StandIn::Over, ahead: Vec::new() }
     }
 
-    fn socket(&self) -> &TcpStream {
-        match &self.stream {
-            MaybeHttpsStream::Http(socket) => socket.inner(),
-            MaybeHttpsStream::Https(tls) => tls.inner().get_ref().0.inner().inner(),
+    /// Waits until there is something of the answer, or the connection has ended, which shows when the answer is read.
+    /// That the socket has bytes says little: under TLS, most servers begin with some of their own.
+    async fn answer_begins(&mut self) {
+        poll_fn(|context| self.poll_ahead(context, 1)).await;
+    }
+
+    /// Reads ahead until there are `length` bytes; fewer if the connection has ended.
+    fn poll_ahead(&mut self, context: &mut Context<'_>, length: usize) -> Poll<()> {
+        while self.ahead.len() < length {
+            let mut bytes = [0; STATUS_AT + 1];
+            let mut buffer = ReadBuf::new(&mut bytes[..length - self.ahead.len()]);
+            let outcome = ready!(Pin::new(&mut self.stream).poll_read(context, buffer.unfilled()));
+            if outcome.is_err() || buffer.filled().is_empty() {
+                break;
+            }
+            self.ahead.extend_from_slice(buffer.filled());
         }
+        Poll::Ready(())
     }
 
-    /// Writes it all, unless the peer has something to say before.
+    /// Whether the peer has answered, or closed, so that no more of the request need be sent. An answer of 1xx is not
+    /// its last word.
+    fn poll_refused(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        ready!(self.poll_ahead(context, STATUS_AT + 1));
+        if self.ahead.get(STATUS_AT) == Some(&b'1') { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    /// Writes it all, unless the peer has its say before.
     async fn hand_over(&mut self, bytes: &[u8]) -> Handed {
         let mut left = bytes;
         poll_fn(|context| {
@@ -164,7 +186,7 @@ impl Wire {
                     Poll::Ready(Err(_)) if left.len() == bytes.len() => Poll::Ready(Handed::Not),
                     Poll::Ready(Err(_)) => Poll::Ready(Handed::InPart),
                     Poll::Pending if left.len() == bytes.len() => Poll::Pending,
-                    Poll::Pending => self.socket().poll_read_ready(context).map(|_| Handed::InPart),
+                    Poll::Pending => self.poll_refused(context).map(|()| Handed::InPart),
                 };
             }
         })
@@ -176,9 +198,15 @@ impl Read for Wire {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
+        mut buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         match self.stand_in {
+            StandIn::Over if !self.ahead.is_empty() => {
+                let count = self.ahead.len().min(buffer.remaining());
+                buffer.put_slice(&self.ahead[..count]);
+                self.ahead.drain(..count);
+                Poll::Ready(Ok(()))
+            }
             StandIn::Over => Pin::new(&mut self.stream).poll_read(context, buffer),
             // Woken when the stand-in is swallowed.
             StandIn::Awaited | StandIn::Begun => Poll::Pending,

@@ -3,11 +3,15 @@
 use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::rustls::RootCertStore;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use super::*;
 
 const WHOLE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+/// More than any socket takes at once.
+const LARGE: usize = 16 << 20;
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
 
 async fn desk() -> (TcpListener, Links) {
@@ -149,7 +153,7 @@ async fn a_connection_that_is_not_used_is_closed() {
 async fn an_answer_to_a_request_that_has_not_all_arrived_is_read_and_ends_its_connection() {
     let (listener, links) = desk().await;
     let uri = links.address.clone();
-    let large = Request::post(uri).body(Full::from(vec![b'x'; 16 << 20])).unwrap();
+    let large = Request::post(uri).body(Full::from(vec![b'x'; LARGE])).unwrap();
     let (response, mut stream) = tokio::join!(links.send_parked(large), async {
         let (mut stream, _) = listener.accept().await.unwrap();
         stream.read_exact(&mut [0; 1024]).await.unwrap();
@@ -164,5 +168,71 @@ async fn an_answer_to_a_request_that_has_not_all_arrived_is_read_and_ends_its_co
     // What is left of the request, and then the end; or a reset.
     let mut rest = Vec::new();
     let _ = timeout(Duration::from_secs(10), stream.read_to_end(&mut rest)).await.expect("it stays open");
-    assert!(rest.len() < 16 << 20);
+    assert!(rest.len() < LARGE);
+}
+
+/// A desk that speaks TLS.
+async fn desk_with_tls() -> (TcpListener, TlsAcceptor, Links) {
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der());
+    let server = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![certified.cert.der().clone()], key.unwrap());
+    let mut roots = RootCertStore::empty();
+    roots.add(certified.cert.der().clone()).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let links =
+        Links::new(&format!("https://localhost:{port}/v1").parse().unwrap(), Duration::from_secs(30), tls);
+    (listener, Arc::new(server.unwrap()).into(), links.unwrap())
+}
+
+#[tokio::test]
+async fn what_tls_says_of_its_own_is_no_answer() {
+    let (listener, acceptor, links) = desk_with_tls().await;
+    let serving = async {
+        let (stream, _) = listener.accept().await.unwrap();
+        // Sends tickets at once, of which nobody has asked.
+        let mut stream = acceptor.accept(stream).await.unwrap();
+        for _ in 0..2 {
+            let (mut bytes, mut length, mut end) = (vec![0; 1 << 16], 0, 0);
+            while length < LARGE + end {
+                let count = stream.read(&mut bytes).await.unwrap();
+                assert!(count > 0, "{length} bytes of the request came");
+                if end == 0 {
+                    end = bytes.windows(4).position(|at| at == b"\r\n\r\n").unwrap() + 4;
+                }
+                length += count;
+            }
+            stream.write_all(WHOLE.as_bytes()).await.unwrap();
+        }
+    };
+    let asking = async {
+        for _ in 0..2 {
+            let large = Request::post("/v1").body(Full::from(vec![b'x'; LARGE])).unwrap();
+            let response = links.send_parked(large).await.unwrap();
+            assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "ok");
+        }
+    };
+    let both = async { tokio::join!(serving, asking) };
+    timeout(Duration::from_mins(1), both).await.expect("half a request was sent, and the rest is waited for");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_the_last_word_stops_no_request() {
+    let (listener, links) = desk().await;
+    let large = Request::post("/v1").body(Full::from(vec![b'x'; LARGE])).unwrap();
+    let serving = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await.unwrap();
+        stream.read_exact(&mut vec![0; LARGE]).await.unwrap();
+        let hints = "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n";
+        stream.write_all(format!("{hints}{WHOLE}").as_bytes()).await.unwrap();
+        stream
+    };
+    let both = async { tokio::join!(links.send_parked(large), serving) };
+    let both = timeout(Duration::from_mins(1), both).await;
+    let (response, _stream) = both.expect("half a request was sent, and the rest is waited for");
+    assert_eq!(response.unwrap().into_body().collect().await.unwrap().to_bytes(), "ok");
 }
