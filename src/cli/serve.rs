@@ -95,6 +95,15 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
     if let Some(ServeCommand::Unit(args)) = &args.command {
         return unit::run(args, session);
     }
+    // Connections have runtimes of their own; this one accepts them and writes to the disk beside them.
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = built
+        .map_err(|cause| Failure::new(Kind::Other, format!("cannot start: {cause}")).caused_by(cause))?;
+    // Before anything is read that a reload reads again: whoever changes it while the server starts may signal.
+    let reloads = {
+        let _inside = runtime.enter();
+        reload::Reloads::heard()
+    };
     let config = load_server(&server_args(args), &session.env)?;
     let tls = config.tls.as_ref().map(Tls::read).transpose();
     let options = Options {
@@ -112,11 +121,8 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
     let listen = inherited.as_ref().and_then(|socket| socket.local_addr().ok()).unwrap_or(config.listen);
     refuse_open_door(&app, listen, unusual_dir(session, &config))?;
 
-    // Connections have runtimes of their own; this one accepts them and writes to the disk beside them.
-    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = built
-        .map_err(|cause| Failure::new(Kind::Other, format!("cannot start: {cause}")).caused_by(cause))?;
-    let outcome = runtime.block_on(serve(args, session, &config, app, options, inherited));
+    let heard = Heard { inherited, reloads };
+    let outcome = runtime.block_on(serve(args, session, &config, app, options, heard));
     runtime.shutdown_timeout(Duration::from_secs(1));
     outcome
 }
@@ -141,13 +147,20 @@ fn check(session: &Session, config: &ServerConfig) -> Outcome {
     Ok(0)
 }
 
+/// What comes from outside from the first moment on.
+struct Heard {
+    /// The listening socket of a supervisor.
+    inherited: Option<std::net::TcpListener>,
+    reloads: reload::Reloads,
+}
+
 async fn serve(
     args: &ServeArgs,
     session: &Session,
     config: &ServerConfig,
     app: App,
     options: Options,
-    inherited: Option<std::net::TcpListener>,
+    Heard { inherited, reloads }: Heard,
 ) -> Outcome {
     let has_own_listener = inherited.is_none();
     let bound = match inherited {
@@ -160,7 +173,6 @@ async fn serve(
     let app = Arc::new(app);
     // Before anybody is told that it serves: whoever is told may signal at once.
     let signalled = signalled();
-    let reloads = reload::Reloads::heard();
     let has_person = session.printer.terminal.err.is_terminal;
     let link = SetupLink::begin(&app, &base, &config.data_dir, has_person && !session.printer.quiet)?;
     let trial = Trial::begin(args.sandbox && has_person, &app)?;

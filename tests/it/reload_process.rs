@@ -1,7 +1,9 @@
 //! SIGHUP and what surrounds the process: its supervisor, its certificate, its terminal.
 
+use std::io::Write;
 use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -90,6 +92,43 @@ async fn a_renewed_certificate_is_presented_and_a_broken_one_is_not() {
     server.signal("HUP");
     server.until_logged(1, |line| line.contains("\"needs a restart: tls_cert, tls_key\"")).await;
     assert!(is_presented(&second).await);
+}
+
+/// Waits until somebody reads this pipe.
+async fn read_end(pipe: &Path) -> std::fs::File {
+    use rustix::fs::{Mode, OFlags, open};
+    let limit = Instant::now() + Duration::from_mins(1);
+    loop {
+        // Refused as long as nobody reads.
+        if let Ok(file) = open(pipe, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()) {
+            return file.into();
+        }
+        assert!(Instant::now() < limit, "nobody reads the configuration");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_while_the_server_starts_is_answered_when_it_serves() {
+    let call = serve::call("http://127.0.0.1:1/v1", "").after("echo $$ > process");
+    let (file, process) = (call.home().join("server.toml"), call.home().join("process"));
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+    let starting = call.clone();
+    let server = tokio::task::spawn_blocking(move || Serve::start(&starting));
+
+    let mut reader = read_end(&file).await;
+    let process = std::fs::read_to_string(process).unwrap();
+    assert!(Command::new("kill").args(["-HUP", process.trim()]).status().unwrap().success());
+    reader.write_all(text.as_bytes()).unwrap();
+    drop(reader);
+    let server = server.await.unwrap();
+    // It reads again what it may have read too early.
+    let mut reader = read_end(&file).await;
+    reader.write_all(format!("max_body_bytes = 2000\n{text}").as_bytes()).unwrap();
+    drop(reader);
+    server.until_logged(1, |line| line.contains("\"changed\":\"max_body_bytes\"")).await;
 }
 
 /// A process that must not outlive its test.
