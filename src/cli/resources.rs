@@ -56,7 +56,8 @@ const FEW: usize = 1_000;
 /// For how many connections so many open files suffice.
 #[cfg(unix)]
 fn connections(files: u64) -> usize {
-    let own = OWN_FILES.min(files / 2);
+    // Where there are few, the databases and the runtime need more of them than callers.
+    let own = OWN_FILES.min(files / 4 * 3);
     usize::try_from((files - own) / FILES_PER_CALLER).unwrap_or(usize::MAX).max(1)
 }
 
@@ -65,9 +66,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_the_files_are_left_for_the_callers_requests() {
+    fn what_is_not_needed_is_left_for_callers_and_their_requests() {
         assert_eq!(connections(1024), 448);
-        assert_eq!((connections(64), connections(0)), (16, 1));
+        assert_eq!((connections(64), connections(0)), (8, 1));
         assert!(connections(32_768) >= Options::default().max_connections);
     }
 }

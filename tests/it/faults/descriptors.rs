@@ -53,7 +53,7 @@ async fn callers_alone_cannot_use_up_the_descriptors() {
     desk.must_verify().await;
     let log = desk.end().await;
     assert!(
-        tells(&log, &["few connections at once", "\"connections\":16", "\"open_files\":64"]),
+        tells(&log, &["few connections at once", "\"connections\":8", "\"open_files\":64"]),
         "{:?}",
         troubles(&log)
     );
