@@ -1,27 +1,19 @@
-//! Load: callers on raw keep-alive connections, each with one request at a time, all on one thread.
-//!
-//! A caller costs as little as it can, because it shares the machine with what it measures: the request is put
-//! together once, the answer is read by `wire`, and the runtime does the rest. Every answer is checked; the first that
-//! is not what was asked for ends the bench, so that whatever fails fast never looks fast.
+//! Load: many callers, all on one thread. The first wrong answer ends the bench.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use futures_util::future::try_join_all;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout};
 
+use crate::caller::{Caller, Expected};
 use crate::wire::Answer;
 
 /// How long an answer may take in all; no answer here is that slow unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(30);
-const READ_BYTES: usize = 32 << 10;
-/// How much of a wrong answer is shown.
-const SHOWN: usize = 400;
 
 /// What is asked, of whom, and how often.
 #[derive(Clone, Debug)]
@@ -38,17 +30,6 @@ pub(crate) struct Load {
     pub(crate) every: Duration,
     /// The time over which callers begin, so that they do not all wait for the same moment.
     pub(crate) spread: Duration,
-}
-
-/// What a right answer is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Expected {
-    /// Its status.
-    pub(crate) status: u16,
-    /// What stands in its body.
-    pub(crate) text: &'static str,
-    /// Events in its body, `[DONE]` the last of them; zero for an answer that is no stream.
-    pub(crate) events: usize,
 }
 
 /// What came of a load.
@@ -81,12 +62,25 @@ impl Load {
         let load = Arc::new(self);
         let first = async |load: Arc<Load>| {
             let mut caller = Caller::connect(load.address).await?;
-            caller.ask(&load).await?;
+            load.ask(&mut caller).await?;
             anyhow::Ok(caller)
         };
         let all = try_join_all((0..load.connections).map(|_| first(Arc::clone(&load))));
         let callers = timeout(PATIENCE, all).await.context("no answer")??;
         Ok(Ready { load, callers })
+    }
+
+    async fn ask(&self, caller: &mut Caller) -> anyhow::Result<Times> {
+        let begin = Instant::now();
+        let mut first = None;
+        let seen = |answer: &Answer| {
+            if first.is_none() && !answer.body.is_empty() {
+                first = Some(begin.elapsed());
+            }
+        };
+        caller.ask(&self.request, &self.expected, seen).await?;
+        let whole = begin.elapsed();
+        Ok(Times { first: first.unwrap_or(whole), whole })
     }
 }
 
@@ -98,7 +92,7 @@ impl Ready {
         let mut tasks = JoinSet::new();
         let mut at = begin;
         for caller in self.callers {
-            tasks.spawn(caller.go_on(Arc::clone(&self.load), at, begin + span));
+            tasks.spawn(go_on(caller, Arc::clone(&self.load), at, begin + span));
             at += gap;
         }
         let mut times = Vec::new();
@@ -114,77 +108,21 @@ impl Ready {
     }
 }
 
-/// One connection.
-struct Caller {
-    stream: TcpStream,
-    answer: Answer,
-    buffer: Box<[u8]>,
-}
-
-impl Caller {
-    async fn connect(address: SocketAddr) -> anyhow::Result<Self> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        Ok(Self { stream, answer: Answer::default(), buffer: vec![0; READ_BYTES].into() })
-    }
-
-    async fn go_on(mut self, load: Arc<Load>, begin: Instant, end: Instant) -> anyhow::Result<Vec<Times>> {
-        let mut times = Vec::new();
-        let mut due = begin;
-        sleep_until(due.into()).await;
-        while Instant::now() < end {
-            times.push(self.ask(&load).await?);
-            due += load.every;
-            if !load.every.is_zero() {
-                sleep_until(due.into()).await;
-            }
+async fn go_on(
+    mut caller: Caller,
+    load: Arc<Load>,
+    begin: Instant,
+    end: Instant,
+) -> anyhow::Result<Vec<Times>> {
+    let mut times = Vec::new();
+    let mut due = begin;
+    sleep_until(due.into()).await;
+    while Instant::now() < end {
+        times.push(load.ask(&mut caller).await?);
+        due += load.every;
+        if !load.every.is_zero() {
+            sleep_until(due.into()).await;
         }
-        Ok(times)
     }
-
-    async fn ask(&mut self, load: &Load) -> anyhow::Result<Times> {
-        self.answer.clear();
-        let begin = Instant::now();
-        self.stream.write_all(&load.request).await?;
-        let mut first = None;
-        loop {
-            let count = self.stream.read(&mut self.buffer).await?;
-            ensure!(count > 0, "the connection was closed in the midst of an answer: {}", self.shown());
-            let has_ended = self.answer.read(&self.buffer[..count])?;
-            if first.is_none() && !self.answer.body.is_empty() {
-                first = Some(begin.elapsed());
-            }
-            if has_ended {
-                break;
-            }
-        }
-        let whole = begin.elapsed();
-        if !load.expected.is_met(&self.answer) {
-            bail!("a wrong answer: {}", self.shown());
-        }
-        Ok(Times { first: first.unwrap_or(whole), whole })
-    }
-
-    fn shown(&self) -> String {
-        let body = &self.answer.body;
-        let (start, tail) = body.split_at(body.len().min(SHOWN));
-        let tail = &tail[tail.len().saturating_sub(SHOWN)..];
-        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        format!("status {}, {} bytes: {} … {}", self.answer.status, body.len(), text(start), text(tail))
-    }
-}
-
-impl Expected {
-    fn is_met(&self, answer: &Answer) -> bool {
-        let is_stream = self.events > 0;
-        answer.status == self.status
-            && std::str::from_utf8(&answer.body).is_ok_and(|body| body.contains(self.text))
-            && (!is_stream || answer.body.ends_with(b"\n\ndata: [DONE]\n\n"))
-            && (!is_stream || events(&answer.body) == self.events)
-    }
-}
-
-/// Events end with an empty line.
-fn events(body: &[u8]) -> usize {
-    body.windows(2).filter(|pair| pair == b"\n\n").count()
+    Ok(times)
 }

@@ -58,6 +58,10 @@
 )]
 
 mod bounds;
+#[path = "../support/caller.rs"]
+mod caller;
+#[path = "../support/completions.rs"]
+mod completions;
 mod figures;
 mod load;
 mod mk;
@@ -66,10 +70,13 @@ mod plan;
 #[path = "../support/process.rs"]
 mod process;
 mod provider;
+#[path = "../support/requests.rs"]
+mod requests;
 #[path = "../support/serve.rs"]
 mod serve;
 mod stand;
 mod table;
+#[path = "../support/wire.rs"]
 mod wire;
 
 use std::path::Path;

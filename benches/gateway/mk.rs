@@ -6,13 +6,9 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use crate::process::Process;
-use crate::{provider, serve};
+use crate::process::{self, Process};
+use crate::{completions, serve};
 
-/// Where chat completions are asked for.
-pub(crate) const CHAT: &str = "/inference/v1/chat/completions";
-/// An open page.
-pub(crate) const HEALTH: &str = "/inference/v1/health";
 /// The model that answers at once.
 pub(crate) const MODEL: &str = "fast/model";
 /// The model that thinks first.
@@ -48,13 +44,18 @@ impl Mk {
             serve::create_key(dir.path(), &config, &[&create[..], &["--per-day", "1"]].concat())?;
         let foreign_key = serve::create_key(dir.path(), &elsewhere, &create)?;
 
-        let (process, address) = serve::start(dir.path(), &config, &dir.path().join("log"))?;
+        let (process, address) = serve::start(
+            process::program(Path::new(serve::MK)),
+            dir.path(),
+            &config,
+            &dir.path().join("log"),
+        )?;
         Ok(Self { address, key, scarce_key, foreign_key, process, _dir: dir })
     }
 }
 
 fn configuration(data: &Path, provider: SocketAddr) -> String {
-    let (data, slow) = (data.display(), provider::SLOW);
+    let (data, slow) = (data.display(), completions::SLOW);
     format!(
         r#"
 listen = "127.0.0.1:0"

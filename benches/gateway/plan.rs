@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use serde_json::json;
 
+use crate::caller::Expected;
+use crate::completions::{SLOW, THINKING};
 use crate::figures::Target;
-use crate::load::{Expected, Load};
-use crate::mk::{CHAT, HEALTH, MODEL, Mk, SLOW_MODEL};
+use crate::load::Load;
+use crate::mk::{MODEL, Mk, SLOW_MODEL};
 use crate::nginx::CHEAP;
-use crate::provider::{EVENTS, LAST_WORDS, SLOW, THINKING};
+use crate::requests::{CHAT, HEALTH, HEALTHY, STREAM, UNAUTHORIZED, WHOLE, completion, get, post};
 use crate::stand::Stand;
 
 /// One load, put on each target in turn.
@@ -40,19 +41,7 @@ const PACE: Duration = Duration::from_millis(10);
 /// Where the provider completes chats, and a proxy in front of it.
 const COMPLETIONS: &str = "/v1/chat/completions";
 
-const WHOLE: Expected = Expected { status: 200, text: LAST_WORDS, events: 0 };
-const STREAM: Expected = Expected { status: 200, text: r#""finish_reason":"stop""#, events: EVENTS };
-const UNAUTHORIZED: Expected = Expected { status: 401, text: "invalid_api_key", events: 0 };
 const LIMITED: Expected = Expected { status: 429, text: "rate_limited_day", events: 0 };
-const HEALTHY: Expected = Expected { status: 200, text: r#""status":"ok""#, events: 0 };
-
-const SYSTEM: &str = "You are a helpful assistant that answers questions on geography, history and travel. Answer in \
-    the language of the question. Be concise, name the sources that you rely on, say so when you are not sure, and \
-    never invent a fact. Prefer metric units. When the user asks for a plan, give a numbered list with at most seven \
-    items, each one sentence long.";
-const QUESTION: &str = "What is the capital of France, how old is the city, on which river does it lie, and how many \
-    people live there today, in the city itself and in the wider region? Please also say in one sentence why it became \
-    the capital, and name one book about its history that a general reader would enjoy reading on the train.";
 
 impl Scenario {
     /// Its headline.
@@ -130,23 +119,8 @@ impl Scenario {
         }
     }
 
-    /// A chat completion of about a kilobyte.
     fn body(self, model: &str) -> String {
-        let mut body = json!({
-            "model": model,
-            "messages": [
-                {"role": "system", "content": SYSTEM},
-                {"role": "user", "content": "Hello, I have a question on France."},
-                {"role": "assistant", "content": "Gladly; which one?"},
-                {"role": "user", "content": QUESTION},
-            ],
-            "temperature": 0.2,
-            "max_tokens": 256,
-        });
-        if self == Self::Streams {
-            body["stream"] = true.into();
-        }
-        body.to_string()
+        completion(model, self == Self::Streams)
     }
 }
 
@@ -155,17 +129,4 @@ pub(crate) fn only_one(mk: &Mk) -> Load {
     let (address, every, spread) = (mk.address, AT_ONCE, AT_ONCE);
     let request = post(address, CHAT, &mk.scarce_key, &Scenario::Limited.body(MODEL));
     Load { address, request, expected: WHOLE, connections: 1, every, spread }
-}
-
-fn post(host: SocketAddr, path: &str, key: &str, body: &str) -> Vec<u8> {
-    let length = body.len();
-    let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\n\
-         content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
-    );
-    (head + body).into_bytes()
-}
-
-fn get(host: SocketAddr, path: &str) -> Vec<u8> {
-    format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n\r\n").into_bytes()
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::serve;
 
 /// Nano-dollars that a token of a prompt costs, of every model but one.
@@ -62,7 +62,8 @@ impl Site {
             foreign: serve::create_key(home, &elsewhere, &["--service", "inference"])?,
         };
         let log = home.join("log");
-        let (process, address): (Process, SocketAddr) = serve::start(home, &config, &log)?;
+        let (process, address): (Process, SocketAddr) =
+            serve::start(process::program(Path::new(serve::MK)), home, &config, &log)?;
         Ok(Self { base: format!("http://{address}"), keys, log, data, process, _dir: dir })
     }
 }

@@ -1,0 +1,88 @@
+//! The table, and what becomes of budgets.
+
+use std::fmt;
+
+use anyhow::{Context, ensure};
+
+use crate::plan::{Ask, Figure, Per};
+use crate::run::Count;
+
+/// How far from its budget a figure may be, either way, in percent.
+pub(crate) const MARGIN: u64 = 10;
+
+/// What a figure is to its budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Within,
+    /// More than the margin above.
+    Above,
+    /// More than the margin below.
+    Below,
+}
+
+/// What was counted for a figure: instructions for each of what it is of.
+///
+/// # Errors
+/// If nothing was counted that it could be made from.
+pub(crate) fn value(figure: &Figure, counts: &[(Ask, Count)]) -> anyhow::Result<u64> {
+    let of = |ask: Ask| {
+        let found = counts.iter().find(|(counted, _)| *counted == ask);
+        found.map(|(_, count)| *count).with_context(|| format!("{} was not counted", ask.name()))
+    };
+    let count = of(figure.ask)?;
+    let (instructions, parts) = match figure.per {
+        Per::Answer => (count.instructions, u64::from(count.answers)),
+        Per::Event => (count.instructions, count.events),
+        Per::EventBeyond(other) => {
+            let other = of(other)?;
+            ensure!(count.answers == other.answers, "{} was counted of fewer or more", figure.title);
+            // Should this be no difference at all, zero tells it.
+            let instructions = count.instructions.saturating_sub(other.instructions);
+            (instructions, count.events.saturating_sub(other.events))
+        }
+    };
+    instructions.checked_div(parts).with_context(|| format!("{}: there is none", figure.title))
+}
+
+impl Verdict {
+    /// Of `value` to `budget`.
+    pub(crate) const fn of(value: u64, budget: u64) -> Self {
+        if value * 100 > budget * (100 + MARGIN) {
+            Self::Above
+        } else if value * 100 < budget * (100 - MARGIN) {
+            Self::Below
+        } else {
+            Self::Within
+        }
+    }
+}
+
+/// The first line.
+pub(crate) fn head() -> String {
+    format!("{:<36} {:>12} {:>12}", "instructions", "counted", "budget")
+}
+
+/// The line of a figure.
+pub(crate) struct Line<'a> {
+    /// The figure.
+    pub(crate) figure: &'a Figure,
+    /// What was counted.
+    pub(crate) value: u64,
+    /// What it is to its budget; `None` where that is for another build.
+    pub(crate) verdict: Option<Verdict>,
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { figure: Figure { title, budget, ask, .. }, value, verdict } = self;
+        write!(f, "{title:<36} {value:>12}")?;
+        let Some(verdict) = verdict else { return Ok(()) };
+        let percent = i128::from(*value) * 100 / i128::from(*budget.max(&1)) - 100;
+        write!(f, " {budget:>12} {:>7}", format!("{percent:+} %"))?;
+        match verdict {
+            Verdict::Within => Ok(()),
+            Verdict::Above => write!(f, "  ABOVE: see where by callgrind_annotate {}.out", ask.name()),
+            Verdict::Below => f.write_str("  BELOW: lower its budget in benches/instructions/plan.rs"),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Asks, and has counted what the answers take.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+use crate::caller::Caller;
+use crate::completions;
+use crate::plan::Ask;
+use crate::site::Site;
+use crate::wire::Answer;
+
+/// Connections, which ask in turn, so that each worker of the server has a part.
+const CALLERS: u32 = 4;
+/// Answers before anything is counted: connections, caches and lazily made tables are there then.
+const WARM_UP: u32 = 80;
+/// For what belongs to answers to be written after them: the ledger is, twice a second.
+const REST: Duration = Duration::from_secs(1);
+/// How long an answer may take, in a simulator on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What was counted of one [`Ask`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Count {
+    /// Instructions in all.
+    pub(crate) instructions: u64,
+    /// Answers.
+    pub(crate) answers: u32,
+    /// Events of all answers.
+    pub(crate) events: u64,
+}
+
+/// A server in the simulator, and callers.
+pub(crate) struct Bench {
+    site: Site,
+    callers: Vec<Caller>,
+    turns: Arc<Semaphore>,
+}
+
+impl Bench {
+    /// Starts server and provider, and connects the callers. Counts by function go to files in `counts`.
+    pub(crate) async fn start(counts: &Path) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let provider = listener.local_addr()?;
+        let turns = Arc::new(Semaphore::new(0));
+        tokio::spawn(completions::accept(listener, Some(Arc::clone(&turns))));
+        let site = Site::start(provider, counts)?;
+        let mut callers = Vec::new();
+        for _ in 0..CALLERS {
+            callers.push(Caller::connect(site.address).await?);
+        }
+        Ok(Self { site, callers, turns })
+    }
+
+    /// Counts `times` answers, after others that are not counted.
+    pub(crate) async fn count(&mut self, ask: Ask, times: u32) -> anyhow::Result<Count> {
+        self.ask(ask, WARM_UP.min(times)).await?;
+        sleep(REST).await;
+        self.site.settle().await?;
+        self.site.counter.begin()?;
+        let events = self.ask(ask, times).await?;
+        sleep(REST).await;
+        let instructions = self.site.counter.end(ask.name())?;
+        ensure!(instructions > 0, "callgrind has counted nothing");
+        Ok(Count { instructions, answers: times, events })
+    }
+
+    /// Asks one after the other; how many events came in all.
+    async fn ask(&mut self, ask: Ask, times: u32) -> anyhow::Result<u64> {
+        let (request, expected) = ask.of(&self.site);
+        let mut events = 0;
+        for number in 0..times as usize {
+            let place = number % self.callers.len();
+            // What the last stream left over.
+            self.turns.forget_permits(usize::MAX);
+            let (mut came, turns) = (0, &self.turns);
+            let seen = |answer: &Answer| {
+                let now = answer.body.windows(2).filter(|pair| pair == b"\n\n").count();
+                turns.add_permits(now - came);
+                came = now;
+            };
+            let asked = timeout(PATIENCE, self.callers[place].ask(&request, &expected, seen));
+            asked.await.with_context(|| format!("{}: no answer", ask.name()))??;
+            events += came as u64;
+        }
+        Ok(events)
+    }
+}

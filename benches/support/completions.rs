@@ -1,0 +1,151 @@
+//! The fake provider's answers: chat completions without any thinking.
+//!
+//! Any POST is a chat completion; below [`SLOW`] it takes [`THINKING`]. A stream is sent as providers send it, each
+//! event flushed by itself, and by whoever wants to count what an event costs one at a time: see [`accept`].
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Request, Response};
+use http_body_util::{BodyExt, Either, Full};
+use hyper::body::{Body, Frame, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::PollSemaphore;
+
+/// Where chat completions take their time.
+pub(crate) const SLOW: &str = "/slow";
+/// How long they take there.
+pub(crate) const THINKING: Duration = Duration::from_millis(200);
+/// Events of a stream without usage: the role, the pieces of text, the end and `[DONE]`.
+pub(crate) const EVENTS: usize = PIECES + 3;
+const PIECES: usize = 100;
+/// What every whole answer ends its text with.
+pub(crate) const LAST_WORDS: &str = "about twelve million in the wider region.";
+
+const ANSWER: &str = r#"{"id":"chatcmpl-BenchA1b2C3d4E5f6G7h8I9","object":"chat.completion","created":1760000000,"model":"model","choices":[{"index":0,"message":{"role":"assistant","content":"The capital of France is Paris. It lies on the Seine in the north of the country, has been the seat of government for most of the last thousand years, and is today home to a little over two million people within the city limits and about twelve million in the wider region.","refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":212,"completion_tokens":58,"total_tokens":270,"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}},"service_tier":"default","system_fingerprint":"fp_bench"}"#;
+const CHUNK: &str = r#"data: {"id":"chatcmpl-BenchA1b2C3d4E5f6G7h8I9","object":"chat.completion.chunk","created":1760000000,"model":"model","system_fingerprint":"fp_bench","#;
+const FIRST: &str = r#""choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}"#;
+const PIECE: &str =
+    r#""choices":[{"index":0,"delta":{"content":" token"},"logprobs":null,"finish_reason":null}]}"#;
+const STOP: &str = r#""choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}"#;
+const USAGE: &str =
+    r#""choices":[],"usage":{"prompt_tokens":212,"completion_tokens":100,"total_tokens":312}}"#;
+
+/// Serves whoever connects. With `turns`, each piece of a stream, and the end behind them, waits for one of its
+/// permits; what comes before and after does not.
+pub(crate) async fn accept(listener: TcpListener, turns: Option<Arc<Semaphore>>) {
+    let events = Arc::new(Events::new());
+    loop {
+        // A connection that was given up before it was accepted is nobody's loss.
+        let Ok((stream, _)) = listener.accept().await else { continue };
+        let _ = stream.set_nodelay(true);
+        let (events, turns) = (Arc::clone(&events), turns.clone());
+        let service = service_fn(move |request| answer(request, Arc::clone(&events), turns.clone()));
+        // How a connection ends is seen by whoever was served on it.
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+    }
+}
+
+/// What decides about the shape of an answer.
+#[derive(Deserialize)]
+struct Asked {
+    #[serde(default)]
+    stream: bool,
+    #[serde(default)]
+    stream_options: StreamOptions,
+}
+
+#[derive(Default, Deserialize)]
+struct StreamOptions {
+    #[serde(default)]
+    include_usage: bool,
+}
+
+type Answer = Response<Either<Full<Bytes>, Streamed>>;
+
+async fn answer(
+    request: Request<Incoming>,
+    events: Arc<Events>,
+    turns: Option<Arc<Semaphore>>,
+) -> anyhow::Result<Answer> {
+    let is_slow = request.uri().path().starts_with(SLOW);
+    let body = request.into_body().collect().await?.to_bytes();
+    let asked: Asked = serde_json::from_slice(&body)?;
+    if is_slow {
+        tokio::time::sleep(THINKING).await;
+    }
+    let (kind, body) = if asked.stream {
+        let events = if asked.stream_options.include_usage { &events.with_usage } else { &events.plain };
+        let turns = turns.map(PollSemaphore::new);
+        let streamed = Streamed { events: Arc::clone(events), next: 0, is_flushed: true, turns };
+        ("text/event-stream", Either::Right(streamed))
+    } else {
+        ("application/json", Either::Left(Full::from(ANSWER)))
+    };
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    Ok(response)
+}
+
+/// The two streams there are, put together once.
+struct Events {
+    plain: Arc<[Bytes]>,
+    with_usage: Arc<[Bytes]>,
+}
+
+impl Events {
+    fn new() -> Self {
+        let chunk = |rest: &str| Bytes::from(format!("{CHUNK}{rest}\n\n"));
+        let mut events = vec![chunk(FIRST)];
+        events.extend(std::iter::repeat_n(chunk(PIECE), PIECES));
+        events.extend([chunk(STOP), Bytes::from_static(b"data: [DONE]\n\n")]);
+        let mut with_usage = events.clone();
+        with_usage.insert(events.len() - 1, chunk(USAGE));
+        Self { plain: events.into(), with_usage: with_usage.into() }
+    }
+}
+
+/// The body of a stream.
+struct Streamed {
+    events: Arc<[Bytes]>,
+    next: usize,
+    is_flushed: bool,
+    turns: Option<PollSemaphore>,
+}
+
+impl Body for Streamed {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        // hyper writes out what it has when there is nothing more at the moment.
+        if !self.is_flushed {
+            self.is_flushed = true;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if (1..=PIECES + 1).contains(&self.next)
+            && let Some(turns) = &mut self.turns
+            && let Some(turn) = ready!(turns.poll_acquire(context))
+        {
+            turn.forget();
+        }
+        let event = self.events.get(self.next).cloned();
+        self.next += 1;
+        self.is_flushed = false;
+        Poll::Ready(event.map(|event| Ok(Frame::data(event))))
+    }
+}

@@ -1,0 +1,65 @@
+//! What is asked over and over, and what a right answer to it is.
+
+use std::net::SocketAddr;
+
+use serde_json::json;
+
+use crate::caller::Expected;
+use crate::completions::{EVENTS, LAST_WORDS};
+
+/// Where chat completions are asked for.
+pub(crate) const CHAT: &str = "/inference/v1/chat/completions";
+/// An open page.
+pub(crate) const HEALTH: &str = "/inference/v1/health";
+
+/// What a whole completion is.
+pub(crate) const WHOLE: Expected = Expected { status: 200, text: LAST_WORDS, events: 0 };
+/// What a stream is.
+pub(crate) const STREAM: Expected =
+    Expected { status: 200, text: r#""finish_reason":"stop""#, events: EVENTS };
+/// What the refusal of a key is that is not known.
+pub(crate) const UNAUTHORIZED: Expected = Expected { status: 401, text: "invalid_api_key", events: 0 };
+/// What the health page is.
+pub(crate) const HEALTHY: Expected = Expected { status: 200, text: r#""status":"ok""#, events: 0 };
+
+const SYSTEM: &str = "You are a helpful assistant that answers questions on geography, history and travel. Answer in \
+    the language of the question. Be concise, name the sources that you rely on, say so when you are not sure, and \
+    never invent a fact. Prefer metric units. When the user asks for a plan, give a numbered list with at most seven \
+    items, each one sentence long.";
+const QUESTION: &str = "What is the capital of France, how old is the city, on which river does it lie, and how many \
+    people live there today, in the city itself and in the wider region? Please also say in one sentence why it became \
+    the capital, and name one book about its history that a general reader would enjoy reading on the train.";
+
+/// The body of a chat completion, of about a kilobyte.
+pub(crate) fn completion(model: &str, is_stream: bool) -> String {
+    let mut body = json!({
+        "model": model,
+        "messages": [
+            {"role": "system", "content": SYSTEM},
+            {"role": "user", "content": "Hello, I have a question on France."},
+            {"role": "assistant", "content": "Gladly; which one?"},
+            {"role": "user", "content": QUESTION},
+        ],
+        "temperature": 0.2,
+        "max_tokens": 256,
+    });
+    if is_stream {
+        body["stream"] = true.into();
+    }
+    body.to_string()
+}
+
+/// A call with a key and a body of JSON.
+pub(crate) fn post(host: SocketAddr, path: &str, key: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+    );
+    (head + body).into_bytes()
+}
+
+/// A call of an open page.
+pub(crate) fn get(host: SocketAddr, path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n\r\n").into_bytes()
+}
