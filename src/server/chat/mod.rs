@@ -47,7 +47,8 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFil
                 Ok(pass) => pass,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };
-            match answer(&context, &pass, &incoming, headers, body).await {
+            // In a box of its own: every request makes room for what stands here, also those for other routes.
+            match Box::pin(answer(&context, &pass, &incoming, headers, body)).await {
                 Ok(response) => rated(response, pass.rate),
                 Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
             }

@@ -160,7 +160,8 @@ pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
              body| async move {
                 let headers = incoming.headers.clone();
                 let request = Request { context, incoming, method, headers, query };
-                never_kept(request.answer(tail.as_str(), body).await)
+                // In a box, as every request makes room for what stands here, also those for other routes.
+                never_kept(Box::pin(request.answer(tail.as_str(), body)).await)
             },
         )
         .boxed()
