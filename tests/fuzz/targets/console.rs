@@ -107,7 +107,7 @@ fn verification(body: &[u8]) {
     let Some(job) = accepted(requests::verification(body, &settings, NOW)) else { return };
     assert!(!job.fact.trim().is_empty() && job.fact.chars().count() <= 50);
     assert!((2..=3).contains(&job.min_required) && (job.min_required..=3).contains(&job.total_models));
-    let message = Message { role: Role::User, content: job.fact };
+    let message = Message { role: Role::User, content: job.fact.into() };
     let chat = Chat { messages: vec![message], temperature: None, max_tokens: None, schema: None };
     for kind in [Kind::OpenAi, Kind::Anthropic, Kind::Google] {
         let spoken = dialect(kind).expect("these are spoken over HTTP");
