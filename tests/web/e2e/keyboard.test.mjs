@@ -123,8 +123,9 @@ test("the menu of a narrow window opens, leads on and closes by keyboard", async
   assert.equal(await menu.getAttribute("aria-expanded"), "true");
   await choose(page, "Usage & billing");
   await at(page, "Usage & billing");
-  assert.equal(await menu.getAttribute("aria-expanded"), "false");
-  assert.equal(await focused(page), "Usage & billing");
+  // The heading stands there a moment before the menu closes and hands on the focus.
+  await page.locator('button[aria-expanded="false"]', { hasText: "Menu" }).waitFor();
+  await page.waitForFunction(() => document.activeElement?.textContent === "Usage & billing");
   await page.context().close();
 });
 
