@@ -126,8 +126,6 @@ pub(crate) use console::{
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::HeaderMap;
-
 use super::Context;
 use super::incoming::{Incoming, bearer};
 use super::record::Record;
@@ -169,13 +167,8 @@ impl Pass {
 }
 
 /// Lets a request with a valid key for `service` through.
-pub(crate) fn keyed(
-    app: &App,
-    incoming: &Incoming,
-    headers: &HeaderMap,
-    service: Service,
-) -> Result<Pass, ApiError> {
-    let key = authenticated(app, incoming, headers, service)?;
+pub(crate) fn keyed(app: &App, incoming: &Incoming, service: Service) -> Result<Pass, ApiError> {
+    let key = authenticated(app, incoming, service)?;
     let rate = take(app, &Subject::Key(key.id.clone()), quota_of(incoming, &key))?;
     Ok(Pass { key, rate, record: incoming.record.clone() })
 }
@@ -191,23 +184,18 @@ fn quota_of(incoming: &Incoming, key: &KeyRow) -> Quota {
 
 /// Lets whoever looks after the server through: a request from this machine itself, or one with a console key. It
 /// counts as one for an open page and not against the key: whoever scrapes every few seconds would use up any day.
-pub(crate) fn operator(app: &App, incoming: &Incoming, headers: &HeaderMap) -> Result<State, ApiError> {
+pub(crate) fn operator(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
     if !incoming.is_local {
-        let key = authenticated(app, incoming, headers, Service::Console)?;
+        let key = authenticated(app, incoming, Service::Console)?;
         app.limiter.note_use(&key.id, app.clock.now());
     }
     open(app, incoming)
 }
 
 /// The key of a request, if it is one for `service`.
-fn authenticated(
-    app: &App,
-    incoming: &Incoming,
-    headers: &HeaderMap,
-    service: Service,
-) -> Result<Arc<KeyRow>, ApiError> {
+fn authenticated(app: &App, incoming: &Incoming, service: Service) -> Result<Arc<KeyRow>, ApiError> {
     let now = app.clock.now();
-    let found = keys::authenticate(&app.store, bearer(headers), service, incoming.address, now);
+    let found = keys::authenticate(&app.store, bearer(&incoming.headers), service, incoming.address, now);
     let key = found.map_err(|denied| refuse(app, incoming, denied, None))?;
     incoming.record.came_with(&key);
     Ok(key)

@@ -18,7 +18,7 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFil
     filter
         .and(routes::with_context(context))
         .map(|context: Arc<Context>, incoming: Incoming| {
-            let rate = match gate::operator(&context.app, &incoming, &incoming.headers) {
+            let rate = match gate::operator(&context.app, &incoming) {
                 Ok(rate) => rate,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };

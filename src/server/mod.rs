@@ -55,7 +55,6 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
-use http::HeaderMap;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -140,20 +139,18 @@ impl Context {
     pub(crate) async fn read_json<B: Buf>(
         &self,
         incoming: &Incoming,
-        headers: &HeaderMap,
         body: impl Stream<Item = Result<B, warp::Error>>,
     ) -> Result<Bytes, ApiError> {
-        incoming::json_body(headers, body, self.body_limits(incoming)?).await
+        incoming::json_body(&incoming.headers, body, self.body_limits(incoming)?).await
     }
 
     /// The same of a body that may be left out; then it is empty.
     pub(crate) async fn read_optional_json<B: Buf>(
         &self,
         incoming: &Incoming,
-        headers: &HeaderMap,
         body: impl Stream<Item = Result<B, warp::Error>>,
     ) -> Result<Bytes, ApiError> {
-        incoming::optional_json_body(headers, body, self.body_limits(incoming)?).await
+        incoming::optional_json_body(&incoming.headers, body, self.body_limits(incoming)?).await
     }
 
     fn body_limits(&self, incoming: &Incoming) -> Result<BodyLimits, ApiError> {

@@ -23,7 +23,7 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFil
     filter
         .and(routes::with_context(context))
         .map(|context: Arc<Context>, incoming: Incoming| {
-            match gate::keyed(&context.app, &incoming, &incoming.headers, Service::Inference) {
+            match gate::keyed(&context.app, &incoming, Service::Inference) {
                 Ok(pass) => rated(list(&context, &incoming.configured.gateway, &pass), pass.rate),
                 Err(refused) => refused.into_response(&incoming.request_id),
             }
@@ -37,7 +37,7 @@ pub(crate) fn one(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilte
         .and(warp::path::tail())
         .and(routes::with_context(context))
         .map(|tail: warp::path::Tail, context: Arc<Context>, incoming: Incoming| {
-            let pass = match gate::keyed(&context.app, &incoming, &incoming.headers, Service::Inference) {
+            let pass = match gate::keyed(&context.app, &incoming, Service::Inference) {
                 Ok(pass) => pass,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
@@ -52,13 +52,12 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFil
         .and(routes::with_context(context))
         .and(warp::body::stream())
         .then(|context: Arc<Context>, incoming: Incoming, body| async move {
-            let headers = &*incoming.headers;
-            let pass = match gate::keyed(&context.app, &incoming, headers, Service::Verify) {
+            let pass = match gate::keyed(&context.app, &incoming, Service::Verify) {
                 Ok(pass) => pass,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };
             // In a box of its own: every request makes room for what stands here, also those for other routes.
-            match Box::pin(answer(&context, &pass, &incoming, headers, body)).await {
+            match Box::pin(answer(&context, &pass, &incoming, body)).await {
                 Ok(response) => rated(response, pass.rate),
                 Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
             }
@@ -70,17 +69,16 @@ async fn answer<B: Buf>(
     context: &Arc<Context>,
     pass: &Pass,
     incoming: &Incoming,
-    headers: &HeaderMap,
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Result<Response, ApiError> {
-    let body = context.read_json(incoming, headers, body).await?;
-    let model_progress = headers.get(PROGRESS_HEADER).is_some_and(|value| value == "models");
+    let body = context.read_json(incoming, body).await?;
+    let model_progress = incoming.headers.get(PROGRESS_HEADER).is_some_and(|value| value == "models");
     let (verifier, now) = (&incoming.configured.verifier, context.app.clock.now());
     let job = read_job(&body, |domain| verifier.settings(domain), now, model_progress)?;
     check_models(verifier, pass, job.domain)?;
 
     let running = start(context, verifier.clone(), pass, job)?;
-    if incoming::wants_json(headers) { running.document().await } else { Ok(running.stream()) }
+    if incoming::wants_json(&incoming.headers) { running.document().await } else { Ok(running.stream()) }
 }
 
 pub(super) fn read_job<'s>(

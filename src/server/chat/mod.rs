@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
-use http::{HeaderMap, HeaderValue};
+use http::HeaderValue;
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
@@ -42,13 +42,12 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFil
         .and(routes::with_context(context))
         .and(warp::body::stream())
         .then(|context: Arc<Context>, incoming: Incoming, body| async move {
-            let headers = &*incoming.headers;
-            let pass = match gate::keyed(&context.app, &incoming, headers, Service::Inference) {
+            let pass = match gate::keyed(&context.app, &incoming, Service::Inference) {
                 Ok(pass) => pass,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };
             // In a box of its own: every request makes room for what stands here, also those for other routes.
-            match Box::pin(answer(&context, &pass, &incoming, headers, body)).await {
+            match Box::pin(answer(&context, &pass, &incoming, body)).await {
                 Ok(response) => rated(response, pass.rate),
                 Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
             }
@@ -60,11 +59,10 @@ async fn answer<B: Buf>(
     context: &Arc<Context>,
     pass: &Pass,
     incoming: &Incoming,
-    headers: &HeaderMap,
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Result<Response, ApiError> {
     let admitted = Instant::now();
-    let body = context.read_json(incoming, headers, body).await?;
+    let body = context.read_json(incoming, body).await?;
     let (model, asked) = read(&body)?;
     let chain = chain(&incoming.configured.gateway, pass, &model)?;
     // A whole answer may end as it began; a stream goes on for long, and so may a caller who sends.

@@ -40,8 +40,8 @@ pub(super) async fn session<B: Buf>(
 }
 
 async fn show(request: &Request) -> Result<(Response, State), ApiError> {
-    let Request { context, incoming, headers, .. } = request;
-    let (session, rate) = gate::session(context, incoming, headers).await?;
+    let Request { context, incoming, .. } = request;
+    let (session, rate) = gate::session(context, incoming).await?;
     no_query(request).map_err(|error| error.with_rate(rate))?;
     let info = full_info(&context.app, &session);
     Ok((reply::json(StatusCode::OK, &info), rate))
@@ -51,12 +51,12 @@ async fn log_in<B: Buf>(
     request: &Request,
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Result<(Response, State), ApiError> {
-    let Request { context, incoming, headers, .. } = request;
-    let rate = gate::login(&context.app, incoming, headers)?;
+    let Request { context, incoming, .. } = request;
+    let rate = gate::login(&context.app, incoming)?;
     let presented = secret(request, body, "key").await.map_err(|error| error.with_rate(rate))?;
     let key = gate::console_key(&context.app, incoming, presented.expose_secret(), rate)?;
     let actor = gate::actor(&key, Channel::Dashboard, incoming);
-    let replaced = gate::cookie_of(context, incoming, headers).map(str::to_owned);
+    let replaced = gate::cookie_of(context, incoming).map(str::to_owned);
     let begun = beside(&context.app, move |app| {
         let (store, now) = (app.store.acting(actor), app.clock.now());
         let (token, session) =
@@ -71,8 +71,8 @@ async fn log_in<B: Buf>(
 }
 
 async fn log_out(request: &Request) -> Result<(Response, State), ApiError> {
-    let Request { context, incoming, headers, .. } = request;
-    let (token, rate) = gate::logout(context, incoming, headers)?;
+    let Request { context, incoming, .. } = request;
+    let (token, rate) = gate::logout(context, incoming)?;
     no_query(request).map_err(|error| error.with_rate(rate))?;
     if let Some(token) = token {
         let (address, unknown) = (incoming.address, gate::somebody(Channel::Dashboard, incoming));
@@ -90,7 +90,7 @@ async fn log_out(request: &Request) -> Result<(Response, State), ApiError> {
     }
     let mut response = Response::default();
     *response.status_mut() = StatusCode::NO_CONTENT;
-    let cleared = cookie::clear(site::is_https(context, incoming, headers));
+    let cleared = cookie::clear(site::is_https(context, incoming));
     Ok((with_header(response, cleared), rate))
 }
 
@@ -99,8 +99,8 @@ pub(super) async fn set_up<B: Buf>(
     request: Request,
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Result<(Response, State), ApiError> {
-    let Request { context, incoming, headers, .. } = &request;
-    let rate = gate::login(&context.app, incoming, headers)?;
+    let Request { context, incoming, .. } = &request;
+    let rate = gate::login(&context.app, incoming)?;
     let presented = secret(&request, body, "token").await.map_err(|error| error.with_rate(rate))?;
     let actor = Actor { name: Some(LINK.to_owned()), ..gate::somebody(Channel::Dashboard, incoming) };
     let completed = beside(&context.app, move |app| {
@@ -128,7 +128,7 @@ async fn secret<B: Buf>(
     name: &'static str,
 ) -> Result<SecretString, ApiError> {
     no_query(request)?;
-    let body = request.context.read_json(&request.incoming, &request.headers, body).await?;
+    let body = request.context.read_json(&request.incoming, body).await?;
     let mut params = Params::parse(&body)?;
     let text = params.required_text(name)?;
     params.finish(&[name])?;
@@ -159,7 +159,7 @@ fn full_info(app: &App, session: &Session) -> SessionInfo {
 
 impl Request {
     fn with_cookie(&self, response: Response, token: &SecretString) -> Response {
-        let is_https = site::is_https(&self.context, &self.incoming, &self.headers);
+        let is_https = site::is_https(&self.context, &self.incoming);
         with_header(response, cookie::set(token.expose_secret(), is_https))
     }
 }

@@ -158,8 +158,7 @@ pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
              incoming: Incoming,
              method,
              body| async move {
-                let headers = incoming.headers.clone();
-                let request = Request { context, incoming, method, headers, query };
+                let request = Request { context, incoming, method, query };
                 // In a box, as every request makes room for what stands here, also those for other routes.
                 never_kept(Box::pin(request.answer(tail.as_str(), body)).await)
             },
@@ -171,7 +170,6 @@ struct Request {
     context: Arc<Context>,
     incoming: Incoming,
     method: Method,
-    headers: Arc<HeaderMap>,
     query: String,
 }
 
@@ -201,7 +199,7 @@ impl Request {
         endpoint: &Endpoint<'_>,
         body: impl Stream<Item = Result<B, warp::Error>>,
     ) -> Result<(Response, State), ApiError> {
-        let admitted = gate::console(&self.context, &self.incoming, &self.headers, &self.method).await?;
+        let admitted = gate::console(&self.context, &self.incoming, &self.method).await?;
         let rate = admitted.rate;
         match self.carry_out(endpoint, admitted, body).await {
             Ok(response) => Ok((response, rate)),
@@ -217,14 +215,12 @@ impl Request {
     ) -> Result<Response, ApiError> {
         let takes_body = self.method == Method::POST || self.method == Method::PATCH;
         let body = match endpoint {
-            Endpoint::Rotation(..) => {
-                self.context.read_optional_json(&self.incoming, &self.headers, body).await?
-            }
-            _ if takes_body => self.context.read_json(&self.incoming, &self.headers, body).await?,
+            Endpoint::Rotation(..) => self.context.read_optional_json(&self.incoming, body).await?,
+            _ if takes_body => self.context.read_json(&self.incoming, body).await?,
             _ => Bytes::new(),
         };
-        let Self { context, method, headers, query, .. } = self;
-        let call = Call { context, headers, query, body, admitted };
+        let Self { context, incoming, method, query } = self;
+        let call = Call { context, headers: incoming.headers, query, body, admitted };
         dispatch(endpoint, &method, call).await
     }
 

@@ -17,7 +17,7 @@ use crate::storage::Error;
 /// The answer.
 pub(super) fn show(request: &Request) -> Result<(Response, State), ApiError> {
     let app = &request.context.app;
-    let own = gate::own_key(app, &request.incoming, &request.headers)?;
+    let own = gate::own_key(app, &request.incoming)?;
     Query::parse(&request.query)
         .and_then(|query| query.finish(&[]))
         .map_err(|error| error.with_rate(own.rate))?;

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, Method};
+use http::Method;
 
 use super::{count_failure, keyed, open, per_minute, quota_of, refuse, take};
 use crate::api::Service;
@@ -33,19 +33,18 @@ pub(crate) struct Admitted {
 pub(crate) async fn console(
     context: &Context,
     incoming: &Incoming,
-    headers: &HeaderMap,
     method: &Method,
 ) -> Result<Admitted, ApiError> {
     let app = &context.app;
-    let token = cookie_of(context, incoming, headers).filter(|_| bearer(headers).is_none());
+    let token = cookie_of(context, incoming).filter(|_| bearer(&incoming.headers).is_none());
     let Some(token) = token else {
-        let pass = keyed(app, incoming, headers, Service::Console)?;
+        let pass = keyed(app, incoming, Service::Console)?;
         let actor = actor(&pass.key, Channel::Api, incoming);
         return Ok(Admitted { rate: pass.rate, actor });
     };
     let session = recognised(app, incoming, token)?;
     if !method.is_safe() {
-        site::must_be_ours(incoming, headers).map_err(|error| count_failure(app, incoming, error))?;
+        site::must_be_ours(incoming).map_err(|error| count_failure(app, incoming, error))?;
     }
     let rate = count(app, incoming, &session).await?;
     let actor = actor(&session.key, Channel::Dashboard, incoming);
@@ -53,13 +52,9 @@ pub(crate) async fn console(
 }
 
 /// Lets a request that asks about its own session through. Who asks without any has not failed at anything.
-pub(crate) async fn session(
-    context: &Context,
-    incoming: &Incoming,
-    headers: &HeaderMap,
-) -> Result<(Session, State), ApiError> {
+pub(crate) async fn session(context: &Context, incoming: &Incoming) -> Result<(Session, State), ApiError> {
     let app = &context.app;
-    let Some(token) = cookie_of(context, incoming, headers) else {
+    let Some(token) = cookie_of(context, incoming) else {
         return Err(ApiError::invalid_session().with_rate(open(app, incoming)?));
     };
     let session = recognised(app, incoming, token)?;
@@ -91,9 +86,9 @@ async fn count(app: &Arc<App>, incoming: &Incoming, session: &Session) -> Result
 }
 
 /// Lets an attempt to begin a session through, whatever will come of it.
-pub(crate) fn login(app: &App, incoming: &Incoming, headers: &HeaderMap) -> Result<State, ApiError> {
+pub(crate) fn login(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
     let rate = take(app, &Subject::Login(incoming.address), per_minute(LOGINS_PER_MINUTE))?;
-    site::must_not_be_foreign(incoming, headers)
+    site::must_not_be_foreign(incoming)
         .map_err(|error| count_failure(app, incoming, error.with_rate(rate)))?;
     Ok(rate)
 }
@@ -121,15 +116,11 @@ pub(crate) fn refuse_setup(app: &App, incoming: &Incoming, cause: SetupError, ra
 }
 
 /// Lets the end of a session through: also of one that has ended already, as long as a page of ours asks for it.
-pub(crate) fn logout(
-    context: &Context,
-    incoming: &Incoming,
-    headers: &HeaderMap,
-) -> Result<(Option<String>, State), ApiError> {
+pub(crate) fn logout(context: &Context, incoming: &Incoming) -> Result<(Option<String>, State), ApiError> {
     let app = &context.app;
-    let token = cookie_of(context, incoming, headers);
+    let token = cookie_of(context, incoming);
     if token.is_some() {
-        site::must_be_ours(incoming, headers).map_err(|error| count_failure(app, incoming, error))?;
+        site::must_be_ours(incoming).map_err(|error| count_failure(app, incoming, error))?;
     }
     Ok((token.map(str::to_owned), open(app, incoming)?))
 }
@@ -145,9 +136,9 @@ pub(crate) struct Own {
 }
 
 /// Lets a key of any service ask about itself.
-pub(crate) fn own_key(app: &App, incoming: &Incoming, headers: &HeaderMap) -> Result<Own, ApiError> {
+pub(crate) fn own_key(app: &App, incoming: &Incoming) -> Result<Own, ApiError> {
     let now = app.clock.now();
-    let found = keys::identify(&app.store, bearer(headers), incoming.address, now);
+    let found = keys::identify(&app.store, bearer(&incoming.headers), incoming.address, now);
     let key = found.map_err(|denied| refuse(app, incoming, denied, None))?;
     incoming.record.came_with(&key);
     let rate = open(app, incoming)?;
@@ -173,10 +164,6 @@ pub(crate) fn somebody(channel: Channel, incoming: &Incoming) -> Actor {
 }
 
 /// What the session cookie of a request holds, if it has one.
-pub(crate) fn cookie_of<'a>(
-    context: &Context,
-    incoming: &Incoming,
-    headers: &'a HeaderMap,
-) -> Option<&'a str> {
-    cookie::session(headers, site::is_https(context, incoming, headers))
+pub(crate) fn cookie_of<'a>(context: &Context, incoming: &'a Incoming) -> Option<&'a str> {
+    cookie::session(&incoming.headers, site::is_https(context, incoming))
 }

@@ -86,16 +86,16 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFil
     filter
         .and(routes::with_context(context))
         .map(|context: Arc<Context>, incoming: Incoming| match gate::open(&context.app, &incoming) {
-            Ok(rate) => rated(answer(&context, &incoming, &incoming.headers), rate),
+            Ok(rate) => rated(answer(&context, &incoming), rate),
             Err(refused) => refused.into_response(&incoming.request_id),
         })
         .boxed()
 }
 
-fn answer(context: &Context, incoming: &Incoming, headers: &HeaderMap) -> Response {
+fn answer(context: &Context, incoming: &Incoming) -> Response {
     let description = context.openapi.of(Bounds::of(&incoming.configured));
     let document = &description.1;
-    let mut response = if is_known(headers, &document.etag) {
+    let mut response = if is_known(&incoming.headers, &document.etag) {
         let mut response = Response::default();
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         response
