@@ -5,7 +5,7 @@
 //! its end: whoever closes while bytes lie unread makes the system send a reset, which can destroy an answer
 //! that the caller has not read yet.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -60,7 +60,7 @@ impl Watch {
             while self.0.ready(Interest::READABLE).await.is_ok() {
                 match self.0.try_read(&mut scratch) {
                     Ok(0) => return,
-                    Err(cause) if cause.kind() != io::ErrorKind::WouldBlock => return,
+                    Err(cause) if cause.kind() != ErrorKind::WouldBlock => return,
                     _ => {}
                 }
             }
@@ -76,19 +76,23 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let stream = self.read.as_ref().as_ref();
         loop {
-            ready!(self.read.as_ref().as_ref().poll_read_ready(context))?;
-            match self.read.try_read_buf(buffer) {
-                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => continue,
-                Err(cause) => return Poll::Ready(Err(cause)),
-                Ok(_) => {}
+            ready!(stream.poll_read_ready(context))?;
+            let mut taken = Err(ErrorKind::WouldBlock.into());
+            // Less than there was room for means that nothing is left. The runtime is to know, so that the watching
+            // handle sleeps, and it hears of it only from who finds nothing.
+            let _ = stream.try_io(Interest::READABLE, || {
+                taken = self.read.try_read_buf(buffer);
+                match taken {
+                    Ok(1..) if buffer.remaining() > 0 => Err(ErrorKind::WouldBlock.into()),
+                    _ => Ok(()),
+                }
+            });
+            match taken {
+                Err(cause) if cause.kind() == ErrorKind::WouldBlock => {}
+                taken => return Poll::Ready(taken.map(drop)),
             }
-            // Reading until nothing is left makes the runtime forget that there was something, so that the watching
-            // handle sleeps. Whatever this finds beside bytes, the next call finds as well.
-            if buffer.remaining() > 0 {
-                let _ = self.read.try_read_buf(buffer);
-            }
-            return Poll::Ready(Ok(()));
         }
     }
 }
