@@ -53,17 +53,7 @@ impl Client {
     pub(super) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, Failure> {
         match self {
             Self::Direct(links) => Ok(links.send(request).await?.map(Body::Direct)),
-            Self::Proxied(client, address) => {
-                let mut parts = address.clone().into_parts();
-                parts.path_and_query = request.uri().path_and_query().cloned();
-                let mut request = request.map(reqwest::Body::wrap);
-                *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Failure::Unreachable)?;
-                let request = reqwest::Request::try_from(request).map_err(|_| Failure::Unreachable)?;
-                match client.execute(request).await {
-                    Ok(response) => Ok(Response::from(response).map(Body::Proxied)),
-                    Err(error) => Err(failed(&error)),
-                }
-            }
+            Self::Proxied(client, address) => Box::pin(send_by_proxy(client, address, request)).await,
         }
     }
 }
@@ -78,6 +68,22 @@ impl Client {
             Self::Direct(links) => Ok(links.send_parked(request).await?.map(Body::Direct)),
             Self::Proxied(..) => Box::pin(self.send(request)).await,
         }
+    }
+}
+
+async fn send_by_proxy(
+    client: &reqwest::Client,
+    address: &Uri,
+    request: Request<Full<Bytes>>,
+) -> Result<Response<Body>, Failure> {
+    let mut parts = address.clone().into_parts();
+    parts.path_and_query = request.uri().path_and_query().cloned();
+    let mut request = request.map(reqwest::Body::wrap);
+    *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Failure::Unreachable)?;
+    let request = reqwest::Request::try_from(request).map_err(|_| Failure::Unreachable)?;
+    match client.execute(request).await {
+        Ok(response) => Ok(Response::from(response).map(Body::Proxied)),
+        Err(error) => Err(failed(&error)),
     }
 }
 

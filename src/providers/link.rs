@@ -12,7 +12,7 @@ use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -39,8 +39,10 @@ const KEEP: Duration = Duration::from_secs(50);
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 mod parked;
+mod waiting;
 
 use parked::Wire;
+use waiting::Waiting;
 
 /// Connections to one provider.
 #[derive(Debug)]
@@ -58,6 +60,7 @@ pub(super) struct Links {
 struct Link {
     sender: SendRequest<Full<Bytes>>,
     connection: Pin<Box<Connection<Wire, Full<Bytes>>>>,
+    waiting: Waiting,
     /// Whether it has said what it cannot say again: no other request may follow.
     is_spent: bool,
 }
@@ -112,8 +115,7 @@ impl Links {
     pub(super) async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Body>, Failure> {
         request.headers_mut().insert(HOST, self.host.clone());
         while let Some(mut link) = self.idle.take() {
-            let is_usable = poll_fn(|context| Poll::Ready(link.is_usable(context))).await;
-            if !is_usable {
+            if !link.is_usable() {
                 continue;
             }
             match link.ask(request).await {
@@ -122,11 +124,16 @@ impl Links {
                 Err(Unanswered::Broken) => return Err(Failure::Cut),
             }
         }
-        let link = Link::over(Wire::new(self.connect().await?)).await?;
+        let link = Box::pin(self.open()).await?;
         match link.ask(request).await {
             Ok((link, response)) => Ok(self.answered(link, response)),
             Err(_) => Err(Failure::Cut),
         }
+    }
+
+    /// A new connection. Rare, and large: in a box, so that no other call makes room for it.
+    async fn open(&self) -> Result<Link, Failure> {
+        Link::over(Wire::new(self.connect().await?)).await
     }
 
     fn answered(&self, link: Link, response: Response<Incoming>) -> Response<Body> {
@@ -172,26 +179,27 @@ impl Link {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(MOST_BUFFERED_BYTES);
         let (sender, connection) = builder.handshake(wire).await.map_err(|_| Failure::Cut)?;
-        Ok(Self { sender, connection: Box::pin(connection), is_spent: false })
+        Ok(Self { sender, connection: Box::pin(connection), waiting: Waiting::default(), is_spent: false })
     }
 
     async fn ask(mut self, request: Request<Full<Bytes>>) -> Result<(Self, Response<Incoming>), Unanswered> {
         pass_turn().await;
         let mut answer = pin!(self.sender.try_send_request(request));
-        let connection = &mut self.connection;
+        let (connection, waiting) = (&mut self.connection, &self.waiting);
         let mut is_closed = false;
         let answered = poll_fn(|context| {
+            let mut quiet = quietly();
             loop {
-                if let Poll::Ready(answered) = answer.as_mut().poll(context) {
+                if let Poll::Ready(answered) = answer.as_mut().poll(&mut quiet) {
                     return Poll::Ready(Some(answered));
                 }
                 if is_closed {
                     return Poll::Ready(None);
                 }
-                is_closed = connection.as_mut().poll(context).is_ready();
+                is_closed = waiting.poll_for(context, |context| connection.as_mut().poll(context)).is_ready();
                 if !is_closed {
                     // What it has just read may be the answer.
-                    return answer.as_mut().poll(context).map(Some);
+                    return answer.as_mut().poll(&mut quiet).map(Some);
                 }
             }
         });
@@ -208,9 +216,16 @@ impl Link {
     }
 
     /// Does what there is to do, without waiting; whether it can take a request then.
-    fn is_usable(&mut self, context: &mut Context<'_>) -> bool {
-        !self.is_spent && self.connection.as_mut().poll(context).is_pending() && self.sender.is_ready()
+    fn is_usable(&mut self) -> bool {
+        !self.is_spent && self.connection.as_mut().poll(&mut quietly()).is_pending() && self.sender.is_ready()
     }
+}
+
+/// For polling what nobody need be woken for: a connection that is kept, which nobody waits for, and hyper's other
+/// halves, which come on only when their connection is polled, by whoever polls them as well. With a waker of theirs, every
+/// step of the one would have the other polled once more.
+const fn quietly() -> Context<'static> {
+    Context::from_waker(Waker::noop())
 }
 
 /// Lets everything else that is ready go first, once. What is sent to another process may have to wake it, which costs
@@ -285,12 +300,20 @@ pub(super) struct Body {
 }
 
 impl Body {
+    /// What the connection has handed over.
+    fn take_frame(&mut self) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let Self { incoming, link, .. } = self;
+        let take = || Pin::new(incoming).poll_frame(&mut quietly());
+        match link {
+            Some(link) => link.waiting.undisturbed(take),
+            None => take(),
+        }
+    }
+
     /// Keeps the connection for the next request, if it can take one.
     fn give_back(&mut self) {
         let Some(mut link) = self.link.take() else { return };
-        // Nobody waits for it while it is kept.
-        let mut context = Context::from_waker(std::task::Waker::noop());
-        if link.is_usable(&mut context) {
+        if link.is_usable() {
             self.idle.keep(link);
         }
     }
@@ -305,15 +328,18 @@ impl hyper::body::Body for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
         let this = &mut *self;
-        let frame = match Pin::new(&mut this.incoming).poll_frame(context) {
+        let frame = match this.take_frame() {
             Poll::Ready(frame) => frame,
             Poll::Pending => {
                 if let Some(link) = &mut this.link
-                    && link.connection.as_mut().poll(context).is_ready()
+                    && link
+                        .waiting
+                        .poll_for(context, |context| link.connection.as_mut().poll(context))
+                        .is_ready()
                 {
                     this.link = None;
                 }
-                ready!(Pin::new(&mut this.incoming).poll_frame(context))
+                ready!(this.take_frame())
             }
         };
         match &frame {

@@ -6,6 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, response};
 use http_body_util::BodyExt;
@@ -115,7 +116,10 @@ impl Opened {
     }
 }
 
-/// Work, given up at `limit`.
-pub(super) async fn within<T>(limit: Instant, work: impl Future<Output = T>) -> Result<T, Failure> {
-    timeout_at(limit, work).await.map_err(|_| Failure::Timeout)
+/// Work, given up at `limit`. Not an `async fn`, which would keep room for the work twice.
+pub(super) fn within<T>(
+    limit: Instant,
+    work: impl Future<Output = T>,
+) -> impl Future<Output = Result<T, Failure>> {
+    timeout_at(limit, work).map(|done| done.map_err(|_| Failure::Timeout))
 }

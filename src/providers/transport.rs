@@ -164,7 +164,10 @@ impl Transport {
         let place = workers::current().min(self.clients.len() - 1);
         match self.clients[place].get() {
             Some(client) => Ok(client),
-            None => within(deadline, self.clients[place].get_or_try_init(|| self.connect())).await?,
+            None => {
+                let connecting = Box::pin(self.clients[place].get_or_try_init(|| self.connect()));
+                within(deadline, connecting).await?
+            }
         }
     }
 

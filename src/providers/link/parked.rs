@@ -74,7 +74,7 @@ impl Links {
     /// Writes a request to a connection that takes it: a kept one, else a new one.
     async fn hand_over(&self, bytes: &[u8]) -> Result<(Wire, Handed), Failure> {
         while let Some(mut link) = self.idle.take() {
-            if !poll_fn(|context| Poll::Ready(link.is_usable(context))).await {
+            if !link.is_usable() {
                 continue;
             }
             let Some(mut wire) = link.into_wire() else { continue };
