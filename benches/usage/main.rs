@@ -159,12 +159,12 @@ fn one_request(number: usize, at: Time) -> Vec<AttemptRow> {
             asked.push(model);
             AttemptRow {
                 at,
-                request_id: id("req", number),
-                app_id: id("app", key % APPS),
-                key_id: id("key", key),
+                request_id: id("req", number).into(),
+                app_id: id("app", key % APPS).into(),
+                key_id: id("key", key).into(),
                 service,
-                model: model.to_owned(),
-                outcome: if chance.is_multiple_of(50) { "provider_timeout" } else { "ok" }.to_owned(),
+                model: model.into(),
+                outcome: if chance.is_multiple_of(50) { "provider_timeout" } else { "ok" }.into(),
                 prompt_tokens: 900,
                 completion_tokens: 120,
                 cost: (!model.starts_with("local/")).then_some(NanoUsd(450_000)),

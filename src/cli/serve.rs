@@ -237,7 +237,7 @@ impl Trial {
         let made = keys::create(&app.store, &wanted, now);
         let (key, row) =
             made.map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
-        Ok(Self { id: Some(row.id), key: Some(key) })
+        Ok(Self { id: Some(row.id.to_string()), key: Some(key) })
     }
 
     fn end(self, app: &App) {

@@ -26,7 +26,7 @@ pub(super) const MOST_ATTEMPTS: u32 = 6;
 
 /// One model to be asked, and what all attempts at it share.
 pub(super) struct Candidate<'a> {
-    pub(super) id: &'a str,
+    pub(super) id: &'a Arc<str>,
     pub(super) provider: &'a Provider,
     pub(super) breakers: &'a Arc<Table>,
     pub(super) model: &'a str,
@@ -49,7 +49,7 @@ impl Gateway {
     /// The model at `place` of `chain`, to be asked for the first time; `None` if its provider is not configured.
     pub(super) fn candidate<'a>(
         &'a self,
-        chain: &'a [String],
+        chain: &'a [Arc<str>],
         place: usize,
         asked: &'a Completion<'a>,
         meter: &'a Meter,
@@ -76,7 +76,7 @@ impl Gateway {
     }
 
     /// How many of these models are configured and not paused.
-    fn in_use(&self, ids: &[String], now: Instant) -> u32 {
+    fn in_use(&self, ids: &[Arc<str>], now: Instant) -> u32 {
         let is_in_use = |(known, model): (&Known, &str)| known.breakers.refusal(model, now).is_none();
         let count = ids.iter().filter(|id| self.known(id).is_some_and(is_in_use)).count();
         u32::try_from(count).unwrap_or(u32::MAX)
@@ -119,7 +119,7 @@ impl Gateway {
             };
             let pause = candidate.pause(&failure, retries, *attempts, limit);
             tracing::warn!(
-                model = candidate.id,
+                model = &**candidate.id,
                 outcome = failure.code(),
                 detail = failure.detail(),
                 retry_in_ms = pause.map(retry::whole_ms),
@@ -128,7 +128,7 @@ impl Gateway {
             let Some(pause) = pause else { return Err(failure) };
             sleep(pause).await;
             retries += 1;
-            (after, failed) = (Some(candidate.id), Some(failure));
+            (after, failed) = (Some(&**candidate.id), Some(failure));
         }
     }
 }
@@ -162,7 +162,7 @@ impl Candidate<'_> {
     /// Counts a call that is made because another one failed: to the same model, or to the one before it.
     fn follow(&self, after: Option<&str>) {
         match after {
-            Some(id) if id == self.id => self.meter.retried(id),
+            Some(id) if *id == **self.id => self.meter.retried(id),
             Some(id) => self.meter.fell_back(id, self.id),
             None => {}
         }
@@ -170,7 +170,7 @@ impl Candidate<'_> {
 
     fn begin(&self) -> Result<Attempt, Failure> {
         let most = || most::of_completion(self.asked, self.provider, self.model, self.price);
-        let mut attempt = self.meter.attempt(self.id, Purpose::Chat, most)?;
+        let mut attempt = self.meter.attempt(self.id.clone(), Purpose::Chat, most)?;
         let prompt_tokens = self.asked.prompt_tokens;
         attempt.expect(prompt_tokens, 0, self.cost(Usage { prompt_tokens, completion_tokens: 0 }));
         Ok(attempt)
@@ -184,7 +184,7 @@ impl Candidate<'_> {
         first_token: Option<Instant>,
     ) -> Result<Given, Failure> {
         let created = self.meter.now().unix_ms().div_euclid(1000);
-        let labels = Labels { model: self.id.to_owned(), created };
+        let labels = Labels { model: self.id.clone(), created };
         if !self.asked.stream {
             let answer =
                 self.provider.chat(permit, self.asked, self.model, &labels, self.span.deadline).await;
@@ -197,7 +197,8 @@ impl Candidate<'_> {
                 Err(failed) => Err(self.give_up(attempt, ticket, failed)),
             };
         }
-        let opening = self.open(permit, &labels);
+        // In a box, as a whole answer needs no room for it.
+        let opening = Box::pin(self.open(permit, &labels));
         let opened = match first_token {
             Some(limit) => timeout_at(limit, opening).await.unwrap_or(Err(Failure::Timeout.into())),
             None => opening.await,
@@ -237,7 +238,7 @@ impl Candidate<'_> {
         failure
     }
 
-    fn book(&self, attempt: Attempt, outcome: &str, usage: Usage) {
+    fn book(&self, attempt: Attempt, outcome: &'static str, usage: Usage) {
         attempt.finish(outcome, usage.prompt_tokens, usage.completion_tokens, self.cost(usage));
     }
 

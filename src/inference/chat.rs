@@ -27,7 +27,7 @@ pub const SHORTLY: Duration = Duration::from_secs(5);
 /// An answer, and whose it is.
 pub struct Answered {
     /// The full identifier of the model that answers.
-    pub model: String,
+    pub model: Arc<str>,
     /// How many calls were made to providers, this one included.
     pub attempts: u32,
     /// The answer.
@@ -46,7 +46,7 @@ pub enum Given {
 #[derive(Debug)]
 pub struct Unanswered {
     /// The full identifier of the model that was asked for.
-    pub model: String,
+    pub model: Arc<str>,
     /// Why it did not answer.
     pub failure: Failure,
     /// How many calls were made to providers.
@@ -56,14 +56,14 @@ pub struct Unanswered {
 impl Gateway {
     /// The models to ask when `id` is asked for, in order, itself first: what is set for the model, then what is set
     /// for chat completions. Fallbacks of fallbacks are not followed.
-    pub fn chain(&self, id: &str) -> Vec<String> {
-        let mut chain = vec![id.to_owned()];
+    pub fn chain(&self, id: &str) -> Vec<Arc<str>> {
+        let mut chain = vec![id.into()];
         let own = self.find(id).and_then(|(provider, model)| provider.model_settings(model));
         let own = own.map(|settings| settings.fallbacks.as_slice()).unwrap_or_default();
         let general = self.settings().fallbacks.get(id).map(Vec::as_slice).unwrap_or_default();
         for fallback in own.iter().chain(general) {
-            if !chain.contains(fallback) {
-                chain.push(fallback.clone());
+            if chain.iter().all(|id: &Arc<str>| **id != **fallback) {
+                chain.push(fallback.as_str().into());
             }
         }
         chain
@@ -78,7 +78,7 @@ impl Gateway {
         self: &Arc<Self>,
         asked: &Completion<'_>,
         body: &Bytes,
-        chain: Vec<String>,
+        chain: Vec<Arc<str>>,
         meter: &Meter,
     ) -> Result<Answered, Unanswered> {
         let mut attempts = 0;
@@ -89,7 +89,7 @@ impl Gateway {
             if attempts >= MOST_ATTEMPTS {
                 break;
             }
-            let (id, before) = (chain[place].as_str(), attempts);
+            let (id, before) = (&chain[place], attempts);
             let failure = match self.candidate(&chain, place, asked, meter) {
                 None => Failure::UnknownModel,
                 Some(candidate) => {
@@ -97,7 +97,7 @@ impl Gateway {
                     let deadline = candidate.span.deadline;
                     match self.ask_candidate(&candidate, &mut attempts).await {
                         Ok(mut given) => {
-                            let model = id.to_owned();
+                            let model = id.clone();
                             if let Given::Stream(relay) = &mut given {
                                 let retried = (attempts - before).saturating_sub(1);
                                 relay.resume_by(Resumption {
@@ -126,7 +126,7 @@ impl Gateway {
                 soonest = Some(soonest.map_or(wait, |soonest| soonest.min(wait)));
             }
             if first.is_none() || attempts > before {
-                after = Some(id);
+                after = Some(&**id);
             }
             first.get_or_insert(failure);
         }
@@ -134,7 +134,7 @@ impl Gateway {
         if let (Some(Failure::Paused { retry_after, .. }), Some(soonest)) = (&mut first, soonest) {
             *retry_after = soonest;
         }
-        let model = chain.first().cloned().unwrap_or_default();
+        let model = chain.first().cloned().unwrap_or_else(|| "".into());
         Err(Unanswered { model, failure: first.unwrap_or(Failure::UnknownModel), attempts })
     }
 }

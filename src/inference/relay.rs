@@ -4,6 +4,8 @@
 //! the relay is dropped because the caller left or was cut off; then with what had come until then. A stream that
 //! breaks goes on with the attempt that another one has found (see `resume`), if there is any.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -18,7 +20,7 @@ use crate::usage::Attempt;
 /// A stream that has begun. Dropping it stops the provider.
 pub struct Relay {
     /// The full identifier of the model that answers.
-    model: String,
+    model: Arc<str>,
     /// Bytes that were pulled already: the caller got no status before they were there.
     first: Option<Bytes>,
     flow: Flow,
@@ -37,7 +39,7 @@ pub struct Relay {
 
 impl Relay {
     pub(super) fn new(
-        model: String,
+        model: Arc<str>,
         flow: Flow,
         first: Bytes,
         attempt: Attempt,
@@ -63,7 +65,7 @@ impl Relay {
     }
 
     /// The full identifier of the model that answers; behind a failure, of the one that failed.
-    pub fn model(&self) -> &str {
+    pub const fn model(&self) -> &Arc<str> {
         &self.model
     }
 
@@ -157,7 +159,7 @@ impl Relay {
         }
     }
 
-    fn book(&mut self, outcome: &str) {
+    fn book(&mut self, outcome: &'static str) {
         let Some(attempt) = self.attempt.take() else { return };
         let skipped = self.flow.skipped();
         if skipped > 0 {

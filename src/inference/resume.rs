@@ -36,7 +36,7 @@ pub(super) struct Resumption {
     pub(super) include_usage: bool,
     pub(super) prompt_tokens: u64,
     /// The models that may be asked, in their order.
-    pub(super) chain: Vec<String>,
+    pub(super) chain: Vec<Arc<str>>,
     /// Where in the chain the model stands that answers.
     pub(super) place: usize,
     /// How often that model was tried again.
@@ -155,13 +155,13 @@ impl Resumption {
             };
             match catch_up(&mut relay, &said).await {
                 Ok(rest) => {
-                    tracing::info!(model = relay.model(), "a stream that broke goes on");
+                    tracing::info!(model = &**relay.model(), "a stream that broke goes on");
                     (self.place, self.retried, self.attempts) = (place, retried, attempts);
                     return Some(Successor { relay, rest, resumption: self });
                 }
                 Err(Lost::Differs) => {
                     tracing::info!(
-                        model = relay.model(),
+                        model = &**relay.model(),
                         "another answer does not go on where a stream broke"
                     );
                     return None;
@@ -182,7 +182,7 @@ impl Resumption {
     ) -> Option<Candidate<'a>> {
         let first = self.gateway.candidate(&self.chain, place, asked, &self.meter)?;
         let span = Span { deadline: self.deadline.min(first.span.deadline), ..first.span };
-        let after = self.chain.get(after).map(String::as_str);
+        let after = self.chain.get(after).map(|id| &**id);
         Some(Candidate { span, after, retried, head: Some(head), ..first })
     }
 }

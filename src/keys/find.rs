@@ -88,8 +88,8 @@ mod tests {
         let store = Store::in_memory(NOW).unwrap();
         let (_, row) = ci(&store);
         let prefix = &row.id[..row.id.len() - 1];
-        for text in [&row.id, prefix, "ci", &row.last4, &format!(" {}\n", row.id)] {
-            assert_eq!(find(&all(&store), text).unwrap().id, row.id, "{text}");
+        for text in [&*row.id, prefix, "ci", &row.last4, &format!(" {}\n", row.id)] {
+            assert_eq!(find(&all(&store), text).unwrap().id, *row.id, "{text}");
         }
         for text in ["", "key_", "CI", "nobody", "mk_verify_x"] {
             assert_eq!(find(&all(&store), text), Err(FindError::NotFound), "{text}");
@@ -116,7 +116,7 @@ mod tests {
         assert!(ids.contains(&&*first.id) && ids.contains(&&*second.id), "{ids:?}");
 
         store.revoke_key(&first.id, NOW).unwrap();
-        assert_eq!(find(&all(&store), "ci").unwrap().id, second.id);
+        assert_eq!(find(&all(&store), "ci").unwrap().id, *second.id);
         store.revoke_key(&second.id, NOW).unwrap();
         assert!(matches!(find(&all(&store), "ci"), Err(FindError::Ambiguous(_))));
     }

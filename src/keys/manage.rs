@@ -102,8 +102,8 @@ pub fn create(store: &Store, new: &NewKey, now: Time) -> Result<(SecretString, K
     let app = store.app(&valid.app)?;
     let minted = mint(valid.service)?;
     let row = KeyRow {
-        id: crate::id::new("key"),
-        app_id: app.id,
+        id: crate::id::new("key").into(),
+        app_id: app.id.into(),
         app_name: app.name,
         service: valid.service,
         name: valid.name,
@@ -136,7 +136,7 @@ pub fn rotate(
     let minted = mint(store.key_alone(id)?.service)?;
     let last4 = minted.last4;
     let new = store.rotate_key(id, now.plus(grace), &minted.hash, |old| KeyRow {
-        id: crate::id::new("key"),
+        id: crate::id::new("key").into(),
         last4,
         created_at: now,
         expires_at: old.expires_at.map(|at| now.plus(at.since(old.created_at))),
@@ -157,8 +157,8 @@ pub fn update(store: &Store, id: &str, change: &KeyChange, now: Time) -> Result<
 /// The record of a key that has spent so much this month, for JSON.
 pub fn record(row: &KeyRow, spent: NanoUsd, now: Time) -> Key {
     Key {
-        id: row.id.clone(),
-        app_id: row.app_id.clone(),
+        id: row.id.to_string(),
+        app_id: row.app_id.to_string(),
         app: row.app_name.clone(),
         service: row.service,
         name: row.name.clone(),
@@ -181,7 +181,8 @@ pub fn record(row: &KeyRow, spent: NanoUsd, now: Time) -> Key {
 /// The records of these keys with what each has spent this month.
 pub fn records(store: &Store, rows: &[KeyRow], now: Time) -> Result<Vec<Key>, Error> {
     let month = now.utc_month();
-    let months: Vec<MonthOf> = rows.iter().map(|row| MonthOf { subject: row.id.clone(), month }).collect();
+    let months: Vec<MonthOf> =
+        rows.iter().map(|row| MonthOf { subject: row.id.to_string(), month }).collect();
     let spent = store.spent(&months)?;
     Ok(rows.iter().zip(spent).map(|(row, spent)| record(row, spent, now)).collect())
 }

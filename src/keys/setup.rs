@@ -100,9 +100,9 @@ impl Setup {
 fn make(store: &Store, now: Time) -> Result<Made, ManageError> {
     let minted = mint(Service::Console)?;
     let row = KeyRow {
-        id: crate::id::new("key"),
+        id: crate::id::new("key").into(),
         // The store knows which app is the first.
-        app_id: String::new(),
+        app_id: "".into(),
         app_name: String::new(),
         service: Service::Console,
         name: Some(FIRST_KEY.to_owned()),

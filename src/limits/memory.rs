@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::addresses::{Addresses, client_of};
@@ -39,12 +39,12 @@ struct Today {
 #[derive(Default)]
 struct Shard {
     /// Bounded by the keys that exist: only valid ones are counted.
-    keys: HashMap<String, KeyEntry>,
+    keys: HashMap<Arc<str>, KeyEntry>,
     open_pages: Addresses,
     failed_auth: Addresses,
     logins: Addresses,
     /// Bounded by the keys that exist, too.
-    sessions: HashMap<String, Windows>,
+    sessions: HashMap<Arc<str>, Windows>,
 }
 
 struct KeyEntry {
@@ -79,7 +79,7 @@ impl Limiter {
     pub fn take(&self, subject: &Subject, quota: Quota, now: Time) -> Decision {
         match subject {
             Subject::Key(id) => {
-                let mut shard = self.shard_of(id.as_str());
+                let mut shard = self.shard_of(&**id);
                 if let Some(entry) = shard.keys.get_mut(id) {
                     return entry.take(&self.store, id, quota, now);
                 }
@@ -87,7 +87,7 @@ impl Limiter {
                 entry.take(&self.store, id, quota, now)
             }
             Subject::Session(key_id) => {
-                let mut shard = self.shard_of(key_id.as_str());
+                let mut shard = self.shard_of(&**key_id);
                 let windows = shard.sessions.entry(key_id.clone()).or_insert_with(|| Windows::new(now, 0));
                 windows.take(without_day(quota), now)
             }
@@ -101,7 +101,7 @@ impl Limiter {
     /// Marks that a key is used by a request that does not count.
     pub fn note_use(&self, key_id: &str, now: Time) {
         let mut shard = self.shard_of(key_id);
-        let entry = shard.keys.entry(key_id.to_owned()).or_insert_with(|| KeyEntry::new(now));
+        let entry = shard.keys.entry(key_id.into()).or_insert_with(|| KeyEntry::new(now));
         entry.last_use = entry.last_use.max(Some(now));
     }
 
@@ -109,14 +109,14 @@ impl Limiter {
     pub fn peek(&self, subject: &Subject, quota: Quota, now: Time) -> State {
         match subject {
             Subject::Key(id) => {
-                let mut shard = self.shard_of(id.as_str());
+                let mut shard = self.shard_of(&**id);
                 if let Some(entry) = shard.keys.get_mut(id) {
                     return entry.peek(&self.store, id, quota, now);
                 }
                 KeyEntry::new(now).peek(&self.store, id, quota, now)
             }
             Subject::Session(key_id) => {
-                let mut shard = self.shard_of(key_id.as_str());
+                let mut shard = self.shard_of(&**key_id);
                 match shard.sessions.get_mut(key_id) {
                     Some(windows) => windows.peek(without_day(quota), now),
                     None => Windows::new(now, 0).peek(without_day(quota), now),
@@ -158,12 +158,12 @@ impl Limiter {
 
     fn mark_stored(&self, batch: &Batch) {
         for count in &batch.counts {
-            if let Some(entry) = self.shard_of(count.key_id.as_str()).keys.get_mut(&count.key_id) {
+            if let Some(entry) = self.shard_of(count.key_id.as_str()).keys.get_mut(&*count.key_id) {
                 entry.has_stored((count.day, count.used));
             }
         }
         for (key_id, at) in &batch.uses {
-            if let Some(entry) = self.shard_of(key_id.as_str()).keys.get_mut(key_id) {
+            if let Some(entry) = self.shard_of(&**key_id).keys.get_mut(&**key_id) {
                 entry.stored_use = Some(*at);
             }
         }

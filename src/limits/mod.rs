@@ -13,6 +13,7 @@ pub use memory::Limiter;
 pub use state::{Decision, State, Window, WindowState};
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// How much a subject may do; `0` is unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub const LOGINS_PER_MINUTE: u32 = 10;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// A valid key, by its id.
-    Key(String),
+    Key(Arc<str>),
     /// Whoever opens a page that needs no key, by address. Has no day window: a probe must not lock itself out.
     OpenPage(IpAddr),
     /// Whoever fails to authenticate, by address. Has no day window either.
@@ -60,5 +61,5 @@ pub enum Subject {
     /// Whoever tries to begin a session, by address, whatever comes of it. Has no day window either.
     Login(IpAddr),
     /// Sessions of the dashboard, by the id of their key, whose own limits they leave alone. Has no day window either.
-    Session(String),
+    Session(Arc<str>),
 }

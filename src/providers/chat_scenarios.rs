@@ -169,7 +169,7 @@ fn completion(body: &str) -> Completion<'_> {
 }
 
 fn labels() -> Labels {
-    Labels { model: "nobody/model".to_owned(), created: 1_795_202_760 }
+    Labels { model: "nobody/model".into(), created: 1_795_202_760 }
 }
 
 fn tokens(usage: Usage) -> Value {

@@ -5,6 +5,8 @@
 //! cannot ([`Failure::Unsupported`]). Answers are bytes in the same format, written by the format itself when they
 //! are complete and by way of [`Chunks`] when they are streamed.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::chunks::Chunks;
@@ -32,7 +34,7 @@ pub struct Completion<'a> {
 #[derive(Clone, Debug)]
 pub struct Labels {
     /// The full identifier of the model that answers.
-    pub model: String,
+    pub model: Arc<str>,
     /// Unix seconds, for providers that do not say.
     pub created: i64,
 }

@@ -66,7 +66,7 @@ impl Model {
     /// and routers take one for any model, and some of them refuse JSON mode. One that does refuse a schema says
     /// so at once and for nothing; see [`Model::without`].
     pub fn known(provider: &str, kind: Kind, name: &str) -> Self {
-        let facts = catalog::model(&format!("{}/{name}", kind.home().unwrap_or(provider)));
+        let facts = catalog::model(&[kind.home().unwrap_or(provider), "/", name].concat());
         let takes_schema = facts.as_ref().is_none_or(|facts| facts.json_schema);
         let is_reasoner = is_openai_reasoner(name);
         Self {

@@ -86,7 +86,7 @@ pub(super) fn completed(
         "id": id,
         "object": "chat.completion",
         "created": labels.created,
-        "model": labels.model,
+        "model": &*labels.model,
         "choices": choices,
         "usage": shown,
     });

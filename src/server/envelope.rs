@@ -63,7 +63,7 @@ async fn routed(
     routes: BoxedFilter<(Response,)>,
 ) -> Response {
     let service = TowerToHyperService::new(warp::service(routes));
-    let span = tracing::info_span!("request", id = %incoming.request_id);
+    let span = tracing::info_span!("request", id = &*incoming.request_id);
     let outcome = AssertUnwindSafe(service.call(request).instrument(span)).catch_unwind().await;
     match outcome {
         Ok(Ok(response)) => response,

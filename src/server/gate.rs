@@ -155,9 +155,9 @@ impl Pass {
     }
 
     /// The account that a request runs on.
-    pub(crate) fn account(&self, request_id: &str) -> Account {
+    pub(crate) fn account(&self, request_id: impl Into<Arc<str>>) -> Account {
         Account {
-            request_id: request_id.to_owned(),
+            request_id: request_id.into(),
             app_id: self.key.app_id.clone(),
             key_id: self.key.id.clone(),
             service: self.key.service,
@@ -185,7 +185,7 @@ fn quota_of(incoming: &Incoming, key: &KeyRow) -> Quota {
 /// Lets whoever looks after the server through: a request from this machine itself, or one with a console key. It
 /// counts as one for an open page and not against the key: whoever scrapes every few seconds would use up any day.
 pub(crate) fn operator(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
-    if !incoming.is_local {
+    if !incoming.is_local() {
         let key = authenticated(app, incoming, Service::Console)?;
         app.limiter.note_use(&key.id, app.clock.now());
     }
@@ -197,7 +197,7 @@ fn authenticated(app: &App, incoming: &Incoming, service: Service) -> Result<Arc
     let now = app.clock.now();
     let found = keys::authenticate(&app.store, bearer(&incoming.headers), service, incoming.address, now);
     let key = found.map_err(|denied| refuse(app, incoming, denied, None))?;
-    incoming.record.came_with(&key);
+    incoming.record.came_with(key.clone());
     Ok(key)
 }
 

@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use futures_util::{Stream, StreamExt};
+use futures_util::{FutureExt, Stream, StreamExt};
 use http::uri::Authority;
 use http::{HeaderMap, Request, header};
 use ipnet::IpNet;
+use tokio::time::error::Elapsed;
+use tokio::time::timeout;
 
 use super::header_names;
 use super::local::is_local;
@@ -28,8 +30,8 @@ pub(crate) struct Incoming {
     pub(crate) request_id: Arc<str>,
     /// Who the caller is, seen through trusted proxies.
     pub(crate) address: IpAddr,
-    /// Whether it comes from this machine, and from nobody behind it.
-    pub(crate) is_local: bool,
+    /// Whoever has connected.
+    peer: IpAddr,
     /// Whether a trusted proxy has sent it, whose word on where it was sent to is believed.
     pub(crate) is_proxied: bool,
     /// The server as the request's own address names it; usually only the `Host` header does.
@@ -52,7 +54,7 @@ impl Incoming {
         let (method, path) = (request.method().clone(), request.uri().path());
         Self {
             record: Record::begin(app.metrics.clone(), request_id.clone(), address, method, path),
-            is_local: is_local(&headers, request.uri().authority(), peer.ip()),
+            peer: peer.ip(),
             is_proxied: is_trusted(peer.ip(), &configured.trusted_proxies),
             authority: request.uri().authority().cloned(),
             headers: Arc::new(headers),
@@ -60,6 +62,11 @@ impl Incoming {
             address,
             configured,
         }
+    }
+
+    /// Whether it comes from this machine, and from nobody behind it.
+    pub(crate) fn is_local(&self) -> bool {
+        is_local(&self.headers, self.authority.as_ref(), self.peer)
     }
 }
 
@@ -199,27 +206,38 @@ async fn collect<B: Buf>(
     body: impl Stream<Item = Result<B, warp::Error>>,
     limits: BodyLimits,
 ) -> Result<Bytes, ApiError> {
-    let collected = tokio::time::timeout(limits.total, collect_pieces(body, limits)).await;
-    collected.unwrap_or_else(|_| Err(ApiError::body_timeout()))
-}
-
-async fn collect_pieces<B: Buf>(
-    body: impl Stream<Item = Result<B, warp::Error>>,
-    limits: BodyLimits,
-) -> Result<Bytes, ApiError> {
     let mut body = std::pin::pin!(body);
     let mut bytes = BytesMut::new();
-    loop {
-        let piece =
-            tokio::time::timeout(limits.idle, body.next()).await.map_err(|_| ApiError::body_timeout())?;
+    // What has come with the head, nearly always all of it, needs no clock.
+    while let Some(piece) = body.next().now_or_never() {
         let Some(piece) = piece else { return Ok(bytes.freeze()) };
-        // A body that breaks off has nobody left to answer to; the answer only ends the request.
-        let mut piece = piece.map_err(|_| ApiError::invalid_json("the request body broke off"))?;
-        if bytes.len() + piece.remaining() > limits.bytes {
-            return Err(ApiError::body_too_large(limits.bytes));
-        }
-        bytes.extend_from_slice(&piece.copy_to_bytes(piece.remaining()));
+        add(&mut bytes, piece, limits)?;
     }
+    let awaited = async {
+        while let Some(piece) = timeout(limits.idle, body.next()).await? {
+            if let Err(refused) = add(&mut bytes, piece, limits) {
+                return Ok(Err(refused));
+            }
+        }
+        Ok::<_, Elapsed>(Ok(()))
+    };
+    let awaited = timeout(limits.total, awaited).await.flatten();
+    awaited.unwrap_or_else(|_| Err(ApiError::body_timeout()))?;
+    Ok(bytes.freeze())
+}
+
+fn add<B: Buf>(
+    bytes: &mut BytesMut,
+    piece: Result<B, warp::Error>,
+    limits: BodyLimits,
+) -> Result<(), ApiError> {
+    // A body that breaks off has nobody left to answer to; the answer only ends the request.
+    let mut piece = piece.map_err(|_| ApiError::invalid_json("the request body broke off"))?;
+    if bytes.len() + piece.remaining() > limits.bytes {
+        return Err(ApiError::body_too_large(limits.bytes));
+    }
+    bytes.extend_from_slice(&piece.copy_to_bytes(piece.remaining()));
+    Ok(())
 }
 
 #[cfg(test)]

@@ -38,15 +38,9 @@ pub(crate) struct Record {
 struct Notes {
     status: Option<StatusCode>,
     outcome: Option<Cow<'static, str>>,
-    key: Option<Key>,
+    key: Option<Arc<KeyRow>>,
     work: Option<Work>,
     stream: Option<Stream>,
-}
-
-/// Whose request it is, by ids.
-struct Key {
-    id: String,
-    app: String,
 }
 
 /// What models are asked for.
@@ -54,8 +48,8 @@ struct Work {
     meter: Meter,
     /// A verification has many models, and an id of its own.
     verification: Option<String>,
-    model: Option<String>,
-    answered_by: Option<String>,
+    model: Option<Arc<str>>,
+    answered_by: Option<Arc<str>>,
 }
 
 struct Stream {
@@ -89,13 +83,13 @@ impl Record {
     }
 
     /// Notes the key, whatever becomes of the request.
-    pub(crate) fn came_with(&self, key: &KeyRow) {
-        self.notes().key = Some(Key { id: key.id.clone(), app: key.app_id.clone() });
+    pub(crate) fn came_with(&self, key: impl Into<Arc<KeyRow>>) {
+        self.notes().key = Some(key.into());
     }
 
     /// Notes that `model` is asked, on this meter.
-    pub(crate) fn asks(&self, model: &str, meter: &Meter) {
-        let model = Some(model.to_owned());
+    pub(crate) fn asks(&self, model: Option<&Arc<str>>, meter: &Meter) {
+        let model = model.cloned();
         self.notes().work = Some(Work { meter: meter.clone(), verification: None, model, answered_by: None });
     }
 
@@ -106,9 +100,9 @@ impl Record {
     }
 
     /// Notes which model answers.
-    pub(crate) fn is_answered_by(&self, model: &str) {
+    pub(crate) fn is_answered_by(&self, model: Arc<str>) {
         if let Some(work) = &mut self.notes().work {
-            work.answered_by = Some(model.to_owned());
+            work.answered_by = Some(model);
         }
     }
 
@@ -155,8 +149,8 @@ impl Drop for Record {
             status = notes.status.map(|status| status.as_u16()),
             outcome = notes.outcome.as_deref().unwrap_or(CANCELLED),
             client = %self.client,
-            key = key.map(|key| key.id.as_str()),
-            app = key.map(|key| key.app.as_str()),
+            key = key.map(|key| &*key.id),
+            app = key.map(|key| &*key.app_id),
             verification = work.and_then(|work| work.verification.as_deref()),
             model = work.and_then(|work| work.model.as_deref()),
             answered_by = work.and_then(|work| work.answered_by.as_deref()),

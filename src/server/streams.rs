@@ -18,7 +18,7 @@ pub(crate) enum Cut {
 }
 
 struct Open {
-    key_id: String,
+    key_id: Arc<str>,
     cut: oneshot::Sender<Cut>,
 }
 
@@ -41,23 +41,23 @@ pub(crate) struct Registration {
 
 impl Streams {
     /// Lists a request of the key `key_id`.
-    pub(crate) fn register(&self, key_id: &str) -> Registration {
+    pub(crate) fn register(&self, key_id: &Arc<str>) -> Registration {
         let (sender, receiver) = oneshot::channel();
         let mut inner = self.lock();
         let id = inner.next;
         inner.next += 1;
-        inner.open.insert(id, Open { key_id: key_id.to_owned(), cut: sender });
+        inner.open.insert(id, Open { key_id: key_id.clone(), cut: sender });
         Registration { id, streams: self.clone(), cut: receiver }
     }
 
     /// The keys that requests are under way for.
-    pub(crate) fn keys(&self) -> HashSet<String> {
+    pub(crate) fn keys(&self) -> HashSet<Arc<str>> {
         self.lock().open.values().map(|open| open.key_id.clone()).collect()
     }
 
     /// Ends the requests of one key.
     pub(crate) fn cut_key(&self, key_id: &str) {
-        self.cut_where(Cut::KeyRevoked, |open| open.key_id == key_id);
+        self.cut_where(Cut::KeyRevoked, |open| *open.key_id == *key_id);
     }
 
     /// Ends all requests.
@@ -89,6 +89,8 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
+        // Otherwise the other half wakes whoever drops this one.
+        self.cut.close();
         self.streams.lock().open.remove(&self.id);
     }
 }
@@ -100,11 +102,11 @@ mod tests {
     #[tokio::test]
     async fn a_cut_reaches_the_requests_of_its_key_only() {
         let streams = Streams::default();
-        let mut mine = streams.register("key_1");
-        let other = streams.register("key_2");
+        let mut mine = streams.register(&"key_1".into());
+        let other = streams.register(&"key_2".into());
         streams.cut_key("key_1");
         assert_eq!(mine.cut().await, Cut::KeyRevoked);
-        assert_eq!(streams.keys(), HashSet::from(["key_2".to_owned()]));
+        assert_eq!(streams.keys(), HashSet::from(["key_2".into()]));
         drop(other);
         assert!(streams.keys().is_empty());
     }

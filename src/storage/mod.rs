@@ -18,9 +18,11 @@ pub use backup::{Packed, backup, restore};
 pub use sqlite::{Store, examine};
 pub use usage::{AppOnceMade, BudgetHolder, BudgetRow, KeyName, UsageCounts, UsageQuery, UsageSum};
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::api::Service;
 use crate::api::console::Channel;
@@ -47,9 +49,9 @@ pub struct AppRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRow {
     /// `key_…`.
-    pub id: String,
+    pub id: Arc<str>,
     /// Its app.
-    pub app_id: String,
+    pub app_id: Arc<str>,
     /// Its app's name.
     pub app_name: String,
     /// What it is for.
@@ -217,17 +219,17 @@ pub struct AttemptRow {
     /// When it ended.
     pub at: Time,
     /// The caller's request.
-    pub request_id: String,
+    pub request_id: Arc<str>,
     /// The caller's app; empty for none.
-    pub app_id: String,
+    pub app_id: Arc<str>,
     /// The caller's key; empty for none.
-    pub key_id: String,
+    pub key_id: Arc<str>,
     /// The area it was made for.
     pub service: Service,
     /// By its configured identifier, provider first.
-    pub model: String,
+    pub model: Arc<str>,
     /// `ok`, `cancelled` or a failure's code.
-    pub outcome: String,
+    pub outcome: Cow<'static, str>,
     /// Of the prompt; estimated if the provider did not say.
     pub prompt_tokens: u64,
     /// Of the completion.

@@ -11,12 +11,12 @@ const NOON: Time = Time::from_unix_ms(1_795_176_000_000);
 fn attempt(key_id: &str, model: &str, at: &str, cost: Option<u64>) -> AttemptRow {
     AttemptRow {
         at: Time::parse(at).unwrap(),
-        request_id: "req_1".to_owned(),
-        app_id: "app_1".to_owned(),
-        key_id: key_id.to_owned(),
+        request_id: "req_1".into(),
+        app_id: "app_1".into(),
+        key_id: key_id.into(),
         service: Service::Inference,
-        model: model.to_owned(),
-        outcome: "ok".to_owned(),
+        model: model.into(),
+        outcome: "ok".into(),
         prompt_tokens: 2,
         completion_tokens: 1,
         cost: cost.map(NanoUsd),
@@ -35,8 +35,8 @@ fn store_with_app(budget: Option<u64>) -> Store {
 
 fn add_key(store: &Store, number: u8, change: impl FnOnce(&mut KeyRow)) {
     let mut key = KeyRow {
-        id: format!("key_{number}"),
-        app_id: "app_1".to_owned(),
+        id: format!("key_{number}").into(),
+        app_id: "app_1".into(),
         app_name: String::new(),
         service: Service::Inference,
         name: None,
@@ -138,7 +138,7 @@ fn a_statement_has_a_line_for_each_key_and_model_and_outlives_its_app() {
         attempt("key_1", "m", "2026-11-02", Some(5)),
         again,
         attempt("key_2", "m", "2026-11-03", Some(7)),
-        AttemptRow { app_id: "app_2".to_owned(), ..attempt("key_9", "m", "2026-11-03", Some(1)) },
+        AttemptRow { app_id: "app_2".into(), ..attempt("key_9", "m", "2026-11-03", Some(1)) },
     ];
     store.add_attempts(&rows).unwrap();
     store.delete_app("app_1", NOON).unwrap();

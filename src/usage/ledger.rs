@@ -130,12 +130,12 @@ mod tests {
     fn row(request_id: &str) -> AttemptRow {
         AttemptRow {
             at: NOW,
-            request_id: request_id.to_owned(),
-            app_id: String::new(),
-            key_id: String::new(),
+            request_id: request_id.into(),
+            app_id: "".into(),
+            key_id: "".into(),
             service: Service::Verify,
-            model: "sandbox/alpha".to_owned(),
-            outcome: "ok".to_owned(),
+            model: "sandbox/alpha".into(),
+            outcome: "ok".into(),
             prompt_tokens: 1,
             completion_tokens: 1,
             cost: None,
@@ -189,6 +189,6 @@ mod tests {
         ledger.book(row("req_new"), None);
         ledger.put_back(Queue { rows: vec![row("req_old"); MAX_QUEUED], holds: Vec::new() });
         assert_eq!(ledger.lost(), 1);
-        assert!(ledger.queue().rows.iter().all(|row| row.request_id == "req_old"));
+        assert!(ledger.queue().rows.iter().all(|row| &*row.request_id == "req_old"));
     }
 }

@@ -1,5 +1,6 @@
 //! What one request takes: summed for its answer, and booked attempt by attempt.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -41,7 +42,7 @@ impl Meter {
     /// If a budget does not allow it. Nothing is booked then, and nothing may be called.
     pub fn attempt(
         &self,
-        model: &str,
+        model: impl Into<Arc<str>>,
         purpose: Purpose,
         most: impl FnOnce() -> Option<NanoUsd>,
     ) -> Result<Attempt, Unpaid> {
@@ -50,7 +51,7 @@ impl Meter {
             if account.budget.is_set() { Some(ledger.reserve(account, most(), self.now())?) } else { None };
         Ok(Attempt {
             meter: self.clone(),
-            model: model.to_owned(),
+            model: model.into(),
             purpose,
             begun: Instant::now(),
             first_token: None,
@@ -110,7 +111,7 @@ impl Meter {
         tracing::warn!(model, fallback, "another model is asked in the place of one that failed");
     }
 
-    fn book(&self, attempt: &Attempt, hold: Option<Hold>, outcome: &str, usage: Usage) {
+    fn book(&self, attempt: &Attempt, hold: Option<Hold>, outcome: &'static str, usage: Usage) {
         let took = attempt.begun.elapsed();
         let place = self.add(&attempt.model, attempt.purpose, usage);
         self.0.attempts.fetch_add(1, Ordering::Relaxed);
@@ -127,8 +128,8 @@ impl Meter {
         self.0.ledger.metrics().attempts.count(&counted);
         let latency_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         tracing::debug!(
-            request_id = account.request_id,
-            model = attempt.model,
+            request_id = &*account.request_id,
+            model = &*attempt.model,
             purpose = ?attempt.purpose,
             outcome,
             prompt_tokens = usage.prompt_tokens,
@@ -144,7 +145,7 @@ impl Meter {
             key_id: account.key_id.clone(),
             service: account.service,
             model: attempt.model.clone(),
-            outcome: outcome.to_owned(),
+            outcome: Cow::Borrowed(outcome),
             prompt_tokens: usage.prompt_tokens,
             completion_tokens: usage.completion_tokens,
             cost: usage.cost,
@@ -155,19 +156,19 @@ impl Meter {
         self.0.ledger.book(row, hold);
     }
 
-    fn add(&self, model: &str, purpose: Purpose, usage: Usage) -> Place {
+    fn add(&self, model: &Arc<str>, purpose: Purpose, usage: Usage) -> Place {
         let mut totals = self.lock_totals();
         let place = Place {
             is_first: totals.is_empty(),
-            is_first_of_model: totals.iter().all(|total| total.model != model),
+            is_first_of_model: totals.iter().all(|total| total.model != *model),
         };
-        let known = totals.iter_mut().find(|total| total.model == model && total.purpose == purpose);
+        let known = totals.iter_mut().find(|total| total.model == *model && total.purpose == purpose);
         if let Some(total) = known {
             total.add(usage);
             return place;
         }
         let mut total = Total {
-            model: model.to_owned(),
+            model: model.clone(),
             purpose,
             prompt_tokens: 0,
             completion_tokens: 0,
@@ -203,7 +204,7 @@ struct Usage {
 #[must_use = "an attempt that is dropped is booked as cancelled"]
 pub struct Attempt {
     meter: Meter,
-    model: String,
+    model: Arc<str>,
     purpose: Purpose,
     begun: Instant,
     first_token: Option<Duration>,
@@ -230,7 +231,7 @@ impl Attempt {
     /// Books the attempt. `outcome` is `ok` or a failure's code.
     pub fn finish(
         mut self,
-        outcome: &str,
+        outcome: &'static str,
         prompt_tokens: u64,
         completion_tokens: u64,
         cost: Option<NanoUsd>,
@@ -239,7 +240,7 @@ impl Attempt {
         self.book(outcome, Usage { prompt_tokens, completion_tokens, cost });
     }
 
-    fn book(&mut self, outcome: &str, usage: Usage) {
+    fn book(&mut self, outcome: &'static str, usage: Usage) {
         let mut hold = self.hold.take();
         if let (Some(hold), Some(cost)) = (&mut hold, usage.cost) {
             hold.settle(cost);
@@ -273,7 +274,7 @@ pub struct Sum {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Total {
     /// By its configured identifier.
-    pub model: String,
+    pub model: Arc<str>,
     /// What for.
     pub purpose: Purpose,
     /// Of prompts.
@@ -313,9 +314,9 @@ mod tests {
         let store = Store::in_memory(NOW).unwrap();
         let ledger = Ledger::new(store.clone());
         let account = Account {
-            request_id: "req_1".to_owned(),
-            app_id: "app_1".to_owned(),
-            key_id: "key_1".to_owned(),
+            request_id: "req_1".into(),
+            app_id: "app_1".into(),
+            key_id: "key_1".into(),
             service: Service::Verify,
             budget: Budget::default(),
         };
@@ -342,14 +343,14 @@ mod tests {
 
         let rows = booked(&desk);
         assert_eq!(rows.len(), 4);
-        assert_eq!((rows[0].model.as_str(), rows[0].outcome.as_str(), rows[0].at), ("a/x", "ok", NOW));
-        assert_eq!((rows[0].app_id.as_str(), rows[0].key_id.as_str()), ("app_1", "key_1"));
-        assert_eq!((rows[1].outcome.as_str(), rows[1].cost), ("provider_timeout", None));
+        assert_eq!((&*rows[0].model, &*rows[0].outcome, rows[0].at), ("a/x", "ok", NOW));
+        assert_eq!((&*rows[0].app_id, &*rows[0].key_id), ("app_1", "key_1"));
+        assert_eq!((&*rows[1].outcome, rows[1].cost), ("provider_timeout", None));
         let places: Vec<_> = rows.iter().map(|row| (row.is_first, row.is_first_of_model)).collect();
         assert_eq!(places, [(true, true), (false, true), (false, false), (false, false)]);
 
         let total = |model: &str, purpose, prompt_tokens, completion_tokens, cost| Total {
-            model: model.to_owned(),
+            model: model.into(),
             purpose,
             prompt_tokens,
             completion_tokens,
@@ -374,7 +375,7 @@ mod tests {
         let rows = booked(&desk);
         assert_eq!(rows.len(), 1);
         assert_eq!(
-            (rows[0].outcome.as_str(), rows[0].prompt_tokens, rows[0].cost),
+            (&*rows[0].outcome, rows[0].prompt_tokens, rows[0].cost),
             ("cancelled", 120, Some(NanoUsd(9)))
         );
         assert_eq!(desk.meter.totals()[0].cost, Some(NanoUsd(9)));

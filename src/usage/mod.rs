@@ -28,17 +28,19 @@ pub use ledger::Ledger;
 pub use meter::{Attempt, Meter, Sum, Total};
 pub use report::{ReportError, ReportRequest, report};
 
+use std::sync::Arc;
+
 use crate::api::Service;
 
 /// On whose account a request runs.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// The request's identifier.
-    pub request_id: String,
+    pub request_id: Arc<str>,
     /// The app, empty for none.
-    pub app_id: String,
+    pub app_id: Arc<str>,
     /// The key, empty for none.
-    pub key_id: String,
+    pub key_id: Arc<str>,
     /// The area of the request.
     pub service: Service,
     /// What key and app may spend.

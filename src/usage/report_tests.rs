@@ -9,12 +9,12 @@ const NOON: Time = Time::from_unix_ms(1_795_176_000_000);
 fn attempt(app_id: &str, model: &str, cost: Option<u64>) -> AttemptRow {
     AttemptRow {
         at: NOON,
-        request_id: "req_1".to_owned(),
-        app_id: app_id.to_owned(),
-        key_id: "key_1".to_owned(),
+        request_id: "req_1".into(),
+        app_id: app_id.into(),
+        key_id: "key_1".into(),
         service: Service::Verify,
-        model: model.to_owned(),
-        outcome: "ok".to_owned(),
+        model: model.into(),
+        outcome: "ok".into(),
         prompt_tokens: 2,
         completion_tokens: 1,
         cost: cost.map(NanoUsd),

@@ -24,7 +24,7 @@ pub(super) fn token_usage(totals: &[Total]) -> TokenUsage {
 fn by_model(totals: &[Total]) -> Vec<ModelTokenUsage> {
     let mut models: Vec<&str> = Vec::new();
     for total in totals {
-        if !models.contains(&total.model.as_str()) {
+        if !models.contains(&&*total.model) {
             models.push(&total.model);
         }
     }
@@ -34,7 +34,7 @@ fn by_model(totals: &[Total]) -> Vec<ModelTokenUsage> {
 fn of_model(model: &str, totals: &[Total]) -> ModelTokenUsage {
     let mut usage = ModelTokenUsage { model: model.to_owned(), ..ModelTokenUsage::default() };
     let mut cost = Some(NanoUsd(0));
-    for total in totals.iter().filter(|total| total.model == model) {
+    for total in totals.iter().filter(|total| *total.model == *model) {
         usage.prompt_tokens = usage.prompt_tokens.saturating_add(total.prompt_tokens);
         usage.completion_tokens = usage.completion_tokens.saturating_add(total.completion_tokens);
         usage.total_tokens = usage.total_tokens.saturating_add(tokens(total));
@@ -54,7 +54,7 @@ mod tests {
 
     fn total(model: &str, purpose: Purpose, tokens: (u64, u64), cost: Option<u64>) -> Total {
         let (prompt_tokens, completion_tokens) = tokens;
-        Total { model: model.to_owned(), purpose, prompt_tokens, completion_tokens, cost: cost.map(NanoUsd) }
+        Total { model: model.into(), purpose, prompt_tokens, completion_tokens, cost: cost.map(NanoUsd) }
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn rows_of(server: &TestServer, id: &str) -> Vec<AttemptRow> {
 /// Model and outcome of each row, sorted.
 fn outcomes(rows: &[AttemptRow]) -> Vec<(&str, &str)> {
     let mut all: Vec<_> =
-        rows.iter().map(|row| (row.model.trim_start_matches("fake/"), row.outcome.as_str())).collect();
+        rows.iter().map(|row| (row.model.trim_start_matches("fake/"), &*row.outcome)).collect();
     all.sort_unstable();
     all
 }
@@ -63,7 +63,7 @@ fn assert_sums(usage: &Value, rows: &[AttemptRow]) {
     let extraction = usage["extractionTokens"].as_u64().unwrap();
     assert_eq!(extraction + usage["verificationTokens"].as_u64().unwrap(), usage["totalTokens"]);
     for model in usage["modelUsage"].as_array().unwrap() {
-        let of_model = rows.iter().filter(|row| model["model"] == row.model.as_str());
+        let of_model = rows.iter().filter(|row| model["model"] == &*row.model);
         let tokens: u64 = of_model.map(|row| row.prompt_tokens + row.completion_tokens).sum();
         assert_eq!(model["totalTokens"], tokens, "{model}");
     }

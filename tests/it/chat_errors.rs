@@ -169,7 +169,8 @@ async fn fallbacks_answer_in_their_order_and_by_their_name() {
         assert_eq!(response.headers()["x-mk-attempts"], "3");
         let text = response.text().await.unwrap();
         assert!(text.contains(r#""model":"fake/third""#) && !text.contains("fake/m\""), "{text}");
-        let mut booked: Vec<_> = desk.rows().into_iter().map(|row| (row.model, row.outcome)).collect();
+        let mut booked: Vec<_> =
+            desk.rows().into_iter().map(|row| (row.model.to_string(), row.outcome.to_string())).collect();
         booked.sort();
         let row = |model: &str, outcome: &str| (model.to_owned(), outcome.to_owned());
         assert_eq!(

@@ -155,6 +155,6 @@ async fn a_shutdown_ends_the_wait_and_everything_is_booked() {
     desk.server.shutdown().await;
     let store = mk::storage::Store::open(&dir.path().join("data"), crate::support::server::NOON).unwrap();
     let outcomes: Vec<String> =
-        store.attempts_of("req-1").unwrap().into_iter().map(|row| row.outcome).collect();
+        store.attempts_of("req-1").unwrap().into_iter().map(|row| row.outcome.into()).collect();
     assert_eq!(outcomes, ["cut", "cancelled"]);
 }

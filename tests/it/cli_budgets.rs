@@ -34,7 +34,7 @@ impl Desk {
         let row = AttemptRow {
             at,
             request_id: "req_1".into(),
-            app_id: store.app("default").unwrap().id,
+            app_id: store.app("default").unwrap().id.into(),
             key_id: key_id.into(),
             service: Service::Inference,
             model: "a/b".into(),

@@ -49,11 +49,11 @@ fn ids_are_shown_where_there_is_room_and_by_show() {
     let (mk, rows) = with_keys();
     let wide = listed(&mk, 140);
     for row in &rows {
-        assert!(wide.contains(&row.id), "{wide}");
-        assert!(!listed(&mk, 80).contains(&row.id));
+        assert!(wide.contains(&*row.id), "{wide}");
+        assert!(!listed(&mk, 80).contains(&*row.id));
     }
     let one = pty::run(&mk.clone().args(["keys", "show", &rows[0].last4]), 80, 40).last;
-    assert!(one.contains(&rows[0].id), "{one}");
+    assert!(one.contains(&*rows[0].id), "{one}");
     let help = mk.args(["keys", "list", "--help"]).run().stdout;
     assert!(help.contains("mk keys show"), "the help says where ids are: {help}");
 }

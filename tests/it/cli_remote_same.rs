@@ -1,6 +1,8 @@
 //! `mk apps`, `mk keys` and `mk usage` print the same of the local database and of a server: each byte, but for what differs by its
 //! nature (ids, the keys themselves, times).
 
+use std::sync::Arc;
+
 use mk::money::NanoUsd;
 use mk::storage::Store;
 use serde_json::Value;
@@ -276,10 +278,10 @@ async fn usage_and_statements_are_told_alike_also_of_deleted_apps() {
         (&["apps", "statement", "GONE_APP", "--json"], 0),
         (&["apps", "statement", "gone"], 9),
     ] {
-        let with = |mk: &Mk, (app, key): &(String, String)| {
+        let with = |mk: &Mk, (app, key): &(Arc<str>, Arc<str>)| {
             let named = arguments.iter().map(|text| match *text {
-                "GONE_APP" => app.as_str(),
-                "GONE_KEY" => key.as_str(),
+                "GONE_APP" => &**app,
+                "GONE_KEY" => &**key,
                 text => text,
             });
             mk.clone().args(named)

@@ -32,7 +32,7 @@ impl Desk {
         let mut new = NewKey::of(Service::Inference, "website");
         (new.name, new.budget) = (Some("till".to_owned()), Some(NanoUsd(2_000_000_000)));
         let (_, key) = keys::create(&store, &new, now).unwrap();
-        Self { mk, store, app_id: app.id, key_id: key.id }
+        Self { mk, store, app_id: app.id, key_id: key.id.to_string() }
     }
 
     /// An attempt of the website's key, of 1,000 and 500 tokens.
@@ -40,8 +40,8 @@ impl Desk {
         AttemptRow {
             at: Time::parse(at).unwrap(),
             request_id: "req_1".into(),
-            app_id: self.app_id.clone(),
-            key_id: self.key_id.clone(),
+            app_id: self.app_id.clone().into(),
+            key_id: self.key_id.clone().into(),
             service: Service::Inference,
             model: model.into(),
             outcome: "ok".into(),
@@ -308,7 +308,7 @@ fn an_app_is_told_apart_from_a_deleted_one_of_its_name_and_so_are_their_keys() {
     let new = NewKey { name: Some("till".to_owned()), ..NewKey::of(Service::Inference, "website") };
     let (_, key) = keys::create(&desk.store, &new, now).unwrap();
     let of_second = AttemptRow {
-        app_id: second.id.clone(),
+        app_id: second.id.clone().into(),
         key_id: key.id.clone(),
         ..desk.row("2025-11-02", "a/dear", Some(1))
     };

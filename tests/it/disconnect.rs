@@ -38,7 +38,7 @@ async fn leaving_a_stream_stops_the_provider_calls_and_keeps_the_usage() {
     eventually("the calls are abandoned", || provider.in_flight() == 0 && provider.abandoned() == 3).await;
     let outcomes = || {
         let rows = server.app.store.attempts_of(&id).unwrap();
-        let mut outcomes: Vec<String> = rows.into_iter().map(|row| row.outcome).collect();
+        let mut outcomes: Vec<String> = rows.into_iter().map(|row| row.outcome.into()).collect();
         outcomes.sort();
         outcomes
     };

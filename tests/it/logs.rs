@@ -150,7 +150,7 @@ fn record(desk: &Desk, key_id: &str, more: &Value) -> Value {
         "path": "/inference/v1/chat/completions",
         "client": "127.0.0.1",
         "key": key_id,
-        "app": key.app_id,
+        "app": &*key.app_id,
     });
     record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     record

@@ -217,9 +217,9 @@ async fn refusals_are_counted_by_their_reason() {
 async fn names_that_callers_make_up_do_not_grow_the_page() {
     let desk = desk(|_| Turn::Hang).await;
     let account = Account {
-        request_id: "req-1".to_owned(),
-        app_id: String::new(),
-        key_id: String::new(),
+        request_id: "req-1".into(),
+        app_id: "".into(),
+        key_id: "".into(),
         service: Service::Inference,
         budget: Budget::default(),
     };
@@ -228,7 +228,7 @@ async fn names_that_callers_make_up_do_not_grow_the_page() {
     for number in 0..10_000 {
         let model = format!("fake/made-up-{number}");
         let outcome = if number % 2 == 0 { "ok" } else { "unknown_model" };
-        meter.attempt(&model, Purpose::Chat, || None).unwrap().finish(outcome, 1, 1, Some(NanoUsd(1)));
+        meter.attempt(model, Purpose::Chat, || None).unwrap().finish(outcome, 1, 1, Some(NanoUsd(1)));
     }
     let page = scrape(&desk.server).await;
     let own = |series: &&String| series.starts_with("mk_attempts_total") && series.contains("made-up");

@@ -67,12 +67,12 @@ fn default_app(server: &TestServer) -> String {
 fn made(server: &TestServer, at: &str, cost: u64) -> AttemptRow {
     AttemptRow {
         at: Time::parse(at).unwrap(),
-        request_id: "req_old".to_owned(),
-        app_id: default_app(server),
-        key_id: "key_gone".to_owned(),
+        request_id: "req_old".into(),
+        app_id: default_app(server).into(),
+        key_id: "key_gone".into(),
         service: Service::Verify,
-        model: "fake/m".to_owned(),
-        outcome: "ok".to_owned(),
+        model: "fake/m".into(),
+        outcome: "ok".into(),
         prompt_tokens: 1,
         completion_tokens: 1,
         cost: Some(NanoUsd(cost)),
@@ -199,7 +199,7 @@ async fn names_of_apps_and_keys_stay_when_they_are_gone() {
     let report = get(&desk.server, "usage?by=app,key").await;
     let first = &report["data"][0];
     assert_eq!((&first["app_id"], &first["app"]), (&json!(app.id), &json!("=shop, old")));
-    assert_eq!((&first["key_id"], &first["key"]), (&json!(row.id), &json!("till")));
+    assert_eq!((&first["key_id"], &first["key"]), (&json!(&*row.id), &json!("till")));
     let statement = csv(&desk.server, &format!("apps/{}/statement", app.id)).await;
     let lines: Vec<&str> = statement.split("\r\n").collect();
     let expected = format!(
@@ -262,10 +262,8 @@ async fn billing_tells_the_month_its_forecast_and_how_full_budgets_are() {
 async fn attempts_go_when_they_are_too_old_and_what_they_sum_up_to_stays() {
     let desk = desk_with("", "[usage]\nretention = \"30d\"", |setup| setup, said).await;
     let store = desk.server.app.store.clone();
-    let of = |at: &str, id: &str| AttemptRow {
-        request_id: id.to_owned(),
-        ..made(&desk.server, at, 1_000_000_000)
-    };
+    let of =
+        |at: &str, id: &str| AttemptRow { request_id: id.into(), ..made(&desk.server, at, 1_000_000_000) };
     let old: Vec<AttemptRow> = (0..1200).map(|_| of("2026-10-01", "req_old")).collect();
     store.add_attempts(&old).unwrap();
     store.add_attempts(&[of("2026-11-01", "req_newer")]).unwrap();

@@ -46,7 +46,7 @@ impl Local {
             self.store.apps().map_err(failed)?.into_iter().map(|app| app.id).collect();
         let filter = KeyFilter { app_id: app.map(|app| app.id.clone()), service, revoked_too: true };
         let mut rows = self.store.keys(&filter).map_err(failed)?;
-        rows.retain(|row| apps.contains(&row.app_id));
+        rows.retain(|row| apps.contains(&*row.app_id));
         keys::records(&self.store, &rows, self.now).map_err(failed)
     }
 

@@ -92,9 +92,10 @@ struct Members<'a>(&'a mut String);
 
 impl Members<'_> {
     fn name(&mut self, field: &Field) {
-        self.0.push(',');
-        push_text(self.0, field.name());
-        self.0.push(':');
+        // A name of the program's own has nothing in it to escape.
+        self.0.push_str(",\"");
+        self.0.push_str(field.name());
+        self.0.push_str("\":");
     }
 }
 

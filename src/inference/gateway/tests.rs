@@ -25,9 +25,9 @@ fn gateway(base_url: &str, change: impl FnOnce(&mut Settings)) -> Gateway {
 
 fn meter() -> Meter {
     let account = Account {
-        request_id: "req_1".to_owned(),
-        app_id: String::new(),
-        key_id: String::new(),
+        request_id: "req_1".into(),
+        app_id: "".into(),
+        key_id: "".into(),
         service: Service::Verify,
         budget: Budget::default(),
     };
@@ -50,7 +50,7 @@ async fn ask(gateway: &Gateway, meter: &Meter, span: Duration) -> Result<String,
 
 fn total(prompt_tokens: u64, completion_tokens: u64) -> Vec<Total> {
     vec![Total {
-        model: "acme/m/1".to_owned(),
+        model: "acme/m/1".into(),
         purpose: Purpose::Verification,
         prompt_tokens,
         completion_tokens,

@@ -10,7 +10,7 @@ const NOON: Time = Time::from_unix_ms(20_000 * 86_400_000 + 43_200_000);
 const QUOTA: Quota = Quota { per_minute: 60, per_day: 100 };
 
 fn key(id: &str) -> Subject {
-    Subject::Key(id.to_owned())
+    Subject::Key(id.into())
 }
 
 fn left_today(limiter: &Limiter, id: &str, now: Time) -> u32 {
@@ -128,8 +128,8 @@ fn any_take_of_a_key_marks_its_last_use() {
 fn a_key(store: &Store) -> String {
     let app = store.app("default").unwrap();
     let row = crate::storage::KeyRow {
-        id: "key_1".to_owned(),
-        app_id: app.id,
+        id: "key_1".into(),
+        app_id: app.id.into(),
         app_name: app.name,
         service: crate::api::Service::Verify,
         name: None,
@@ -146,7 +146,7 @@ fn a_key(store: &Store) -> String {
         app_budget: None,
     };
     store.create_key(&row, &[1; 32]).unwrap();
-    row.id
+    row.id.to_string()
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn each_kind_of_subject_has_buckets_of_its_own_that_are_swept() {
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let once = Quota { per_minute: 1, per_day: 1 };
     let subjects = [
-        Subject::Session("key_1".to_owned()),
+        Subject::Session("key_1".into()),
         Subject::OpenPage(address),
         Subject::Login(address),
         Subject::FailedAuth(address),

@@ -234,7 +234,7 @@ mod tests {
         };
         let at = Time::from_unix_ms(0);
         let incoming = Incoming { status: 200, headers: HeaderMap::new(), body: body.to_owned().into(), at };
-        let labels = Labels { model: "a/b".to_owned(), created: 7 };
+        let labels = Labels { model: "a/b".into(), created: 7 };
         let completed = OpenAi.chat_answer(&incoming, &asked, &labels).map_err(|failed| failed.failure)?;
         Ok(serde_json::from_slice(&completed.body).unwrap())
     }

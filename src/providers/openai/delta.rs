@@ -123,7 +123,7 @@ mod tests {
             choices: 1,
             prompt_tokens: 0,
         };
-        let mut chunks = Chunks::new(&asked, Labels { model: "a/b".to_owned(), created: 7 });
+        let mut chunks = Chunks::new(&asked, Labels { model: "a/b".into(), created: 7 });
         serde_json::from_str::<Delta<'_>>(delta).unwrap().note(0, &mut chunks);
         (chunks.take_said(), chunks.used().completion_tokens)
     }

@@ -156,7 +156,7 @@ mod tests {
             choices,
             prompt_tokens: 9,
         };
-        Chunks::new(&asked, Labels { model: "a/b".to_owned(), created: 7 })
+        Chunks::new(&asked, Labels { model: "a/b".into(), created: 7 })
     }
 
     /// What goes out for these events, whether the answer is whole then, and with which failure it broke.

@@ -39,7 +39,7 @@ fn play(events: &[u8], size: usize) -> Value {
         choices: 1,
         prompt_tokens: 1000,
     };
-    let mut chunks = Chunks::new(&asked, Labels { model: "fake/m".to_owned(), created: 1 });
+    let mut chunks = Chunks::new(&asked, Labels { model: "fake/m".into(), created: 1 });
     let mut decoder = sse::Decoder::default();
     let mut reader = Reader::default();
     let mut outcome: Option<Result<Step, Failure>> = None;

@@ -75,7 +75,7 @@ async fn answer<B: Buf>(
 }
 
 /// The models to ask: the one that is named, and those of its fallbacks that the key may use, and pay for.
-fn chain(gateway: &Gateway, pass: &Pass, model: &str) -> Result<Vec<String>, ApiError> {
+fn chain(gateway: &Gateway, pass: &Pass, model: &str) -> Result<Vec<Arc<str>>, ApiError> {
     let is_well_formed = model.len() <= MAX_MODEL_BYTES && model.bytes().all(|byte| byte.is_ascii_graphic());
     if !is_well_formed || !gateway.knows(model) {
         return Err(ApiError::model_not_found(unknown(gateway, model)));
@@ -87,7 +87,7 @@ fn chain(gateway: &Gateway, pass: &Pass, model: &str) -> Result<Vec<String>, Api
     chain.retain(|id| keys::may_use(&pass.key, id));
     if pass.budget().is_set() {
         // What the model itself costs is the gateway's question, so that its answer is told.
-        chain.retain(|id| id == model || gateway.about(id).price.is_some());
+        chain.retain(|id| **id == *model || gateway.about(id).price.is_some());
     }
     Ok(chain)
 }
@@ -109,20 +109,20 @@ async fn ask(
     pass: &Pass,
     incoming: &Incoming,
     (asked, body): (&Completion<'_>, &Bytes),
-    chain: Vec<String>,
+    chain: Vec<Arc<str>>,
     mut listed: Registration,
 ) -> Result<Response, ApiError> {
     let run = context.runs.token();
-    let account = pass.account(&incoming.request_id);
+    let account = pass.account(incoming.request_id.clone());
     let meter = Meter::new(account, context.app.ledger.clone(), context.app.clock.clone());
-    pass.record.asks(chain.first().map(String::as_str).unwrap_or_default(), &meter);
+    pass.record.asks(chain.first(), &meter);
     let answered = tokio::select! {
         biased;
         answered = incoming.configured.gateway.chat(asked, body, chain, &meter) => answered?,
         why = listed.cut() => return Err(why.into()),
     };
     let Answered { model, attempts, given } = answered;
-    pass.record.is_answered_by(&model);
+    pass.record.is_answered_by(model.clone());
     let mut response = match given {
         Given::Whole(body) => reply::written(body),
         Given::Stream(relay) => {

@@ -34,7 +34,7 @@ pub(super) struct Running {
 impl Drop for Running {
     /// Whoever broke off, the model that gave the last of the answer is noted.
     fn drop(&mut self) {
-        self.record.is_answered_by(self.relay.model());
+        self.record.is_answered_by(self.relay.model().clone());
     }
 }
 

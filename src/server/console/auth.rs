@@ -80,7 +80,7 @@ async fn log_out(request: &Request) -> Result<(Response, State), ApiError> {
             let now = app.clock.now();
             let found = sessions::recognise(&app.store, &token, address, now);
             let actor = match found {
-                Ok(Session { key, .. }) => Actor { id: Some(key.id), name: key.name, ..unknown },
+                Ok(Session { key, .. }) => Actor { id: Some(key.id.to_string()), name: key.name, ..unknown },
                 // It is over anyway; a store that cannot be read cannot be written.
                 Err(_) => unknown,
             };
@@ -109,7 +109,7 @@ pub(super) async fn set_up<B: Buf>(
     });
     let completed = completed.await.map_err(|error| error.with_rate(rate))?;
     let made = completed.map_err(|cause| gate::refuse_setup(&context.app, incoming, cause, rate))?;
-    incoming.record.came_with(&made.session.key);
+    incoming.record.came_with(made.session.key.clone());
     let session = info(&context.app, &made.session, &made.session.key);
     let created = CreatedKey { key: made.key.expose_secret().to_owned(), record: session.key.clone() };
     let response = reply::json(StatusCode::CREATED, &SetUp { created, session });

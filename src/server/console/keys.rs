@@ -167,7 +167,7 @@ pub(in crate::server) fn read_grace(mut params: Params) -> Result<u32, ApiError>
 /// Whether the key with this id belongs to this app, and the app is not deleted: not found otherwise. Without the
 /// ledger, which a key must not need to be revoked.
 fn of_app(store: &Store, app: &str, key: &str) -> Result<(), ApiError> {
-    if store.key_alone(key)?.app_id != store.app_by_id(app)?.id {
+    if *store.key_alone(key)?.app_id != *store.app_by_id(app)?.id {
         return Err(crate::storage::Error::NotFound.into());
     }
     Ok(())

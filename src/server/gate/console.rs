@@ -65,7 +65,7 @@ pub(crate) async fn session(context: &Context, incoming: &Incoming) -> Result<(S
 fn recognised(app: &App, incoming: &Incoming, token: &str) -> Result<Session, ApiError> {
     let found = sessions::recognise(&app.store, token, incoming.address, app.clock.now());
     let session = found.map_err(|denied| refuse(app, incoming, denied, None))?;
-    incoming.record.came_with(&session.key);
+    incoming.record.came_with(session.key.clone());
     Ok(session)
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn console_key(
     let now = app.clock.now();
     let found = keys::authenticate(&app.store, Some(presented), Service::Console, incoming.address, now);
     let key = found.map_err(|denied| refuse(app, incoming, denied, Some(rate)))?;
-    incoming.record.came_with(&key);
+    incoming.record.came_with(key.clone());
     app.limiter.note_use(&key.id, now);
     Ok(key)
 }
@@ -140,7 +140,7 @@ pub(crate) fn own_key(app: &App, incoming: &Incoming) -> Result<Own, ApiError> {
     let now = app.clock.now();
     let found = keys::identify(&app.store, bearer(&incoming.headers), incoming.address, now);
     let key = found.map_err(|denied| refuse(app, incoming, denied, None))?;
-    incoming.record.came_with(&key);
+    incoming.record.came_with(key.clone());
     let rate = open(app, incoming)?;
     app.limiter.note_use(&key.id, now);
     let limits = app.limiter.peek(&Subject::Key(key.id.clone()), quota_of(incoming, &key), now);
@@ -149,7 +149,7 @@ pub(crate) fn own_key(app: &App, incoming: &Incoming) -> Result<Own, ApiError> {
 
 /// What the audit says of a request with this key.
 pub(crate) fn actor(key: &KeyRow, channel: Channel, incoming: &Incoming) -> Actor {
-    Actor { id: Some(key.id.clone()), name: key.name.clone(), ..somebody(channel, incoming) }
+    Actor { id: Some(key.id.to_string()), name: key.name.clone(), ..somebody(channel, incoming) }
 }
 
 /// What the audit says of a request without a key.

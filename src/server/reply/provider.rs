@@ -3,6 +3,8 @@
 //! A provider's refusal of *our* key is never the caller's 401, and nothing it writes is quoted but what it says about
 //! the caller's own request, tamed.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 
 use super::{ApiError, whole_seconds};
@@ -12,7 +14,7 @@ use crate::money::Shortage;
 impl From<Unanswered> for ApiError {
     fn from(unanswered: Unanswered) -> Self {
         let Unanswered { model, failure, attempts } = unanswered;
-        let name = model.split_once('/').map_or(model.as_str(), |(provider, _)| provider).to_owned();
+        let name = model.split_once('/').map_or(&*model, |(provider, _)| provider).to_owned();
         let mut error = describe(&model, &name, &failure);
         error.attempts = Some(attempts);
         error.hopeless =
@@ -32,8 +34,8 @@ impl From<Unanswered> for ApiError {
 
 impl ApiError {
     /// The failure that broke a stream of `model` off.
-    pub(crate) fn broken_off(model: &str, failure: Failure) -> Self {
-        Self::from(Unanswered { model: model.to_owned(), failure, attempts: 0 })
+    pub(crate) fn broken_off(model: &Arc<str>, failure: Failure) -> Self {
+        Self::from(Unanswered { model: model.clone(), failure, attempts: 0 })
     }
 }
 

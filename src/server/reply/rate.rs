@@ -1,12 +1,17 @@
 //! The headers of limits, which every answer carries.
 
-use std::fmt::Write;
-
+use bytes::Bytes;
 use http::HeaderMap;
-use http::header::HeaderValue;
+use http::header::{HeaderName, HeaderValue};
 
-use crate::limits::{State, Window};
+use crate::limits::{State, Window, WindowState};
 use crate::server::header_names as names;
+
+/// The headers, in the order in which their values are written.
+static NAMES: [&HeaderName; 5] =
+    [&names::RATE_LIMIT, &names::RATE_REMAINING, &names::RATE_RESET, &names::RATE_POLICY, &names::RATE_STATE];
+/// More than their values are long.
+const MOST_BYTES: usize = 192;
 
 /// The limits that an answer's headers describe.
 #[derive(Clone, Copy, Debug)]
@@ -32,27 +37,62 @@ pub(crate) fn write_rate_headers(headers: &mut HeaderMap, rate: &Rate) {
         Window::Day => state.day,
     });
     let headline = violated.unwrap_or_else(|| state.headline());
-    headers.insert(&names::RATE_LIMIT, HeaderValue::from(headline.limit));
-    headers.insert(&names::RATE_REMAINING, HeaderValue::from(headline.remaining));
-    headers.insert(&names::RATE_RESET, HeaderValue::from(headline.reset));
-
-    let windows = [("minute", 60, state.minute), ("day", 86_400, state.day)];
-    let (mut policy, mut current) = (String::with_capacity(64), String::with_capacity(64));
-    for (name, seconds, window) in windows {
-        let Some(window) = window else { continue };
-        let separator = if policy.is_empty() { "" } else { ", " };
+    // Every answer has these: they are written into one text, and each value is a part of it.
+    let mut text = String::with_capacity(MOST_BYTES);
+    let mut ends = [0; 5];
+    push_number(&mut text, headline.limit);
+    ends[0] = text.len();
+    push_number(&mut text, headline.remaining);
+    ends[1] = text.len();
+    push_number(&mut text, headline.reset);
+    ends[2] = text.len();
+    let windows = [("\"minute\"", 60, state.minute), ("\"day\"", 86_400, state.day)];
+    push_list(&mut text, &windows, |text, seconds, window| {
+        push_all(text, ";q=", window.limit, ";w=", seconds);
+    });
+    ends[3] = text.len();
+    push_list(&mut text, &windows, |text, seconds, window| {
         // `reset_in` is rounded up to whole seconds of the clock, and may thereby be one more than the window.
-        let seconds_left = window.reset_in.min(seconds);
-        // Writing into memory cannot fail.
-        let _ = write!(policy, "{separator}\"{name}\";q={};w={seconds}", window.limit);
-        let _ = write!(current, "{separator}\"{name}\";r={};t={seconds_left}", window.remaining);
-    }
-    if policy.is_empty() {
-        return;
-    }
-    for (name, text) in [(&names::RATE_POLICY, policy), (&names::RATE_STATE, current)] {
-        if let Ok(value) = HeaderValue::try_from(text) {
+        push_all(text, ";r=", window.remaining, ";t=", window.reset_in.min(seconds));
+    });
+    ends[4] = text.len();
+
+    let text = Bytes::from(text);
+    let mut begin = 0;
+    for (name, end) in NAMES.into_iter().zip(ends) {
+        if begin < end
+            && let Ok(value) = HeaderValue::from_maybe_shared(text.slice(begin..end))
+        {
             headers.insert(name, value);
         }
+        begin = end;
     }
+}
+
+/// The windows that there are, each with what `describe` says of it.
+fn push_list(
+    text: &mut String,
+    windows: &[(&str, u64, Option<WindowState>)],
+    describe: impl Fn(&mut String, u64, WindowState),
+) {
+    let begin = text.len();
+    for (name, seconds, window) in windows {
+        let Some(window) = window else { continue };
+        if text.len() > begin {
+            text.push_str(", ");
+        }
+        text.push_str(name);
+        describe(text, *seconds, *window);
+    }
+}
+
+fn push_all(text: &mut String, one: &str, first: u32, two: &str, second: u64) {
+    text.push_str(one);
+    push_number(text, first);
+    text.push_str(two);
+    push_number(text, second);
+}
+
+fn push_number(text: &mut String, number: impl itoa::Integer) {
+    text.push_str(itoa::Buffer::new().format(number));
 }

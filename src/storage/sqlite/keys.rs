@@ -215,7 +215,7 @@ impl Store {
             if replaced.expires_at.is_some_and(|at| at <= new.created_at) {
                 return Err(Error::Conflict(EXPIRED));
             }
-            let details = json!({ "replaced_by": new.id, "ends_at": end.rfc3339() });
+            let details = json!({ "replaced_by": &*new.id, "ends_at": end.rfc3339() });
             self.note_key(db, "key.rotated", new.created_at, &replaced, details)?;
             Ok(new)
         })
@@ -307,7 +307,7 @@ fn fields(key: &KeyRow) -> [(&'static str, Value); 7] {
 
 /// What a new key is: its app and service, and what of the rest is set.
 fn described(key: &KeyRow) -> Value {
-    let mut details = json!({ "app_id": key.app_id, "service": key.service });
+    let mut details = json!({ "app_id": &*key.app_id, "service": key.service });
     let is_set = |value: &Value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty());
     for (name, value) in fields(key).into_iter().skip(1).filter(|(_, value)| is_set(value)) {
         details[name] = value;

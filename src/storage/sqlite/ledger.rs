@@ -186,12 +186,12 @@ mod tests {
     fn attempt(cost: Option<NanoUsd>) -> AttemptRow {
         AttemptRow {
             at: NOW,
-            request_id: "req_1".to_owned(),
-            app_id: "app_1".to_owned(),
-            key_id: "key_1".to_owned(),
+            request_id: "req_1".into(),
+            app_id: "app_1".into(),
+            key_id: "key_1".into(),
             service: Service::Verify,
-            model: "a/b".to_owned(),
-            outcome: "ok".to_owned(),
+            model: "a/b".into(),
+            outcome: "ok".into(),
             prompt_tokens: 1,
             completion_tokens: 1,
             cost,

@@ -67,7 +67,7 @@ fn counts(row: &AttemptRow) -> UsageCounts {
         requests: row.is_first.into(),
         model_requests: row.is_first_of_model.into(),
         attempts: 1,
-        errors: (!NO_ERRORS.contains(&row.outcome.as_str())).into(),
+        errors: (!NO_ERRORS.contains(&&*row.outcome)).into(),
         prompt_tokens: row.prompt_tokens,
         completion_tokens: row.completion_tokens,
         cost: row.cost.unwrap_or(NanoUsd(0)),

@@ -39,13 +39,13 @@ fn rows(requests: &[Asked]) -> Vec<AttemptRow> {
         for (model, outcome, tokens, cost, later) in attempts {
             rows.push(AttemptRow {
                 at: Time::from_unix_ms(NOON.unix_ms() + (hours + later) * 3_600_000),
-                request_id: format!("req_{number}"),
-                app_id: format!("app_{}", key % 2),
-                key_id: format!("key_{key}"),
+                request_id: format!("req_{number}").into(),
+                app_id: format!("app_{}", key % 2).into(),
+                key_id: format!("key_{key}").into(),
                 service: if *key < 2 { Service::Verify } else { Service::Inference },
-                model: format!("a/{model}"),
+                model: format!("a/{model}").into(),
                 outcome: ["ok", "cancelled", "provider_timeout", "provider_error"][usize::from(*outcome)]
-                    .to_owned(),
+                    .into(),
                 prompt_tokens: *tokens,
                 completion_tokens: tokens / 2,
                 cost: cost.map(NanoUsd),

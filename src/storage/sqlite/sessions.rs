@@ -87,7 +87,7 @@ impl Store {
             let object_name = key.name.as_deref();
             let note = |action, details| Note { at: now, action, object: &key.id, object_name, details };
             self.note(db, &note("console.set_up", json!({})))?;
-            let details = json!({"service": key.service, "app_id": key.app_id});
+            let details = json!({"service": key.service, "app_id": &*key.app_id});
             self.note(db, &note("key.created", details))?;
             self.insert_session(db, session)?;
             Ok(key)

@@ -28,8 +28,8 @@ fn a_key(store: &Store, number: u64) -> (KeyRow, KeyHash) {
     let mut hash = [0; 32];
     hash[..8].copy_from_slice(&number.to_be_bytes());
     let row = KeyRow {
-        id: crate::id::new("key"),
-        app_id: app.id,
+        id: crate::id::new("key").into(),
+        app_id: app.id.into(),
         app_name: app.name,
         service: Service::Verify,
         name: Some(format!("number {number}")),
@@ -57,12 +57,12 @@ fn kept_key(store: &Store, number: u64) -> (KeyRow, KeyHash) {
 fn an_attempt(request_id: &str, cost: Option<NanoUsd>) -> AttemptRow {
     AttemptRow {
         at: NOW,
-        request_id: request_id.to_owned(),
-        app_id: "app_1".to_owned(),
-        key_id: String::new(),
+        request_id: request_id.into(),
+        app_id: "app_1".into(),
+        key_id: "".into(),
         service: Service::Verify,
-        model: "sandbox/alpha".to_owned(),
-        outcome: "ok".to_owned(),
+        model: "sandbox/alpha".into(),
+        outcome: "ok".into(),
         prompt_tokens: 10,
         completion_tokens: 2,
         cost,
@@ -82,8 +82,8 @@ fn everything_is_there_after_reopening() {
     let (key, hash) = kept_key(&store, 1);
     let attempts = [an_attempt("req_1", None), an_attempt("req_1", Some(NanoUsd(3)))];
     store.add_attempts(&attempts).unwrap();
-    let count = DayCount { key_id: key.id.clone(), day: NOW.utc_day(), used: 4 };
-    store.keep_counts(std::slice::from_ref(&count), &[(key.id.clone(), later(5))]).unwrap();
+    let count = DayCount { key_id: key.id.to_string(), day: NOW.utc_day(), used: 4 };
+    store.keep_counts(std::slice::from_ref(&count), &[(key.id.to_string(), later(5))]).unwrap();
     drop(store);
 
     let store = Store::open(dir.path(), later(1)).unwrap();
@@ -314,7 +314,7 @@ fn deleting_an_app_revokes_its_keys_and_the_last_app_stays() {
 
     assert_eq!(store.key_by_hash(&hash).unwrap().unwrap().revoked_at, Some(later(2)));
     let (mut orphan, orphan_hash) = (key, [9; 32]);
-    orphan.id = "key_orphan".to_owned();
+    orphan.id = "key_orphan".into();
     assert!(matches!(store.create_key(&orphan, &orphan_hash), Err(Error::NotFound)));
     drop(store);
     let reopened = Store::open(dir.path(), later(3)).unwrap();
@@ -356,7 +356,7 @@ fn what_takes_a_key_s_place_is_made_of_the_key_as_it_is_then() {
     let (old, _) = kept_key(&store, 1);
     let change = KeyChange { addresses: Some(vec!["10.0.0.0/8".to_owned()]), ..KeyChange::default() };
     store.update_key(&old.id, &change, NOW).unwrap();
-    let renew = |found: &KeyRow| KeyRow { id: "key_2".to_owned(), ..found.clone() };
+    let renew = |found: &KeyRow| KeyRow { id: "key_2".into(), ..found.clone() };
     let new = store.rotate_key(&old.id, NOW, &[2; 32], renew).unwrap();
     assert_eq!(new.addresses, ["10.0.0.0/8"]);
     assert_eq!(store.key("key_2").unwrap(), new);
@@ -435,7 +435,7 @@ fn work(store: &Store, first_number: u64, rounds: u64) {
     for number in first_number..first_number + rounds {
         let (key, hash) = kept_key(store, number);
         store.add_attempts(&[an_attempt("req_work", None)]).unwrap();
-        store.keep_counts(&[], &[(key.id.clone(), NOW)]).unwrap();
+        store.keep_counts(&[], &[(key.id.to_string(), NOW)]).unwrap();
         assert_eq!(store.key_by_hash(&hash).unwrap(), Some(key));
         store.version().unwrap();
     }

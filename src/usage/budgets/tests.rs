@@ -12,9 +12,9 @@ const MODEL: &str = "a/x";
 
 fn account(key: Option<u64>, app: Option<u64>) -> Account {
     Account {
-        request_id: "req_1".to_owned(),
-        app_id: "app_1".to_owned(),
-        key_id: "key_1".to_owned(),
+        request_id: "req_1".into(),
+        app_id: "app_1".into(),
+        key_id: "key_1".into(),
         service: Service::Inference,
         budget: Budget { key: key.map(NanoUsd), app: app.map(NanoUsd) },
     }

@@ -224,9 +224,9 @@ pub(super) fn meter() -> Meter {
     let clock = Clock::manual(Time::from_unix_ms(0));
     let store = Store::in_memory(clock.now()).expect("a store");
     let account = Account {
-        request_id: "ver_1".to_owned(),
-        app_id: String::new(),
-        key_id: String::new(),
+        request_id: "ver_1".into(),
+        app_id: "".into(),
+        key_id: "".into(),
         service: Service::Verify,
         budget: Budget::default(),
     };

@@ -66,7 +66,7 @@ impl Told {
             let now = Clock::system().now();
             let found = authenticate(&store, Some(key), Service::Verify, HOME, now);
             match (state, found) {
-                (State::Made | State::PerhapsRevoked, Ok(row)) => assert_eq!(row.id, *id),
+                (State::Made | State::PerhapsRevoked, Ok(row)) => assert_eq!(*row.id, **id),
                 (State::PerhapsRevoked | State::Revoked, Err(Denied::Revoked)) => {}
                 (state, found) => panic!("{id} was told to be {state:?}, and is {found:?}"),
             }

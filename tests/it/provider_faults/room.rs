@@ -134,7 +134,7 @@ impl Room {
         let asks = self.desk.provider.asks().into_iter().filter(|ask| id_of(ask) == id).collect();
         let booked = self.rows(&id).into_iter().map(|row| {
             let (_, model) = row.model.split_once('/').unwrap();
-            (model.to_owned(), row.outcome)
+            (model.to_owned(), row.outcome.into())
         });
         Seen { booked: booked.collect(), asks, raw, code, text, ..seen }
     }

@@ -118,7 +118,9 @@ impl Desk {
 
     /// Model, outcome and tokens of each row.
     pub fn booked(&self) -> Vec<(String, String, u64, u64)> {
-        let of = |row: AttemptRow| (row.model, row.outcome, row.prompt_tokens, row.completion_tokens);
+        let of = |row: AttemptRow| {
+            (row.model.to_string(), row.outcome.into(), row.prompt_tokens, row.completion_tokens)
+        };
         self.rows().into_iter().map(of).collect()
     }
 }

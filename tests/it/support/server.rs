@@ -81,7 +81,7 @@ impl TestServer {
         let mut new = NewKey::of(service, "default");
         change(&mut new);
         let (key, row) = keys::create(&self.app.store, &new, self.clock.now()).unwrap();
-        (key.expose_secret().to_owned(), row.id)
+        (key.expose_secret().to_owned(), row.id.to_string())
     }
 
     /// The server's address without the scheme.

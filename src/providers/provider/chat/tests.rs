@@ -30,7 +30,7 @@ fn asked(stream: bool) -> Completion<'static> {
 }
 
 fn labels() -> Labels {
-    Labels { model: "acme/m".to_owned(), created: 1 }
+    Labels { model: "acme/m".into(), created: 1 }
 }
 
 fn stream(body: &str) -> Vec<Step> {

@@ -205,9 +205,9 @@ impl Plan {
         let (verifier, store) = (self.verifier(&world), Store::in_memory(Time::from_unix_ms(0)).unwrap());
         let ledger = Ledger::new(store.clone());
         let account = Account {
-            request_id: "ver_1".to_owned(),
-            app_id: String::new(),
-            key_id: String::new(),
+            request_id: "ver_1".into(),
+            app_id: "".into(),
+            key_id: "".into(),
             service: Service::Verify,
             budget: Budget::default(),
         };

@@ -57,7 +57,7 @@ impl Run {
         };
         let mut reported: Vec<_> = self.world.reports().iter().map(of_report).collect();
         let of_row = |row: &AttemptRow| {
-            (row.model.clone(), row.outcome.clone(), row.prompt_tokens, row.completion_tokens)
+            (row.model.to_string(), row.outcome.to_string(), row.prompt_tokens, row.completion_tokens)
         };
         let mut booked: Vec<_> = self.rows.iter().map(of_row).collect();
         reported.sort();
