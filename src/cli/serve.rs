@@ -3,9 +3,11 @@
 //! What cannot work is said in one sentence before anything is served. The first SIGTERM or SIGINT drains, the
 //! second ends at once.
 
-use std::io;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+mod checks;
+mod signals;
+mod trial;
+
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,16 +18,15 @@ use tokio_util::task::AbortOnDropHandle;
 use super::embedded::cannot_start;
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
-use super::local::stored;
 use super::setup_link::SetupLink;
-use super::{log, reload, resources, runtime, sanitize, supervisor, unit, welcome};
-use crate::api::Service;
+use super::{log, reload, resources, sanitize, supervisor, unit, welcome};
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{ServerArgs, ServerConfig, load_server};
-use crate::keys::{self, NewKey};
-use crate::secret::SecretString;
 use crate::server::{self, Options, Tls};
+use checks::{no_listener, no_memory_on_disk, refuse_open_door, unusual_dir};
+use signals::{EndedBy, signalled};
+use trial::Trial;
 
 /// Examples of `mk serve`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -50,9 +51,6 @@ MK_LOG sets what is logged (default: info). On a terminal logs are text,
 elsewhere JSON.
 GET /metrics is for Prometheus, from this machine or with a console key;
 man mk-serve lists what is counted.";
-
-/// How long the key of `--sandbox` lives, if the server does not end it before.
-const SANDBOX_KEY_LIFE: Duration = Duration::from_hours(24);
 
 /// The arguments of `mk serve`.
 #[derive(Args, Debug)]
@@ -215,121 +213,4 @@ async fn serve(
         Ok(EndedBy::Interrupt) => Err(Failure::new(Kind::Interrupted, "interrupted")),
         _ => Ok(0),
     }
-}
-
-/// A throw-away key for the person who tries the sandbox; ends with the server.
-struct Trial {
-    id: Option<String>,
-    key: Option<SecretString>,
-}
-
-impl Trial {
-    fn begin(is_wanted: bool, app: &App) -> Result<Self, Failure> {
-        if !is_wanted {
-            return Ok(Self { id: None, key: None });
-        }
-        let now = app.clock.now();
-        let apps = app.store.apps().map_err(|cause| stored(cause, "app"))?;
-        let Some(first) = apps.first() else { return Ok(Self { id: None, key: None }) };
-        let mut wanted = NewKey::of(Service::Verify, &first.id);
-        wanted.name = Some("sandbox trial".to_owned());
-        wanted.expires_at = Some(now.plus(SANDBOX_KEY_LIFE));
-        let made = keys::create(&app.store, &wanted, now);
-        let (key, row) =
-            made.map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
-        Ok(Self { id: Some(row.id.to_string()), key: Some(key) })
-    }
-
-    fn end(self, app: &App) {
-        let Some(id) = self.id else { return };
-        if let Err(cause) = app.store.revoke_key(&id, app.clock.now()) {
-            tracing::warn!(%cause, "the key of the sandbox could not be revoked; it expires within a day");
-        }
-    }
-}
-
-/// A crash would write the memory of this process to a disk, keys of providers included.
-#[cfg(unix)]
-fn no_memory_on_disk() {
-    use rustix::process::{Resource, Rlimit, setrlimit};
-    let none = Rlimit { current: Some(0), maximum: Some(0) };
-    if let Err(cause) = setrlimit(Resource::Core, none) {
-        tracing::warn!(%cause, "a crash would write memory to a disk; set the limit of core files to 0");
-    }
-}
-
-#[cfg(not(unix))]
-const fn no_memory_on_disk() {}
-
-/// Where the database is, if commands beside the server do not look there of themselves.
-fn unusual_dir<'a>(session: &Session, config: &'a ServerConfig) -> Option<&'a Path> {
-    let is_usual = session.env.data_home.as_deref() == Some(&*config.data_dir);
-    (!is_usual).then_some(&*config.data_dir)
-}
-
-/// A server that others can reach needs an operator who can look after it. `data_dir` as in
-/// [`unusual_dir`].
-fn refuse_open_door(app: &App, listen: SocketAddr, data_dir: Option<&Path>) -> Result<(), Failure> {
-    if listen.ip().is_loopback() {
-        return Ok(());
-    }
-    if app.store.has_console_key(app.clock.now()).map_err(|cause| stored(cause, "key"))? {
-        return Ok(());
-    }
-    Err(Failure::usage(format!(
-        "{listen} can be reached from other machines, and there is no console key yet"
-    ))
-    .hint(format!("make one first: mk keys create --service console{}", welcome::beside(data_dir))))
-}
-
-fn no_listener(listen: SocketAddr, cause: io::Error) -> Failure {
-    let failure = match cause.kind() {
-        io::ErrorKind::AddrInUse => Failure::usage(format!("{listen} is already in use"))
-            .hint("does another mk serve run? choose another port: mk serve --listen 127.0.0.1:8081"),
-        io::ErrorKind::PermissionDenied => Failure::usage(format!("{listen} may not be listened on"))
-            .hint("ports below 1024 are for root; choose another: mk serve --listen 127.0.0.1:8080"),
-        io::ErrorKind::AddrNotAvailable => {
-            Failure::usage(format!("{listen} is not an address of this machine"))
-                .hint("use 127.0.0.1, or 0.0.0.0 for all")
-        }
-        _ => Failure::usage(format!("cannot listen on {listen}: {cause}")),
-    };
-    failure.caused_by(cause)
-}
-
-/// What ended the server.
-#[derive(Clone, Copy, Debug)]
-enum EndedBy {
-    /// Ctrl-C.
-    Interrupt,
-    /// SIGTERM, as supervisors send it: an orderly end.
-    Terminate,
-}
-
-/// Resolves at the first signal, from this call on, that asks the server to end; the second one ends it by itself.
-#[cfg(unix)]
-fn signalled() -> impl Future<Output = EndedBy> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let heard = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-    runtime::end_at_second(&[runtime::SIGINT, runtime::SIGTERM]);
-    async {
-        let (Ok(mut interrupt), Ok(mut terminate)) = heard else {
-            // Signals that cannot be listened to act by default, and end the server.
-            return std::future::pending().await;
-        };
-        tokio::select! {
-            _ = interrupt.recv() => EndedBy::Interrupt,
-            _ = terminate.recv() => EndedBy::Terminate,
-        }
-    }
-}
-
-/// Resolves at the first Ctrl-C; the second one ends the server by itself.
-#[cfg(not(unix))]
-async fn signalled() -> EndedBy {
-    runtime::end_at_second(&[runtime::SIGINT]);
-    if tokio::signal::ctrl_c().await.is_err() {
-        return std::future::pending().await;
-    }
-    EndedBy::Interrupt
 }
