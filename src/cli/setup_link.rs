@@ -4,8 +4,8 @@
 //! by more people than may look after the server, and tells where the file is. What must hold: the link stands in no
 //! log; the file is gone once the link is used or expired, or the server ends.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::exit::{Failure, Kind};
 use super::local::stored;
 use crate::app::App;
+use crate::private;
 use crate::secret::{ExposeSecret, SecretString};
 
 /// The file's name in the data directory.
@@ -84,7 +85,9 @@ impl LinkFile {
     /// Without a file the server serves all the same: there is another way to a console key.
     fn write(path: PathBuf, link: &SecretString) -> Option<Self> {
         let text = SecretString::from(format!("{}\n", link.expose_secret()));
-        match create_private(&path, text.expose_secret()) {
+        let written =
+            private::create_new(&path).and_then(|mut file| file.write_all(text.expose_secret().as_bytes()));
+        match written {
             Ok(()) => {
                 tracing::info!(
                     path = %path.display(),
@@ -117,15 +120,6 @@ impl Drop for LinkFile {
     fn drop(&mut self) {
         self.remove();
     }
-}
-
-/// Writes a file that must not be there yet, readable by its owner only.
-fn create_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)?.write_all(text.as_bytes())
 }
 
 #[cfg(test)]

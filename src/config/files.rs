@@ -1,10 +1,11 @@
 //! Configuration files on disk: read with a cap and clear words, written whole or not at all.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::ConfigError;
+use crate::private;
 
 /// No configuration file has reason to be larger; a larger one is a mistake.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -81,9 +82,9 @@ pub(super) fn replace_private(path: &Path, text: &str) -> Result<(), ConfigError
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let directory = target.parent().unwrap_or(Path::new("."));
     let unwritable = |error: io::Error| unwritable(&target, &error);
-    create_private_dir(directory).map_err(unwritable)?;
+    private::create_dir_all(directory).map_err(unwritable)?;
     let draft = draft_beside(&target);
-    let written = create_private(&draft)
+    let written = private::create_new(&draft)
         .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&draft, &target))
         .and_then(|()| sync_dir(directory));
@@ -96,8 +97,8 @@ pub(super) fn replace_private(path: &Path, text: &str) -> Result<(), ConfigError
 
 /// Writes a file that must not exist yet, readable by its owner only.
 pub(super) fn create_new(path: &Path, text: &str) -> io::Result<()> {
-    create_private_dir(path.parent().unwrap_or(Path::new(".")))?;
-    let mut file = create_private(path)?;
+    private::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    let mut file = private::create_new(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
@@ -110,25 +111,6 @@ pub(super) fn unwritable(path: &Path, error: &io::Error) -> ConfigError {
 fn draft_beside(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!(".{name}.{}.new", uuid::Uuid::now_v7().simple()))
-}
-
-fn create_private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-pub(super) fn create_private_dir(path: &Path) -> io::Result<()> {
-    if path.as_os_str().is_empty() {
-        return Ok(());
-    }
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
 }
 
 /// Makes a rename last. Only Unix lets a directory be opened for this.

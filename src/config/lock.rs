@@ -4,7 +4,7 @@
 //! It is held on a file beside it, as the file itself gives way to the new one. That one stays: whoever removed it could
 //! take it away under somebody who has just locked it. The system lets go of a lock when its process ends, however.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::ConfigError;
 use super::files;
+use crate::private;
 
 /// A change takes milliseconds: whoever holds the lock for longer is stopped, or hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -62,12 +63,8 @@ fn beside(path: &Path) -> PathBuf {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    files::create_private_dir(path.parent().unwrap_or(Path::new(".")))?;
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    private::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    private::open_or_create(path)
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@
 //! then renamed), and only its owner can read it, as it holds what the databases hold. Nothing is put back over a
 //! database that is there: a log left beside it would be played into the other one.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::{Error, archive, sqlite};
 use crate::clock::Time;
+use crate::private;
 
 /// A database in a backup: its file's name and its size in bytes.
 pub type Packed = (&'static str, u64);
@@ -35,14 +36,14 @@ pub fn backup(
         let (from, to) = (dir.join(name), draft.path.join(name));
         let of_it = |cause: Error| in_words(name, cause);
         fs::metadata(&from).map_err(|cause| of_it(cause.into()))?;
-        create_private(&to)?;
+        private::create_new(&to)?;
         if !sqlite::copy(&from, &to, go_on).map_err(of_it)? {
             return Ok(None);
         }
         sqlite::must_be_whole(&to, steps).map_err(of_it)?;
     }
     let made = draft.path.join("archive");
-    let written = create_private(&made)?;
+    let written = private::create_new(&made)?;
     let names = sqlite::DATABASES.map(|(name, _)| name);
     let packed = archive::pack(&draft.path, &names, &written, now)?;
     // Read as it will be read when it is needed.
@@ -69,7 +70,7 @@ pub fn restore(file: &Path, dir: &Path) -> Result<(), Error> {
     }
     let draft = Draft::beside(&dir.join("restored"))?;
     let names = sqlite::DATABASES.map(|(name, _)| name);
-    archive::unpack(&source, &names, |name| create_private(&draft.path.join(name)))?;
+    archive::unpack(&source, &names, |name| private::create_new(&draft.path.join(name)))?;
     for (name, steps) in sqlite::DATABASES {
         let path = draft.path.join(name);
         sqlite::must_be_whole(&path, steps).map_err(|cause| in_words(name, cause))?;
@@ -92,7 +93,7 @@ impl MadeDirs {
         let is_missing = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
         let missing = dir.ancestors().take_while(is_missing).map(Path::to_owned).collect();
         let made = Self(missing);
-        make_private_dir(dir)?;
+        private::create_dir_all(dir)?;
         Ok(made)
     }
 
@@ -119,7 +120,7 @@ impl Draft {
     fn beside(file: &Path) -> io::Result<Self> {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let path = parent(file).join(format!(".{name}.{}.new", uuid::Uuid::now_v7().simple()));
-        private(&mut DirBuilder::new()).create(&path)?;
+        private::create_dir(&path)?;
         Ok(Self { path })
     }
 }
@@ -142,24 +143,6 @@ fn in_words(name: &str, cause: Error) -> Error {
         _ => ErrorKind::Other,
     };
     Error::Io(io::Error::new(kind, format!("{name}: {cause}")))
-}
-
-fn make_private_dir(dir: &Path) -> io::Result<()> {
-    private(DirBuilder::new().recursive(true)).create(dir)
-}
-
-fn private(builder: &mut DirBuilder) -> &DirBuilder {
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(builder, 0o700);
-    builder
-}
-
-fn create_private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 /// A name is on disk when its directory is.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Rooms that anyone may name; they name nobody.
-const OPEN: [&str; 8] = ["api", "clock", "id", "money", "places", "secret", "trouble", "workers"];
+const OPEN: [&str; 9] = ["api", "clock", "id", "money", "places", "private", "secret", "trouble", "workers"];
 
 fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
     BTreeMap::from([
@@ -46,6 +46,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("id", vec![]),
         ("money", vec![]),
         ("places", vec![]),
+        ("private", vec![]),
         ("secret", vec![]),
         ("trouble", vec![]),
         ("workers", vec![]),

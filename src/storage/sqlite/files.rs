@@ -3,10 +3,12 @@
 //! SQLite gives its `-wal` and `-shm` files the mode of the database, so that one mode decides for all three.
 //! Files that are there already keep theirs: whoever widened it had a reason.
 
-use std::fs::{DirBuilder, Metadata, OpenOptions};
+use std::fs::Metadata;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::private;
 
 /// Held from making files until SQLite has opened them. A new file's descriptor is closed before SQLite opens the
 /// file, but a second store of this process might open it in between, and the close would drop its locks.
@@ -16,7 +18,7 @@ static OPENING: Mutex<()> = Mutex::new(());
 /// the files have been opened.
 pub(super) fn prepare(dir: &Path, names: &[&str]) -> io::Result<MutexGuard<'static, ()>> {
     let guard = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
-    make_directory(dir).map_err(|cause| plain(&cause, ""))?;
+    private::create_dir_all(dir).map_err(|cause| plain(&cause, ""))?;
     for name in names {
         make_file(&dir.join(name)).map_err(|cause| plain(&cause, &format!("{name}: ")))?;
     }
@@ -80,21 +82,9 @@ pub(super) fn plain(cause: &io::Error, place: &str) -> io::Error {
     io::Error::new(cause.kind(), format!("{place}{}", &text[..end]))
 }
 
-fn make_directory(dir: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir)
-}
-
 fn make_file(path: &Path) -> io::Result<()> {
-    let mut options = OpenOptions::new();
     // An existing file fails here without having been opened, and therefore without a close.
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
+    match private::create_new(path) {
         Err(cause) if cause.kind() != ErrorKind::AlreadyExists => Err(cause),
         _ => Ok(()),
     }
