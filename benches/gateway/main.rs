@@ -69,6 +69,8 @@ mod caller;
 #[path = "../support/completions.rs"]
 mod completions;
 mod figures;
+#[path = "../support/limits.rs"]
+mod limits;
 mod load;
 mod mk;
 mod nginx;

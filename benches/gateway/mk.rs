@@ -6,6 +6,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use crate::limits::OUT_OF_REACH;
 use crate::process::{self, Process};
 use crate::{completions, serve};
 
@@ -60,11 +61,7 @@ fn configuration(data: &Path, provider: SocketAddr) -> String {
         r#"
 listen = "127.0.0.1:0"
 data_dir = "{data}"
-[limits]
-per_minute = 1000000000
-per_day = 1000000000
-open_pages_per_minute = 1000000000
-failed_auth_per_minute = 1000000000
+{OUT_OF_REACH}
 [providers.fast]
 kind = "openai"
 base_url = "http://{provider}/v1"

@@ -48,6 +48,8 @@
 mod caller;
 #[path = "../support/completions.rs"]
 mod completions;
+#[path = "../support/limits.rs"]
+mod limits;
 mod plan;
 #[expect(dead_code, reason = "what it tells of time and memory is not asked for here")]
 #[path = "../support/process.rs"]

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, ensure};
 use tokio::time::{Instant, sleep};
 
+use crate::limits::OUT_OF_REACH;
 use crate::process::Process;
 use crate::serve;
 use crate::valgrind::Counter;
@@ -84,11 +85,7 @@ fn configuration(data: &Path, provider: SocketAddr) -> String {
         r#"
 listen = "127.0.0.1:0"
 data_dir = "{data}"
-[limits]
-per_minute = 1000000000
-per_day = 1000000000
-open_pages_per_minute = 1000000000
-failed_auth_per_minute = 1000000000
+{OUT_OF_REACH}
 [providers.fake]
 kind = "openai"
 base_url = "http://{provider}/v1"

@@ -1,0 +1,10 @@
+//! Limits as a server is measured with: on, so that they are counted as users' are, and out of reach.
+
+/// The table of a server's configuration.
+pub(crate) const OUT_OF_REACH: &str = "\
+[limits]
+per_minute = 1000000000
+per_day = 1000000000
+open_pages_per_minute = 1000000000
+failed_auth_per_minute = 1000000000
+";
