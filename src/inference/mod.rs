@@ -25,7 +25,7 @@ pub use models::About;
 pub use relay::Relay;
 
 pub use crate::providers::{
-    Answer, Chat, Completion, Failure, Fields, Finish, Message, Role, Schema, SetupError, estimate,
+    Answer, Chat, Completion, Failure, Fields, Finish, Message, Role, Schema, SetupError, Text, estimate,
 };
 
 /// What is set about chat completions.

@@ -67,9 +67,10 @@ pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
     let _ = serde_json::to_writer(out, text);
 }
 
-/// A text that is only copied if it holds escapes.
-#[derive(serde::Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+/// A text of a JSON value, or a field's name: copied only if it holds escapes. Serde would copy a [`Cow`] always
+/// where it stands bare or in an `Option`.
+#[derive(Debug, serde::Deserialize)]
+pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -88,7 +89,7 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
         let mut fields: Self::Value = Vec::with_capacity(12);
-        while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+        while let Some((Text(name), value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
             if fields.len() == MOST_FIELDS {
                 return Err(M::Error::custom(format!("more than {MOST_FIELDS} fields in one object")));
             }

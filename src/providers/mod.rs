@@ -50,7 +50,7 @@ mod written;
 pub use chunks::{Chunks, Place};
 pub use completion::{Completed, Completion, Completions, Decoder, Labels, Step};
 pub use failure::{Failed, Failure};
-pub use fields::Fields;
+pub use fields::{Fields, Text};
 pub use flow::Flow;
 pub use model::{Model, Structure};
 pub use patience::{LONGEST_BREAKER_PAUSE, ModelPatience, Patience};

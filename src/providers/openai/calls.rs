@@ -2,10 +2,10 @@
 //! Clients put the pieces of a call together by that number; some servers leave it out, and some give every call the
 //! same one, which would make a single, senseless call of them.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
+
+use crate::providers::fields::Text;
 
 /// More calls than any answer holds.
 const MOST_CALLS: usize = 1024;
@@ -32,7 +32,7 @@ struct Call {
 struct Piece<'a> {
     index: Option<u32>,
     #[serde(borrow)]
-    id: Option<Cow<'a, str>>,
+    id: Option<Text<'a>>,
     #[serde(borrow)]
     function: Option<Function<'a>>,
 }
@@ -40,7 +40,7 @@ struct Piece<'a> {
 #[derive(Deserialize)]
 struct Function<'a> {
     #[serde(borrow)]
-    name: Option<Cow<'a, str>>,
+    name: Option<Text<'a>>,
 }
 
 impl Calls {
@@ -54,13 +54,13 @@ impl Calls {
     }
 
     fn number(&mut self, choice: u32, piece: &Piece<'_>) -> u32 {
-        let id: String = piece.id.iter().flat_map(|id| id.chars()).take(MOST_ID_CHARS).collect();
-        let name = piece.function.as_ref().and_then(|function| function.name.as_deref());
+        let id: String = piece.id.iter().flat_map(|Text(id)| id.chars()).take(MOST_ID_CHARS).collect();
+        let name = piece.function.as_ref().and_then(|function| function.name.as_ref());
         let mut calls = self.0.iter().rev().filter(|call| call.choice == choice);
         let next = calls.clone().next().map_or(0, |last| last.number + 1);
         let known = calls.find(|call| piece.index.is_none() || call.given == piece.index);
         // A name begins a call. Some repeat it with every piece, so beside a known number only another id tells.
-        let is_named = name.is_some_and(|name| !name.is_empty());
+        let is_named = name.is_some_and(|Text(name)| !name.is_empty());
         let goes_on = |call: &Call| {
             !is_named || call.id == id && !id.is_empty() || id.is_empty() && piece.index.is_some()
         };
@@ -85,8 +85,8 @@ mod tests {
         let number = |(index, id, name): &(Option<u32>, &str, &str)| {
             let piece = Piece {
                 index: *index,
-                id: Some(Cow::Borrowed(id)),
-                function: Some(Function { name: Some(Cow::Borrowed(name)) }),
+                id: Some(Text((*id).into())),
+                function: Some(Function { name: Some(Text((*name).into())) }),
             };
             calls.number(0, &piece)
         };

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::request::{Text, invalid, missing, text};
-use crate::inference::estimate;
+use super::request::{invalid, missing, text};
+use crate::inference::{Text, estimate};
 use crate::server::reply::ApiError;
 
 /// Who may speak.

@@ -8,11 +8,10 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::message;
-use crate::inference::{Completion, Fields};
+use crate::inference::{Completion, Fields, Text};
 use crate::server::reply::ApiError;
 
 /// What `temperature` may be.
@@ -90,10 +89,6 @@ fn boolean(fields: &Fields<'_>, name: &str, path: &'static str) -> Result<bool, 
     let Some(value) = fields.given(name) else { return Ok(false) };
     serde_json::from_str(value.get()).map_err(|_| invalid(path, "true or false", value))
 }
-
-/// A text that is only copied if it holds escapes.
-#[derive(Deserialize)]
-pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// A value's text, if it is one.
 pub(super) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
