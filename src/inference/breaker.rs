@@ -17,7 +17,8 @@
 //!
 //! What the caller brings about (a refusal of the content, a request that is wrong or too long, a model that nobody
 //! knows, leaving early) and a rate limit that passes within a minute speak against nobody. A call that runs out of
-//! time because it had to wait for its turn, or because its reader is slow, is not held against the model either.
+//! time because it had to wait for its turn, or because its reader is slow, is not held against the model either, nor is
+//! one that this server had no descriptor for held against the provider.
 //!
 //! This file is the pure part; [`table`] keeps the breakers of one provider.
 
@@ -195,6 +196,7 @@ pub(super) fn of_model(failure: &Failure) -> Verdict {
         | Failure::Rejected { .. }
         | Failure::Unsupported { .. }
         | Failure::Unreachable
+        | Failure::NoDescriptors
         | Failure::Paused { .. }
         | Failure::BudgetExceeded(_)
         | Failure::PriceUnknown
@@ -206,7 +208,9 @@ pub(super) fn of_model(failure: &Failure) -> Verdict {
 pub(super) const fn of_provider(failure: &Failure) -> Verdict {
     match failure {
         Failure::Unreachable => Verdict::Against,
-        Failure::Timeout | Failure::Unsupported { .. } | Failure::Paused { .. } => Verdict::Neither,
+        Failure::NoDescriptors | Failure::Timeout | Failure::Unsupported { .. } | Failure::Paused { .. } => {
+            Verdict::Neither
+        }
         unpaid if unpaid.is_unpaid() => Verdict::Neither,
         _ => Verdict::For,
     }

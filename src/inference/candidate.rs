@@ -15,7 +15,7 @@ use super::breaker::{Span, Table, Ticket};
 use super::chat::Given;
 use super::gateway::{Gateway, Known, price, threshold};
 use super::relay::Relay;
-use super::{most, retry};
+use super::{most, retry, told};
 use crate::money::{NanoUsd, Price};
 use crate::providers::{Completion, Failed, Failure, Flow, Labels, Patience, Permit, Provider, Usage};
 use crate::usage::{Attempt, Meter, Purpose};
@@ -118,13 +118,7 @@ impl Gateway {
                 Err(failure) => failure,
             };
             let pause = candidate.pause(&failure, retries, *attempts, limit);
-            tracing::warn!(
-                model = &**candidate.id,
-                outcome = failure.code(),
-                detail = failure.detail(),
-                retry_in_ms = pause.map(retry::whole_ms),
-                "a model call failed"
-            );
+            told::failed(candidate.id, &failure, pause);
             let Some(pause) = pause else { return Err(failure) };
             sleep(pause).await;
             retries += 1;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::time::{Instant, sleep};
 
 use super::breaker::{BreakerReport, Span, Table, Threshold};
-use super::{Settings, most, retry};
+use super::{Settings, most, retry, told};
 use crate::clock::Clock;
 use crate::money::{NanoUsd, Price};
 use crate::providers::{
@@ -186,13 +186,7 @@ impl Gateway {
                     && now + *pause < deadline
                     && breakers.refusal(model, now).is_none()
             });
-            tracing::warn!(
-                model = id,
-                outcome = failure.code(),
-                detail = failure.detail(),
-                retry_in_ms = pause.map(retry::whole_ms),
-                "a model call failed"
-            );
+            told::failed(id, &failure, pause);
             let Some(pause) = pause else {
                 return Err(failure);
             };

@@ -42,6 +42,7 @@ const OUTCOMES: &[&str] = &[
     "provider_error",
     "malformed",
     "unreachable",
+    "no_descriptors",
     "cut",
     "timeout",
     OTHER,

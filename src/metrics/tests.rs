@@ -216,6 +216,7 @@ fn every_code_of_a_failure_is_an_outcome() {
         Failure::Broken { status: 500 },
         Failure::Malformed,
         Failure::Unreachable,
+        Failure::NoDescriptors,
         Failure::Cut,
         Failure::Timeout,
     ];

@@ -16,8 +16,8 @@ use hyper::body::{Frame, SizeHint};
 use hyper_util::client::proxy::matcher::Matcher;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::Failure;
 use super::link::{self, Links};
+use super::{Failure, connecting};
 
 /// Connections to one provider.
 #[derive(Debug)]
@@ -45,11 +45,11 @@ impl Client {
         Ok(Self::Direct(Box::new(links)))
     }
 
-    /// Sends a request, whose address is its path alone, and waits for the head of its answer. Dropping the future, or the body that it gives, closes
-    /// the connection if the answer has not come to its end.
+    /// Sends a request, whose address is its path alone, and waits for the head of its answer. Dropping the future, or
+    /// the body that it gives, closes the connection if the answer has not come to its end.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] if no connection stood, [`Failure::Cut`] if it broke.
+    /// [`Failure::Unreachable`] or [`Failure::NoDescriptors`] if no connection stood, [`Failure::Cut`] if it broke.
     pub(super) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, Failure> {
         match self {
             Self::Direct(links) => Ok(links.send(request).await?.map(Body::Direct)),
@@ -82,7 +82,10 @@ async fn send_by_proxy(
     *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Failure::Unreachable)?;
     let request = reqwest::Request::try_from(request).map_err(|_| Failure::Unreachable)?;
     match client.execute(request).await {
-        Ok(response) => Ok(Response::from(response).map(Body::Proxied)),
+        Ok(response) => {
+            connecting::stands();
+            Ok(Response::from(response).map(Body::Proxied))
+        }
         Err(error) => Err(failed(&error)),
     }
 }
@@ -136,7 +139,7 @@ impl hyper::body::Body for Body {
 
 /// What a failure behind a proxy means. A connection that took too long to stand was none.
 fn failed(error: &reqwest::Error) -> Failure {
-    if error.is_connect() { Failure::Unreachable } else { Failure::Cut }
+    if error.is_connect() { connecting::failure(error) } else { Failure::Cut }
 }
 
 /// Trusts what the system trusts, and Mozilla's list where the system has none. Made once: reading it takes some 20 ms.

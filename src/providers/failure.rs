@@ -77,6 +77,8 @@ pub enum Failure {
     Malformed,
     /// No connection: name, address, TLS.
     Unreachable,
+    /// No connection, as this process may open no more files: the provider has no part in it.
+    NoDescriptors,
     /// The connection ended before the answer did.
     Cut,
     /// One of our time limits passed.
@@ -136,6 +138,7 @@ impl Failure {
             Self::Broken { .. } => "provider_error",
             Self::Malformed => "malformed",
             Self::Unreachable => "unreachable",
+            Self::NoDescriptors => "no_descriptors",
             Self::Cut => "cut",
             Self::Timeout => "timeout",
             Self::Paused { .. } => "paused",
@@ -176,6 +179,7 @@ impl Failure {
                 | Self::Overloaded { .. }
                 | Self::Broken { .. }
                 | Self::Unreachable
+                | Self::NoDescriptors
                 | Self::Cut
         )
     }

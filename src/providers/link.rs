@@ -29,7 +29,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::rustls::ClientConfig;
 use tower_service::Service;
 
-use super::Failure;
+use super::{Failure, connecting};
 
 /// The most that is read of a connection before anybody takes it; a head has to fit in.
 const MOST_BUFFERED_BYTES: usize = 64 * 1024;
@@ -111,7 +111,7 @@ impl Links {
     /// Sends a request, whose address is its path alone, and waits for the head of its answer.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] if no connection stood, [`Failure::Cut`] if it broke.
+    /// [`Failure::Unreachable`] or [`Failure::NoDescriptors`] if no connection stood, [`Failure::Cut`] if it broke.
     pub(super) async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Body>, Failure> {
         request.headers_mut().insert(HOST, self.host.clone());
         while let Some(mut link) = self.idle.take() {
@@ -147,18 +147,18 @@ impl Links {
     }
 
     async fn connect(&self) -> Result<Stream, Failure> {
-        self.try_connect().await.map_err(|cause| {
-            tracing::debug!(address = %self.address, cause, "cannot connect to a provider");
-            Failure::Unreachable
-        })
-    }
-
-    async fn try_connect(&self) -> Result<Stream, String> {
         // The connector is always ready.
-        let connecting = self.connector.clone().call(self.address.clone());
-        let stream =
-            timeout(self.connect_timeout, connecting).await.map_err(|_| "it took too long".to_owned())?;
-        stream.map_err(|cause| told(&*cause))
+        let call = self.connector.clone().call(self.address.clone());
+        let (cause, failure) = match timeout(self.connect_timeout, call).await {
+            Ok(Ok(stream)) => {
+                connecting::stands();
+                return Ok(stream);
+            }
+            Ok(Err(cause)) => (told(&*cause), connecting::failure(&*cause)),
+            Err(_) => ("it took too long".to_owned(), Failure::Unreachable),
+        };
+        tracing::debug!(address = %self.address, cause, "cannot connect to a provider");
+        Err(failure)
     }
 }
 

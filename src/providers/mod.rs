@@ -19,6 +19,7 @@ mod chat_scenarios;
 mod chunks;
 mod client;
 mod completion;
+mod connecting;
 pub mod estimate;
 mod failure;
 mod fields;

@@ -112,6 +112,7 @@ impl Error {
     /// The provider at fault, where it is a single one.
     fn provider(&self) -> Option<&str> {
         match self {
+            Self::Extraction { failure: Failure::NoDescriptors, .. } => None,
             Self::Extraction { model, .. } => model.split_once('/').map(|(provider, _)| provider),
             _ => None,
         }
@@ -136,6 +137,7 @@ const fn of_failure(failure: &Failure) -> (&'static str, &'static str) {
         Failure::Refused => ("Bad Gateway", "provider_refused"),
         Failure::Malformed => ("Bad Gateway", "provider_invalid_response"),
         Failure::Unreachable | Failure::Cut => ("Bad Gateway", "provider_unreachable"),
+        Failure::NoDescriptors => ("Service Unavailable", "server_overloaded"),
         Failure::Timeout => ("Gateway Timeout", "provider_timeout"),
         Failure::UnknownModel
         | Failure::ContextOverflow
@@ -180,6 +182,7 @@ const fn what(failure: &Failure) -> &'static str {
         Failure::Broken { .. } => "the provider failed",
         Failure::Malformed => "an answer not in the form asked for",
         Failure::Unreachable => "the provider could not be reached",
+        Failure::NoDescriptors => "the server can open no more connections",
         Failure::Cut => "the connection broke",
         Failure::Timeout => "no answer in time",
         Failure::Paused { .. } => "paused after failures in a row",
@@ -207,6 +210,7 @@ const fn next(failure: &Failure) -> &'static str {
         | Failure::Broken { .. }
         | Failure::Malformed
         | Failure::Unreachable
+        | Failure::NoDescriptors
         | Failure::Cut
         | Failure::Timeout
         | Failure::Paused { .. }

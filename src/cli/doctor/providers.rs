@@ -77,6 +77,8 @@ fn failed(name: String, failure: &Failure, address: &str, has_key: bool) -> Chec
         Failure::Unreachable => Check::failed(name, format!("cannot be reached at {address}")).hint(
             "is `base_url` right, and does this machine get there (DNS, proxy, firewall, certificates)?",
         ),
+        Failure::NoDescriptors => Check::failed(name, "could not be asked: too many files are open")
+            .hint("raise the limit of open files (`ulimit -n`)"),
         Failure::Timeout => Check::failed(name, format!("does not answer at {address} in time"))
             .hint("does this machine get there (proxy, firewall)?"),
         // A provider's own words may repeat what it was sent; its code does not.

@@ -120,6 +120,7 @@ fn what_speaks_against_whom() {
         (Failure::Unauthorized, Against, For),
         (Failure::QuotaExhausted, Against, For),
         (Failure::Unreachable, Neither, Against),
+        (Failure::NoDescriptors, Neither, Neither),
         (limited(None), Neither, For),
         (limited(Some(60)), Neither, For),
         (limited(Some(61)), Against, For),

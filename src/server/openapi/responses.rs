@@ -158,6 +158,10 @@ const ERRORS: [Described; 15] = [
             ),
             ("provider_overloaded", "the provider openai has no capacity now; try again later"),
             (
+                "server_overloaded",
+                "this server can open no more connections to providers now; try again in a moment",
+            ),
+            (
                 "no_provider_available",
                 "a panel needs at least two models and this server has fewer; its operator can configure more",
             ),

@@ -25,6 +25,7 @@ impl From<Unanswered> for ApiError {
         match failure {
             Failure::Unsupported { param, .. } => error.param = Some(param),
             Failure::Rejected { param, .. } => (error.param, error.provider) = (param, Some(name)),
+            Failure::NoDescriptors => {}
             failure if failure.is_unpaid() => {}
             _ => error.provider = Some(name),
         }
@@ -95,6 +96,10 @@ fn describe(model: &str, provider: &str, failure: &Failure) -> ApiError {
         Failure::Unreachable => bad_gateway(
             "provider_unreachable",
             format!("the provider {provider} cannot be reached; try again in a moment"),
+        ),
+        Failure::NoDescriptors => unavailable(
+            "server_overloaded",
+            "this server can open no more connections to providers now; try again in a moment".to_owned(),
         ),
         Failure::Cut => bad_gateway(
             "provider_error",

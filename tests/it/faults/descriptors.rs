@@ -88,6 +88,57 @@ async fn without_descriptors_it_waits_without_a_flood_and_goes_on() {
 }
 
 #[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_finds_no_descriptor_is_not_held_against_its_provider() {
+    for host in ["127.0.0.1", "localhost"] {
+        call_without_descriptors(host).await;
+    }
+}
+
+#[cfg(target_os = "linux")]
+async fn call_without_descriptors(host: &str) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+    let provider = provider().await;
+    // A name has to be looked up first, which fails in ways of its own.
+    let base_url = provider.base_url.replace("127.0.0.1", host);
+    let desk = Desk::of(serve::call(&base_url, ""), View::Plain).await;
+    let id = desk.server.process();
+    let process = Pid::from_raw(id.try_into().unwrap());
+    let limit = |limit| prlimit(process, Resource::Nofile, limit).unwrap();
+    // One connection for all, so that the server needs no descriptor but for its provider.
+    let caller = reqwest::Client::new();
+    let models = format!("{}/inference/v1/models", desk.server.base);
+    let listed = caller.get(models).bearer_auth(&desk.chat).send().await.unwrap();
+    assert_eq!(listed.status(), 200);
+    listed.bytes().await.unwrap();
+    let is_free = |number: &u64| !std::path::Path::new(&format!("/proc/{id}/fd/{number}")).exists();
+    let lowest = (0..1_000).find(is_free);
+    let usual = limit(Rlimit { current: lowest, ..rustix::process::getrlimit(Resource::Nofile) });
+
+    // Together more failures in a row than open any breaker.
+    for _ in 0..6 {
+        let url = format!("{}/inference/v1/chat/completions", desk.server.base);
+        let refused = caller.post(url).bearer_auth(&desk.chat).json(&hello()).send().await.unwrap();
+        let (status, wait) = (refused.status(), refused.headers().get("retry-after").cloned());
+        let error: serde_json::Value = refused.json().await.unwrap();
+        assert_eq!((status.as_u16(), &error["code"]), (503, &"server_overloaded".into()), "{host}: {error}");
+        assert_eq!(wait.unwrap(), "5");
+        assert!(error.get("provider").is_none(), "{error}");
+        assert!(error["message"].as_str().unwrap().contains("try again"), "{error}");
+    }
+    limit(usual);
+    desk.must_chat().await;
+    desk.must_verify().await;
+    let log = desk.end().await;
+    assert!(tells(&log, &["no descriptor", "oo many open files"]), "{host}: {:?}", troubles(&log));
+    // Nobody waited to be accepted, but that is tried once more behind each connection.
+    let beside = ["request", "cannot accept a connection; it waits, and is tried again"];
+    let told = troubles(&log).into_iter().filter(|line| !beside.iter().any(|name| line["message"] == *name));
+    assert_eq!(told.count(), 1, "{host}: {:?}", troubles(&log));
+}
+
+#[cfg(target_os = "linux")]
 /// Room for a few more than are open now.
 fn lowered(process: u32) -> rustix::process::Rlimit {
     use rustix::process::{Resource, Rlimit};

@@ -69,6 +69,7 @@ fn failure() -> impl Strategy<Value = Failure> {
         Just(Failure::Timeout),
         Just(Failure::Refused),
         Just(Failure::Unreachable),
+        Just(Failure::NoDescriptors),
         Just(Failure::Malformed),
         Just(Failure::Cut),
         Just(Failure::RateLimited { retry_after: None }),
