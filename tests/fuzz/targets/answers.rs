@@ -38,7 +38,9 @@ fn read(dialect: &dyn Dialect, incoming: &Incoming) {
         (Err(plain), Err(chat)) if !is_success => assert_eq!(plain, chat, "a failure is one to all callers"),
         _ => assert!(is_success || (plain.is_err() && chat.is_err()), "a failure was taken for an answer"),
     }
-    plain.iter().for_each(|answer| assert!(answer.text.len() <= incoming.body.len(), "more than there was"));
+    if let Ok(answer) = &plain {
+        assert!(answer.text.len() <= incoming.body.len(), "more than there was");
+    }
     [plain.err(), chat.as_ref().err().cloned()].iter().flatten().for_each(check);
     let Ok(completed) = chat else { return };
     assert!(is_object(&completed.body), "no object");

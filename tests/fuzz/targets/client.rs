@@ -4,6 +4,7 @@
 #![no_main]
 
 use std::cell::{LazyCell, RefCell};
+use std::fmt::Write;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -99,7 +100,7 @@ async fn verify(client: &Client) -> Result<String, Error> {
     while let Some(event) = events.next().await? {
         assert!(!is_over, "something behind the end");
         is_over = event.is_terminal();
-        seen.push_str(&format!("{event:?}"));
+        write!(seen, "{event:?}").expect("memory takes every write");
     }
     assert!(is_over, "success without an end");
     Ok(seen)

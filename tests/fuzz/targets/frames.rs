@@ -46,7 +46,7 @@ fuzz_target!(|bytes: &[u8]| {
     let written = frame("claim_verified", &[&text]).expect("a text is JSON");
     let (name, data) = only_event(&written);
     assert_eq!(name, "claim_verified");
-    assert_eq!(serde_json::from_str::<[String; 1]>(&data).expect("JSON"), [text.clone()]);
+    assert_eq!(serde_json::from_str::<[String; 1]>(&data).expect("JSON"), [&*text]);
 
     for name in NAMES {
         let Ok(Some(event)) = Event::read(name, &text) else { continue };
