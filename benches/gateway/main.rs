@@ -69,6 +69,8 @@ mod caller;
 #[path = "../support/completions.rs"]
 mod completions;
 mod figures;
+#[path = "../support/interrupt.rs"]
+mod interrupt;
 #[path = "../support/limits.rs"]
 mod limits;
 mod load;
@@ -93,9 +95,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Parser, ValueEnum};
-use tokio::signal::unix::{SignalKind, signal};
 
 use figures::Target;
+use interrupt::or_interrupted;
 use plan::Scenario;
 use provider::Provider;
 use stand::Stand;
@@ -149,28 +151,7 @@ fn main() -> ExitCode {
 
 fn bench(options: &Options) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        tokio::select! {
-            // What was started ends when its handles are dropped. A Ctrl-C reaches it as well, and is why it answers
-            // no more.
-            biased;
-            code = interrupted() => code,
-            code = run(options) => code,
-        }
-    })
-}
-
-/// Resolves at a signal that ends the bench, with its exit code.
-async fn interrupted() -> anyhow::Result<ExitCode> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    let signal = tokio::select! {
-        _ = interrupt.recv() => SignalKind::interrupt(),
-        _ = terminate.recv() => SignalKind::terminate(),
-        _ = hangup.recv() => SignalKind::hangup(),
-    };
-    Ok(ExitCode::from(128 + u8::try_from(signal.as_raw_value())?))
+    runtime.block_on(or_interrupted(run(options)))
 }
 
 async fn run(options: &Options) -> anyhow::Result<ExitCode> {

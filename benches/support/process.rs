@@ -11,8 +11,8 @@ use std::{fs, thread};
 use anyhow::Context;
 
 /// Raises what a program may have open, where that is allowed, and becomes it: some hundred callers, and for each of
-/// them a connection to the provider, are more than the 1,024 files that are usual.
-const BECOME: &str = "ulimit -n 8192 2>/dev/null; exec \"$0\" \"$@\"";
+/// them one connection or thirty to the provider, are more than the 1,024 files that are usual.
+const BECOME: &str = "ulimit -n 16384 2>/dev/null; exec \"$0\" \"$@\"";
 /// A tick of the kernel's account of processor time; programs see hundredths of a second everywhere.
 const TICK: Duration = Duration::from_millis(10);
 /// How long a program may take to end.

@@ -1,0 +1,50 @@
+//! Databases with as many keys as are wanted, all of them real: any of them opens the door.
+
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use mk::api::Service;
+use mk::secret::ExposeSecret;
+use rusqlite::{Connection, params};
+
+use crate::serve;
+
+/// Without waiting for the disk, and with all pages in memory: a million keys in seconds.
+const HURRY: &str = "PRAGMA synchronous = OFF; PRAGMA cache_size = -1000000;";
+/// Like the key that is there, but for what is its own.
+const INSERT: &str = "
+    INSERT INTO keys (id, hash, app_id, service, last4, created_at, models, addresses)
+    SELECT ?1, ?2, app_id, service, ?3, created_at, models, addresses FROM keys WHERE rowid = 1";
+
+/// Puts `count` keys into the database that `config` names and whose file is `file`; gives `used` of them, evenly spread
+/// over all and in no order.
+pub(crate) fn fill(
+    home: &Path,
+    config: &Path,
+    file: &Path,
+    count: usize,
+    used: usize,
+) -> anyhow::Result<Vec<String>> {
+    ensure!(used > 0 && count.is_multiple_of(used), "{used} of {count} keys are not spread evenly");
+    let first = serve::create_key(home, config, &["--service", "inference"])?;
+    let mut database = Connection::open(file)?;
+    database.execute_batch(HURRY)?;
+    let every = count / used;
+    let mut given = vec![first];
+    let transaction = database.transaction()?;
+    {
+        let mut insert = transaction.prepare(INSERT)?;
+        for number in 1..count {
+            let minted = mk::keys::mint(Service::Inference).context("no randomness")?;
+            let inserted = insert.execute(params![mk::id::new("key"), minted.hash, minted.last4])?;
+            ensure!(inserted == 1, "the first key is not there");
+            if number.is_multiple_of(every) {
+                given.push(minted.key.expose_secret().to_owned());
+            }
+        }
+    }
+    transaction.commit()?;
+    // By their texts, which are chance: whoever asked by age would find the next one beside the last.
+    given.sort_unstable();
+    Ok(given)
+}

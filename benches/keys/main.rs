@@ -1,0 +1,191 @@
+//! What keys in the database cost: `cargo bench --bench keys` prints a table; `-- --help` shows what can be set.
+//!
+//! # Method
+//!
+//! The release binary of `mk serve`, with key check, limits, ledger and log on, in front of a fake provider that answers
+//! at once, on databases of 10, 20,000 and a million keys. 32 callers on kept connections ask for chat completions; each
+//! request has the key whose turn it is, of 10 or of 20,000 that are in use and lie evenly among all. Every answer is
+//! checked, and the first wrong one ends the bench.
+//!
+//! - **10 keys in use**, of 10 and of a million: how large the database is must not be seen.
+//! - **20,000 keys in use**, of as many and of a million: twice as many as the server keeps rows of, and by turns, so that
+//!   each request looks its key up in the database.
+//! - What 20,000 keys in use cost beside 10 is shown, and held to nothing: each of them has a row of its own in what the
+//!   server writes twice a second (its day's count, its last use, its sums), so that is more to do, not the same
+//!   of more.
+//!
+//! # Noise
+//!
+//! As in `benches/gateway`: all share the machine. Each round starts the servers anew, puts the loads on them one right
+//! after the other in an order that changes from round to round, and compares figures of the same round; the table
+//! shows medians. Requests a second are held to 5 %; the processor time that the server takes for each is shown beside
+//! them, as it is steadier where neighbours are loud, and as nothing of provider and callers is in it.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a bench prints its table, and tells how far it is"
+)]
+
+#[path = "../support/caller.rs"]
+mod caller;
+#[path = "../support/completions.rs"]
+mod completions;
+mod database;
+#[path = "../support/interrupt.rs"]
+mod interrupt;
+mod load;
+#[expect(dead_code, reason = "what it tells of memory is not asked for here")]
+#[path = "../support/process.rs"]
+mod process;
+#[path = "../gateway/provider.rs"]
+mod provider;
+#[expect(dead_code, reason = "only whole answers are asked for here")]
+#[path = "../support/requests.rs"]
+mod requests;
+#[path = "../support/serve.rs"]
+mod serve;
+mod stand;
+mod table;
+#[path = "../support/wire.rs"]
+mod wire;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Parser;
+
+use interrupt::or_interrupted;
+use load::{Ready, Turn};
+use provider::Provider;
+use stand::{Server, Site};
+use table::Sample;
+
+const FEW: usize = 10;
+const USED: usize = 20_000;
+/// A build without optimisation would take minutes to make so many, and only rehearses.
+const MANY: usize = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
+/// Rounds, and how long a load is put on.
+const MEASUREMENT: (u32, Duration) = (5, Duration::from_secs(3));
+/// Long enough to tell that everything works.
+const REHEARSAL: (u32, Duration) = (1, Duration::from_millis(300));
+/// Between two loads: connections close, and what is booked twice a second is written.
+const REST: Duration = Duration::from_secs(1);
+
+/// Measures chat completions on databases of 10 and of a million keys, and prints a table.
+#[derive(Parser)]
+#[command(name = "cargo bench --bench keys --")]
+struct Options {
+    /// Rounds; the table shows their medians [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
+
+    /// How long each load is put on [default: 3]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: Option<u64>,
+
+    /// Exit code 1 when a bound is missed
+    #[arg(long)]
+    check: bool,
+
+    /// Cargo says this when it measures; without it, as in `cargo test --benches`, this is a rehearsal
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// Keys in use, of keys in the database; each has a server and a database of its own. The order is that of the table.
+#[derive(Clone, Copy, Debug)]
+enum Load {
+    FewOfFew,
+    FewOfMany,
+    ManyOfThem,
+    ManyOfMany,
+}
+
+/// All samples: by round, then in the order of [`Load::ALL`].
+type Rounds = Vec<[Option<Sample>; Load::ALL.len()]>;
+
+impl Load {
+    const ALL: [Self; 4] = [Self::FewOfFew, Self::FewOfMany, Self::ManyOfThem, Self::ManyOfMany];
+
+    const fn title(self) -> &'static str {
+        match self {
+            Self::FewOfFew => "10 keys, all in use",
+            Self::FewOfMany => "a million keys, 10 in use",
+            Self::ManyOfThem => "20,000 keys, all in use",
+            Self::ManyOfMany => "a million keys, 20,000 in use",
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let ended = if std::env::args().nth(1).as_deref() == Some(provider::ROLE) {
+        provider::run().map(|()| ExitCode::SUCCESS)
+    } else {
+        bench(&Options::parse())
+    };
+    ended.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn bench(options: &Options) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(or_interrupted(run(options)))
+}
+
+async fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let is_rehearsal = !options.bench || cfg!(debug_assertions);
+    let (rounds, span) = if is_rehearsal { REHEARSAL } else { MEASUREMENT };
+    let (rounds, span) =
+        (options.rounds.unwrap_or(rounds), options.seconds.map_or(span, Duration::from_secs));
+    let measured = measure(rounds, span).await?;
+    let cores = std::thread::available_parallelism()?;
+    println!("cores: {cores}; rounds: {rounds}, of which the medians; each load: {} s", span.as_secs_f64());
+    if is_rehearsal {
+        println!("This is a rehearsal: its figures mean nothing.");
+    }
+    let holds = table::print(&measured);
+    Ok(ExitCode::from(u8::from(options.check && !holds)))
+}
+
+async fn measure(rounds: u32, span: Duration) -> anyhow::Result<Rounds> {
+    let provider = Provider::start()?;
+    eprintln!("making the databases");
+    let many = Site::new(provider.address, MANY, USED)?;
+    let sites = [
+        Site::new(provider.address, FEW, FEW)?,
+        Site::like(provider.address, &many, FEW)?,
+        Site::new(provider.address, USED, USED)?,
+        many,
+    ];
+    let mut measured = Rounds::new();
+    for round in 0..rounds {
+        eprintln!("round {} of {rounds}", round + 1);
+        let servers = sites.iter().map(Site::serve).collect::<anyhow::Result<Vec<_>>>()?;
+        for site in &sites {
+            site.settle().await?;
+        }
+        let mut order = Load::ALL;
+        order.rotate_left(round as usize % Load::ALL.len());
+        let mut of_round = [None; Load::ALL.len()];
+        for load in order {
+            let (site, server) = (&sites[load as usize], &servers[load as usize]);
+            let sample = one(server, &site.keys, span).await.with_context(|| load.title())?;
+            of_round[load as usize] = Some(sample);
+            tokio::time::sleep(REST).await;
+        }
+        measured.push(of_round);
+    }
+    Ok(measured)
+}
+
+async fn one(server: &Server, keys: &[String], span: Duration) -> anyhow::Result<Sample> {
+    let turn = Turn::new(keys);
+    let ready = Ready::open(server.address, &turn).await?;
+    let before = server.process.cpu_time();
+    let tally = ready.run(span).await?;
+    let cpu = before.zip(server.process.cpu_time()).map(|(before, after)| after.saturating_sub(before));
+    Ok(Sample::new(&tally, cpu))
+}

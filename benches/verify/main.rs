@@ -1,0 +1,101 @@
+//! What a verification costs beside its models: `cargo bench --bench verify` prints a table.
+//!
+//! A fake provider answers every call after 200 ms; the program under test is the release binary, as a user runs it,
+//! with keys, limits (out of its way), ledger and log. Figures are times of one machine, so each is shown beside its
+//! bound and as a ratio to what the models alone take (extraction + slowest vote = 400 ms); only ratios compare across
+//! machines. Memory is the resident size of the server's process.
+//!
+//! Verifications at once all begin in the same moment, so that 200 of them make 6,000 calls in another; their bound of
+//! 600 ms is one of the models' 400 ms: 1.5 times those. Provider and callers are one thread each and share the
+//! machine with the server. How much of it is theirs is shown in the line above: the same calls from callers to
+//! provider, in the same order, without a server between.
+//!
+//! What an idle stream takes was 66 KB (extractor thinking) and 123 KB (three models thinking). Counting allocations
+//! with heaptrack, in the order of what helped: parking provider calls (hyper's client holds 27 KB per connection from
+//! the request on), requests given away instead of kept for a second try, instructions shared instead of copied,
+//! events boxed in their channel (it makes room for 32), large futures in boxes of their own. That brought it to 30 and
+//! 51 KB. Of what is left, 16 KB are hyper's two buffers of the caller's connection, whose size cannot be set. Other
+//! allocators (jemalloc, mimalloc) and settings of glibc's changed nothing.
+//!
+//! `QUICK=1` runs fewer rounds, and `-- --check` exits with 1 when a bound is missed or cannot be checked.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a bench prints its table, and what went wrong"
+)]
+
+#[path = "../support/caller.rs"]
+mod caller;
+#[allow(
+    clippy::unwrap_used,
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    reason = "the tests' own, of which a bench needs little"
+)]
+#[path = "../../tests/it/support/formats.rs"]
+mod formats;
+#[path = "../support/interrupt.rs"]
+mod interrupt;
+mod memory;
+mod panel;
+#[path = "../support/process.rs"]
+mod process;
+mod programs;
+#[allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    reason = "the tests' own, of which a bench needs little"
+)]
+#[path = "../../tests/it/support/provider.rs"]
+mod provider;
+#[path = "../support/serve.rs"]
+mod serve;
+mod server;
+mod table;
+mod waves;
+#[path = "../support/wire.rs"]
+mod wire;
+
+use std::process::ExitCode;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use interrupt::or_interrupted;
+use table::Table;
+
+fn main() -> ExitCode {
+    let ended = if std::env::args().nth(1).as_deref() == Some(panel::ROLE) {
+        panel::run().map(|()| ExitCode::SUCCESS)
+    } else {
+        bench()
+    };
+    ended.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn bench() -> anyhow::Result<ExitCode> {
+    let is_quick = std::env::var_os("QUICK").is_some();
+    allow_files()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(or_interrupted(async {
+        let mut table = Table::begin();
+        waves::measure(&mut table, is_quick).await?;
+        memory::measure(&mut table).await?;
+        programs::measure(&mut table, is_quick)?;
+        let is_checked = std::env::args().any(|argument| argument == "--check");
+        Ok(ExitCode::from(u8::from(is_checked && !table.is_kept())))
+    }))
+}
+
+/// Thousands of connections are opened from here, and as many calls arrive here.
+fn allow_files() -> anyhow::Result<()> {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! What the server has resident: idle, and with thousands of verifications open whose models think.
+
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use futures_util::StreamExt;
+use serde_json::json;
+
+use crate::provider::{FakeProvider, Turn, claim, claims};
+use crate::server::Server;
+use crate::table::{Figure, Table};
+
+/// What a stream of thinking models may take, in kilobytes.
+const STREAM_KB: f64 = 20.0;
+
+/// Measures all of it.
+pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
+    let provider = thinking().await;
+    let server = Server::start(&provider.base_url)?;
+    table.hold("resident memory, idle", Figure::of(server.resident_mb(), "MB"), 25.0);
+    let client = reqwest::Client::builder().no_proxy().build()?;
+    let mut open = Vec::new();
+    for _ in 0..1000 {
+        open.push(begun(&client, &server).await?);
+    }
+    let resident = Figure::of(server.resident_mb(), "MB");
+    table.hold("resident memory, 1000 verifications open", resident, 150.0);
+    drop(open);
+    idle_streams(table, "a stream whose extractor thinks", 5_000, thinking().await, 1).await?;
+    idle_streams(table, "a stream whose 3 models think, 1 claim", 3_000, thinking_panel().await, 3).await
+}
+
+/// What a stream takes while no model answers: the growth of the resident size by `count` of them, on a fresh server,
+/// once all their `calls` have reached the provider.
+async fn idle_streams(
+    table: &mut Table,
+    what: &str,
+    count: u32,
+    provider: FakeProvider,
+    calls: u32,
+) -> anyhow::Result<()> {
+    let server = Server::start(&provider.base_url)?;
+    let client = reqwest::Client::builder().no_proxy().build()?;
+    let before = server.resident_mb();
+    let mut open = Vec::new();
+    for _ in 0..count {
+        open.push(begun(&client, &server).await?);
+    }
+    let (all, late) = (usize::try_from(calls * count)?, Instant::now() + Duration::from_mins(1));
+    while provider.in_flight() < all {
+        ensure!(Instant::now() < late, "{} calls of {all}", provider.in_flight());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let each =
+        before.zip(server.resident_mb()).map(|(before, now)| (now - before) * 1024.0 / f64::from(count));
+    table.hold(&format!("memory of {what}, {count} open"), Figure::of(each, "KB"), STREAM_KB);
+    Ok(())
+}
+
+/// A verification whose first frame has come.
+async fn begun(client: &reqwest::Client, server: &Server) -> anyhow::Result<impl Sized + use<>> {
+    let request = client
+        .post(format!("http://{}/verify/v1/stream", server.address))
+        .bearer_auth(&server.key)
+        .json(&json!({"fact": "Ten claims."}));
+    let mut stream = request.send().await?.error_for_status()?.bytes_stream();
+    let first = stream.next().await.transpose()?;
+    ensure!(first.is_some_and(|frame| !frame.is_empty()), "no first frame");
+    Ok(stream)
+}
+
+/// Nothing from anybody.
+async fn thinking() -> FakeProvider {
+    FakeProvider::start(|_| Turn::Hang).await
+}
+
+/// One claim from the extractor at once, nothing from everybody else.
+async fn thinking_panel() -> FakeProvider {
+    FakeProvider::start(|ask| {
+        if ask.task == "claims" {
+            return claims(&[claim("Claim.", "What is it?", "yes", &["no", "perhaps"])]);
+        }
+        Turn::Hang
+    })
+    .await
+}

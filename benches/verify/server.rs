@@ -1,0 +1,63 @@
+//! `mk serve` as a user runs it, with a key for verifications; limits are out of its way.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use crate::process::{self, Process};
+use crate::serve;
+
+/// As much as can be set: what waits for its turn is not what is measured.
+const MAX_CONCURRENT: usize = 10_000;
+
+/// A running server.
+pub(crate) struct Server {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    /// Its key.
+    pub(crate) key: String,
+    /// The server.
+    pub(crate) process: Process,
+    _dir: tempfile::TempDir,
+}
+
+impl Server {
+    /// Starts it in front of models whose base address is `provider`.
+    pub(crate) fn start(provider: &str) -> anyhow::Result<Self> {
+        let dir = tempfile::tempdir()?;
+        let config = dir.path().join("server.toml");
+        fs::write(&config, configuration(&dir.path().join("data"), provider))?;
+        let key = serve::create_key(dir.path(), &config, &["--service", "verify"])?;
+        let launch = process::program(Path::new(serve::MK));
+        let (process, address) = serve::start(launch, dir.path(), &config, &dir.path().join("log"))?;
+        Ok(Self { address, key, process, _dir: dir })
+    }
+
+    /// Memory that it has resident, where the system tells it.
+    pub(crate) fn resident_mb(&self) -> Option<f64> {
+        self.process.resident_kb().map(|kb| f64::from(kb) / 1024.0)
+    }
+}
+
+fn configuration(data: &Path, provider: &str) -> String {
+    let data = data.display();
+    format!(
+        r#"
+listen = "127.0.0.1:0"
+data_dir = "{data}"
+[limits]
+per_minute = 0
+per_day = 0
+[providers.fake]
+kind = "openai"
+base_url = "{provider}"
+max_concurrent = {MAX_CONCURRENT}
+[verify]
+extractor = "fake/extractor"
+panel = ["fake/one", "fake/two", "fake/three"]
+max_concurrent = {MAX_CONCURRENT}
+deadline = "3600s"
+model_timeout = "3600s"
+"#
+    )
+}
