@@ -11,6 +11,7 @@
 //! that was counted is lost.
 
 mod chat;
+mod clerk;
 mod connection;
 mod console;
 mod cookie;
@@ -65,6 +66,7 @@ use crate::app::App;
 use crate::limits::State;
 use crate::trouble::Trouble;
 use crate::workers::{self, Workers};
+use clerk::Clerk;
 use incoming::{BodyLimits, Incoming};
 use reply::ApiError;
 use streams::{Cut, Streams};
@@ -118,6 +120,8 @@ pub(crate) struct Context {
     pub(crate) options: Options,
     /// The verifications and completions under way; each books what it has used when it ends or is dropped.
     pub(crate) runs: TaskTracker,
+    /// Makes what grows with the usage it is made of.
+    pub(crate) reports: Clerk,
     /// The description of the API, once somebody has asked for it.
     openapi: openapi::Description,
     draining: AtomicBool,
@@ -130,6 +134,7 @@ impl Context {
             streams: Streams::default(),
             options,
             runs: TaskTracker::new(),
+            reports: Clerk::default(),
             openapi: openapi::Description::default(),
             draining: AtomicBool::new(false),
         }

@@ -99,13 +99,17 @@ fn summed(store: &Store, asked: &ReportRequest, by: &[Dimension]) -> Result<Vec<
     if sums.len() > MOST_ROWS {
         return Err(ReportError::TooLong);
     }
-    sums.sort_by_cached_key(|sum| {
-        let counts = &sum.counts;
-        let tokens = counts.prompt_tokens.saturating_add(counts.completion_tokens);
-        let ids = [&sum.service, &sum.app_id, &sum.key_id, &sum.model].map(Clone::clone);
-        (sum.day, Reverse((counts.cost, tokens, counts.attempts)), ids)
-    });
+    // No two are equal: what they are summed by differs.
+    sums.sort_unstable_by(|a, b| place(a).cmp(&place(b)));
     Ok(sums)
+}
+
+/// By what a sum is ordered.
+fn place(sum: &UsageSum) -> impl Ord {
+    let counts = &sum.counts;
+    let tokens = counts.prompt_tokens.saturating_add(counts.completion_tokens);
+    let ids = [&sum.service, &sum.app_id, &sum.key_id, &sum.model];
+    (sum.day, Reverse((counts.cost, tokens, counts.attempts)), ids)
 }
 
 fn row(sum: UsageSum, by_model: bool, names: &Names) -> UsageRow {

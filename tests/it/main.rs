@@ -89,6 +89,7 @@ mod random;
 mod reload;
 mod reload_kept;
 mod reload_process;
+mod reports_memory;
 mod shutdown;
 mod slow;
 mod slow_peers;

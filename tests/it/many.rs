@@ -40,13 +40,6 @@ async fn open_connections(base: &str) -> u64 {
     line.parse().unwrap()
 }
 
-/// In KB.
-fn resident(process: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
-}
-
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn ten_thousand_idle_connections_keep_nobody_waiting_and_take_little() {
@@ -55,7 +48,7 @@ async fn ten_thousand_idle_connections_keep_nobody_waiting_and_take_little() {
     let server = Serve::start(&mk);
     let authority = server.base.trim_start_matches("http://").to_owned();
     is_healthy(&server.base).await;
-    let before = resident(server.process());
+    let before = server.resident_kb();
 
     let mut idle = Vec::new();
     while (idle.len() as u64) < most {
@@ -72,7 +65,7 @@ async fn ten_thousand_idle_connections_keep_nobody_waiting_and_take_little() {
     // On a machine that was too busy the first of them have idled for too long by now.
     let open = open_connections(&server.base).await;
     assert!(open > most / 2, "{open} of {most} are open");
-    let each = resident(server.process()).saturating_sub(before) / open;
+    let each = server.resident_kb().saturating_sub(before) / open;
     println!("{open} idle connections take {each} KB of memory each");
     assert!(each <= IDLE_KB, "{each} KB");
 

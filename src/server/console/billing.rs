@@ -8,13 +8,15 @@ use super::{Call, csv};
 use crate::api::console;
 use crate::server::incoming::wants_csv;
 use crate::server::reply::{self, ApiError};
-use crate::usage;
+use crate::usage::{self, ReportError};
 
 /// The month so far, with budgets and forecast.
 pub(super) async fn billing(call: Call) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
-    let billing = call.in_store(usage::billing).await?;
-    Ok(reply::json(StatusCode::OK, &billing))
+    call.in_report(|store, now| {
+        usage::billing(store, now).map(|billing| reply::json(StatusCode::OK, &billing))
+    })
+    .await
 }
 
 /// An app's statement of a month, as JSON or CSV. Also of an app that was deleted: its usage stays.
@@ -23,13 +25,17 @@ pub(super) async fn statement(call: Call, app_id: &str) -> Result<Response, ApiE
     let month = query.month(call.context.app.clock.now())?;
     query.finish(&["month"])?;
     let app_id = app_id.to_owned();
-    let statement = call.in_store(move |store, now| usage::statement(store, &app_id, month, now)).await?;
-    Ok(varied(if wants_csv(&call.headers) {
-        csv::answer(
-            console::csv::statement(&statement),
-            &format!("statement-{}-{}", statement.app_id, statement.month),
-        )
-    } else {
-        reply::json(StatusCode::OK, &statement)
-    }))
+    let wants_csv = wants_csv(&call.headers);
+    call.in_report(move |store, now| {
+        let statement = usage::statement(store, &app_id, month, now)?;
+        Ok::<_, ReportError>(varied(if wants_csv {
+            csv::answer(
+                console::csv::statement(&statement),
+                &format!("statement-{}-{}", statement.app_id, statement.month),
+            )
+        } else {
+            reply::json(StatusCode::OK, &statement)
+        }))
+    })
+    .await
 }

@@ -134,12 +134,31 @@ impl Call {
         let (store, now) = (app.store.acting(self.admitted.actor.clone()), app.clock.now());
         match tokio::task::spawn_blocking(move || work(&store, now)).await {
             Ok(outcome) => outcome.map_err(Into::into),
-            Err(cause) => {
-                tracing::error!(%cause, "a request of the console failed");
-                Err(ApiError::internal())
-            }
+            Err(cause) => Err(failed(&cause)),
         }
     }
+
+    /// The answer that `work` makes of the store, where what that takes grows with what is kept there: the answer's text
+    /// included, it is made by the server's [`Clerk`](crate::server::clerk::Clerk).
+    async fn in_report<E>(
+        &self,
+        work: impl FnOnce(&Store, Time) -> Result<Response, E> + Send + 'static,
+    ) -> Result<Response, ApiError>
+    where
+        E: Into<ApiError> + Send + 'static,
+    {
+        let app = &self.context.app;
+        let (store, now) = (app.store.acting(self.admitted.actor.clone()), app.clock.now());
+        match self.context.reports.make(move || work(&store, now)).await {
+            Ok(outcome) => outcome.map_err(Into::into),
+            Err(cause) => Err(failed(&cause)),
+        }
+    }
+}
+
+fn failed(cause: &dyn std::fmt::Display) -> ApiError {
+    tracing::error!(%cause, "a request of the console failed");
+    ApiError::internal()
 }
 
 /// The route of everything under `/v1`.

@@ -10,19 +10,23 @@ use crate::api::console;
 use crate::clock::Time;
 use crate::server::incoming::wants_csv;
 use crate::server::reply::{self, ApiError};
-use crate::usage::{self, ReportRequest};
+use crate::usage::{self, ReportError, ReportRequest};
 
 const PARAMETERS: [&str; 7] = ["from", "to", "by", "app", "key", "service", "model"];
 
 /// The report of the query, as JSON or CSV.
 pub(super) async fn report(call: Call) -> Result<Response, ApiError> {
     let asked = read(call.query()?, call.context.app.clock.now())?;
-    let report = call.in_store(move |store, _| usage::report(store, &asked)).await?;
-    Ok(if wants_csv(&call.headers) {
-        varied(csv::answer(console::csv::report(&report), &format!("usage-{}-{}", report.from, report.to)))
-    } else {
-        varied(reply::json(StatusCode::OK, &report))
+    let wants_csv = wants_csv(&call.headers);
+    call.in_report(move |store, _| {
+        let report = usage::report(store, &asked)?;
+        Ok::<_, ReportError>(varied(if wants_csv {
+            csv::answer(console::csv::report(&report), &format!("usage-{}-{}", report.from, report.to))
+        } else {
+            reply::json(StatusCode::OK, &report)
+        }))
     })
+    .await
 }
 
 /// Which report a query asks for.

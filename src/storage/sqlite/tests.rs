@@ -246,6 +246,25 @@ fn a_revocation_holds_at_once_for_another_store_and_is_repeatable() {
 }
 
 /// Makes the store's first key; returns the version after it.
+/// What SQLite would keep by itself, 2 MB a connection, a growing ledger fills in all of them.
+#[test]
+fn what_connections_keep_of_a_growing_file_is_bounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), NOW).unwrap();
+    let bound_kb = |db: &rusqlite::Connection| -> i64 {
+        db.query_row("PRAGMA cache_size", [], |row| row.get(0)).unwrap()
+    };
+    for database in [store.main(), store.ledger()] {
+        // Readers that are open at once are connections of their own.
+        let outer = database.read(|outer| {
+            let inner = database.read(|inner| Ok(bound_kb(inner)))?;
+            Ok([bound_kb(outer), inner])
+        });
+        assert_eq!(outer.unwrap(), [-256; 2]);
+        assert_eq!(database.write(|writer| Ok(bound_kb(writer))).unwrap(), -2048);
+    }
+}
+
 fn version_after_a_key(store: &Store) -> i64 {
     let before = store.version().unwrap();
     store.add_attempts(&[an_attempt("req_1", None)]).unwrap();

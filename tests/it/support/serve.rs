@@ -58,6 +58,13 @@ impl Serve {
         self.child.id()
     }
 
+    /// What is resident of its memory, in KB, as Linux tells it.
+    pub fn resident_kb(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
     /// Sends a signal by its name.
     pub fn signal(&self, name: &str) {
         signal(&self.child, name);
