@@ -153,7 +153,11 @@ impl Gateway {
         let Some((Known { provider, breakers }, model)) = self.known(id) else {
             return Err(Failure::UnknownModel);
         };
-        let patience = provider.patience(model);
+        // All of it would be kept for each call that waits.
+        let (threshold, most_retries) = {
+            let patience = provider.patience(model);
+            (threshold(&patience), patience.retries)
+        };
         let span = Span { asked: Instant::now(), deadline };
         let call =
             Call { id, provider, model, price: price(id, provider, model), chat, purpose, meter, deadline };
@@ -165,7 +169,7 @@ impl Gateway {
                 return Err(failed.unwrap_or(paused));
             }
             let permit = provider.admit(deadline).await?;
-            let ticket = match breakers.enter(model, threshold(&patience), span, Instant::now()) {
+            let ticket = match breakers.enter(model, threshold, span, Instant::now()) {
                 Ok(ticket) => ticket,
                 Err(paused) => return Err(failed.unwrap_or(paused)),
             };
@@ -182,9 +186,7 @@ impl Gateway {
             let now = Instant::now();
             ticket.failed(&failure, now);
             let pause = retry::pause(&failure, retries, retry::chance()).filter(|pause| {
-                retries < patience.retries
-                    && now + *pause < deadline
-                    && breakers.refusal(model, now).is_none()
+                retries < most_retries && now + *pause < deadline && breakers.refusal(model, now).is_none()
             });
             told::failed(id, &failure, pause);
             let Some(pause) = pause else {

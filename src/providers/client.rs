@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::{Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::{Frame, SizeHint};
@@ -63,10 +64,16 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::send`].
-    pub(super) async fn send_parked(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, Failure> {
+    pub(super) fn send_parked(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> BoxFuture<'_, Result<Response<Body>, Failure>> {
         match self {
-            Self::Direct(links) => Ok(links.send_parked(request).await?.map(Body::Direct)),
-            Self::Proxied(..) => Box::pin(self.send(request)).await,
+            Self::Direct(links) => {
+                let sending = links.send_parked(request);
+                Box::pin(async move { Ok(sending.await?.map(Body::Direct)) })
+            }
+            Self::Proxied(..) => Box::pin(self.send(request)),
         }
     }
 }

@@ -9,6 +9,7 @@
 //! had closed it meanwhile, goes out on another one; one that may have been taken is never sent twice.
 
 use std::error::Error;
+use std::fmt::Debug;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,10 +22,9 @@ use http::{HeaderValue, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{self, Connection, SendRequest};
+use hyper::rt::{Read, Write};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::rustls::ClientConfig;
 use tower_service::Service;
@@ -36,7 +36,14 @@ const MOST_BUFFERED_BYTES: usize = 64 * 1024;
 /// How long a connection is kept unused; common servers close theirs after a minute or more.
 const KEEP: Duration = Duration::from_secs(50);
 
-type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+/// A connection's bytes. In a box, as TLS is large, and a call that waits would have room for it in every place that
+/// the connection is moved to.
+type Stream = Box<dyn Duplex>;
+
+/// What reads and writes.
+trait Duplex: Read + Write + Debug + Send + Sync + Unpin {}
+
+impl<S: Read + Write + Debug + Send + Sync + Unpin> Duplex for S {}
 
 mod parked;
 mod waiting;
@@ -152,7 +159,10 @@ impl Links {
         let (cause, failure) = match timeout(self.connect_timeout, call).await {
             Ok(Ok(stream)) => {
                 connecting::stands();
-                return Ok(stream);
+                return Ok(match stream {
+                    MaybeHttpsStream::Http(plain) => Box::new(plain),
+                    MaybeHttpsStream::Https(tls) => Box::new(tls),
+                });
             }
             Ok(Err(cause)) => (told(&*cause), connecting::failure(&*cause)),
             Err(_) => ("it took too long".to_owned(), Failure::Unreachable),

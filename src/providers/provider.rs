@@ -165,11 +165,10 @@ impl Provider {
         model: &str,
         deadline: Instant,
     ) -> Result<Answer, Failed> {
-        let patience = self.patience(model);
         let (dialect, transport) = match &self.wire {
             Wire::Http { dialect, transport } => (dialect, transport),
             Wire::Sandbox => {
-                let end = deadline.min(Instant::now() + patience.total_timeout);
+                let end = deadline.min(Instant::now() + self.patience(model).total_timeout);
                 return timeout_at(end, sandbox::complete(chat, model))
                     .await
                     .unwrap_or(Err(Failure::Timeout.into()));
@@ -179,9 +178,12 @@ impl Provider {
             .lesson(model)
             .unwrap_or_else(|| Model::known(&self.settings.name, self.settings.kind, model));
         loop {
-            // Given away: thousands of calls may wait for an answer, and their requests have left by then.
-            let outgoing = dialect.request(chat, &target);
-            let Reply { status, headers, body } = transport.send(outgoing, &patience, deadline).await?;
+            // Thousands of calls may wait for an answer: what is used before must not be kept by then.
+            let Reply { status, headers, body } = {
+                let patience = self.patience(model);
+                transport.send(|| dialect.request(chat, &target), &patience, deadline)
+            }
+            .await?;
             let answer = dialect.answer(&Incoming { status, headers, body, at: self.clock.now() });
             let Err(Failed { failure: Failure::Rejected { message, .. }, .. }) = &answer else {
                 return answer;

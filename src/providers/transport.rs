@@ -90,24 +90,24 @@ impl Transport {
     }
 
     /// Sends a request and reads its whole answer, within `patience` and by `deadline` at the latest. Until the answer
-    /// begins this takes little more memory than its socket: see [`super::link::Links::send_parked`].
+    /// begins this takes little more memory than its socket: see [`super::link::Links::send_parked`]. So the request is
+    /// made only when it can leave, and of `patience` nothing is kept but when it ends.
     ///
     /// # Errors
     /// If no complete answer came; any status is an answer.
-    pub(super) async fn send(
-        &self,
-        outgoing: Outgoing,
+    pub(super) fn send<'a>(
+        &'a self,
+        outgoing: impl FnOnce() -> Outgoing + Send + 'a,
         patience: &Patience,
         deadline: Instant,
-    ) -> Result<Reply, Failure> {
-        let request = self.request(Method::POST, &outgoing)?;
-        drop(outgoing);
-        let client = Box::pin(self.client(deadline)).await?;
+    ) -> impl Future<Output = Result<Reply, Failure>> + Send + 'a {
         let limits = Limits::now(patience, deadline);
-        // In a box, as whoever limits its time would make room for it twice.
-        let sending = Box::pin(client.send_parked(request));
-        let answered = within(limits.first_byte, sending).await??;
-        Box::pin(limits.open(answered).whole()).await
+        async move {
+            let client = Box::pin(self.client(deadline)).await?;
+            let request = self.request(Method::POST, &outgoing())?;
+            let answered = within(limits.first_byte, client.send_parked(request)).await??;
+            Box::pin(limits.open(answered).whole()).await
+        }
     }
 
     /// Sends a request and waits for the head of its answer; the body has to come by `deadline` as well.

@@ -5,33 +5,38 @@
 //!
 //! Ten thousand connections may idle at once, so what one takes is kept small: whatever is large stands in a box of
 //! its own that exists only while it is needed. A future that merely holds it by value would keep room for it, and for
-//! every place it is moved to, as long as the connection lasts.
+//! every place it is moved to, as long as the connection lasts. hyper itself is such a large thing: while a stream is
+//! silent, it is taken apart (see [`super::parked`]).
 //!
 //! A peer that has stopped sending has left, whatever it may still read: what is ready reaches it, work under way is
 //! dropped. A connection that we end is listened to for a moment longer, so that the last answer arrives.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::Request;
 use hyper::body::Incoming as Body;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use super::Context;
 use super::envelope;
+use super::parked::{self, Berth, Line};
 use super::refusal::Refusals;
 use super::socket;
-use super::stall::StallGuard;
+use super::stall::{StallGuard, Stalled};
 use super::turns::{InTurn, Turns, Underway};
 use super::vanished;
+use super::{Context, Tls};
 
 /// For the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -54,9 +59,10 @@ pub(crate) async fn serve(
     vanished::give_up_on(&stream, context.options.write_timeout);
     let (socket, watch) = socket::split(stream);
     let stream = StallGuard::new(socket, context.options.write_timeout);
+    let stalled = stream.stalled();
     let mut ending = closing.clone();
     tokio::select! {
-        () = speak(stream, peer, routes, context, closing) => {}
+        () = speak(stream, stalled, peer, routes, context, closing) => {}
         () = watch.left() => return,
     }
     tokio::select! {
@@ -67,6 +73,24 @@ pub(crate) async fn serve(
 
 async fn speak<S>(
     stream: S,
+    stalled: Stalled,
+    peer: SocketAddr,
+    routes: BoxedFilter<(Response,)>,
+    context: Arc<Context>,
+    closing: watch::Receiver<()>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    match context.options.tls.clone() {
+        None => speak_http1(stream, stalled, peer, routes, context, closing).await,
+        Some(tls) => Box::pin(speak_tls(tls, stream, stalled, peer, routes, context, closing)).await,
+    }
+}
+
+async fn speak_tls<S>(
+    tls: Tls,
+    stream: S,
+    stalled: Stalled,
     peer: SocketAddr,
     routes: BoxedFilter<(Response,)>,
     context: Arc<Context>,
@@ -74,9 +98,6 @@ async fn speak<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Some(tls) = context.options.tls.clone() else {
-        return speak_http1(stream, peer, routes, context, closing).await;
-    };
     let accepting = Box::pin(tokio::time::timeout(HANDSHAKE, tls.acceptor().accept(stream)));
     let accepted = tokio::select! {
         accepted = accepting => accepted,
@@ -89,12 +110,13 @@ async fn speak<S>(
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
         Box::pin(speak_http2(stream, peer, routes, context, closing)).await;
     } else {
-        Box::pin(speak_http1(stream, peer, routes, context, closing)).await;
+        Box::pin(speak_http1(stream, stalled, peer, routes, context, closing)).await;
     }
 }
 
 async fn speak_http1<S>(
     stream: S,
+    stalled: Stalled,
     peer: SocketAddr,
     routes: BoxedFilter<(Response,)>,
     context: Arc<Context>,
@@ -103,27 +125,51 @@ async fn speak_http1<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let header_timeout = context.options.header_timeout;
-    let stream = Refusals::new(stream, peer, context.clone());
+    let mut line = Line::new(Refusals::new(stream, peer, context.clone()), Bytes::new());
     let turns = Turns::new();
     let followed = turns.clone();
-    let service = service_fn(move |request: Request<Body>| {
+    let berth = Berth::new();
+    let lender = berth.clone();
+    let mut service = service_fn(move |request: Request<Body>| {
         let ours = followed.ours();
+        let (lender, version) = (lender.clone(), request.version());
         let answer = envelope::answer(request, peer, routes.clone(), context.clone());
         // hyper keeps room for one such future as long as the connection lasts.
-        Box::pin(async move { answer.await.map(|response| response.map(|body| Underway::new(body, ours))) })
+        Box::pin(async move {
+            let answer = answer.await;
+            answer.map(|response| lender.lend(response.map(|body| Underway::new(body, ours)), version))
+        })
     });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(header_timeout)
-        // Otherwise a caller who stops sending at once gets no answer at all; `socket::Watch` sees to those who left.
-        .half_close(true)
-        .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
-    let mut connection = Box::pin(connection);
-    tokio::select! {
-        ended = connection.as_mut() => return log_end(peer, ended),
-        _ = closing.changed() => connection.as_mut().graceful_shutdown(),
-    }
+    let connection = loop {
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(header_timeout)
+            // Otherwise a caller who stops sending at once gets no answer at all; `socket::Watch` sees to those who left.
+            .half_close(true)
+            .max_buf_size(MAX_HEAD_BYTES)
+            .serve_connection(line, service);
+        let mut connection = Box::pin(connection);
+        let silent = tokio::select! {
+            followed = berth.follow(connection.as_mut(), &stalled) => match followed {
+                Ok(silent) => silent,
+                Err(ended) => return log_end(peer, ended),
+            },
+            _ = closing.changed() => {
+                connection.as_mut().graceful_shutdown();
+                break connection;
+            }
+        };
+        let http1::Parts { io, read_buf, service: again, .. } = Pin::into_inner(connection).into_parts();
+        // Copied, as all of hyper's buffer would be kept for it.
+        line = Line::new(io.into_inner(), Bytes::copy_from_slice(&read_buf));
+        service = again;
+        drop(read_buf);
+        match parked::finish(line.stream(), silent).await {
+            Ok(true) if !closing.has_changed().unwrap_or(true) => {}
+            Ok(_) => return log_end(peer, line.stream().shutdown().await),
+            Err(cause) => return log_end(peer, Err(cause)),
+        }
+    };
     tokio::select! {
         ended = connection => log_end(peer, ended),
         () = turns.missed(GOODBYE) => tracing::debug!(%peer, "connection ended: no request is under way"),
@@ -169,7 +215,7 @@ async fn speak_http2<S>(
     log_end(peer, connection.await);
 }
 
-fn log_end(peer: SocketAddr, ended: hyper::Result<()>) {
+fn log_end(peer: SocketAddr, ended: Result<(), impl Display>) {
     if let Err(cause) = ended {
         tracing::debug!(%peer, %cause, "connection ended early");
     }

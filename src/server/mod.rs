@@ -27,6 +27,7 @@ mod metrics;
 mod models;
 mod openapi;
 mod params;
+mod parked;
 mod record;
 mod refusal;
 mod reply;

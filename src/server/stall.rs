@@ -5,6 +5,8 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -16,18 +18,38 @@ pub(crate) struct StallGuard<S> {
     inner: S,
     limit: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
+    stalled: Stalled,
+}
+
+/// Tells from beside whether a stream's last write could not go on. Clones tell the same.
+#[derive(Clone, Default)]
+pub(crate) struct Stalled(Arc<AtomicBool>);
+
+impl Stalled {
+    /// Whether it could not.
+    pub(crate) fn is_so(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl<S> StallGuard<S> {
     pub(crate) fn new(inner: S, limit: Duration) -> Self {
-        Self { inner, limit, waiting: None }
+        Self { inner, limit, waiting: None, stalled: Stalled::default() }
+    }
+
+    /// Whether it waits for its peer.
+    pub(crate) fn stalled(&self) -> Stalled {
+        self.stalled.clone()
     }
 
     fn watch<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
-            self.waiting = None;
+            if self.waiting.take().is_some() {
+                self.stalled.0.store(false, Ordering::Relaxed);
+            }
             return outcome;
         }
+        self.stalled.0.store(true, Ordering::Relaxed);
         let limit = self.limit;
         let timer = self.waiting.get_or_insert_with(|| Box::pin(sleep(limit)));
         ready!(timer.as_mut().poll(context));

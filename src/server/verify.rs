@@ -25,7 +25,7 @@ use super::params::{Params, invalid};
 use super::record::{OK, Record};
 use super::reply::{self, ApiError};
 use super::streams::Registration;
-use super::{Context, rated, routes};
+use super::{Context, parked, rated, routes};
 use crate::api::verify::{Domain, Event, PROGRESS_HEADER};
 use crate::api::{Service, sse};
 use crate::clock::Time;
@@ -78,7 +78,12 @@ async fn answer<B: Buf>(
     check_models(verifier, pass, job.domain)?;
 
     let running = start(context, verifier.clone(), pass, job)?;
-    if incoming::wants_json(&incoming.headers) { running.document().await } else { Ok(running.stream()) }
+    if incoming::wants_json(&incoming.headers) {
+        return running.document().await;
+    }
+    let mut response = running.stream();
+    parked::allow(response.extensions_mut(), &incoming.headers);
+    Ok(response)
 }
 
 pub(super) fn read_job<'s>(

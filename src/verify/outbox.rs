@@ -40,5 +40,7 @@ impl<'a> Outbox<'a> {
                 place.send(Box::new(event));
             }
         }
+        // The room for them is given back, as what comes next may be minutes away.
+        self.waiting = VecDeque::new();
     }
 }

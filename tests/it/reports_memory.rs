@@ -24,12 +24,12 @@ fn fill(store: &Store, now: Time) -> String {
     let app_id = store.app("default").unwrap().id;
     let attempt = |number: usize, model: &str| AttemptRow {
         at: now,
-        request_id: format!("req_{number}"),
-        app_id: app_id.clone(),
-        key_id: format!("key_{number:032x}"),
+        request_id: format!("req_{number}").into(),
+        app_id: app_id.clone().into(),
+        key_id: format!("key_{number:032x}").into(),
         service: Service::Inference,
-        model: model.to_owned(),
-        outcome: "ok".to_owned(),
+        model: model.into(),
+        outcome: "ok".into(),
         prompt_tokens: 10,
         completion_tokens: 2,
         cost: None,

@@ -58,17 +58,20 @@ impl Links {
     ///
     /// # Errors
     /// As [`Links::send`].
-    pub(in crate::providers) async fn send_parked(
+    pub(in crate::providers) fn send_parked(
         &self,
         mut request: Request<Full<Bytes>>,
-    ) -> Result<Response<Body>, Failure> {
+    ) -> impl Future<Output = Result<Response<Body>, Failure>> {
         request.headers_mut().insert(HOST, self.host.clone());
         let method = request.method().clone();
         let bytes = written(request);
-        let (mut wire, handed) = Box::pin(self.hand_over(&bytes)).await?;
-        drop(bytes);
-        wire.answer_begins().await;
-        Box::pin(self.read(wire, method, matches!(handed, Handed::Whole))).await
+        // What stands outside of this is no part of the call that waits.
+        async move {
+            let (mut wire, handed) = Box::pin(self.hand_over(&bytes)).await?;
+            drop(bytes);
+            wire.answer_begins().await;
+            Box::pin(self.read(wire, method, matches!(handed, Handed::Whole))).await
+        }
     }
 
     /// Writes a request to a connection that takes it: a kept one, else a new one.
