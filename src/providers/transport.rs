@@ -162,13 +162,11 @@ impl Transport {
     /// The connections of this thread.
     async fn client(&self, deadline: Instant) -> Result<&Client, Failure> {
         let place = workers::current().min(self.clients.len() - 1);
-        match self.clients[place].get() {
-            Some(client) => Ok(client),
-            None => {
-                let connecting = Box::pin(self.clients[place].get_or_try_init(|| self.connect()));
-                within(deadline, connecting).await?
-            }
+        if let Some(client) = self.clients[place].get() {
+            return Ok(client);
         }
+        let connecting = Box::pin(self.clients[place].get_or_try_init(|| self.connect()));
+        within(deadline, connecting).await?
     }
 
     fn request(&self, method: Method, outgoing: &Outgoing) -> Result<Request<Full<bytes::Bytes>>, Failure> {

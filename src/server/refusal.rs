@@ -65,7 +65,7 @@ fn bare_refusal(bytes: &[u8]) -> Option<(usize, StatusCode)> {
     let tail = bytes.len().saturating_sub(LONGEST_REFUSAL);
     // Every answer passes by here, and an H is rare in a head. Looking at every byte without a way out lets the
     // compiler look at many at once.
-    if !bytes[tail..].iter().fold(false, |found, byte| found | (*byte == b'H')) {
+    if bytes[tail..].iter().fold(0, |found, byte| found | u8::from(*byte == b'H')) == 0 {
         return None;
     }
     let begin = (tail..bytes.len()).rev().find(|at| bytes[*at..].starts_with(b"HTTP/1.1 4"))?;

@@ -63,7 +63,7 @@ fn assert_sums(usage: &Value, rows: &[AttemptRow]) {
     let extraction = usage["extractionTokens"].as_u64().unwrap();
     assert_eq!(extraction + usage["verificationTokens"].as_u64().unwrap(), usage["totalTokens"]);
     for model in usage["modelUsage"].as_array().unwrap() {
-        let of_model = rows.iter().filter(|row| model["model"] == &*row.model);
+        let of_model = rows.iter().filter(|row| model["model"] == *row.model);
         let tokens: u64 = of_model.map(|row| row.prompt_tokens + row.completion_tokens).sum();
         assert_eq!(model["totalTokens"], tokens, "{model}");
     }

@@ -101,8 +101,16 @@ impl Database {
 
     /// Reads. `query` sees everything that was committed before the call, by whatever process.
     pub(super) fn read<T>(&self, query: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+        self.check_place()?;
+        self.read_in_place(query)
+    }
+
+    /// The same, for those who have just had [`Database::check_place`] look.
+    pub(super) fn read_in_place<T>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let Some(readers) = &self.readers else { return query(&lock(&self.writer)) };
-        readers.place.check()?;
         let reader = readers.take()?;
         let outcome = query(&reader);
         readers.give_back(reader);

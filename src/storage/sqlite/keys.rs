@@ -50,7 +50,7 @@ impl Store {
             return Ok(Some(row));
         }
         let stamp = stamp.filter(|stamp| recent.may_keep(*stamp, || self.main().is_at_rest()));
-        let found = self.key_by_hash(hash)?.map(Arc::new);
+        let found = self.main().read_in_place(|db| by_hash(db, hash))?.map(Arc::new);
         if let (Some(row), Some(stamp)) = (&found, stamp) {
             recent.keep(hash, row, stamp);
         }
@@ -59,7 +59,7 @@ impl Store {
 
     /// The key with this hash, revoked and expired ones too: an indexed read on a connection of its own, about 4 µs.
     pub fn key_by_hash(&self, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
-        self.main().read(|db| Ok(db.prepare_cached(&BY_HASH)?.query_row([hash], key_row).optional()?))
+        self.main().read(|db| by_hash(db, hash))
     }
 
     /// The key with this id, without its last use: reads `mk.db` alone, so that a key can be revoked while the ledger
@@ -260,6 +260,10 @@ pub(super) fn of(db: &Connection, filter: &KeyFilter) -> Result<Vec<KeyRow>, Err
 /// Whose keys, as a condition of which the planner can make use.
 const fn of_app(filter: &KeyFilter) -> &'static str {
     if filter.app_id.is_some() { "k.app_id = ?1" } else { "?1 IS NULL" }
+}
+
+fn by_hash(db: &Connection, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
+    Ok(db.prepare_cached(&BY_HASH)?.query_row([hash], key_row).optional()?)
 }
 
 fn key_by_id(db: &Connection, id: &str) -> Result<KeyRow, Error> {
