@@ -13,7 +13,7 @@ use std::fmt::Debug;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -338,19 +338,20 @@ impl hyper::body::Body for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
         let this = &mut *self;
-        let frame = match this.take_frame() {
-            Poll::Ready(frame) => frame,
-            Poll::Pending => {
-                if let Some(link) = &mut this.link
-                    && link
-                        .waiting
-                        .poll_for(context, |context| link.connection.as_mut().poll(context))
-                        .is_ready()
-                {
-                    this.link = None;
-                }
-                ready!(this.take_frame())
+        let mut frame = this.take_frame();
+        if frame.is_pending() {
+            if let Some(Link { connection, waiting, .. }) = &mut this.link
+                && waiting.poll_if_due(context, |context| connection.as_mut().poll(context)).is_ready()
+            {
+                this.link = None;
             }
+            frame = this.take_frame();
+        }
+        let Poll::Ready(frame) = frame else {
+            if let Some(link) = &this.link {
+                link.waiting.goes_on();
+            }
+            return Poll::Pending;
         };
         match &frame {
             Some(Ok(_)) if !this.incoming.is_end_stream() => {}

@@ -2,8 +2,9 @@
 //!
 //! Taking a piece of an answer makes room for the next one, of which the connection tells whoever polled it last. That
 //! is the one who takes, who comes back by himself when he wants more: he would be woken for each piece that he has just
-//! taken, and find nothing. So a wake-up is held back while a piece is taken. What must hold: none is lost on who goes
-//! on to wait.
+//! taken, and find nothing. So nobody is woken while a piece is taken; it is only noted that the connection has something
+//! to do. And one that has not is not polled again, however often somebody looks for a piece. What must hold: no wake-up
+//! is lost on who goes on to wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +24,8 @@ pub(super) struct Waiting {
 struct Shared {
     task: AtomicWaker,
     is_taking: AtomicBool,
-    was_called: AtomicBool,
+    /// Whether the connection has been woken since it was polled last.
+    is_due: AtomicBool,
 }
 
 impl Default for Waiting {
@@ -41,19 +43,34 @@ impl Waiting {
         poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
         self.shared.task.register(context.waker());
+        self.shared.is_due.store(false, Ordering::SeqCst);
         poll(&mut Context::from_waker(&self.waker))
     }
 
-    /// Takes what there is. Whoever gets something is not woken for what happened meanwhile, as he looks again anyway.
-    pub(super) fn undisturbed<T>(&self, take: impl FnOnce() -> Poll<T>) -> Poll<T> {
-        let Shared { task, is_taking, was_called } = &*self.shared;
-        is_taking.store(true, Ordering::SeqCst);
+    /// The same of a connection that was pending when it was polled last, if it has something to do since.
+    pub(super) fn poll_if_due<T>(
+        &self,
+        context: &Context<'_>,
+        poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        // Before the look, so that whoever wakes the connection behind it wakes the right one.
+        self.shared.task.register(context.waker());
+        if self.shared.is_due.load(Ordering::SeqCst) { self.poll_for(context, poll) } else { Poll::Pending }
+    }
+
+    /// Takes what there is, woken by none of it.
+    pub(super) fn undisturbed<T>(&self, take: impl FnOnce() -> T) -> T {
+        self.shared.is_taking.store(true, Ordering::SeqCst);
         let taken = take();
-        is_taking.store(false, Ordering::SeqCst);
-        if was_called.swap(false, Ordering::SeqCst) && taken.is_pending() {
-            task.wake();
-        }
+        self.shared.is_taking.store(false, Ordering::SeqCst);
         taken
+    }
+
+    /// To be asked by whoever has got nothing, last of all: what was held back meanwhile wakes him.
+    pub(super) fn goes_on(&self) {
+        if self.shared.is_due.load(Ordering::SeqCst) {
+            self.shared.task.wake();
+        }
     }
 }
 
@@ -63,12 +80,9 @@ impl Wake for Shared {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
+        self.is_due.store(true, Ordering::SeqCst);
+        // Whoever takes just now comes back, or looks for it before he goes on to wait.
         if !self.is_taking.load(Ordering::SeqCst) {
-            return self.task.wake();
-        }
-        self.was_called.store(true, Ordering::SeqCst);
-        // The taking may have ended in between, and then nobody asks for it.
-        if !self.is_taking.load(Ordering::SeqCst) && self.was_called.swap(false, Ordering::SeqCst) {
             self.task.wake();
         }
     }
@@ -89,32 +103,65 @@ mod tests {
         }
     }
 
-    #[test]
-    fn only_who_takes_something_is_not_woken_for_it() {
-        let (count, waiting) = (Arc::<Count>::default(), Waiting::default());
-        let task = Waker::from(count.clone());
+    /// A waker as a connection gets it, and how often it has woken the task.
+    fn known(waiting: &Waiting, task: &Waker) -> Waker {
         let mut known = None;
         let poll = |context: &mut Context<'_>| {
             known = Some(context.waker().clone());
             Poll::<()>::Pending
         };
-        assert!(waiting.poll_for(&Context::from_waker(&task), poll).is_pending());
-        let known = known.unwrap();
-        let woken = || count.0.swap(0, Ordering::SeqCst);
-        let taking = |outcome: Poll<()>| {
-            waiting.undisturbed(|| {
-                known.wake_by_ref();
-                outcome
-            })
-        };
+        assert!(waiting.poll_for(&Context::from_waker(task), poll).is_pending());
+        known.unwrap()
+    }
 
-        assert!(taking(Poll::Ready(())).is_ready());
-        assert_eq!(woken(), 0, "he comes back by himself");
-        // Each wake-up of a task needs it to have been polled again.
-        assert!(taking(Poll::Pending).is_pending());
-        assert_eq!(woken(), 1, "he goes on to wait");
-        assert!(waiting.poll_for(&Context::from_waker(&task), |_| Poll::<()>::Pending).is_pending());
-        known.wake_by_ref();
+    #[test]
+    fn only_who_takes_something_is_not_woken_for_it() {
+        let (count, waiting) = (Arc::<Count>::default(), Waiting::default());
+        let task = Waker::from(count.clone());
+        let woken = || count.0.swap(0, Ordering::SeqCst);
+
+        let connection = known(&waiting, &task);
+        waiting.undisturbed(|| connection.wake_by_ref());
+        assert_eq!(woken(), 0, "he may have got something, and comes back");
+        waiting.goes_on();
+        assert_eq!(woken(), 1, "he has got nothing");
+
+        let connection = known(&waiting, &task);
+        waiting.goes_on();
+        assert_eq!(woken(), 0);
+        connection.wake_by_ref();
         assert_eq!(woken(), 1);
+    }
+
+    #[test]
+    fn a_connection_is_polled_when_it_has_something_to_do() {
+        let (count, waiting) = (Arc::<Count>::default(), Waiting::default());
+        let task = Waker::from(count.clone());
+        let connection = known(&waiting, &task);
+        let mut polls = 0;
+        let mut look = || {
+            polls = 0;
+            let _ = waiting.poll_if_due(&Context::from_waker(&task), |_| {
+                polls += 1;
+                Poll::<()>::Pending
+            });
+            polls
+        };
+        assert_eq!(look(), 0);
+        connection.wake_by_ref();
+        assert_eq!((look(), look()), (1, 0));
+        waiting.undisturbed(|| connection.wake_by_ref());
+        assert_eq!((look(), look()), (1, 0));
+    }
+
+    #[test]
+    fn who_looks_last_is_the_one_who_is_woken() {
+        let (first, second) = (Arc::<Count>::default(), Arc::<Count>::default());
+        let waiting = Waiting::default();
+        let connection = known(&waiting, &Waker::from(first.clone()));
+        let poll = |_: &mut Context<'_>| Poll::<()>::Pending;
+        assert!(waiting.poll_if_due(&Context::from_waker(&Waker::from(second.clone())), poll).is_pending());
+        connection.wake_by_ref();
+        assert_eq!((first.0.load(Ordering::SeqCst), second.0.load(Ordering::SeqCst)), (0, 1));
     }
 }
