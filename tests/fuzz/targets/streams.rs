@@ -27,7 +27,7 @@ fn tell(kind: Kind, pieces: &[&[u8]], choices: u32) -> Told {
         choices,
         prompt_tokens: 7,
     };
-    let mut chunks = Chunks::new(&asked, Labels { model: "a/b".to_owned(), created: 7 });
+    let mut chunks = Chunks::new(&asked, Labels { model: "a/b".into(), created: 7 });
     // Otherwise a new one is made where the provider gives none.
     chunks.begin(Some("fixed"), Some(7));
     let spoken = dialect(kind).expect("these are spoken over HTTP");
