@@ -1,8 +1,9 @@
 //! Backups: both databases in one file, made beside a running server, and put back where there is none.
 //!
 //! What must hold: a backup that is there under its name is whole (it is made under another one, checked, and only
-//! then renamed), and only its owner can read it, as it holds what the databases hold. Nothing is put back over a
-//! database that is there: a log left beside it would be played into the other one.
+//! then gets it), it takes no other file's place unless that was asked for, also of one that was made meanwhile, and only
+//! its owner can read it, as it holds what the databases hold. Nothing is put back over a database that is there: a log
+//! left beside it would be played into the other one.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -27,9 +28,12 @@ pub fn backup(
     now: Time,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Option<Vec<Packed>>, Error> {
-    if file.is_dir() || (!replace && file.try_exists()?) {
-        let what = if file.is_dir() { "it is a directory" } else { "it exists already" };
-        return Err(io::Error::new(ErrorKind::AlreadyExists, what).into());
+    if file.is_dir() {
+        return Err(io::Error::new(ErrorKind::AlreadyExists, "it is a directory").into());
+    }
+    // Told before the work; what counts is that the name is free in the end.
+    if !replace && file.try_exists()? {
+        return Err(taken().into());
     }
     let draft = Draft::beside(file)?;
     for (name, steps) in sqlite::DATABASES {
@@ -48,9 +52,36 @@ pub fn backup(
     let packed = archive::pack(&draft.path, &names, &written, now)?;
     // Read as it will be read when it is needed.
     archive::unpack(&File::open(&made)?, &names, |_| Ok(io::sink()))?;
-    fs::rename(&made, file)?;
+    if replace {
+        fs::rename(&made, file)?
+    } else {
+        name(&made, file)?
+    }
     sync_dir(parent(file))?;
     Ok(Some(packed))
+}
+
+/// Gives what is at `made` the name `file` as well or instead, which must be free at that moment.
+fn name(made: &Path, file: &Path) -> io::Result<()> {
+    match fs::hard_link(made, file) {
+        Err(cause) if cause.kind() == ErrorKind::AlreadyExists => Err(taken()),
+        Err(_) => name_without_links(made, file),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// The same on file systems without hard links: takes the name with an empty file, which is then replaced.
+fn name_without_links(made: &Path, file: &Path) -> io::Result<()> {
+    private::create_new(file)
+        .map_err(|cause| if cause.kind() == ErrorKind::AlreadyExists { taken() } else { cause })?;
+    fs::rename(made, file).inspect_err(|_| {
+        // Best effort: an empty file is no backup, and says so when it is read.
+        let _ = fs::remove_file(file);
+    })
+}
+
+fn taken() -> io::Error {
+    io::Error::new(ErrorKind::AlreadyExists, "it exists already")
 }
 
 /// Puts a backup into `dir`, which is made if it is not there and must hold no database. Blocking.
@@ -189,6 +220,32 @@ mod tests {
         assert!(backup(&data, &file, true, NOW, &|| true).unwrap().is_some());
         assert_eq!(kind(backup(&data, dir.path(), true, NOW, &|| true)), ErrorKind::AlreadyExists);
         assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_gets_the_name_meanwhile_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let (data, file) = (dir.path().join("data"), dir.path().join("backup"));
+        let _in_use = store(&data);
+        let get_there_first = || fs::write(&file, "theirs").is_ok();
+        assert_eq!(kind(backup(&data, &file, false, NOW, &get_there_first)), ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "theirs");
+        assert!(backup(&data, &file, true, NOW, &get_there_first).unwrap().is_some());
+        restore(&file, &dir.path().join("new")).unwrap();
+    }
+
+    #[test]
+    fn without_hard_links_a_name_is_taken_once_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let (made, file) = (dir.path().join("made"), dir.path().join("backup"));
+        fs::write(&made, "first").unwrap();
+        name_without_links(&made, &file).unwrap();
+        fs::write(&made, "second").unwrap();
+        assert_eq!(name_without_links(&made, &file).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "first");
+        let nothing = dir.path().join("nothing");
+        assert!(name_without_links(&nothing, &dir.path().join("other")).is_err());
+        assert!(!dir.path().join("other").exists(), "no empty file is left");
     }
 
     #[test]
