@@ -4,8 +4,8 @@
 //! that the environment names (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY` and their kin) is left to the library that knows
 //! all their forms. No redirect is followed either way.
 
+use std::error::Error;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use hyper_util::client::proxy::matcher::Matcher;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::link::{self, Links};
-use super::{Failure, connecting};
+use super::{Failure, connecting, roots};
 
 /// Connections to one provider.
 #[derive(Debug)]
@@ -34,16 +34,21 @@ impl Client {
     /// certificates are read.
     ///
     /// # Errors
-    /// With a sentence for the log.
-    pub(super) fn new(address: &Uri, connect_timeout: Duration, no_proxy: bool) -> Result<Self, String> {
+    /// With a cause for the log; [`connecting::failure`] tells what it means.
+    pub(super) fn new(
+        address: &Uri,
+        connect_timeout: Duration,
+        no_proxy: bool,
+    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let is_proxied = !no_proxy && Matcher::from_env().intercept(address).is_some();
         if is_proxied {
-            let client = proxied(connect_timeout).map_err(|cause| cause.to_string())?;
-            return Ok(Self::Proxied(client, address.clone()));
+            return Ok(Self::Proxied(proxied(connect_timeout)?, address.clone()));
         }
-        let tls = if address.scheme_str() == Some("https") { tls() } else { without_roots() };
-        let links = Links::new(address, connect_timeout, tls).map_err(|cause| cause.to_string())?;
-        Ok(Self::Direct(Box::new(links)))
+        // Addresses without TLS need none.
+        let is_secure = address.scheme_str() == Some("https");
+        let roots = if is_secure { roots::roots()? } else { RootCertStore::empty().into() };
+        let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        Ok(Self::Direct(Box::new(Links::new(address, connect_timeout, tls)?)))
     }
 
     /// Sends a request, whose address is its path alone, and waits for the head of its answer. Dropping the future, or
@@ -147,24 +152,4 @@ impl hyper::body::Body for Body {
 /// What a failure behind a proxy means. A connection that took too long to stand was none.
 fn failed(error: &reqwest::Error) -> Failure {
     if error.is_connect() { connecting::failure(error) } else { Failure::Cut }
-}
-
-/// Trusts what the system trusts, and Mozilla's list where the system has none. Made once: reading it takes some 20 ms.
-fn tls() -> ClientConfig {
-    static CONFIG: OnceLock<Arc<RootCertStore>> = OnceLock::new();
-    let roots = CONFIG.get_or_init(|| {
-        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        let system = rustls_native_certs::load_native_certs();
-        for cause in &system.errors {
-            tracing::warn!(%cause, "a root certificate of the system cannot be read");
-        }
-        roots.add_parsable_certificates(system.certs);
-        Arc::new(roots)
-    });
-    ClientConfig::builder().with_root_certificates(roots.clone()).with_no_client_auth()
-}
-
-/// For addresses that never speak TLS.
-fn without_roots() -> ClientConfig {
-    ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
 }

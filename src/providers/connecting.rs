@@ -37,10 +37,14 @@ pub(super) fn stands() {
 /// The shortage behind an error. Of a name that could not be looked up for want of a descriptor, the system tells other
 /// things. So a socket is asked for then; where one was refused by the provider, its own is free again.
 fn shortage(error: &(dyn Error + 'static)) -> Option<io::Error> {
+    told_shortage(error).or_else(|| TcpSocket::new_v4().err().filter(is_shortage))
+}
+
+/// The shortage that an error itself tells of.
+pub(super) fn told_shortage(error: &(dyn Error + 'static)) -> Option<io::Error> {
     let causes = std::iter::successors(Some(error), |error| (*error).source());
     let numbers = causes.filter_map(|cause| cause.downcast_ref::<io::Error>()?.raw_os_error());
-    let told = numbers.map(io::Error::from_raw_os_error).find(is_shortage);
-    told.or_else(|| TcpSocket::new_v4().err().filter(is_shortage))
+    numbers.map(io::Error::from_raw_os_error).find(is_shortage)
 }
 
 /// Of descriptors of this process, or of the whole machine.

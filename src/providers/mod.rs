@@ -34,6 +34,7 @@ mod opened;
 mod patience;
 mod provider;
 mod retry_after;
+mod roots;
 pub mod sandbox;
 #[cfg(test)]
 mod scenarios;

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::client::{Body, Client};
 use super::opened::{Opened, Reply, within};
-use super::{Failure, KeyHeader, Outgoing, Patience, Settings};
+use super::{Failure, KeyHeader, Outgoing, Patience, Settings, connecting};
 use crate::secret::ExposeSecret;
 use crate::workers;
 
@@ -190,9 +190,13 @@ impl Transport {
         let built = tokio::task::spawn_blocking(move || Client::new(&address, timeout, no_proxy)).await;
         match built {
             Ok(Ok(client)) => Ok(client),
-            Ok(Err(error)) => {
-                tracing::error!(error, "cannot set up a client for calls to providers");
-                Err(Failure::Unreachable)
+            Ok(Err(cause)) => {
+                let failure = connecting::failure(&*cause);
+                // Want of descriptors has been told.
+                if failure != Failure::NoDescriptors {
+                    tracing::error!(%cause, "cannot set up a client for calls to providers");
+                }
+                Err(failure)
             }
             Err(_) => Err(Failure::Unreachable),
         }
