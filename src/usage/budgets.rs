@@ -117,7 +117,7 @@ impl Budgets {
     }
 
     /// Asks the ledger what has been spent, and gives back what `written` held: the ledger knows their costs.
-    pub(super) fn hear(&self, written: Vec<Hold>) -> Result<(), Error> {
+    pub(super) fn hear(&self, written: impl IntoIterator<Item = Hold>) -> Result<(), Error> {
         let watched = self.lock().watched();
         if watched.is_empty() {
             return Ok(());
@@ -160,6 +160,15 @@ impl Hold {
             tallies.settle(subject, self.amount, actual);
         }
         (self.amount, self.is_settled) = (actual, true);
+    }
+
+    /// The call was of this moment, and the ledger will never know of it: what it has cost stays spent.
+    pub(super) fn lose(mut self, at: Time) {
+        let budgets = self.budgets.clone();
+        let mut tallies = budgets.lock();
+        for subject in self.subjects.drain(..) {
+            tallies.lose(&subject, self.amount, self.is_settled, at.utc_month());
+        }
     }
 
     fn give_back(&mut self, tallies: &mut Tallies) {

@@ -11,7 +11,7 @@ use crate::money::NanoUsd;
 use crate::storage::{AttemptRow, Error, Store};
 
 /// Rows that may wait while the store is down: about 40 MB.
-const MAX_QUEUED: usize = 100_000;
+pub(super) const MAX_QUEUED: usize = 100_000;
 
 /// Where attempts are booked; clones share one queue.
 #[derive(Clone)]
@@ -30,8 +30,8 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     rows: Vec<AttemptRow>,
-    /// What some of the rows hold of budgets until the store has them.
-    holds: Vec<Hold>,
+    /// What some of the rows hold of budgets until the store has them, by the row's place, in order.
+    holds: Vec<(usize, Hold)>,
 }
 
 impl Ledger {
@@ -53,15 +53,17 @@ impl Ledger {
     }
 
     /// Queues a row, with what it holds of budgets; never blocks. Rows beyond a bound (a store that has been down for
-    /// long) are dropped and counted.
+    /// long) are dropped and counted; their budgets go on counting what they have cost.
     pub(super) fn book(&self, row: AttemptRow, hold: Option<Hold>) {
         let mut queue = self.queue();
-        if queue.rows.len() < MAX_QUEUED {
+        let place = queue.rows.len();
+        if place < MAX_QUEUED {
             queue.rows.push(row);
-            queue.holds.extend(hold);
-        } else {
-            self.add_lost(1);
+            queue.holds.extend(hold.map(|hold| (place, hold)));
+            return;
         }
+        drop(queue);
+        self.lose([row], hold.map(|hold| (0, hold)));
     }
 
     /// Reserves the most that a call may cost (`None` if it cannot be told) for an account that has a budget.
@@ -78,7 +80,7 @@ impl Ledger {
     pub fn flush(&self) -> Result<(), Error> {
         let queue = std::mem::take(&mut *self.queue());
         match self.shared.store.add_attempts(&queue.rows) {
-            Ok(()) => self.shared.budgets.hear(queue.holds),
+            Ok(()) => self.shared.budgets.hear(queue.holds.into_iter().map(|(_, hold)| hold)),
             Err(cause) => {
                 self.put_back(queue);
                 self.shared.budgets.doubt();
@@ -99,18 +101,27 @@ impl Ledger {
 
     /// Puts rows that were not written before those booked since; the newest beyond the bound are lost.
     fn put_back(&self, unwritten: Queue) {
-        let Queue { mut rows, holds } = unwritten;
+        let Queue { mut rows, mut holds } = unwritten;
         let mut queue = self.queue();
+        let before = rows.len();
         rows.append(&mut queue.rows);
-        let too_many = rows.len().saturating_sub(MAX_QUEUED);
-        rows.truncate(MAX_QUEUED);
-        queue.rows = rows;
-        queue.holds.extend(holds);
-        self.add_lost(too_many);
+        holds.extend(queue.holds.drain(..).map(|(place, hold)| (before + place, hold)));
+        let lost_rows = rows.split_off(rows.len().min(MAX_QUEUED));
+        let lost_holds = holds.split_off(holds.partition_point(|(place, _)| *place < MAX_QUEUED));
+        *queue = Queue { rows, holds };
+        drop(queue);
+        self.lose(lost_rows, lost_holds.into_iter().map(|(place, hold)| (place - MAX_QUEUED, hold)));
     }
 
-    fn add_lost(&self, rows: usize) {
-        self.shared.lost.fetch_add(rows as u64, Ordering::Relaxed);
+    /// Counts rows that will never be written, and has budgets remember what those cost that hold of them, by place.
+    fn lose(&self, rows: impl AsRef<[AttemptRow]>, holds: impl IntoIterator<Item = (usize, Hold)>) {
+        let rows = rows.as_ref();
+        self.shared.lost.fetch_add(rows.len() as u64, Ordering::Relaxed);
+        for (place, hold) in holds {
+            if let Some(row) = rows.get(place) {
+                hold.lose(row.at);
+            }
+        }
     }
 
     /// Also after a panic elsewhere: a queue is whole after every step.
@@ -124,6 +135,7 @@ mod tests {
     use super::*;
     use crate::api::Service;
     use crate::clock::Time;
+    use crate::usage::Budget;
 
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 
@@ -181,6 +193,36 @@ mod tests {
         assert_eq!(store.attempts_of("req_1").unwrap(), [row("req_1")]);
         assert_eq!(store.attempts_of("req_2").unwrap().len(), MAX_QUEUED - 1);
         assert_eq!(ledger.lost(), 1);
+    }
+
+    #[test]
+    fn what_rows_cost_that_are_lost_on_their_way_back_stays_spent() {
+        let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
+        let budget = Budget { key: Some(NanoUsd(100)), app: None };
+        let account = Account {
+            request_id: "req_1".into(),
+            app_id: "app_1".into(),
+            key_id: "key_1".into(),
+            service: Service::Verify,
+            budget,
+        };
+        let book = |cost| {
+            let mut hold = ledger.reserve(&account, Some(cost), NOW).unwrap();
+            hold.settle(cost);
+            let of_key = AttemptRow { key_id: "key_1".into(), cost: Some(cost), ..row("req_1") };
+            ledger.book(of_key, Some(hold));
+        };
+        book(NanoUsd(10));
+        let mut unwritten = std::mem::take(&mut *ledger.queue());
+        unwritten.rows.splice(0..0, vec![row("req_old"); MAX_QUEUED - 2]);
+        unwritten.holds.iter_mut().for_each(|(at, _)| *at += MAX_QUEUED - 2);
+        book(NanoUsd(20));
+        book(NanoUsd(40));
+        ledger.put_back(unwritten);
+        assert_eq!(ledger.lost(), 1);
+        ledger.flush().unwrap();
+        let spent = |left| ledger.check(&account, Some(NanoUsd(left)), NOW).is_ok();
+        assert_eq!((spent(30), spent(31)), (true, false));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! A tally is what the ledger knows to be spent, what calls have cost that are over but not in the ledger yet, and the
 //! most that those under way may cost. What must hold: nothing is taken that does not fit beside all three; a call
 //! takes of the key's and of the app's budget or of neither; what was taken is given back once, when the ledger knows
-//! what became of it. A tally that nobody holds of or asks for is dropped.
+//! what became of it. A tally that nobody holds of or asks for is dropped, unless it knows of costs that the ledger never
+//! will: those count until their month ends, or the process does.
 
 use std::collections::HashMap;
 
@@ -28,6 +29,8 @@ pub(super) struct Tallies {
     by_subject: HashMap<String, Tally>,
     /// Counts the times that the ledger was heard.
     heard: u64,
+    /// The last month that anybody has asked for.
+    latest: i64,
 }
 
 #[derive(Debug, Default)]
@@ -38,6 +41,8 @@ struct Tally {
     spent: Option<NanoUsd>,
     /// What calls have cost that the ledger does not know yet.
     settled: NanoUsd,
+    /// What calls of that month have cost that the ledger will never know.
+    lost: NanoUsd,
     /// What calls under way may cost.
     reserved: NanoUsd,
     /// How many calls those are, both together.
@@ -68,10 +73,11 @@ impl Tallies {
             let tally = self.by_subject.entry(of.subject.clone()).or_default();
             if tally.month != of.month {
                 // What calls hold will be booked in the new month.
-                (tally.month, tally.spent) = (of.month, None);
+                (tally.month, tally.spent, tally.lost) = (of.month, None, NanoUsd::default());
             }
             tally.spent = tally.spent.max(Some(*spent));
             tally.is_used = true;
+            self.latest = self.latest.max(of.month);
         }
         true
     }
@@ -101,7 +107,7 @@ impl Tallies {
             let shortage = Shortage {
                 of: limit.of,
                 budget: limit.budget,
-                spent: tally.spent.unwrap_or_default().plus(tally.settled),
+                spent: tally.spent.unwrap_or_default().plus(tally.settled).plus(tally.lost),
                 reserved: tally.reserved,
                 most,
                 anew: now.next_utc_month(),
@@ -131,6 +137,17 @@ impl Tallies {
         }
     }
 
+    /// As [`Tallies::give_back`] for a call of this month that the ledger will never know: its cost counts as spent.
+    pub(super) fn lose(&mut self, subject: &str, held: NanoUsd, is_settled: bool, month: i64) {
+        self.give_back(subject, held, is_settled);
+        if let Some(tally) = self.by_subject.get_mut(subject)
+            && is_settled
+            && tally.month == month
+        {
+            tally.lost = tally.lost.plus(held);
+        }
+    }
+
     /// Everything that the ledger is to be asked for anew.
     pub(super) fn watched(&self) -> Vec<MonthOf> {
         let of =
@@ -151,9 +168,14 @@ impl Tallies {
         }
     }
 
-    /// Forgets the tallies that nobody has asked for since the last time, and of which no call holds anything.
+    /// Forgets the tallies that nobody has asked for since the last time, of which no call holds anything, and that
+    /// know nothing of this month which the ledger does not.
     pub(super) fn drop_idle(&mut self) {
-        self.by_subject.retain(|_, tally| std::mem::take(&mut tally.is_used) || tally.open > 0);
+        let latest = self.latest;
+        self.by_subject.retain(|_, tally| {
+            let has_lost = tally.lost > NanoUsd::default() && tally.month >= latest;
+            std::mem::take(&mut tally.is_used) || tally.open > 0 || has_lost
+        });
     }
 
     /// The ledger could not be heard: it is to be asked before anything more is taken.

@@ -3,7 +3,13 @@
 //! They are written in the transaction of the attempts that they sum, so that neither is ever there without the other,
 //! and they stay when attempts are deleted for their age. A batch is summed here before it goes to the database: its
 //! rows cost a look into a small map each, and the database sees one write for each combination in the batch.
+//!
+//! What must hold: names of models come from callers, who may invent any number of them at a provider that is
+//! configured, so only so many have sums of their own for a key and a day. All further ones of a provider are summed
+//! together, under the name that the metrics have for them too. A name that has a sum keeps it, and as none is ever
+//! deleted, one that has none once there are so many gets none that day.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, params};
@@ -16,6 +22,12 @@ use crate::storage::{AttemptRow, Error, UsageCounts};
 /// Outcomes that are no errors.
 const NO_ERRORS: [&str; 2] = ["ok", "cancelled"];
 
+/// Names of models that get sums of their own among those of one day, app, key and service.
+const MOST_MODELS: u32 = 200;
+
+/// The name of all others of a provider, behind the provider's. A model that is called like this is one of them.
+const OTHER: &str = "other";
+
 /// Adds a batch of attempts to the sums of their days.
 pub(super) fn add(db: &Connection, rows: &[AttemptRow]) -> Result<(), Error> {
     let mut sums: BTreeMap<_, UsageCounts> = BTreeMap::new();
@@ -24,6 +36,15 @@ pub(super) fn add(db: &Connection, rows: &[AttemptRow]) -> Result<(), Error> {
         let sum = sums.entry(of).or_default();
         *sum = sum.plus(counts(row));
     }
+    // Counting is only done for a name that is new.
+    let mut has_own_sum = db.prepare_cached(
+        "SELECT CASE
+             WHEN EXISTS (SELECT 1 FROM usage_days
+                          WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4 AND model = ?5) THEN 1
+             ELSE (SELECT count(*) FROM usage_days
+                   WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4) < ?6
+         END",
+    )?;
     let mut add = db.prepare_cached(
         "INSERT INTO usage_days (day, app_id, key_id, service, model, requests, model_requests, attempts, errors,
              prompt_tokens, completion_tokens, cost_nano_usd, priced_attempts, unpriced_attempts)
@@ -40,12 +61,14 @@ pub(super) fn add(db: &Connection, rows: &[AttemptRow]) -> Result<(), Error> {
              unpriced_attempts = unpriced_attempts + excluded.unpriced_attempts",
     )?;
     for ((day, app_id, key_id, service, model), sum) in sums {
+        let of = params![day, app_id, key_id, service, model, MOST_MODELS];
+        let has_own_sum: bool = has_own_sum.query_row(of, |row| row.get(0))?;
         add.execute(params![
             day,
             app_id,
             key_id,
             service,
-            model,
+            if has_own_sum { Cow::Borrowed(&**model) } else { Cow::Owned(other_of(model)) },
             count(sum.requests),
             count(sum.model_requests),
             count(sum.attempts),
@@ -59,6 +82,12 @@ pub(super) fn add(db: &Connection, rows: &[AttemptRow]) -> Result<(), Error> {
         ])?;
     }
     Ok(())
+}
+
+/// The name under which a model is summed that has no sum of its own.
+fn other_of(model: &str) -> String {
+    let provider = model.split_once('/').map_or(model, |(provider, _)| provider);
+    format!("{provider}/{OTHER}")
 }
 
 fn counts(row: &AttemptRow) -> UsageCounts {

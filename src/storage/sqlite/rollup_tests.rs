@@ -184,6 +184,60 @@ proptest! {
     }
 }
 
+#[test]
+fn a_key_s_invented_models_are_summed_together_beyond_a_bound() {
+    const INVENTED: u64 = 500;
+    let store = Store::in_memory(NOON).unwrap();
+    let attempt = |key: u8, day: i64, model: &str| {
+        let mut row = rows(&[(key, day * 24, vec![(0, 0, 2, Some(3), 0)])]).remove(0);
+        row.model = model.into();
+        row
+    };
+    store.add_attempts(&[attempt(0, 0, "a/used"), attempt(0, 0, "b/other")]).unwrap();
+    let invented: Vec<_> =
+        (0..INVENTED).map(|number| attempt(0, 0, &format!("a/invented-{number}"))).collect();
+    // All at once as well as one by one.
+    store.add_attempts(&invented[..400]).unwrap();
+    for row in &invented[400..] {
+        store.add_attempts(&[row.clone()]).unwrap();
+    }
+    store.add_attempts(&[attempt(0, 0, "a/used"), attempt(0, 0, "b/late")]).unwrap();
+    store.add_attempts(&[attempt(1, 0, "a/late"), attempt(0, 1, "a/late")]).unwrap();
+
+    let sums = |by: &[Dimension]| {
+        let query = UsageQuery { by: by.to_vec(), ..all_days() };
+        let sums = store.usage(&query).unwrap().into_iter();
+        sums.map(|sum| (key_of(sum.clone()), sum.counts)).collect::<BTreeMap<_, _>>()
+    };
+    let of_key: BTreeMap<_, _> = sums(&[Dimension::Day, Dimension::Key, Dimension::Model])
+        .into_iter()
+        .filter(|([day, _, key, ..], _)| *key == "key_0" && *day == NOON.utc_day().to_string())
+        .map(|([.., model, _], counts)| (model, counts))
+        .collect();
+    assert_eq!(of_key.len() as u64, u64::from(MOST_MODELS) + 1, "the last is that of all others");
+    assert_eq!(of_key["a/used"].attempts, 2, "a known name keeps its sum");
+    assert_eq!(of_key["b/other"].attempts, 2);
+    let own = u64::from(MOST_MODELS) - 2;
+    let together = of_key["a/other"];
+    assert_eq!(together.attempts, INVENTED - own);
+    assert_eq!((together.model_requests, together.prompt_tokens), (INVENTED - own, 2 * (INVENTED - own)));
+    assert_eq!(sums(&[Dimension::Model]).values().filter(|counts| counts.attempts == 2).count(), 3);
+
+    let total = sums(&[])[&<[String; 5]>::default()];
+    assert_eq!((total.attempts, total.cost), (INVENTED + 6, NanoUsd(3 * (INVENTED + 6))));
+    for (dimension, _) in DIMENSIONS {
+        let summed = sums(&[dimension]).into_values().fold(UsageCounts::default(), UsageCounts::plus);
+        assert_eq!(summed, total, "{dimension:?}");
+    }
+    for number in [0, INVENTED - 1] {
+        let kept = store.attempts_of("req_0").unwrap();
+        assert!(
+            kept.contains(&invented[usize::try_from(number).unwrap()]),
+            "single attempts keep their names"
+        );
+    }
+}
+
 fn absurd() -> AttemptRow {
     let mut row = rows(&[(0, 0, vec![(0, 0, 1, None, 0)])]).remove(0);
     (row.prompt_tokens, row.completion_tokens, row.cost) = (u64::MAX, u64::MAX, Some(NanoUsd(u64::MAX)));

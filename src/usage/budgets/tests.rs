@@ -148,3 +148,34 @@ fn a_store_that_cannot_say_is_no_pass() {
     ledger.flush().unwrap();
     assert_eq!(left(&meter), 40);
 }
+
+#[test]
+fn what_was_dropped_unwritten_stays_spent_until_the_month_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Clock::manual(NOW);
+    let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
+    let without_budget = Meter::new(account(None, None), ledger.clone(), clock.clone());
+    let meter = Meter::new(account(Some(100), Some(1_000)), ledger.clone(), clock.clone());
+    assert_eq!(left(&meter), 100);
+    let breaker = rusqlite::Connection::open(dir.path().join("ledger.db")).unwrap();
+    breaker.execute_batch("ALTER TABLE attempts RENAME TO hidden").unwrap();
+    while ledger.queued() < crate::usage::ledger::MAX_QUEUED {
+        let attempt = without_budget.attempt(MODEL, Purpose::Chat, || None).unwrap();
+        attempt.finish("ok", 1, 1, None);
+    }
+    spend(&meter, 60);
+    let of_unknown_cost = begin(&meter, 30).unwrap();
+    of_unknown_cost.finish("provider_error", 0, 0, None);
+    assert_eq!((ledger.lost(), left(&meter)), (2, 40));
+
+    breaker.execute_batch("ALTER TABLE hidden RENAME TO attempts").unwrap();
+    for _ in 0..3 {
+        ledger.flush().unwrap();
+    }
+    assert_eq!(left(&meter), 40, "also once nobody has asked for it for a while");
+    spend(&meter, 10);
+    ledger.flush().unwrap();
+    assert_eq!(left(&meter), 30);
+    clock.advance(NOW.next_utc_month().since(NOW));
+    assert_eq!(left(&meter), 100);
+}
