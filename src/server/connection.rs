@@ -17,7 +17,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::Request;
 use hyper::body::Incoming as Body;
 use hyper::server::conn::{http1, http2};
@@ -125,7 +124,7 @@ async fn speak_http1<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let header_timeout = context.options.header_timeout;
-    let mut line = Line::new(Refusals::new(stream, peer, context.clone()), Bytes::new());
+    let mut line = Line::new(Refusals::new(stream, peer, context.clone()));
     let turns = Turns::new();
     let followed = turns.clone();
     let berth = Berth::new();
@@ -160,8 +159,8 @@ async fn speak_http1<S>(
             }
         };
         let http1::Parts { io, read_buf, service: again, .. } = Pin::into_inner(connection).into_parts();
-        // Copied, as all of hyper's buffer would be kept for it.
-        line = Line::new(io.into_inner(), Bytes::copy_from_slice(&read_buf));
+        line = io;
+        line.put_back(&read_buf);
         service = again;
         drop(read_buf);
         match parked::finish(line.stream(), silent).await {

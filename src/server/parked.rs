@@ -8,8 +8,8 @@
 //! stays hyper's alone.
 //!
 //! What must hold: hyper is taken apart only when all that it was given has left it ([`super::stall::Stalled`] tells),
-//! and only for an answer whose length is told by chunks; what it has read of a next request is read again; a body that
-//! breaks off never gets its last chunk.
+//! and only for an answer whose length is told by chunks; where hyper would let nothing follow, nothing does; what it has
+//! read of next requests is read again, all of it and in its order; a body that breaks off never gets its last chunk.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, Write as _};
@@ -41,8 +41,13 @@ struct MayPark {
 }
 
 /// Marks an answer to a request with these headers: it may be parked whenever it is silent.
+///
+/// Not if the request came in chunks: where a length comes along, hyper takes it out of the headers and lets nothing
+/// follow, as others may have read another request; and that it does so, hyper alone knows.
 pub(crate) fn allow(answer: &mut Extensions, asked: &HeaderMap) {
-    answer.insert(MayPark { is_last: says_close(asked) });
+    if !asked.contains_key(header::TRANSFER_ENCODING) {
+        answer.insert(MayPark { is_last: says_close(asked) });
+    }
 }
 
 fn says_close(headers: &HeaderMap) -> bool {
@@ -152,19 +157,20 @@ pub(crate) struct Line<S> {
 }
 
 impl<S> Line<S> {
-    /// A connection of which these bytes were read already.
-    pub(crate) fn new(stream: S, ahead: Bytes) -> Self {
-        Self { stream: TokioIo::new(stream), ahead }
+    /// A connection of which nothing was read yet.
+    pub(crate) fn new(stream: S) -> Self {
+        Self { stream: TokioIo::new(stream), ahead: Bytes::new() }
+    }
+
+    /// Takes back what was read last: it is read again, before what is still ahead of what the connection brings.
+    pub(crate) fn put_back(&mut self, bytes: &[u8]) {
+        // Copied, as all of the buffer that they stand in would be kept for them.
+        self.ahead = [bytes, &self.ahead].concat().into();
     }
 
     /// The connection itself, for writing to.
     pub(crate) fn stream(&mut self) -> &mut S {
         self.stream.inner_mut()
-    }
-
-    /// The connection alone.
-    pub(crate) fn into_inner(self) -> S {
-        self.stream.into_inner()
     }
 }
 

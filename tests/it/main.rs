@@ -83,6 +83,7 @@ mod openapi;
 mod openapi_answers;
 mod openapi_console;
 mod openapi_requests;
+mod parked;
 mod patience;
 mod provider_faults;
 mod random;
