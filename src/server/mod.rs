@@ -11,7 +11,7 @@
 //! that was counted is lost.
 
 mod chat;
-mod clerk;
+mod clerks;
 mod connection;
 mod console;
 mod cookie;
@@ -67,7 +67,7 @@ use crate::app::App;
 use crate::limits::State;
 use crate::trouble::Trouble;
 use crate::workers::{self, Workers};
-use clerk::Clerk;
+use clerks::Clerks;
 use incoming::{BodyLimits, Incoming};
 use reply::ApiError;
 use streams::{Cut, Streams};
@@ -114,6 +114,11 @@ impl Default for Options {
 /// For cut requests to send their last frame, at the very end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
+/// Threads that read from storage for the console: a page takes less than a millisecond, and waits for no writer.
+const READERS: usize = 2;
+/// How long the console waits for its turn at storage; a write then waits as long for other processes.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// What all requests of a server share.
 pub(crate) struct Context {
     pub(crate) app: Arc<App>,
@@ -121,8 +126,12 @@ pub(crate) struct Context {
     pub(crate) options: Options,
     /// The verifications and completions under way; each books what it has used when it ends or is dropped.
     pub(crate) runs: TaskTracker,
-    /// Makes what grows with the usage it is made of.
-    pub(crate) reports: Clerk,
+    /// Makes what grows with the usage it is made of: one at a time.
+    pub(crate) reports: Clerks,
+    /// Read from storage for the console.
+    pub(crate) readers: Clerks,
+    /// Writes to storage for the console. There is one writer to a database: more would wait for each other.
+    pub(crate) writer: Clerks,
     /// The description of the API, once somebody has asked for it.
     openapi: openapi::Description,
     draining: AtomicBool,
@@ -135,7 +144,9 @@ impl Context {
             streams: Streams::default(),
             options,
             runs: TaskTracker::new(),
-            reports: Clerk::default(),
+            reports: Clerks::new("reports", 1, Duration::MAX),
+            readers: Clerks::new("readers", READERS, PATIENCE),
+            writer: Clerks::new("writer", 1, PATIENCE),
             openapi: openapi::Description::default(),
             draining: AtomicBool::new(false),
         }

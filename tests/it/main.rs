@@ -59,6 +59,7 @@ mod console_own_key;
 mod console_restrictions;
 mod console_sessions;
 mod console_setup;
+mod console_threads;
 mod console_together;
 mod crash;
 mod dashboard;

@@ -21,7 +21,7 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     query.finish(&["limit", "cursor"])?;
     let limit = span.limit;
     let more = Span { limit: limit + 1, ..span };
-    let records = call.in_store(move |store, now| apps::page(store, &more, now)).await?;
+    let records = call.read(move |store, now| apps::page(store, &more, now)).await?;
     Ok(reply::json(StatusCode::OK, &page(records, limit, |app| &app.id)))
 }
 
@@ -32,7 +32,7 @@ pub(super) async fn create(call: Call) -> Result<Response, ApiError> {
         let row = apps::create(store, &name, budget, now)?;
         Ok::<_, ManageError>(apps::record_of_new(&row))
     };
-    let app = call.in_store(made).await?;
+    let app = call.write(made).await?;
     Ok(created(&format!("apps/{}", app.id), &app))
 }
 
@@ -40,14 +40,14 @@ pub(super) async fn create(call: Call) -> Result<Response, ApiError> {
 pub(super) async fn show(call: Call, id: &str) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
     let id = id.to_owned();
-    call.in_store(move |store, now| shown(store, &store.app_by_id(&id)?, now)).await
+    call.read(move |store, now| shown(store, &store.app_by_id(&id)?, now)).await
 }
 
 /// `PATCH /v1/apps/{id}`
 pub(super) async fn update(call: Call, id: &str) -> Result<Response, ApiError> {
     let change = read_change(call.params()?)?;
     let id = id.to_owned();
-    call.in_store(move |store, now| {
+    call.write(move |store, now| {
         let row = apps::update(store, &id, &change, now)?;
         shown(store, &row, now)
     })
@@ -58,7 +58,7 @@ pub(super) async fn update(call: Call, id: &str) -> Result<Response, ApiError> {
 pub(super) async fn delete(call: Call, id: &str) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
     let id = id.to_owned();
-    call.in_store(move |store, now| {
+    call.write(move |store, now| {
         let deleted = store.delete_app(&id, now)?;
         let record = DeletedApp { id, deleted_at: deleted.at.rfc3339(), revoked_keys: deleted.revoked_keys };
         Ok::<_, ApiError>(reply::json(StatusCode::OK, &record))

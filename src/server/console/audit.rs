@@ -20,7 +20,7 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     query.finish(&["object", "actor", "action", "limit", "cursor"])?;
     let limit = span.limit;
     let more = Span { limit: limit + 1, ..span };
-    let rows = call.in_store(move |store, _| store.audit(&filter, &more)).await?;
+    let rows = call.read(move |store, _| store.audit(&filter, &more)).await?;
     let entries = rows.into_iter().map(entry).collect();
     Ok(reply::json(StatusCode::OK, &page(entries, limit, |entry: &AuditEntry| &entry.id)))
 }

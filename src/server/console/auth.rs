@@ -3,8 +3,6 @@
 //! What must hold: every login gives a new cookie, and ends the session of one that the browser had; a key or a token is
 //! read from a body alone, so that it stands in no address and no log.
 
-use std::sync::Arc;
-
 use bytes::Buf;
 use futures_util::Stream;
 use http::{HeaderValue, Method, StatusCode, header};
@@ -21,7 +19,7 @@ use crate::money::NanoUsd;
 use crate::secret::{ExposeSecret, SecretString};
 use crate::server::params::Params;
 use crate::server::reply::{self, ApiError};
-use crate::server::{cookie, gate, site};
+use crate::server::{Context, cookie, gate, site};
 use crate::storage::{Actor, Error, KeyRow};
 
 /// What the audit calls who makes the first key.
@@ -57,7 +55,7 @@ async fn log_in<B: Buf>(
     let key = gate::console_key(&context.app, incoming, presented.expose_secret(), rate)?;
     let actor = gate::actor(&key, Channel::Dashboard, incoming);
     let replaced = gate::cookie_of(context, incoming).map(str::to_owned);
-    let begun = beside(&context.app, move |app| {
+    let begun = beside(context, move |app| {
         let (store, now) = (app.store.acting(actor), app.clock.now());
         let (token, session) =
             sessions::begin(&store, &key, now).map_err(|cause| ApiError::no_session(&cause))?;
@@ -76,7 +74,7 @@ async fn log_out(request: &Request) -> Result<(Response, State), ApiError> {
     no_query(request).map_err(|error| error.with_rate(rate))?;
     if let Some(token) = token {
         let (address, unknown) = (incoming.address, gate::somebody(Channel::Dashboard, incoming));
-        let ended = beside(&context.app, move |app| {
+        let ended = beside(context, move |app| {
             let now = app.clock.now();
             let found = sessions::recognise(&app.store, &token, address, now);
             let actor = match found {
@@ -103,7 +101,7 @@ pub(super) async fn set_up<B: Buf>(
     let rate = gate::login(&context.app, incoming)?;
     let presented = secret(&request, body, "token").await.map_err(|error| error.with_rate(rate))?;
     let actor = Actor { name: Some(LINK.to_owned()), ..gate::somebody(Channel::Dashboard, incoming) };
-    let completed = beside(&context.app, move |app| {
+    let completed = beside(context, move |app| {
         let now = app.clock.now();
         Ok(app.setup.complete(&app.store.acting(actor), presented.expose_secret(), now))
     });
@@ -171,18 +169,15 @@ fn with_header(mut response: Response, cookie: Option<HeaderValue>) -> Response 
     response
 }
 
-/// Runs what writes to storage on a thread that may block.
+/// Runs what writes to storage on the thread for that.
 async fn beside<T: Send + 'static>(
-    app: &Arc<App>,
+    context: &Context,
     work: impl FnOnce(&App) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let app = app.clone();
-    match tokio::task::spawn_blocking(move || work(&app)).await {
+    let app = context.app.clone();
+    match context.writer.make(move || work(&app)).await {
         Ok(outcome) => outcome,
-        Err(cause) => {
-            tracing::error!(%cause, "a request of the console broke off");
-            Err(ApiError::internal())
-        }
+        Err(cause) => Err(super::not_made(cause)),
     }
 }
 

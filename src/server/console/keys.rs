@@ -29,7 +29,7 @@ pub(super) async fn list(call: Call, app: &str) -> Result<Response, ApiError> {
     let more = Span { limit: limit + 1, ..span };
     let app = app.to_owned();
     let records = call
-        .in_store(move |store, now| {
+        .read(move |store, now| {
             let filter = KeyFilter { app_id: Some(store.app_by_id(&app)?.id), service, revoked_too: true };
             let rows = store.keys_page(&filter, state, now, &more)?;
             Ok::<_, ApiError>(keys::records(store, &rows, now)?)
@@ -42,7 +42,7 @@ pub(super) async fn list(call: Call, app: &str) -> Result<Response, ApiError> {
 pub(super) async fn create(call: Call, app: &str) -> Result<Response, ApiError> {
     let new = read_new(call.params()?, app)?;
     let app = app.to_owned();
-    call.in_store(move |store, now| {
+    call.write(move |store, now| {
         // By its id alone: names are for people.
         store.app_by_id(&app)?;
         let (key, row) = keys::create(store, &new, now)?;
@@ -55,7 +55,7 @@ pub(super) async fn create(call: Call, app: &str) -> Result<Response, ApiError> 
 pub(super) async fn show(call: Call, app: &str, key: &str) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
     let (app, key) = (app.to_owned(), key.to_owned());
-    call.in_store(move |store, now| {
+    call.read(move |store, now| {
         of_app(store, &app, &key)?;
         let row = store.key(&key)?;
         Ok::<_, ApiError>(reply::json(StatusCode::OK, &record(store, &row, now)?))
@@ -67,7 +67,7 @@ pub(super) async fn show(call: Call, app: &str, key: &str) -> Result<Response, A
 pub(super) async fn update(call: Call, app: &str, key: &str) -> Result<Response, ApiError> {
     let change = read_change(call.params()?)?;
     let (app, key) = (app.to_owned(), key.to_owned());
-    call.in_store(move |store, now| {
+    call.write(move |store, now| {
         of_app(store, &app, &key)?;
         let row = keys::update(store, &key, &change, now)?;
         Ok::<_, ApiError>(reply::json(StatusCode::OK, &record(store, &row, now)?))
@@ -79,7 +79,7 @@ pub(super) async fn update(call: Call, app: &str, key: &str) -> Result<Response,
 pub(super) async fn revoke(call: Call, app: &str, key: &str) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
     let (app, key) = (app.to_owned(), key.to_owned());
-    call.in_store(move |store, now| {
+    call.write(move |store, now| {
         of_app(store, &app, &key)?;
         let at = store.revoke_key(&key, now)?;
         let record = RevokedKey { id: key, revoked_at: at.rfc3339() };
@@ -97,7 +97,7 @@ pub(super) async fn rotate(call: Call, app: &str, key: &str) -> Result<Response,
         read_grace(call.params()?)?
     };
     let (app, key) = (app.to_owned(), key.to_owned());
-    call.in_store(move |store, now| {
+    call.write(move |store, now| {
         of_app(store, &app, &key)?;
         let (key, row) = keys::rotate(store, &key, Duration::from_secs(grace.into()), now)?;
         Ok::<_, ApiError>(handed_over(&key, &row, "..", now))

@@ -2,7 +2,7 @@
 //!
 //! One filter takes everything under `/v1` and decides here by path and method, so that its many addresses cost
 //! the hot routes nothing. Handlers live in rooms by subject. What must hold: whatever is written is written in the
-//! name of the caller ([`Call::in_store`]), so that the audit knows who did it; an answer that holds a key is never kept
+//! name of the caller ([`Call::write`]), so that the audit knows who did it; an answer that holds a key is never kept
 //! by a cache; storage is only touched on a thread that may block.
 
 pub(super) mod apps;
@@ -21,6 +21,7 @@ pub(super) mod usage;
 pub(super) use keys::MAX_GRACE_SECONDS;
 pub(super) use query::{MAX_PAGE, PAGE};
 
+use std::io;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
@@ -31,6 +32,7 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use super::clerks::Clerks;
 use super::gate::{self, Admitted};
 use super::incoming::Incoming;
 use super::params::Params;
@@ -120,10 +122,45 @@ impl Call {
         Ok(params)
     }
 
-    /// Works with the store, which writes in the caller's name, on a thread that may block. What has begun is finished,
-    /// also if the caller leaves.
-    async fn in_store<T, E>(
+    /// Reads from the store.
+    async fn read<T, E>(
         &self,
+        work: impl FnOnce(&Store, Time) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, ApiError>
+    where
+        T: Send + 'static,
+        E: Into<ApiError> + Send + 'static,
+    {
+        self.hand_to(&self.context.readers, work).await
+    }
+
+    /// Changes the store in the caller's name. What has begun is finished, also if the caller leaves.
+    async fn write<T, E>(
+        &self,
+        work: impl FnOnce(&Store, Time) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, ApiError>
+    where
+        T: Send + 'static,
+        E: Into<ApiError> + Send + 'static,
+    {
+        self.hand_to(&self.context.writer, work).await
+    }
+
+    /// The answer that `work` makes of the store, where what that takes grows with what is kept there: the answer's text
+    /// included, it is made one after the other ([`clerks`](crate::server::clerks)).
+    async fn in_report<E>(
+        &self,
+        work: impl FnOnce(&Store, Time) -> Result<Response, E> + Send + 'static,
+    ) -> Result<Response, ApiError>
+    where
+        E: Into<ApiError> + Send + 'static,
+    {
+        self.hand_to(&self.context.reports, work).await
+    }
+
+    async fn hand_to<T, E>(
+        &self,
+        clerks: &Clerks,
         work: impl FnOnce(&Store, Time) -> Result<T, E> + Send + 'static,
     ) -> Result<T, ApiError>
     where
@@ -132,31 +169,18 @@ impl Call {
     {
         let app = &self.context.app;
         let (store, now) = (app.store.acting(self.admitted.actor.clone()), app.clock.now());
-        match tokio::task::spawn_blocking(move || work(&store, now)).await {
+        match clerks.make(move || work(&store, now)).await {
             Ok(outcome) => outcome.map_err(Into::into),
-            Err(cause) => Err(failed(&cause)),
-        }
-    }
-
-    /// The answer that `work` makes of the store, where what that takes grows with what is kept there: the answer's text
-    /// included, it is made by the server's [`Clerk`](crate::server::clerk::Clerk).
-    async fn in_report<E>(
-        &self,
-        work: impl FnOnce(&Store, Time) -> Result<Response, E> + Send + 'static,
-    ) -> Result<Response, ApiError>
-    where
-        E: Into<ApiError> + Send + 'static,
-    {
-        let app = &self.context.app;
-        let (store, now) = (app.store.acting(self.admitted.actor.clone()), app.clock.now());
-        match self.context.reports.make(move || work(&store, now)).await {
-            Ok(outcome) => outcome.map_err(Into::into),
-            Err(cause) => Err(failed(&cause)),
+            Err(cause) => Err(not_made(cause)),
         }
     }
 }
 
-fn failed(cause: &dyn std::fmt::Display) -> ApiError {
+/// What came of no work.
+fn not_made(cause: io::Error) -> ApiError {
+    if cause.kind() == io::ErrorKind::TimedOut {
+        return ApiError::store_failed(&cause.into());
+    }
     tracing::error!(%cause, "a request of the console failed");
     ApiError::internal()
 }

@@ -46,7 +46,7 @@ pub(crate) async fn console(
     if !method.is_safe() {
         site::must_be_ours(incoming).map_err(|error| count_failure(app, incoming, error))?;
     }
-    let rate = count(app, incoming, &session).await?;
+    let rate = count(context, incoming, &session).await?;
     let actor = actor(&session.key, Channel::Dashboard, incoming);
     Ok(Admitted { rate, actor })
 }
@@ -58,7 +58,7 @@ pub(crate) async fn session(context: &Context, incoming: &Incoming) -> Result<(S
         return Err(ApiError::invalid_session().with_rate(open(app, incoming)?));
     };
     let session = recognised(app, incoming, token)?;
-    let rate = count(app, incoming, &session).await?;
+    let rate = count(context, incoming, &session).await?;
     Ok((session, rate))
 }
 
@@ -70,15 +70,16 @@ fn recognised(app: &App, incoming: &Incoming, token: &str) -> Result<Session, Ap
 }
 
 /// Counts a request of a session, and notes that session and key are used.
-async fn count(app: &Arc<App>, incoming: &Incoming, session: &Session) -> Result<State, ApiError> {
+async fn count(context: &Context, incoming: &Incoming, session: &Session) -> Result<State, ApiError> {
+    let app = &context.app;
     let subject = Subject::Session(session.key.id.clone());
     let rate = take(app, &subject, per_minute(incoming.configured.limits.open_pages_per_minute))?;
     let now = app.clock.now();
     app.limiter.note_use(&session.key.id, now);
     if session.is_due {
         let (app, session) = (app.clone(), session.clone());
-        let noted = tokio::task::spawn_blocking(move || session.note_use(&app.store, now)).await;
-        if let Ok(Err(cause)) = noted {
+        let noted = context.writer.make(move || session.note_use(&app.store, now)).await;
+        if let Err(cause) = noted.unwrap_or_else(|cause| Err(cause.into())) {
             tracing::warn!(%cause, "the use of a session cannot be written; it may end early");
         }
     }

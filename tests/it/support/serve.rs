@@ -65,6 +65,11 @@ impl Serve {
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
+    /// How many threads it has now, as Linux tells it.
+    pub fn threads(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/task", self.process())).unwrap().count()
+    }
+
     /// Sends a signal by its name.
     pub fn signal(&self, name: &str) {
         signal(&self.child, name);
