@@ -182,6 +182,7 @@ mod tests {
             tokio::time::pause();
             let made = made.clone();
             let late = clerk.make(move || made.fetch_add(1, Ordering::SeqCst)).await;
+            tokio::time::resume();
             go.send(()).unwrap();
             late
         };
@@ -195,10 +196,10 @@ mod tests {
     #[tokio::test]
     async fn several_work_at_once() {
         let clerks = Clerks::new("clerk", 2, Duration::MAX);
-        let met = Arc::new(std::sync::Barrier::new(2));
+        let barrier = Arc::new(std::sync::Barrier::new(2));
         let meet = || {
-            let met = met.clone();
-            clerks.make(move || met.wait().is_leader())
+            let barrier = barrier.clone();
+            clerks.make(move || barrier.wait().is_leader())
         };
         let (one, other) = tokio::join!(meet(), meet());
         assert_ne!(one.unwrap(), other.unwrap());

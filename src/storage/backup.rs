@@ -53,9 +53,9 @@ pub fn backup(
     // Read as it will be read when it is needed.
     archive::unpack(&File::open(&made)?, &names, |_| Ok(io::sink()))?;
     if replace {
-        fs::rename(&made, file)?
+        fs::rename(&made, file)?;
     } else {
-        name(&made, file)?
+        name(&made, file)?;
     }
     sync_dir(parent(file))?;
     Ok(Some(packed))

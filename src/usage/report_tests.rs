@@ -108,8 +108,8 @@ fn nothing_used_is_an_empty_report() {
 
 #[test]
 fn a_report_that_is_too_long_is_refused() {
-    let rows: Vec<_> = (0..=MOST_ROWS).map(|number| attempt("a", &format!("m/{number}"), None)).collect();
+    let rows: Vec<_> = (0..=MOST_ROWS).map(|number| attempt(&format!("app_{number}"), "m", None)).collect();
     let store = store(&rows);
-    assert!(matches!(report(&store, &asked(&[Dimension::Model])), Err(ReportError::TooLong)));
+    assert!(matches!(report(&store, &asked(&[Dimension::App])), Err(ReportError::TooLong)));
     assert_eq!(report(&store, &asked(&[])).unwrap().totals.attempts, rows.len() as u64);
 }

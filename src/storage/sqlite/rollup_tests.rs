@@ -199,7 +199,7 @@ fn a_key_s_invented_models_are_summed_together_beyond_a_bound() {
     // All at once as well as one by one.
     store.add_attempts(&invented[..400]).unwrap();
     for row in &invented[400..] {
-        store.add_attempts(&[row.clone()]).unwrap();
+        store.add_attempts(std::slice::from_ref(row)).unwrap();
     }
     store.add_attempts(&[attempt(0, 0, "a/used"), attempt(0, 0, "b/late")]).unwrap();
     store.add_attempts(&[attempt(1, 0, "a/late"), attempt(0, 1, "a/late")]).unwrap();
