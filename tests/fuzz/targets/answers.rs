@@ -31,7 +31,7 @@ fn read(dialect: &dyn Dialect, incoming: &Incoming) {
         choices: 1,
         prompt_tokens: 7,
     };
-    let labels = Labels { model: "a/b".to_owned(), created: 7 };
+    let labels = Labels { model: "a/b".into(), created: 7 };
     let chat = dialect.completions().chat_answer(incoming, &asked, &labels);
     let is_success = (200..300).contains(&incoming.status);
     match (&plain, &chat) {
