@@ -18,6 +18,7 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Transaction, Transacti
 
 use super::files::Place;
 use super::migrations::migrate;
+use super::recent;
 use crate::storage::Error;
 
 /// How long to wait for another process's write or clean-up.
@@ -50,6 +51,8 @@ pub(super) struct Database {
     writer: Mutex<Connection>,
     /// `None` in memory, where the writer's connection is the only one there can be.
     readers: Option<Readers>,
+    /// What a write waits for behind its commit: the longest that somebody may hold what was true before it.
+    afterwards: Duration,
 }
 
 struct Readers {
@@ -67,9 +70,9 @@ impl Database {
         let mut writer = connect(path)?;
         keep_pages(&writer, WRITER_CACHE_KB)?;
         patiently(|| writer.pragma_update(None, "journal_mode", "WAL"))?;
-        let synchronous = match durability {
-            Durability::EveryCommit => "FULL",
-            Durability::Batches => "NORMAL",
+        let (synchronous, afterwards) = match durability {
+            Durability::EveryCommit => ("FULL", recent::HOLDS),
+            Durability::Batches => ("NORMAL", Duration::ZERO),
         };
         writer.pragma_update(None, "synchronous", synchronous)?;
         migrate(&mut writer, migrations)?;
@@ -79,7 +82,7 @@ impl Database {
             watch: Mutex::default(),
             probe: Mutex::default(),
         };
-        Ok(Self { writer: Mutex::new(writer), readers: Some(readers) })
+        Ok(Self { writer: Mutex::new(writer), readers: Some(readers), afterwards })
     }
 
     /// Fails if SQLite could only open the file for reading.
@@ -96,7 +99,7 @@ impl Database {
         let mut writer = Connection::open_in_memory()?;
         prepare(&writer)?;
         migrate(&mut writer, migrations)?;
-        Ok(Self { writer: Mutex::new(writer), readers: None })
+        Ok(Self { writer: Mutex::new(writer), readers: None, afterwards: Duration::ZERO })
     }
 
     /// Reads. `query` sees everything that was committed before the call, by whatever process.
@@ -119,6 +122,7 @@ impl Database {
 
     /// Writes in one transaction: kept if `change` succeeds, undone if it fails. Waits for other writers, of this
     /// process and of others, [`BUSY_TIMEOUT`] in all: whoever stands last in a long queue is told as soon as the first.
+    /// When it returns, nobody acts on what was true before any more, in no process ([`recent`]).
     pub(super) fn write<T>(
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
@@ -130,6 +134,8 @@ impl Database {
         let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let outcome = change(&transaction)?;
         transaction.commit()?;
+        drop(writer);
+        std::thread::sleep(self.afterwards);
         Ok(outcome)
     }
 

@@ -6,6 +6,10 @@
 //! kept, and only used, when the last write was some seconds ago, so that the next one is certain to change the time.
 //! Until then every look-up is a read.
 //!
+//! Even so a look costs as much as a tenth of what a cached answer's way through the server does in user space, so what
+//! it has found holds for a moment, [`HOLDS`]. Nobody can tell: a write is reported as done that long after its commit
+//! ([`Database::write`](super::database::Database::write)), by whatever process, when all that was found before is over.
+//!
 //! What was written can be seen only when it has been flushed, and a disk may take longer for that than any time that
 //! could be waited here. So rows are only kept of a state in which nobody was writing
 //! ([`Database::is_at_rest`](super::database::Database::is_at_rest)), asked once for each state.
@@ -14,20 +18,23 @@ use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::storage::{KeyHash, KeyRow};
 
 /// More than the coarsest clock of a file system that SQLite's WAL works on: two seconds.
 const SETTLED: Duration = Duration::from_secs(3);
+/// How long a state that was found is taken for the present one. A busy server looks a thousand times a second then,
+/// and a write takes as much longer.
+pub(super) const HOLDS: Duration = Duration::from_millis(1);
 /// Rows that are kept; some 5 MB. Only keys that exist are.
 const MOST: usize = 10_000;
 
 /// Which state of the database something was true of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
-    modified: SystemTime,
-    length: u64,
+    pub(super) modified: SystemTime,
+    pub(super) length: u64,
 }
 
 /// Rows of keys that were looked up lately.
@@ -41,6 +48,8 @@ pub(super) struct RecentKeys {
 #[derive(Default)]
 struct Kept {
     stamp: Option<Stamp>,
+    /// When somebody began to look who has found this state.
+    found: Option<Instant>,
     rows: HashMap<KeyHash, Arc<KeyRow>>,
 }
 
@@ -75,12 +84,20 @@ impl RecentKeys {
         Some(found)
     }
 
-    /// The row of this key, if it was kept in this very state.
-    pub(super) fn get(&self, hash: &KeyHash, stamp: Stamp) -> Option<Arc<KeyRow>> {
+    /// The row of this key, if it was kept in the state that somebody has found within [`HOLDS`].
+    pub(super) fn get_unseen(&self, hash: &KeyHash, now: Instant) -> Option<Arc<KeyRow>> {
         let kept = self.lock();
+        let found = kept.found?;
+        if now.saturating_duration_since(found) < HOLDS { kept.rows.get(hash).cloned() } else { None }
+    }
+
+    /// The row of this key, if it was kept in this very state, which was found by looking at `since` or later.
+    pub(super) fn get(&self, hash: &KeyHash, stamp: Stamp, since: Instant) -> Option<Arc<KeyRow>> {
+        let mut kept = self.lock();
         if kept.stamp != Some(stamp) {
             return None;
         }
+        kept.found = kept.found.max(Some(since));
         kept.rows.get(hash).cloned()
     }
 
@@ -95,8 +112,7 @@ impl RecentKeys {
         }
         let mut kept = self.lock();
         if kept.stamp != Some(stamp) {
-            kept.rows.clear();
-            kept.stamp = Some(stamp);
+            *kept = Kept { stamp: Some(stamp), ..Kept::default() };
         }
         true
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::*;
 use crate::api::Service;
@@ -201,7 +201,57 @@ fn a_key_is_read_once_until_anybody_writes() {
     assert!(Arc::ptr_eq(&look_up(), &look_up()));
 
     std::fs::rename(dir.path().join("mk.db"), dir.path().join("away.db")).unwrap();
+    // Who does this waits for nothing.
+    std::thread::sleep(recent::HOLDS);
     assert!(matches!(server.look_up_key(&hash), Err(Error::Io(_))));
+}
+
+#[test]
+fn what_was_changed_is_what_everybody_finds_however_busy_the_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, cli) = (Store::open(dir.path(), NOW).unwrap(), Store::open(dir.path(), NOW).unwrap());
+    let (key, hash) = kept_key(&server, 1);
+    let limit = || server.look_up_key(&hash).unwrap().unwrap().per_minute;
+    std::thread::scope(|scope| {
+        let changes = scope.spawn(|| {
+            let first = SystemTime::now() - Duration::from_hours(1);
+            for round in 1..=50 {
+                let change = KeyChange { per_minute: Some(Some(round)), ..KeyChange::default() };
+                cli.update_key(&key.id, &change, NOW).unwrap();
+                assert_eq!(limit(), Some(round));
+                let_settle_at(dir.path(), first + Duration::from_secs(round.into()));
+                assert_eq!(limit(), Some(round));
+            }
+        });
+        while !changes.is_finished() {
+            limit();
+        }
+    });
+}
+
+#[test]
+fn a_state_that_was_found_holds_for_a_moment() {
+    let dir = tempfile::tempdir().unwrap();
+    let keys = recent::RecentKeys::new(&dir.path().join("mk.db"));
+    let state =
+        |age| recent::Stamp { modified: SystemTime::UNIX_EPOCH + Duration::from_secs(age), length: 7 };
+    let (row, hash) = a_key(&Store::in_memory(NOW).unwrap(), 1);
+    let (row, before) = (Arc::new(row), Instant::now());
+    let now = before + recent::HOLDS;
+    assert!(keys.may_keep(state(1), || true));
+    keys.keep(&hash, &row, state(1));
+    assert!(keys.get_unseen(&hash, now).is_none(), "nobody has looked");
+
+    assert!(keys.get(&hash, state(1), now).is_some());
+    assert!(keys.get(&hash, state(1), before).is_some(), "a look that took long makes nothing older");
+    assert!(keys.get_unseen(&hash, now + recent::HOLDS / 2).is_some());
+    assert!(keys.get_unseen(&hash, now + recent::HOLDS).is_none());
+    assert!(keys.get_unseen(&[2; 32], now).is_none());
+
+    assert!(keys.get(&hash, state(2), now).is_none());
+    assert!(keys.may_keep(state(2), || true));
+    keys.keep(&hash, &row, state(2));
+    assert!(keys.get_unseen(&hash, now).is_none(), "found in another state");
 }
 
 #[test]
@@ -245,7 +295,6 @@ fn a_revocation_holds_at_once_for_another_store_and_is_repeatable() {
     assert_eq!(server.keys(&all).unwrap().len(), 1);
 }
 
-/// Makes the store's first key; returns the version after it.
 /// What SQLite would keep by itself, 2 MB a connection, a growing ledger fills in all of them.
 #[test]
 fn what_connections_keep_of_a_growing_file_is_bounded() {
@@ -265,6 +314,7 @@ fn what_connections_keep_of_a_growing_file_is_bounded() {
     }
 }
 
+/// Makes the store's first key; returns the version after it.
 fn version_after_a_key(store: &Store) -> i64 {
     let before = store.version().unwrap();
     store.add_attempts(&[an_attempt("req_1", None)]).unwrap();
