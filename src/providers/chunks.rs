@@ -156,14 +156,33 @@ impl Chunks {
 
     /// Writes a chunk with these choices (a JSON array on one line) and further fields of the provider's.
     pub fn write<'f>(&mut self, choices: &str, further: impl Iterator<Item = (&'f str, &'f str)>) {
+        self.write_shown(choices, further);
+    }
+
+    /// The same; gives the chunk as it stands there, and where in it the choices begin.
+    pub(super) fn write_shown<'f>(
+        &mut self,
+        choices: &str,
+        further: impl Iterator<Item = (&'f str, &'f str)>,
+    ) -> (&[u8], usize) {
         self.begin(None, None);
+        let from = self.out.len();
         self.out.extend_from_slice(b"data: ");
         self.out.extend_from_slice(&self.head);
         fields::write(&mut self.out, "choices", choices);
+        let at = self.out.len() - choices.len() - from;
         for (name, value) in further {
             fields::write(&mut self.out, name, value);
         }
         self.out.extend_from_slice(b"}\n\n");
+        (&self.out[from..], at)
+    }
+
+    /// Writes a chunk that is put together of these, as another one was.
+    pub(super) fn write_parts(&mut self, parts: [&[u8]; 3]) {
+        for part in parts {
+            self.out.extend_from_slice(part);
+        }
     }
 
     /// Writes a delta of one choice, with its role in front if it is the first.

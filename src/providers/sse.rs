@@ -4,6 +4,8 @@
 //! order mark and every form of line end are taken, and bytes that are no UTF-8 are the reader's matter. It is pulled:
 //! [`Decoder::feed`] takes a piece as it came, [`Decoder::next`] gives the events that are complete by now.
 
+use memchr::memchr2;
+
 /// The longest line, and the most data of one event. An image in a chunk is a few megabytes.
 pub const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
@@ -109,7 +111,7 @@ impl Decoder {
         }
         let from = self.read;
         let scanned = self.scanned.max(from);
-        let found = self.buffer[scanned..].iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+        let found = memchr2(b'\n', b'\r', &self.buffer[scanned..]);
         let to = scanned + found.unwrap_or(self.buffer.len() - scanned);
         self.scanned = to;
         if to - from > MAX_EVENT_BYTES {

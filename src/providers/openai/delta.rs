@@ -23,7 +23,19 @@ pub(super) struct Delta<'a> {
     has_more: bool,
 }
 
-impl Delta<'_> {
+impl<'a> Delta<'a> {
+    /// One that is this text alone.
+    pub(super) fn of_text(text: &'a RawValue) -> Self {
+        Self { content: Some(text), ..Self::default() }
+    }
+
+    /// Its text, if it says nothing else.
+    pub(super) fn text_alone(&self) -> Option<&'a RawValue> {
+        let others = [self.role, self.reasoning, self.refusal, self.tool_calls];
+        let is_alone = !self.has_more && others.iter().all(Option::is_none);
+        self.content.filter(|content| is_alone && content.get().starts_with('"'))
+    }
+
     /// Notes what goes to the caller of a choice.
     pub(super) fn note(&self, index: u32, chunks: &mut Chunks) {
         for other in [self.reasoning, self.refusal, self.tool_calls].into_iter().flatten() {

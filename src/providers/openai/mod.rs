@@ -9,6 +9,7 @@ mod complaint;
 mod completion;
 mod delta;
 mod finish;
+mod mould;
 mod order;
 mod parts;
 mod reply;

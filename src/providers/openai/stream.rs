@@ -6,9 +6,10 @@ use serde_json::value::RawValue;
 
 use super::calls::Calls;
 use super::delta::Delta;
+use super::mould::Mould;
 use super::usage::Reported;
 use super::{complaint, order};
-use crate::providers::chunks::Chunks;
+use crate::providers::chunks::{Chunks, Place};
 use crate::providers::completion::{Decoder, Step};
 use crate::providers::fields::Fields;
 use crate::providers::object::Object;
@@ -19,6 +20,7 @@ use crate::providers::{Failure, Incoming};
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     calls: Calls,
+    mould: Mould,
 }
 
 /// A choice of a chunk; what is not here is not looked at.
@@ -58,6 +60,9 @@ impl Choice<'_> {
 
 impl Decoder for Reader {
     fn read(&mut self, event: &Event<'_>, chunks: &mut Chunks) -> Result<Step, Failure> {
+        if self.mould.pour(event.data, chunks) {
+            return Ok(Step::More);
+        }
         if event.data.trim_ascii() == b"[DONE]" {
             return Ok(Step::End);
         }
@@ -72,7 +77,9 @@ impl Decoder for Reader {
 
 impl Reader {
     fn chunk(&mut self, data: &[u8], chunks: &mut Chunks) -> Result<Step, Failure> {
-        let Ok(fields) = serde_json::from_slice::<Fields<'_>>(data) else { return Ok(Step::Skipped) };
+        // Once for all: otherwise each value would be checked again where it is kept as it stands.
+        let Ok(text) = std::str::from_utf8(data) else { return Ok(Step::Skipped) };
+        let Ok(fields) = serde_json::from_str::<Fields<'_>>(text) else { return Ok(Step::Skipped) };
         if fields.given("error").is_some() {
             return Err(disguised(data));
         }
@@ -96,11 +103,15 @@ impl Reader {
         }
         let numbers = self.numbers(&choices);
         if numbers.iter().all(Option::is_none) && choices.iter().all(|choice| order::holds(choice, chunks)) {
+            let repeatable = repeatable(&fields, &choices, chunks);
             for choice in &choices {
                 chunks.open(choice.place());
                 choice.note(chunks);
             }
-            chunks.write(raw.get(), further(&fields));
+            let (sent, at) = chunks.write_shown(raw.get(), further(&fields));
+            if let Some((index, said)) = repeatable {
+                self.mould.make(index, said, text, sent, raw.get(), at);
+            }
             return Ok(Step::More);
         }
         order::put(&fields, &choices, &numbers, chunks)
@@ -114,6 +125,20 @@ impl Reader {
         let numbers = |choice: &Object<Choice<'_>>| self.calls.renumbered(choice.place(), choice.calls()?);
         choices.iter().map(numbers).collect()
     }
+}
+
+/// The choice and the text of a chunk that passes as it is, if all that it does is to add this text to a choice that has
+/// begun.
+fn repeatable<'a>(
+    fields: &Fields<'a>,
+    choices: &[Object<Choice<'a>>],
+    chunks: &Chunks,
+) -> Option<(u32, &'a RawValue)> {
+    let [choice] = choices else { return None };
+    let tells_usage = fields.given("usage").is_some() || fields.given("x_groq").is_some();
+    let is_plain = choice.logprobs.is_none() && !tells_usage && chunks.place(choice.place()) == Place::Inside;
+    let text = choice.delta.as_ref()?.text_alone()?;
+    is_plain.then_some((choice.place(), text))
 }
 
 /// What a provider adds to a chunk. The usage comes at the end, if it is asked for.
@@ -274,7 +299,117 @@ mod tests {
         prop_oneof![8 => some, 1 => rest.prop_map(str::to_owned)]
     }
 
+    fn said(text: &str, more: &str) -> String {
+        let choice =
+            format!(r#"{{"index":0,"delta":{{"content":{text}}},"logprobs":null,"finish_reason":null}}"#);
+        format!("{{{HEAD},\"choices\":[{choice}]{more}}}")
+    }
+
+    #[test]
+    fn the_same_chunk_again_is_not_read_again() {
+        let mut chunks = chunks(1);
+        let mut reader = Reader::default();
+        let role = one(r#"{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}"#);
+        for data in [&role, &said("\"a\"", "")] {
+            assert!(!reader.mould.pour(data.as_bytes(), &mut chunks), "{data}");
+            reader.read(&Event { name: b"", data: data.as_bytes() }, &mut chunks).unwrap();
+        }
+        let before = chunks.take();
+        assert!(reader.mould.pour(said(r#""b\u00e4""#, "").as_bytes(), &mut chunks));
+        let expected = String::from_utf8(before.to_vec()).unwrap().split_off(before.len() / 2);
+        let (_, expected) = expected.split_once("data: ").unwrap();
+        assert_eq!(chunks.take(), format!("data: {}", expected.replace("\"a\"", r#""b\u00e4""#)));
+        assert_eq!(chunks.take_said().as_deref(), Some("abä"));
+
+        let unlike = [said("\"a\"", r#","x":1"#), said("[]", ""), said("\"a\",\"refusal\":\"b\"", ""), role];
+        for data in unlike {
+            let again = said("\"a\"", "");
+            reader.read(&Event { name: b"", data: again.as_bytes() }, &mut chunks).unwrap();
+            assert!(!reader.mould.pour(data.as_bytes(), &mut chunks), "{data}");
+            assert!(!reader.mould.pour(again.as_bytes(), &mut chunks), "it is broken");
+        }
+    }
+
+    #[test]
+    fn where_no_chunk_is_like_another_none_is_expected_to_be() {
+        let mut chunks = chunks(1);
+        let mut reader = Reader::default();
+        let mut read = |data: &str| {
+            reader.read(&Event { name: b"", data: data.as_bytes() }, &mut chunks).unwrap();
+            reader.mould.is_whole()
+        };
+        read(&one(r#"{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}"#));
+        let kept = (0..20).filter(|number| read(&said("\"a\"", &format!(",\"x\":{number}")))).count();
+        assert_eq!(kept, 8);
+    }
+
+    /// Chunks as they come over and over, and such as are nearly like them.
+    fn chunk_of_text() -> impl Strategy<Value = String> {
+        let text = prop::sample::select(vec![
+            r#""a""#,
+            r#""äöü""#,
+            r#""\n\"\\""#,
+            r#""\ud83d\ude00""#,
+            r#""\ud83d""#,
+            r#""b" "#,
+            r#"" c""#,
+            "\"\"",
+            "null",
+            "7",
+            "[]",
+            "\"",
+            r#""a","role":"x""#,
+            r#""a","content":"b""#,
+            r#""a","refusal":"b""#,
+            r#""a"},"delta":{"content":"b""#,
+            "\"\u{1}\"",
+        ]);
+        let index = prop::sample::select(vec!["0", "0", "0", "0", "1", " 0"]);
+        let behind = prop::sample::select(vec![
+            "null",
+            "null",
+            "null",
+            "null",
+            "\"stop\"",
+            "null,\"logprobs\":null",
+            "null,\"logprobs\":{}",
+        ]);
+        let rest = prop::sample::select(vec![
+            "",
+            "",
+            "",
+            r#","usage":null"#,
+            r#","usage":{"prompt_tokens":1,"completion_tokens":2}"#,
+            r#","x":"y""#,
+        ]);
+        (index, text, behind, rest).prop_map(|(index, text, behind, rest)| {
+            format!(r#"{{{HEAD},"choices":[{{"index":{index},"delta":{{"content":{text}}},"finish_reason":{behind}}}]{rest}}}"#)
+        })
+    }
+
     proptest! {
+        #[test]
+        fn a_chunk_like_the_last_one_goes_out_as_if_it_were_the_first(
+            (kinds, order) in (prop::collection::vec(prop_oneof![4 => chunk_of_text(), 1 => event()], 1..4), prop::collection::vec(0_usize..4, 0..20)),
+            other_text in any::<String>(),
+            choices in 1_u32..3,
+        ) {
+            let role = one(r#"{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}"#);
+            let other = one(&format!(r#"{{"index":0,"delta":{{"content":{}}},"finish_reason":null}}"#, json!(other_text)));
+            let kind = |place: &usize| kinds.get(*place).unwrap_or(&other);
+            let events: Vec<&String> = std::iter::once(&role).chain(order.iter().map(kind)).collect();
+            let play = |mut reader: Reader| {
+                let mut chunks = chunks(choices);
+                let told: Vec<_> = events
+                    .iter()
+                    .map(|data| reader.read(&Event { name: b"", data: data.as_bytes() }, &mut chunks))
+                    .collect();
+                let (used, ends) = (chunks.used(), chunks.may_end());
+                (told, String::from_utf8(chunks.take().to_vec()).unwrap(), used, ends, chunks.take_said())
+            };
+            prop_assert_eq!(play(Reader::default()), play(Reader { mould: Mould::none(), ..Reader::default() }));
+        }
+
         #[test]
         fn whatever_comes_the_order_holds(events in prop::collection::vec(event(), 0..12), choices in 1_u32..4) {
             let (out, _, _) = play(&events, choices);
