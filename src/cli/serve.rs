@@ -163,7 +163,7 @@ async fn serve(
     let has_own_listener = inherited.is_none();
     let bound = match inherited {
         Some(socket) => TcpListener::from_std(socket),
-        None => TcpListener::bind(config.listen).await,
+        None => server::listen(config.listen),
     };
     let listener = bound.map_err(|cause| no_listener(config.listen, cause))?;
     let address = listener.local_addr().map_err(|cause| no_listener(config.listen, cause))?;

@@ -22,6 +22,7 @@ mod gate;
 mod header_names;
 mod health;
 mod incoming;
+mod listener;
 mod local;
 mod metrics;
 mod models;
@@ -46,6 +47,7 @@ mod unread;
 mod vanished;
 mod verify;
 
+pub use listener::listen;
 pub use tls::{Certificate, Tls, TlsError};
 
 use std::future::Future;

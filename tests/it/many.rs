@@ -16,6 +16,8 @@ use crate::support::server::client;
 const MOST: u64 = 9_950;
 /// Connections that other tests of this process may need meanwhile.
 const OTHERS: u64 = 2_000;
+/// What the server needs beside its callers' connections, and somebody else's place.
+const OWN: u64 = 200;
 /// What an idle connection may take of the server's memory in a debug build, in KB. It takes about half of it.
 const IDLE_KB: u64 = 32;
 
@@ -43,7 +45,9 @@ async fn open_connections(base: &str) -> u64 {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn ten_thousand_idle_connections_keep_nobody_waiting_and_take_little() {
-    let most = MOST.min(allow_files().saturating_sub(OTHERS));
+    let files = allow_files();
+    // The server takes as many as half of its files suffice for.
+    let most = MOST.min(files.saturating_sub(OTHERS)).min((files / 2).saturating_sub(OWN));
     let mk = serve::call("http://127.0.0.1:9/v1", "");
     let server = Serve::start(&mk);
     let authority = server.base.trim_start_matches("http://").to_owned();
@@ -52,7 +56,7 @@ async fn ten_thousand_idle_connections_keep_nobody_waiting_and_take_little() {
 
     let mut idle = Vec::new();
     while (idle.len() as u64) < most {
-        let some = (0..250).map(|_| TcpStream::connect(&authority));
+        let some = (idle.len() as u64..most).take(250).map(|_| TcpStream::connect(&authority));
         idle.extend(join_all(some).await.into_iter().map(Result::unwrap));
     }
     // Every third one has begun to ask.
@@ -75,6 +79,24 @@ async fn ten_thousand_idle_connections_keep_nobody_waiting_and_take_little() {
         assert!(ended.elapsed() < Duration::from_secs(20), "connections are held whose callers left");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+}
+
+/// Whoever finds no place in the system's queue is heard of a second later at the earliest.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_storm_finds_a_place_to_wait_while_the_server_is_busy() {
+    let kept: usize =
+        std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap().trim().parse().unwrap();
+    let mk = serve::call("http://127.0.0.1:9/v1", "");
+    let server = Serve::start(&mk);
+    let authority = server.base.trim_start_matches("http://").to_owned();
+    server.signal("STOP");
+    let all = join_all((0..kept.min(400)).map(|_| TcpStream::connect(&authority)));
+    let came = tokio::time::timeout(Duration::from_secs(20), all).await;
+    server.signal("CONT");
+    let came = came.expect("some were not heard").into_iter().collect::<Result<Vec<_>, _>>().unwrap();
+    is_healthy(&server.base).await;
+    drop(came);
 }
 
 #[tokio::test]
