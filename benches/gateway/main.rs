@@ -36,6 +36,19 @@
 //!
 //! Changes for the sake of speed and what they did to this table, those that were not kept included; newest first.
 //!
+//! - **A streamed chunk that is like the last one by its text alone**, and line ends found many bytes at once: 30,700 to
+//!   17,600 instructions an event that comes alone, 5.1 to 4.6 µs of CPU an event here, of which 3.2 are the kernel's.
+//! - Passing the turn before a piece of a stream is read, so that more of them come and go together: 0.7 µs an event more,
+//!   as they do not. Not kept.
+//! - **Looking at the files of the database once in a millisecond**, and waiting as long behind every write: two system
+//!   calls, 2 µs a request.
+//! - **Polling a provider's connection only when it was woken**: two of four polls an event of a stream.
+//! - **Texts that many hold shared** (identifiers, names of models), rate headers written into one text, a body that came
+//!   with its head read without a timer: 172,500 to 142,500 instructions a request by Callgrind, with the next two.
+//! - **Smaller futures** (12 to 5 KB: what is rare is boxed) and polls by wakers that wake nobody: six to four polls of a
+//!   request's task, of which two are turns that are passed. With the line above 46 to 42 µs a request.
+//! - **One `recv` for each read** of a caller's socket, not a second one that finds nothing: about 1 µs.
+//! - mimalloc and jemalloc, again: no difference beyond the noise in CPU, 2 to 5 MB more at 128 connections. Not kept.
 //! - **Routes that make room for their work once they are asked**, and not for every request that passes by them: health
 //!   pages from 0.49 to 0.68 of nginx.
 //! - **No index of attempts by request**, which nobody asked: booking one from 6.9 to 2.9 µs, on a thread beside.

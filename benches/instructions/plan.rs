@@ -59,7 +59,7 @@ pub(crate) const FIGURES: [Figure; 5] = [
     Figure { title: "401 to an unknown key", ask: Ask::Unknown, per: Per::Answer, budget: 63_100 },
     Figure { title: "health page", ask: Ask::Health, per: Per::Answer, budget: 51_800 },
     Figure { title: "chat, whole, about 1 KB each way", ask: Ask::Chat, per: Per::Answer, budget: 152_000 },
-    Figure { title: "chat, streamed, an event", ask: Ask::Stream, per: Per::Event, budget: 30_700 },
+    Figure { title: "chat, streamed, an event", ask: Ask::Stream, per: Per::Event, budget: 17_600 },
     Figure {
         title: "verification, a frame more",
         ask: Ask::Detailed,
