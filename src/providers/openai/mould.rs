@@ -66,7 +66,8 @@ impl Mould {
     /// The text as it is written, and as it was read.
     fn text<'d>(&self, data: &'d [u8]) -> Option<(&'d [u8], &'d RawValue)> {
         let written = data.strip_prefix(&*self.came.before)?.strip_suffix(&*self.came.behind)?;
-        if written.first() != Some(&b'"') {
+        // White space around it might be a line end, and what goes out is one line.
+        if !written.starts_with(b"\"") || !written.ends_with(b"\"") {
             return None;
         }
         Some((written, serde_json::from_slice(written).ok()?))
