@@ -364,6 +364,17 @@ mod tests {
             r#""a","role":"x""#,
             r#""a","content":"b""#,
             r#""a","refusal":"b""#,
+            r#""a","refusal":null"#,
+            r#""a","reasoning":"""#,
+            r#""a","reasoning":null,"reasoning_content":"c""#,
+            r#""a","tool_calls":[]"#,
+            r#""a","content":null"#,
+            r#"null,"content":"a""#,
+            r#""a","x":false"#,
+            r#""a","x":{"content":"b"}"#,
+            "\"d\"\t",
+            r#""\x""#,
+            r#""\u12""#,
             r#""a"},"delta":{"content":"b""#,
             "\"\u{1}\"",
         ]);
@@ -376,6 +387,12 @@ mod tests {
             "\"stop\"",
             "null,\"logprobs\":null",
             "null,\"logprobs\":{}",
+            "null,\"error\":null",
+            "null,\"error\":{}",
+            "null,\"finish_reason\":null",
+            "null,\"delta\":null",
+            "null,\"index\":1",
+            "\"\"",
         ]);
         let rest = prop::sample::select(vec![
             "",
@@ -384,6 +401,16 @@ mod tests {
             r#","usage":null"#,
             r#","usage":{"prompt_tokens":1,"completion_tokens":2}"#,
             r#","x":"y""#,
+            r#","x_groq":{"usage":{"prompt_tokens":1,"completion_tokens":2}}"#,
+            r#","x_groq":null"#,
+            r#","x_groq":{"id":"q"}"#,
+            r#","choices":[]"#,
+            r#","error":{"message":"m"}"#,
+            r#","error":null"#,
+            r#","id":"other""#,
+            r#","usage":null,"usage":{"prompt_tokens":1}"#,
+            "\n",
+            " ",
         ]);
         (index, text, behind, rest).prop_map(|(index, text, behind, rest)| {
             format!(r#"{{{HEAD},"choices":[{{"index":{index},"delta":{{"content":{text}}},"finish_reason":{behind}}}]{rest}}}"#)
