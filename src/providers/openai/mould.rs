@@ -2,7 +2,7 @@
 //!
 //! A chunk that was read, and passed as it is, leaves its mould: what stood around its text, as it came and as it went
 //! out. What comes in the same bytes means the same, so of the next one only the text is read. That is the way of most
-//! tokens, and takes a sixth of what reading all of it does.
+//! tokens, and spares an event two fifths of its instructions.
 //!
 //! What must hold: nothing goes this way that would not go out in the same bytes, and to the same account, without it.
 //! So whatever else comes breaks the mould, and only what is read in full makes another one.
