@@ -33,8 +33,8 @@ const MOST: usize = 10_000;
 /// Which state of the database something was true of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
-    pub(super) modified: SystemTime,
-    pub(super) length: u64,
+    modified: SystemTime,
+    length: u64,
 }
 
 /// Rows of keys that were looked up lately.
@@ -142,3 +142,7 @@ fn is_linked(found: &Metadata) -> bool {
     #[cfg(not(unix))]
     return found.is_file();
 }
+
+#[cfg(test)]
+#[path = "recent_tests.rs"]
+mod tests;

@@ -1,0 +1,113 @@
+//! What is found of keys is what everybody has written, whoever keeps what.
+
+use super::*;
+use crate::storage::sqlite::tests::{NOW, a_key, kept_key, later};
+use crate::storage::sqlite::{MAIN_FILE, Store};
+use crate::storage::{Error, KeyChange};
+
+/// Lets the last write to `mk.db` be an hour ago, for the clock of the file system.
+fn let_settle(dir: &std::path::Path) {
+    let_settle_at(dir, SystemTime::now() - Duration::from_hours(1));
+}
+
+fn let_settle_at(dir: &std::path::Path, time: SystemTime) {
+    let wal = std::fs::File::options().write(true).open(dir.join("mk.db-wal")).unwrap();
+    wal.set_modified(time).unwrap();
+}
+
+#[test]
+fn a_key_is_read_once_until_anybody_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, cli) = (Store::open(dir.path(), NOW).unwrap(), Store::open(dir.path(), NOW).unwrap());
+    let (key, hash) = kept_key(&server, 1);
+    let look_up = || server.look_up_key(&hash).unwrap().unwrap();
+    assert!(!Arc::ptr_eq(&look_up(), &look_up()), "kept although something was written just now");
+
+    let_settle(dir.path());
+    let kept = look_up();
+    assert_eq!(*kept, key);
+    assert!(Arc::ptr_eq(&kept, &look_up()));
+    assert_eq!(server.look_up_key(&[7; 32]).unwrap(), None);
+
+    cli.revoke_key(&key.id, later(1)).unwrap();
+    assert_eq!(look_up().revoked_at, Some(later(1)));
+    let_settle(dir.path());
+    assert_eq!(look_up().revoked_at, Some(later(1)));
+    assert!(Arc::ptr_eq(&look_up(), &look_up()));
+
+    std::fs::rename(dir.path().join("mk.db"), dir.path().join("away.db")).unwrap();
+    // Who does this waits for nothing.
+    std::thread::sleep(HOLDS);
+    assert!(matches!(server.look_up_key(&hash), Err(Error::Io(_))));
+}
+
+#[test]
+fn what_was_changed_is_what_everybody_finds_however_busy_the_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, cli) = (Store::open(dir.path(), NOW).unwrap(), Store::open(dir.path(), NOW).unwrap());
+    let (key, hash) = kept_key(&server, 1);
+    let limit = || server.look_up_key(&hash).unwrap().unwrap().per_minute;
+    std::thread::scope(|scope| {
+        let changes = scope.spawn(|| {
+            let first = SystemTime::now() - Duration::from_hours(1);
+            for round in 1..=50 {
+                let change = KeyChange { per_minute: Some(Some(round)), ..KeyChange::default() };
+                cli.update_key(&key.id, &change, NOW).unwrap();
+                assert_eq!(limit(), Some(round));
+                let_settle_at(dir.path(), first + Duration::from_secs(round.into()));
+                assert_eq!(limit(), Some(round));
+            }
+        });
+        while !changes.is_finished() {
+            limit();
+        }
+    });
+}
+
+#[test]
+fn a_state_that_was_found_holds_for_a_moment() {
+    let dir = tempfile::tempdir().unwrap();
+    let keys = RecentKeys::new(&dir.path().join("mk.db"));
+    let state = |age| Stamp { modified: SystemTime::UNIX_EPOCH + Duration::from_secs(age), length: 7 };
+    let (row, hash) = a_key(&Store::in_memory(NOW).unwrap(), 1);
+    let (row, before) = (Arc::new(row), Instant::now());
+    let now = before + HOLDS;
+    assert!(keys.may_keep(state(1), || true));
+    keys.keep(&hash, &row, state(1));
+    assert!(keys.get_unseen(&hash, now).is_none(), "nobody has looked");
+
+    assert!(keys.get(&hash, state(1), now).is_some());
+    assert!(keys.get(&hash, state(1), before).is_some(), "a look that took long makes nothing older");
+    assert!(keys.get_unseen(&hash, now + HOLDS / 2).is_some());
+    assert!(keys.get_unseen(&hash, now + HOLDS).is_none());
+    assert!(keys.get_unseen(&[2; 32], now).is_none());
+
+    assert!(keys.get(&hash, state(2), now).is_none());
+    assert!(keys.may_keep(state(2), || true));
+    keys.keep(&hash, &row, state(2));
+    assert!(keys.get_unseen(&hash, now).is_none(), "found in another state");
+}
+
+#[test]
+fn no_row_is_kept_while_a_write_waits_for_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Store::open(dir.path(), NOW).unwrap();
+    let (key, hash) = kept_key(&server, 1);
+    let look_up = || server.look_up_key(&hash).unwrap().unwrap();
+    let cli = rusqlite::Connection::open(dir.path().join(MAIN_FILE)).unwrap();
+    // The next write goes to the log's beginning, so that its length stays.
+    cli.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get::<_, i64>(0)).unwrap();
+    cli.execute_batch("BEGIN IMMEDIATE").unwrap();
+
+    // A commit is in the log before its flush to the disk and can be seen behind it, which may be many seconds later:
+    // for whoever looks at the log, nothing changes then.
+    let written = SystemTime::now() - Duration::from_hours(1);
+    let_settle_at(dir.path(), written);
+    assert_eq!(look_up().revoked_at, None);
+    assert!(!Arc::ptr_eq(&look_up(), &look_up()), "kept although somebody writes");
+    cli.execute("UPDATE keys SET revoked_at = ?1 WHERE id = ?2", rusqlite::params![1, key.id]).unwrap();
+    cli.execute_batch("COMMIT").unwrap();
+    let_settle_at(dir.path(), written);
+    assert!(look_up().revoked_at.is_some());
+    assert!(Arc::ptr_eq(&look_up(), &look_up()), "not kept although nobody writes");
+}
