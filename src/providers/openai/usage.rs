@@ -5,8 +5,9 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
+use crate::providers::chunks::usage_json;
+use crate::providers::fields::{self, Fields};
 use crate::providers::object::Object;
 use crate::providers::{Usage, tokens};
 
@@ -47,15 +48,27 @@ impl<'a> Reported<'a> {
         if self.has_total {
             return Cow::Borrowed(self.raw.get());
         }
-        // It was read as an object.
-        let mut value: Value = serde_json::from_str(self.raw.get()).unwrap_or_default();
-        value["total_tokens"] = json!(self.usage.prompt_tokens.saturating_add(self.usage.completion_tokens));
-        Cow::Owned(value.to_string())
+        // Field by field: a total like 1e400 is JSON, and yet no value that could be built. An object whose fields
+        // cannot be told apart says no more than its figures.
+        let Ok(fields) = serde_json::from_str::<Fields<'_>>(self.raw.get()) else {
+            return Cow::Owned(usage_json(self.usage, false).to_string());
+        };
+        let total = self.usage.prompt_tokens.saturating_add(self.usage.completion_tokens);
+        let mut text = b"{".to_vec();
+        fields
+            .iter()
+            .filter(|(name, _)| *name != "total_tokens")
+            .for_each(|(name, value)| fields::write(&mut text, name, value.get()));
+        fields::write(&mut text, "total_tokens", itoa::Buffer::new().format(total));
+        text.push(b'}');
+        Cow::Owned(String::from_utf8(text).unwrap_or_default())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn read(text: &str) -> Option<(u64, u64, String)> {
@@ -98,11 +111,19 @@ mod tests {
         for text in [
             r#"{"prompt_tokens":3,"completion_tokens":4}"#,
             r#"{"prompt_tokens":3,"completion_tokens":4,"total_tokens":null}"#,
+            r#"{"prompt_tokens":3,"total_tokens":1e400,"completion_tokens":4}"#,
+            // Of two one cannot be told which holds.
+            r#"{"prompt_tokens":3,"completion_tokens":4,"x":1,"x":2}"#,
         ] {
             assert_eq!(
                 read(text).unwrap().2,
                 r#"{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}"#
             );
         }
+        // What a provider adds stays as it stands, also what is too large for a number.
+        assert_eq!(
+            read(r#"{"prompt_tokens":3,"completion_tokens":4,"cost":1e400,"x":[ 1 ]}"#).unwrap().2,
+            r#"{"prompt_tokens":3,"completion_tokens":4,"cost":1e400,"x":[ 1 ],"total_tokens":7}"#
+        );
     }
 }
