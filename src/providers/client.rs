@@ -11,13 +11,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{Request, Response, Uri};
-use http_body_util::Full;
+use http::{Response, Uri};
 use hyper::body::{Frame, SizeHint};
 use hyper_util::client::proxy::matcher::Matcher;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::link::{self, Links};
+use super::link::{self, Asked, Links};
 use super::{Failure, connecting, roots};
 
 /// Connections to one provider.
@@ -56,7 +55,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Failure::Unreachable`] or [`Failure::NoDescriptors`] if no connection stood, [`Failure::Cut`] if it broke.
-    pub(super) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, Failure> {
+    pub(super) async fn send(&self, request: Asked) -> Result<Response<Body>, Failure> {
         match self {
             Self::Direct(links) => Ok(links.send(request).await?.map(Body::Direct)),
             Self::Proxied(client, address) => Box::pin(send_by_proxy(client, address, request)).await,
@@ -69,10 +68,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::send`].
-    pub(super) fn send_parked(
-        &self,
-        request: Request<Full<Bytes>>,
-    ) -> BoxFuture<'_, Result<Response<Body>, Failure>> {
+    pub(super) fn send_parked(&self, request: Asked) -> BoxFuture<'_, Result<Response<Body>, Failure>> {
         match self {
             Self::Direct(links) => {
                 let sending = links.send_parked(request);
@@ -86,7 +82,7 @@ impl Client {
 async fn send_by_proxy(
     client: &reqwest::Client,
     address: &Uri,
-    request: Request<Full<Bytes>>,
+    request: Asked,
 ) -> Result<Response<Body>, Failure> {
     let mut parts = address.clone().into_parts();
     parts.path_and_query = request.uri().path_and_query().cloned();

@@ -40,6 +40,10 @@ const KEEP: Duration = Duration::from_secs(50);
 /// the connection is moved to.
 type Stream = Box<dyn Duplex>;
 
+/// A request on its way to a connection. In a box, as it is moved from hand to hand, and every call that waits has room
+/// for it in each of them.
+pub(super) type Asked = Box<Request<Full<Bytes>>>;
+
 /// What reads and writes.
 trait Duplex: Read + Write + Debug + Send + Sync + Unpin {}
 
@@ -88,7 +92,7 @@ struct Kept {
 /// Why a link gave no answer.
 enum Unanswered {
     /// The request has not left.
-    Unsent(Box<Request<Full<Bytes>>>),
+    Unsent(Asked),
     /// It may have arrived.
     Broken,
 }
@@ -119,7 +123,7 @@ impl Links {
     ///
     /// # Errors
     /// [`Failure::Unreachable`] or [`Failure::NoDescriptors`] if no connection stood, [`Failure::Cut`] if it broke.
-    pub(super) async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Body>, Failure> {
+    pub(super) async fn send(&self, mut request: Asked) -> Result<Response<Body>, Failure> {
         request.headers_mut().insert(HOST, self.host.clone());
         while let Some(mut link) = self.idle.take() {
             if !link.is_usable() {
@@ -127,7 +131,7 @@ impl Links {
             }
             match link.ask(request).await {
                 Ok((link, response)) => return Ok(self.answered(link, response)),
-                Err(Unanswered::Unsent(unsent)) => request = *unsent,
+                Err(Unanswered::Unsent(unsent)) => request = unsent,
                 Err(Unanswered::Broken) => return Err(Failure::Cut),
             }
         }
@@ -192,9 +196,9 @@ impl Link {
         Ok(Self { sender, connection: Box::pin(connection), waiting: Waiting::default(), is_spent: false })
     }
 
-    async fn ask(mut self, request: Request<Full<Bytes>>) -> Result<(Self, Response<Incoming>), Unanswered> {
+    async fn ask(mut self, request: Asked) -> Result<(Self, Response<Incoming>), Unanswered> {
         pass_turn().await;
-        let mut answer = pin!(self.sender.try_send_request(request));
+        let mut answer = pin!(self.sender.try_send_request(*request));
         let (connection, waiting) = (&mut self.connection, &self.waiting);
         let mut is_closed = false;
         let answered = poll_fn(|context| {

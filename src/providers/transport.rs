@@ -15,6 +15,7 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::client::{Body, Client};
+use super::link::Asked;
 use super::opened::{Opened, Reply, within};
 use super::{Failure, KeyHeader, Outgoing, Patience, Settings, connecting};
 use crate::secret::ExposeSecret;
@@ -147,12 +148,7 @@ impl Transport {
         self.key.is_some()
     }
 
-    async fn begin(
-        &self,
-        request: Request<Full<bytes::Bytes>>,
-        patience: &Patience,
-        deadline: Instant,
-    ) -> Result<Opened, Failure> {
+    async fn begin(&self, request: Asked, patience: &Patience, deadline: Instant) -> Result<Opened, Failure> {
         let client = self.client(deadline).await?;
         let limits = Limits::now(patience, deadline);
         let sending = client.send(request);
@@ -169,8 +165,8 @@ impl Transport {
         within(deadline, connecting).await?
     }
 
-    fn request(&self, method: Method, outgoing: &Outgoing) -> Result<Request<Full<bytes::Bytes>>, Failure> {
-        let mut request = Request::new(Full::new(outgoing.body.clone()));
+    fn request(&self, method: Method, outgoing: &Outgoing) -> Result<Asked, Failure> {
+        let mut request = Box::new(Request::new(Full::new(outgoing.body.clone())));
         *request.method_mut() = method;
         // Only a dialect that puts a caller's bytes into a path unencoded could make this fail.
         *request.uri_mut() = self.base.target(&outgoing.path).map_err(|_| Failure::Unreachable)?.into();

@@ -3,9 +3,10 @@
 //! A cut reaches the request as a value on a channel of its own; the request then ends with a proper terminal
 //! frame, and dropping its work stops the provider calls.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use slab::Slab;
 use tokio::sync::oneshot;
 
 /// Why a request under way is ended.
@@ -19,22 +20,17 @@ pub(crate) enum Cut {
 
 struct Open {
     key_id: Arc<str>,
-    cut: oneshot::Sender<Cut>,
-}
-
-#[derive(Default)]
-struct Inner {
-    next: u64,
-    open: HashMap<u64, Open>,
+    /// `None` once it was used. The entry stays until the request is over, so that no other one takes its place before.
+    cut: Option<oneshot::Sender<Cut>>,
 }
 
 /// All requests under way that take long enough to be cut.
 #[derive(Clone, Default)]
-pub(crate) struct Streams(Arc<Mutex<Inner>>);
+pub(crate) struct Streams(Arc<Mutex<Slab<Open>>>);
 
 /// A request's entry; leaves the list when dropped.
 pub(crate) struct Registration {
-    id: u64,
+    place: usize,
     streams: Streams,
     cut: oneshot::Receiver<Cut>,
 }
@@ -43,16 +39,14 @@ impl Streams {
     /// Lists a request of the key `key_id`.
     pub(crate) fn register(&self, key_id: &Arc<str>) -> Registration {
         let (sender, receiver) = oneshot::channel();
-        let mut inner = self.lock();
-        let id = inner.next;
-        inner.next += 1;
-        inner.open.insert(id, Open { key_id: key_id.clone(), cut: sender });
-        Registration { id, streams: self.clone(), cut: receiver }
+        let place = self.lock().insert(Open { key_id: key_id.clone(), cut: Some(sender) });
+        Registration { place, streams: self.clone(), cut: receiver }
     }
 
     /// The keys that requests are under way for.
     pub(crate) fn keys(&self) -> HashSet<Arc<str>> {
-        self.lock().open.values().map(|open| open.key_id.clone()).collect()
+        let open = self.lock();
+        open.iter().filter(|(_, open)| open.cut.is_some()).map(|(_, open)| open.key_id.clone()).collect()
     }
 
     /// Ends the requests of one key.
@@ -66,13 +60,15 @@ impl Streams {
     }
 
     fn cut_where(&self, why: Cut, chosen: impl Fn(&Open) -> bool) {
-        for (_, open) in self.lock().open.extract_if(|_, open| chosen(open)) {
-            // A request that has just ended no longer listens; then there is nothing to cut.
-            let _ = open.cut.send(why);
+        for (_, open) in self.lock().iter_mut().filter(|(_, open)| chosen(open)) {
+            if let Some(cut) = open.cut.take() {
+                // A request that has just ended no longer listens; then there is nothing to cut.
+                let _ = cut.send(why);
+            }
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Slab<Open>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -91,7 +87,8 @@ impl Drop for Registration {
     fn drop(&mut self) {
         // Otherwise the other half wakes whoever drops this one.
         self.cut.close();
-        self.streams.lock().open.remove(&self.id);
+        // Freed behind the lock.
+        let _open = self.streams.lock().try_remove(self.place);
     }
 }
 
@@ -107,7 +104,11 @@ mod tests {
         streams.cut_key("key_1");
         assert_eq!(mine.cut().await, Cut::KeyRevoked);
         assert_eq!(streams.keys(), HashSet::from(["key_2".into()]));
-        drop(other);
+        // What was cut is still under way, and no other request in its place.
+        let third = streams.register(&"key_3".into());
+        drop((mine, other));
+        assert_eq!(streams.keys(), HashSet::from(["key_3".into()]));
+        drop(third);
         assert!(streams.keys().is_empty());
     }
 }

@@ -22,7 +22,7 @@ use tracing_subscriber::registry::LookupSpan;
 use self::text::{Escaped, push_number, push_text};
 
 thread_local! {
-    /// The line that is being written, kept for the next one.
+    /// Memory of the line that was written last, for the next one.
     static LINE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
@@ -64,10 +64,15 @@ where
         }
         line.push_str("}\n");
         let outcome = out.write_str(&line);
-        if line.capacity() <= MOST_KEPT_BYTES {
-            LINE.set(line);
-        }
+        keep(line);
         outcome
+    }
+}
+
+/// Keeps a line's memory for the next one.
+fn keep(line: String) {
+    if line.capacity() <= MOST_KEPT_BYTES {
+        LINE.set(line);
     }
 }
 
@@ -76,9 +81,12 @@ pub(super) struct SpanFields;
 
 impl<'writer> FormatFields<'writer> for SpanFields {
     fn format_fields<R: RecordFields>(&self, mut out: Writer<'writer>, fields: R) -> fmt::Result {
-        let mut members = String::new();
+        let mut members = LINE.take();
+        members.clear();
         fields.record(&mut Members(&mut members));
-        out.write_str(&members)
+        let outcome = out.write_str(&members);
+        keep(members);
+        outcome
     }
 
     fn add_fields(&self, current: &'writer mut FormattedFields<Self>, fields: &Record<'_>) -> fmt::Result {

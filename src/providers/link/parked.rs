@@ -16,7 +16,7 @@ use http::{HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
 
-use super::{Body, Link, Links, Stream};
+use super::{Asked, Body, Link, Links, Stream};
 use crate::providers::Failure;
 
 /// A connection under hyper.
@@ -60,11 +60,11 @@ impl Links {
     /// As [`Links::send`].
     pub(in crate::providers) fn send_parked(
         &self,
-        mut request: Request<Full<Bytes>>,
+        mut request: Asked,
     ) -> impl Future<Output = Result<Response<Body>, Failure>> {
         request.headers_mut().insert(HOST, self.host.clone());
         let method = request.method().clone();
-        let bytes = written(request);
+        let bytes = written(*request);
         // What stands outside of this is no part of the call that waits.
         async move {
             let (mut wire, handed) = Box::pin(self.hand_over(&bytes)).await?;
@@ -98,7 +98,7 @@ impl Links {
         wire.stand_in = StandIn::Awaited;
         let mut link = Link::over(wire).await?;
         link.is_spent = !is_whole;
-        let mut stand_in = Request::new(Full::default());
+        let mut stand_in = Asked::default();
         *stand_in.method_mut() = method;
         match link.ask(stand_in).await {
             Ok((link, response)) => Ok(self.answered(link, response)),

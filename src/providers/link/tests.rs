@@ -21,8 +21,12 @@ async fn desk() -> (TcpListener, Links) {
     (listener, Links::new(&address, Duration::from_secs(5), tls).unwrap())
 }
 
-fn request() -> Request<Full<Bytes>> {
-    Request::post("/v1?x=1").body(Full::from("question")).unwrap()
+fn request() -> Asked {
+    posted("/v1?x=1", "question")
+}
+
+fn posted(uri: &str, body: impl Into<Bytes>) -> Asked {
+    Box::new(Request::post(uri).body(Full::new(body.into())).unwrap())
 }
 
 /// Reads one request and answers it.
@@ -152,8 +156,8 @@ async fn a_connection_that_is_not_used_is_closed() {
 #[tokio::test]
 async fn an_answer_to_a_request_that_has_not_all_arrived_is_read_and_ends_its_connection() {
     let (listener, links) = desk().await;
-    let uri = links.address.clone();
-    let large = Request::post(uri).body(Full::from(vec![b'x'; LARGE])).unwrap();
+    let uri = links.address.to_string();
+    let large = posted(&uri, vec![b'x'; LARGE]);
     let (response, mut stream) = tokio::join!(links.send_parked(large), async {
         let (mut stream, _) = listener.accept().await.unwrap();
         stream.read_exact(&mut [0; 1024]).await.unwrap();
@@ -210,7 +214,7 @@ async fn what_tls_says_of_its_own_is_no_answer() {
     };
     let asking = async {
         for _ in 0..2 {
-            let large = Request::post("/v1").body(Full::from(vec![b'x'; LARGE])).unwrap();
+            let large = posted("/v1", vec![b'x'; LARGE]);
             let response = links.send_parked(large).await.unwrap();
             assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "ok");
         }
@@ -222,7 +226,7 @@ async fn what_tls_says_of_its_own_is_no_answer() {
 #[tokio::test]
 async fn an_answer_that_is_not_the_last_word_stops_no_request() {
     let (listener, links) = desk().await;
-    let large = Request::post("/v1").body(Full::from(vec![b'x'; LARGE])).unwrap();
+    let large = posted("/v1", vec![b'x'; LARGE]);
     let serving = async {
         let (mut stream, _) = listener.accept().await.unwrap();
         stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await.unwrap();
