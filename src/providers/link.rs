@@ -17,8 +17,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::HOST;
-use http::{HeaderValue, Request, Response, Uri};
+use http::header::{CONNECTION, HOST};
+use http::{HeaderValue, Request, Response, Uri, Version};
 use http_body_util::Full;
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{self, Connection, SendRequest};
@@ -148,8 +148,11 @@ impl Links {
     }
 
     fn answered(&self, link: Link, response: Response<Incoming>) -> Response<Body> {
+        // RFC 9112, section 9.3. What a connection becomes whose answer speaks of it, hyper knows.
+        let stays_open =
+            response.version() == Version::HTTP_11 && !response.headers().contains_key(CONNECTION);
         response.map(|incoming| {
-            let mut body = Body { incoming, link: Some(link), idle: self.idle.clone() };
+            let mut body = Body { incoming, link: Some(link), stays_open, idle: self.idle.clone() };
             if body.incoming.is_end_stream() {
                 body.give_back();
             }
@@ -310,6 +313,8 @@ pub(super) struct Body {
     incoming: Incoming,
     /// `None` once it is given back or closed.
     link: Option<Link>,
+    /// Whether the connection stays open behind an answer that was read to its end, unless it breaks.
+    stays_open: bool,
     idle: Arc<Idle>,
 }
 
@@ -324,12 +329,15 @@ impl Body {
         }
     }
 
-    /// Keeps the connection for the next request, if it can take one.
+    /// Keeps the connection for the next request, if it can take one. Whether it still can is looked at when there is
+    /// one: by then the answer is gone, whose bytes lie where hyper reads, so that it needs no other place for the next.
     fn give_back(&mut self) {
         let Some(mut link) = self.link.take() else { return };
-        if link.is_usable() {
-            self.idle.keep(link);
+        if link.is_spent || !(self.stays_open || link.is_usable()) {
+            return;
         }
+        link.waiting.is_over();
+        self.idle.keep(link);
     }
 }
 

@@ -132,10 +132,10 @@ async fn speak_http1<S>(
     let mut service = service_fn(move |request: Request<Body>| {
         let ours = followed.ours();
         let (lender, version) = (lender.clone(), request.version());
-        let answer = envelope::answer(request, peer, routes.clone(), context.clone());
+        let (routes, context) = (routes.clone(), context.clone());
         // hyper keeps room for one such future as long as the connection lasts.
         Box::pin(async move {
-            let answer = answer.await;
+            let answer = envelope::answer(request, peer, routes, context).await;
             answer.map(|response| lender.lend(response.map(|body| Underway::new(body, ours)), version))
         })
     });

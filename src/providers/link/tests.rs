@@ -138,6 +138,44 @@ async fn a_connection_that_breaks_is_told_from_one_that_never_stood() {
 }
 
 #[tokio::test]
+async fn a_connection_that_its_provider_will_close_is_closed_with_the_answer() {
+    let (listener, links) = desk().await;
+    for with in [
+        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok",
+        "HTTP/1.1 200 OK\r\nConnection: Keep-Alive, Close\r\ncontent-length: 2\r\n\r\nok",
+        "HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok",
+        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+    ] {
+        for is_parked in [false, true] {
+            let (given, mut stream) = tokio::join!(asked(&links, is_parked), async {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                answer(&mut stream, with).await;
+                stream
+            });
+            given.unwrap();
+            let closed = timeout(Duration::from_secs(20), stream.read(&mut [0])).await;
+            assert_eq!(closed.expect("it stays open").unwrap_or(0), 0, "{with:?}");
+        }
+    }
+    // One that says that it stays is kept.
+    let serving = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        for _ in 0..2 {
+            let with = "HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: 2\r\n\r\nok";
+            answer(&mut stream, with).await;
+        }
+    };
+    let asking = async {
+        for _ in 0..2 {
+            asked(&links, false).await.unwrap();
+        }
+    };
+    let both = async { tokio::join!(serving, asking) };
+    timeout(Duration::from_secs(20), both).await.expect("another connection was opened");
+}
+
+#[tokio::test]
 async fn a_connection_that_is_not_used_is_closed() {
     let (listener, links) = desk().await;
     let (given, mut stream) = tokio::join!(asked(&links, false), async {

@@ -66,6 +66,11 @@ impl Waiting {
         taken
     }
 
+    /// Nobody waits any more; the one who did is let go.
+    pub(super) fn is_over(&self) {
+        drop(self.shared.task.take());
+    }
+
     /// To be asked by whoever has got nothing, last of all: what was held back meanwhile wakes him.
     pub(super) fn goes_on(&self) {
         if self.shared.is_due.load(Ordering::SeqCst) {
