@@ -74,23 +74,26 @@ pub(super) struct Calls<'a> {
 impl Calls<'_> {
     /// Asks `model` and reads its answer; an answer that cannot be read is sent back once. The prompt is written
     /// only when the call may begin: waiting calls hold no copy of statement or context.
-    pub(super) async fn structured<T>(
+    #[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice while it waits")]
+    pub(super) fn structured<T>(
         &self,
         model: &str,
         purpose: Purpose,
         prompt: impl FnOnce() -> Chat,
         read: impl Fn(&str) -> Option<T>,
-    ) -> Result<T, Failure> {
-        let _place = self.places.take().await;
-        let mut chat = prompt();
-        let malformed = match self.attempt(model, purpose, &chat, &read).await? {
-            Reading::Read(value) => return Ok(value),
-            Reading::Malformed(malformed) => malformed,
-        };
-        chat.messages.extend(repair_turn(&malformed));
-        match self.attempt(model, purpose, &chat, &read).await? {
-            Reading::Read(value) => Ok(value),
-            Reading::Malformed(_) => Err(Failure::Malformed),
+    ) -> impl Future<Output = Result<T, Failure>> {
+        async move {
+            let _place = self.places.take().await;
+            let mut chat = prompt();
+            let malformed = match self.attempt(model, purpose, &chat, &read).await? {
+                Reading::Read(value) => return Ok(value),
+                Reading::Malformed(malformed) => malformed,
+            };
+            chat.messages.extend(repair_turn(&malformed));
+            match self.attempt(model, purpose, &chat, &read).await? {
+                Reading::Read(value) => Ok(value),
+                Reading::Malformed(_) => Err(Failure::Malformed),
+            }
         }
     }
 
