@@ -3,14 +3,14 @@
 //! # Method
 //!
 //! The release binary of `mk serve`, with key check, limits, ledger and log on, in front of a fake provider that answers
-//! at once, on databases of 10, 20,000 and a million keys. 32 callers on kept connections ask for chat completions; each
-//! request has the key whose turn it is, of 10 or of 20,000 that are in use and lie evenly among all. Every answer is
+//! at once, on databases of 10, 100,000 and a million keys. 32 callers on kept connections ask for chat completions; each
+//! request has the key whose turn it is, of 10 or of 100,000 that are in use and lie evenly among all. Every answer is
 //! checked, and the first wrong one ends the bench.
 //!
 //! - **10 keys in use**, of 10 and of a million: how large the database is must not be seen.
-//! - **20,000 keys in use**, of as many and of a million: twice as many as the server keeps rows of, and by turns, so that
+//! - **100,000 keys in use**, of as many and of a million: more than the server keeps rows of, and by turns, so that
 //!   each request looks its key up in the database.
-//! - What 20,000 keys in use cost beside 10 is shown, and held to nothing: each of them has a row of its own in what the
+//! - What 100,000 keys in use cost beside 10 is shown, and held to nothing: each of them has a row of its own in what the
 //!   server writes twice a second (its day's count, its last use, its sums), so that is more to do, not the same
 //!   of more.
 //!
@@ -62,7 +62,7 @@ use stand::{Server, Site};
 use table::Sample;
 
 const FEW: usize = 10;
-const USED: usize = 20_000;
+const USED: usize = 100_000;
 /// A build without optimisation would take minutes to make so many, and only rehearses.
 const MANY: usize = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
 /// Rounds, and how long a load is put on.
@@ -112,8 +112,8 @@ impl Load {
         match self {
             Self::FewOfFew => "10 keys, all in use",
             Self::FewOfMany => "a million keys, 10 in use",
-            Self::ManyOfThem => "20,000 keys, all in use",
-            Self::ManyOfMany => "a million keys, 20,000 in use",
+            Self::ManyOfThem => "100,000 keys, all in use",
+            Self::ManyOfMany => "a million keys, 100,000 in use",
         }
     }
 }

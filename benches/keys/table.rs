@@ -36,9 +36,9 @@ pub(crate) fn print(rounds: &Rounds) -> bool {
     let flat = |what, load, to| comparison(rounds, what, load, to, true);
     let is_flat = [
         flat("10 keys in use: a million keys to 10", Load::FewOfMany, Load::FewOfFew),
-        flat("20,000 in use: a million keys to 20,000", Load::ManyOfMany, Load::ManyOfThem),
+        flat("100,000 in use: a million keys to 100,000", Load::ManyOfMany, Load::ManyOfThem),
     ];
-    comparison(rounds, "a million keys: 20,000 in use to 10", Load::ManyOfMany, Load::FewOfMany, false);
+    comparison(rounds, "a million keys: 100,000 in use to 10", Load::ManyOfMany, Load::FewOfMany, false);
     is_flat.into_iter().all(|is_flat| is_flat)
 }
 

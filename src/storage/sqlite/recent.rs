@@ -27,8 +27,8 @@ const SETTLED: Duration = Duration::from_secs(3);
 /// How long a state that was found is taken for the present one. A busy server looks a thousand times a second then,
 /// and a write takes as much longer.
 pub(super) const HOLDS: Duration = Duration::from_millis(1);
-/// Rows that are kept; some 5 MB. Only keys that exist are.
-const MOST: usize = 10_000;
+/// Rows in a generation, of which there are two: some 25 MB in all. Only rows of keys that exist are kept.
+const GENERATION: usize = 25_000;
 
 /// Which state of the database something was true of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,15 @@ struct Kept {
     stamp: Option<Stamp>,
     /// When somebody began to look who has found this state.
     found: Option<Instant>,
-    rows: HashMap<KeyHash, Arc<KeyRow>>,
+    rows: Rows,
+}
+
+/// Rows in two generations, so that which are used lately is known without a note of each use: what is used moves to the
+/// younger one, and when that is full, it becomes the elder, whose rows nobody has used since are dropped.
+#[derive(Default)]
+struct Rows {
+    younger: HashMap<KeyHash, Arc<KeyRow>>,
+    elder: HashMap<KeyHash, Arc<KeyRow>>,
 }
 
 impl RecentKeys {
@@ -86,9 +94,9 @@ impl RecentKeys {
 
     /// The row of this key, if it was kept in the state that somebody has found within [`HOLDS`].
     pub(super) fn get_unseen(&self, hash: &KeyHash, now: Instant) -> Option<Arc<KeyRow>> {
-        let kept = self.lock();
+        let mut kept = self.lock();
         let found = kept.found?;
-        if now.saturating_duration_since(found) < HOLDS { kept.rows.get(hash).cloned() } else { None }
+        if now.saturating_duration_since(found) < HOLDS { kept.rows.get(hash) } else { None }
     }
 
     /// The row of this key, if it was kept in this very state, which was found by looking at `since` or later.
@@ -98,7 +106,7 @@ impl RecentKeys {
             return None;
         }
         kept.found = kept.found.max(Some(since));
-        kept.rows.get(hash).cloned()
+        kept.rows.get(hash)
     }
 
     /// Whether rows of this state may be kept; if that is not known yet, `is_at_rest` says whether nobody writes now.
@@ -120,18 +128,32 @@ impl RecentKeys {
     /// Keeps a row that was read after `stamp` was taken and may be kept with it.
     pub(super) fn keep(&self, hash: &KeyHash, row: &Arc<KeyRow>, stamp: Stamp) {
         let mut kept = self.lock();
-        if kept.stamp != Some(stamp) {
-            return;
+        if kept.stamp == Some(stamp) {
+            kept.rows.insert(*hash, row.clone());
         }
-        if kept.rows.len() >= MOST {
-            kept.rows.clear();
-        }
-        kept.rows.insert(*hash, row.clone());
     }
 
     /// Also after a panic elsewhere: rows are kept whole.
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Rows {
+    fn get(&mut self, hash: &KeyHash) -> Option<Arc<KeyRow>> {
+        if let Some(row) = self.younger.get(hash) {
+            return Some(row.clone());
+        }
+        let row = self.elder.remove(hash)?;
+        self.insert(*hash, row.clone());
+        Some(row)
+    }
+
+    fn insert(&mut self, hash: KeyHash, row: Arc<KeyRow>) {
+        if self.younger.len() >= GENERATION {
+            self.elder = std::mem::take(&mut self.younger);
+        }
+        self.younger.insert(hash, row);
     }
 }
 

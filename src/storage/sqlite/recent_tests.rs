@@ -89,6 +89,25 @@ fn a_state_that_was_found_holds_for_a_moment() {
 }
 
 #[test]
+fn what_is_used_stays_and_there_is_no_end_of_what_is_not() {
+    let (row, _) = a_key(&Store::in_memory(NOW).unwrap(), 1);
+    let row = Arc::new(row);
+    let hash = |number: usize| {
+        let mut hash = [0; 32];
+        hash[..8].copy_from_slice(&number.to_le_bytes());
+        hash
+    };
+    let mut rows = Rows::default();
+    for number in 0..5 * GENERATION {
+        rows.insert(hash(number), row.clone());
+        assert!(rows.get(&hash(number)).is_some() && rows.get(&hash(0)).is_some(), "{number}");
+        assert!(rows.younger.len() + rows.elder.len() <= 2 * GENERATION);
+    }
+    assert!(rows.get(&hash(4 * GENERATION)).is_some(), "one of the last generation");
+    assert!(rows.get(&hash(1)).is_none(), "the other is kept for ever");
+}
+
+#[test]
 fn no_row_is_kept_while_a_write_waits_for_the_disk() {
     let dir = tempfile::tempdir().unwrap();
     let server = Store::open(dir.path(), NOW).unwrap();
