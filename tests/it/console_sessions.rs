@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use mk::api::Service;
 use mk::storage::Store;
 use reqwest::Method;
+use rusqlite::Connection;
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::support::browser::{Browser, audit, is_let_in, refusal, set_cookie};
 use crate::support::panel::{idle_server, idle_setup};
@@ -25,6 +28,25 @@ async fn a_session_ends_after_half_an_hour_without_a_request() {
     server.clock.advance(30 * MINUTE);
     assert_eq!(refusal(browser.get(SESSION).await).await, (401, "invalid_session".to_owned()));
     assert_eq!(refusal(browser.get("/v1/apps").await).await, (401, "invalid_session".to_owned()));
+}
+
+#[tokio::test]
+async fn a_page_does_not_wait_until_its_session_can_be_noted() {
+    let server = idle_server().await;
+    let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
+    let other = Connection::open(server.dir.path().join("data/mk.db")).unwrap();
+    other.busy_timeout(Duration::from_secs(10)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    server.clock.advance(20 * MINUTE);
+    // A writer gives up after ten seconds, and each of these would wait for those before it.
+    let pages = join_all((0..3).map(|_| browser.get("/v1/apps")));
+    let pages = timeout(Duration::from_secs(8), pages).await.expect("they wait for whoever writes");
+    assert!(pages.iter().all(is_let_in));
+    other.execute_batch("ROLLBACK").unwrap();
+
+    assert!(is_let_in(&browser.get("/v1/apps").await));
+    server.clock.advance(20 * MINUTE);
+    assert!(is_let_in(&browser.get("/v1/apps").await), "its use was noted since");
 }
 
 #[tokio::test]

@@ -5,8 +5,10 @@
 //! keys.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Method;
+use tokio::time::timeout;
 
 use super::{count_failure, keyed, open, per_minute, quota_of, refuse, take};
 use crate::api::Service;
@@ -20,6 +22,9 @@ use crate::server::incoming::{Incoming, bearer};
 use crate::server::reply::ApiError;
 use crate::server::{Context, cookie, site};
 use crate::storage::{Actor, KeyRow};
+
+/// How long the note that a session is used holds up a request: a database may be locked for long.
+const NOTING: Duration = Duration::from_secs(1);
 
 /// A request of the console that may go on.
 pub(crate) struct Admitted {
@@ -78,8 +83,11 @@ async fn count(context: &Context, incoming: &Incoming, session: &Session) -> Res
     app.limiter.note_use(&session.key.id, now);
     if session.is_due {
         let (app, session) = (app.clone(), session.clone());
-        let noted = context.writer.make(move || session.note_use(&app.store, now)).await;
-        if let Err(cause) = noted.unwrap_or_else(|cause| Err(cause.into())) {
+        let noting = context.writer.make(move || session.note_use(&app.store, now));
+        // What has begun by then is finished; what has not, the next request does.
+        if let Ok(noted) = timeout(NOTING, noting).await
+            && let Err(cause) = noted.unwrap_or_else(|cause| Err(cause.into()))
+        {
             tracing::warn!(%cause, "the use of a session cannot be written; it may end early");
         }
     }
