@@ -1,4 +1,5 @@
-//! The program: hands its arguments to the command line and ends as that says.
+//! The program: hands its arguments to the command line and ends as that says. Its allocator is the program's alone, not the
+//! library's; why it is this one says `Cargo.toml`.
 
 use std::process::ExitCode;
 

@@ -158,6 +158,17 @@ async fn a_connection_that_its_provider_will_close_is_closed_with_the_answer() {
             assert_eq!(closed.expect("it stays open").unwrap_or(0), 0, "{with:?}");
         }
     }
+    for is_parked in [false, true] {
+        let (given, mut stream) = tokio::join!(asked(&links, is_parked), async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            answer(&mut stream, "HTTP/1.1 200 OK\r\n\r\nok").await;
+            stream.shutdown().await.unwrap();
+            stream
+        });
+        assert_eq!(given.unwrap(), "ok", "the end of the connection is that of the answer");
+        let closed = timeout(Duration::from_secs(20), stream.read(&mut [0])).await;
+        assert_eq!(closed.expect("it stays open").unwrap_or(0), 0);
+    }
     // One that says that it stays is kept.
     let serving = async {
         let (mut stream, _) = listener.accept().await.unwrap();

@@ -160,6 +160,17 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_no_more_is_let_go() {
+        let (count, waiting) = (Arc::<Count>::default(), Waiting::default());
+        let connection = known(&waiting, &Waker::from(count.clone()));
+        assert_eq!(Arc::strong_count(&count), 2);
+        waiting.is_over();
+        assert_eq!(Arc::strong_count(&count), 1, "kept for as long as the connection");
+        connection.wake_by_ref();
+        assert_eq!(count.0.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
     fn who_looks_last_is_the_one_who_is_woken() {
         let (first, second) = (Arc::<Count>::default(), Arc::<Count>::default());
         let waiting = Waiting::default();
