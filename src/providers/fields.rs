@@ -56,8 +56,9 @@ pub(super) fn write_string(out: &mut Vec<u8>, name: &str, value: &str) {
 
 /// Writes a text as JSON.
 pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
-    let is_plain = text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
-    if is_plain {
+    // Looking at every byte without a way out lets the compiler look at many at once.
+    let is_special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+    if !text.bytes().fold(false, |found, byte| found | is_special(byte)) {
         out.push(b'"');
         out.extend_from_slice(text.as_bytes());
         out.push(b'"');

@@ -3,6 +3,8 @@
 //! Secrets stand in a path because people and programs put them there: some take the key itself for its id, and the
 //! link that makes the first key has its token behind `#`, where no browser sends it, until somebody leaves that out.
 
+use std::net::IpAddr;
+
 use http::Method;
 
 use crate::api::Service;
@@ -42,6 +44,20 @@ pub(super) fn path(path: &str) -> String {
 pub(super) fn method(method: &Method) -> &str {
     let method = method.as_str();
     method.get(..METHOD).unwrap_or(method)
+}
+
+/// A caller's address as it is logged. Those of IPv4 are put together here: the system's own way takes ten times as much,
+/// for every line.
+pub(super) fn address(address: IpAddr) -> String {
+    let IpAddr::V4(address) = address else { return address.to_string() };
+    let mut shown = String::with_capacity("255.255.255.255".len());
+    for (at, octet) in address.octets().into_iter().enumerate() {
+        if at > 0 {
+            shown.push('.');
+        }
+        shown.push_str(itoa::Buffer::new().format(octet));
+    }
+    shown
 }
 
 /// Adds a text with what follows a key's beginning left out.
@@ -91,6 +107,13 @@ mod tests {
         }
         assert_eq!(path(&"/a".repeat(40_000)), "/a".repeat(100));
         assert_eq!(path(&format!("/{}", "é".repeat(40_000))).chars().count(), 200);
+    }
+
+    #[test]
+    fn an_address_is_shown_as_ever() {
+        for text in ["0.0.0.0", "127.0.0.1", "255.249.10.99", "::1", "2001:db8::7", "::ffff:10.0.0.1"] {
+            assert_eq!(address(text.parse().unwrap()), text);
+        }
     }
 
     #[test]
