@@ -16,7 +16,7 @@
 //!
 //! A frame of a verification is what a verification that tells of each model takes more than one that does not, divided
 //! by the frames it has more: those of single models, and what claims that are done have more to say. A difference of
-//! two large counts, it varies by three percent; the others by a fraction of one.
+//! two large counts, it varies by a few percent; the others by a fraction of one.
 //!
 //! # Budgets
 //!
