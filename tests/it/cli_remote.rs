@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::mk::{Mk, Ran};
 use crate::support::place::{local, remote};
-use crate::support::pty::Person;
+use crate::support::pty::{INTERRUPTED, Person};
 use crate::support::scripted::{Scripted, Step, answer};
 use crate::support::server::TestServer;
 
@@ -114,7 +114,7 @@ async fn what_is_destroyed_elsewhere_is_named_with_its_server() {
         (&["keys", "revoke", "ci"][..], "(ci) of the app `default`"),
         (&["apps", "delete", "news"], "Delete the app `news`"),
     ] {
-        for (typed, end) in [("n\n", ", 3)"), ("\x03", "SIGINT")] {
+        for (typed, end) in [("n\n", "code 3"), ("\x03", INTERRUPTED)] {
             let (mk, base) = (there.clone().args(arguments.iter().copied()), server.base.clone());
             let (status, shown) = tokio::task::spawn_blocking(move || {
                 let mut person = Person::at(mk.command());
@@ -126,7 +126,7 @@ async fn what_is_destroyed_elsewhere_is_named_with_its_server() {
             .unwrap();
             let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(words.contains(question) && words.contains(&format!("on {base}?")), "{shown}");
-            assert!(status.contains(end), "{typed:?}: {status} {shown}");
+            assert_eq!(status, end, "{typed:?}: {shown}");
         }
     }
     assert_eq!(run(&there, &["keys", "show", "ci", "--json"]).await.json()["state"], "active");

@@ -2,7 +2,6 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
 
 use mk::api::Service;
 use reqwest::Response;
@@ -12,7 +11,7 @@ use crate::support::eventually;
 use crate::support::mk::Mk;
 use crate::support::panel::{config, with_panel};
 use crate::support::provider::Turn;
-use crate::support::pty::Person;
+use crate::support::pty::{INTERRUPTED, Person};
 use crate::support::scripted::{Scripted, answer};
 use crate::support::serve::{self, Serve};
 use crate::support::server::{Setup, client};
@@ -107,7 +106,7 @@ async fn a_terminal_shows_the_link_in_whole_beside_the_next_steps() {
         assert_eq!(open(&link).await.status(), 201);
         person.types("\x03");
         let (status, _) = person.end();
-        assert!(status.contains("SIGINT"), "{status}");
+        assert_eq!(status, INTERRUPTED);
     }
 }
 
@@ -115,8 +114,7 @@ async fn a_terminal_shows_the_link_in_whole_beside_the_next_steps() {
 fn the_welcome_fits_narrow_terminals_but_for_what_is_to_be_copied() {
     let call = Mk::new().args(["serve", "--sandbox", "--listen", "127.0.0.1:0"]);
     for columns in [44_u16, 80] {
-        let mut person = Person::at(at_width(&call, columns));
-        person.types("\n");
+        let mut person = Person::at_columns(call.command(), columns);
         person.until("curl -N");
         person.types("\x03");
         let (_, shown) = person.end();
@@ -134,17 +132,6 @@ fn the_welcome_fits_narrow_terminals_but_for_what_is_to_be_copied() {
             );
         }
     }
-}
-
-/// The call on a terminal that is as wide before it begins, which it does at a line.
-fn at_width(call: &Mk, columns: u16) -> Command {
-    let call = call.command();
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", &format!("read -r _; stty rows 24 cols {columns}; exec \"$0\" \"$@\"")]);
-    command.arg(call.get_program()).args(call.get_args()).env_clear();
-    command.envs(call.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.current_dir(call.get_current_dir().unwrap());
-    command
 }
 
 #[tokio::test(flavor = "multi_thread")]

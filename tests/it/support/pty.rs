@@ -1,12 +1,29 @@
 //! The binary on a pseudo-terminal: what a person sees, frame by frame.
 
-use std::io::{ErrorKind, Read, Write};
-use std::process::Command;
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use expectrl::session::Session;
+use pty_process::Size;
+use pty_process::blocking::{Pty, open};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{LocalModes, tcgetattr};
 
 use super::mk::Mk;
+
+/// Runs the command on a terminal as its shell would, and ends as it does.
+///
+/// The shell, and not the command, leads the session: when a process of several threads that leads one ends, the system
+/// throws away what the terminal has not passed on yet. Ctrl-C reaches both, of which the command decides.
+const LEADER: &str = "trap : INT QUIT; \"$0\" \"$@\"; code=$?; trap - INT QUIT; \
+     [ $code -gt 128 ] && kill -$((code - 128)) $$; exit $code";
+
+/// How a call ended that Ctrl-C ended.
+pub const INTERRUPTED: &str = "signal 2";
+
+/// How long something may take to appear.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What appeared on a terminal.
 pub struct Shown {
@@ -14,63 +31,63 @@ pub struct Shown {
     pub raw: String,
     /// The screen after each piece that arrived.
     pub frames: Vec<String>,
-    /// What stands there at the end, scrolled-off lines included.
+    /// What stands there at the end.
     pub last: String,
 }
 
 /// Runs a call on a terminal of this size until it ends.
 pub fn run(mk: &Mk, columns: u16, rows: u16) -> Shown {
-    let mut session = Session::spawn(held(&mk.command())).unwrap();
-    session.get_process_mut().set_window_size(columns, rows).unwrap();
-    session.write_all(b"\n").unwrap();
-    let mut screen = vt100::Parser::new(rows, columns, 1000);
-    let (mut raw, mut frames) = (Vec::new(), Vec::new());
-    let mut buffer = [0; 4096];
-    // The end of a pseudo-terminal is an error on some systems and an empty read on others.
-    while let Ok(count @ 1..) = session.read(&mut buffer) {
-        raw.extend_from_slice(&buffer[..count]);
-        screen.process(&buffer[..count]);
-        frames.push(screen.screen().contents());
+    let mut person = Person::on(mk.command(), columns, rows);
+    let mut frames = Vec::new();
+    while person.is_open {
+        if person.read() {
+            frames.push(person.screen.screen().contents());
+        }
     }
     let last = frames.last().cloned().unwrap_or_default();
-    Shown { raw: String::from_utf8_lossy(&raw).into_owned(), frames, last }
+    person.leader.wait().unwrap();
+    Shown { raw: person.shown(), frames, last }
 }
 
-/// The call behind a shell that waits for a line: the terminal's size can be set only once something runs on it.
-fn held(call: &Command) -> Command {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", "read -r _ && exec \"$0\" \"$@\""]).arg(call.get_program()).args(call.get_args());
-    command.env_clear().envs(call.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.env_remove("COLUMNS").env("TERM", "xterm-256color");
-    if let Some(directory) = call.get_current_dir() {
-        command.current_dir(directory);
-    }
-    command
-}
-
-/// A person before a terminal of 24 rows: reads, types, and sees how it ends.
+/// A person before a terminal: reads, types, and sees how it ends. The terminal is gone when they are.
 pub struct Person {
-    session: expectrl::session::OsSession,
+    terminal: Pty,
+    leader: Child,
     screen: vt100::Parser,
     seen: Vec<u8>,
     is_open: bool,
 }
 
 impl Person {
-    /// Starts a command there, on 80 columns.
+    /// Starts a command there, on 80 columns and 24 rows.
     pub fn at(command: Command) -> Self {
         Self::at_columns(command, 80)
     }
 
     /// Starts a command there.
-    pub fn at_columns(mut command: Command, columns: u16) -> Self {
-        command.env_remove("COLUMNS").env("TERM", "xterm-256color");
-        let mut session = Session::spawn(command).unwrap();
-        session.get_process_mut().set_window_size(columns, 24).unwrap();
-        // As terminals do; the library begins without.
-        session.get_process_mut().set_echo(true, None).unwrap();
-        let screen = vt100::Parser::new(24, columns, 0);
-        Self { session, screen, seen: Vec::new(), is_open: true }
+    pub fn at_columns(command: Command, columns: u16) -> Self {
+        Self::on(command, columns, 24)
+    }
+
+    /// Starts a command on a terminal of this size. Its environment is what it was given, with a type of terminal where
+    /// it has none.
+    fn on(command: Command, columns: u16, rows: u16) -> Self {
+        let (terminal, end) = open().unwrap();
+        terminal.resize(Size::new(rows, columns)).unwrap();
+        // Whoever starts the tests may have told them to ignore Ctrl-C, as shells do in the background.
+        let mut leader = Command::new("/usr/bin/env");
+        leader.args(["--default-signal", "/bin/sh", "-c", LEADER]);
+        leader.arg(command.get_program()).args(command.get_args());
+        leader.env_clear().env("TERM", "xterm-256color");
+        leader
+            .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .env_remove("COLUMNS");
+        if let Some(directory) = command.get_current_dir() {
+            leader.current_dir(directory);
+        }
+        let leader = pty_process::blocking::Command::from(leader).spawn(end).unwrap();
+        let screen = vt100::Parser::new(rows, columns, 0);
+        Self { terminal, leader, screen, seen: Vec::new(), is_open: true }
     }
 
     /// Reads until these words have come.
@@ -106,20 +123,24 @@ impl Person {
     /// Reads until what is typed is not shown any more; what was typed before that is thrown away.
     pub fn until_unseen(&mut self) {
         self.read_until("a terminal without echo", |person| {
-            !person.session.get_process().get_echo().unwrap()
+            !tcgetattr(&person.terminal).unwrap().local_modes.contains(LocalModes::ECHO)
         });
     }
 
     /// Types; `\x03` is Ctrl-C, `\x04` Ctrl-D.
     pub fn types(&mut self, text: &str) {
-        self.session.write_all(text.as_bytes()).unwrap();
+        self.terminal.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Reads to the end: how it ended (as `Exited(…, 3)` or `Signaled(…, SIGINT, …)`), and all that was shown.
+    /// Reads to the end: how it ended (`code 3`, or as [`INTERRUPTED`]), and all that was shown.
     pub fn end(mut self) -> (String, String) {
         self.read_until("the end", |person| !person.is_open);
-        let status = format!("{:?}", self.session.get_process().wait().unwrap());
-        (status, self.shown())
+        let status = self.leader.wait().unwrap();
+        let ended = match status.code() {
+            Some(code) => format!("code {code}"),
+            None => format!("signal {}", status.signal().unwrap()),
+        };
+        (ended, self.shown())
     }
 
     /// What has been shown so far.
@@ -129,24 +150,29 @@ impl Person {
 
     /// Reads until something holds, or fails after twenty seconds.
     fn read_until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
-        let limit = Instant::now() + Duration::from_secs(20);
-        let mut buffer = [0; 4096];
+        let limit = Instant::now() + PATIENCE;
         while !holds(self) {
+            assert!(self.is_open, "{what:?} never came before the end: {:?}", self.shown());
             assert!(Instant::now() < limit, "{what:?} never came: {:?}", self.shown());
-            match self.session.try_read(&mut buffer) {
-                Ok(count @ 1..) => {
-                    self.seen.extend_from_slice(&buffer[..count]);
-                    self.screen.process(&buffer[..count]);
-                }
-                Err(cause) if cause.kind() == ErrorKind::WouldBlock => {
-                    std::thread::sleep(Duration::from_millis(2));
-                }
-                // The end of a pseudo-terminal is an error on some systems and an empty read on others.
-                _ => {
-                    self.is_open = false;
-                    assert!(holds(self), "{what:?} never came before the end: {:?}", self.shown());
-                }
-            }
+            self.read();
         }
+    }
+
+    /// Whether something came within a moment; it is on the screen then.
+    fn read(&mut self) -> bool {
+        // A change of the terminal's modes does not tell of itself.
+        let moment = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+        if poll(&mut [PollFd::new(&self.terminal, PollFlags::IN)], Some(&moment)).unwrap() == 0 {
+            return false;
+        }
+        let mut buffer = [0; 4096];
+        // The end of a pseudo-terminal is an error on some systems and an empty read on others.
+        let Ok(count @ 1..) = self.terminal.read(&mut buffer) else {
+            self.is_open = false;
+            return false;
+        };
+        self.seen.extend_from_slice(&buffer[..count]);
+        self.screen.process(&buffer[..count]);
+        true
     }
 }
