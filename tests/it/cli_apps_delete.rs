@@ -15,7 +15,7 @@ fn call(mk: &Mk, arguments: &[&str]) -> Mk {
 
 /// What a person is asked who then says no.
 fn question(mk: &Mk, arguments: &[&str]) -> String {
-    let mut person = Person::at(call(mk, arguments).command());
+    let mut person = Person::at(&call(mk, arguments).command());
     person.until("[y/N]");
     person.types("n\n");
     let shown = person.end().1;

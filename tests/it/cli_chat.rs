@@ -265,7 +265,7 @@ async fn the_answer_comes_as_it_is_written_and_an_interrupt_stops_it() {
 /// A person in a conversation, and what happens in it.
 async fn converse(mk: Mk, act: impl FnOnce(&mut Person) + Send + 'static) -> (String, String) {
     let ended = tokio::task::spawn_blocking(move || {
-        let mut person = Person::at(mk.command());
+        let mut person = Person::at(&mk.command());
         act(&mut person);
         person.end()
     });
@@ -353,7 +353,7 @@ async fn ctrl_c_stops_an_answer_and_then_the_conversation() {
 #[test]
 fn ctrl_d_ends_a_conversation() {
     let mk = Mk::new().args(["chat", "--sandbox"]);
-    let mut person = Person::at(mk.command());
+    let mut person = Person::at(&mk.command());
     person.until("> ");
     person.types("\x04");
     let (status, shown) = person.end();

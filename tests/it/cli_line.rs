@@ -42,7 +42,7 @@ async fn converse(
         .env("MK_SERVER", &desk.server.base)
         .env("MK_INFERENCE_KEY", &desk.key);
     let ended = tokio::task::spawn_blocking(move || {
-        let mut person = Person::at_columns(mk.command(), columns);
+        let mut person = Person::at_columns(&mk.command(), columns);
         person.until("> ");
         act(&mut person);
         person.end()
@@ -108,7 +108,7 @@ async fn lines_typed_before_the_first_prompt_are_kept() {
     let desk = talkative().await;
     let mk = Mk::new().args(["chat"]).env("MK_SERVER", &desk.server.base).env("MK_INFERENCE_KEY", &desk.key);
     let ended = tokio::task::spawn_blocking(move || {
-        let mut person = Person::at(mk.command());
+        let mut person = Person::at(&mk.command());
         person.types("one\ntwo\n/exit\n");
         person.end()
     });
@@ -183,7 +183,7 @@ async fn without_colour_or_unicode_the_prompt_is_the_same() {
         .env("NO_COLOR", "1")
         .env("MK_ASCII", "1");
     let ended = tokio::task::spawn_blocking(move || {
-        let mut person = Person::at(mk.command());
+        let mut person = Person::at(&mk.command());
         person.until("> ");
         person.types(&format!("hb{LEFT}uh\x7f\r"));
         person.until("So it is.");

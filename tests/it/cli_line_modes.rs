@@ -40,7 +40,7 @@ const SHOWING: &str = "trap : INT; echo \"before=[$(stty -a)]\"; mk; echo \"ende
 fn they_are_given_back_at_each_end() {
     // Ctrl-\ is a signal.
     for (keys, code) in [("\x04", 0), ("/exit\r", 0), ("two\x03\x04", 0), ("\x03", 130), ("draft\x1c", 131)] {
-        let mut person = Person::at(shell(SHOWING));
+        let mut person = Person::at(&shell(SHOWING));
         person.until("> ");
         person.types(keys);
         let (_, shown) = person.end();
@@ -54,7 +54,7 @@ fn they_are_given_back_at_each_end() {
 #[test]
 fn they_are_given_back_when_a_signal_ends_it() {
     for (name, code) in [("TERM", 143), ("HUP", 129), ("INT", 130)] {
-        let mut person = Person::at(shell(SHOWING));
+        let mut person = Person::at(&shell(SHOWING));
         person.until("process=");
         person.until("> ");
         let process = person.behind("process=", ";");
@@ -69,7 +69,7 @@ fn they_are_given_back_when_a_signal_ends_it() {
 
 #[test]
 fn a_stop_gives_them_back_and_the_prompt_comes_again() {
-    let mut person = Person::at(shell(&format!(
+    let mut person = Person::at(&shell(&format!(
         "set -m; {}",
         SHOWING.replace("echo \"after", "echo \"stopped=[$(stty -a)]\"; fg; echo \"after")
     )));
@@ -90,7 +90,7 @@ fn a_stop_gives_them_back_and_the_prompt_comes_again() {
 
 #[test]
 fn a_dumb_terminal_has_plain_lines() {
-    let mut person = Person::at(shell("export TERM=dumb; mk"));
+    let mut person = Person::at(&shell("export TERM=dumb; mk"));
     person.until("> ");
     person.types("What is 6 times 7?\n");
     person.until("42");

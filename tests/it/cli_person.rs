@@ -39,7 +39,7 @@ fn only_a_yes_revokes() {
     let id = id_of_a_new_key(&user);
     for (answer, code, revoked) in [("n\n", 3, false), ("\n", 3, false), ("\x04", 3, false), ("y\n", 0, true)]
     {
-        let mut person = Person::at(user.clone().args(["keys", "revoke", "ci"]).command());
+        let mut person = Person::at(&user.clone().args(["keys", "revoke", "ci"]).command());
         person.until("[y/N] ");
         person.types(answer);
         let (status, shown) = person.end();
@@ -53,7 +53,7 @@ fn only_a_yes_revokes() {
 fn the_time_of_a_revocation_is_that_of_the_answer() {
     let user = Mk::new();
     let id = id_of_a_new_key(&user);
-    let mut person = Person::at(user.clone().args(["keys", "revoke", "ci"]).command());
+    let mut person = Person::at(&user.clone().args(["keys", "revoke", "ci"]).command());
     person.until("[y/N] ");
     // The clock tells milliseconds; the answer is to come later than in the same one.
     std::thread::sleep(Duration::from_millis(20));
@@ -69,7 +69,7 @@ fn the_time_of_a_revocation_is_that_of_the_answer() {
 fn ctrl_c_at_a_question_changes_nothing() {
     let user = Mk::new();
     let id = id_of_a_new_key(&user);
-    let mut person = Person::at(user.clone().args(["keys", "revoke", "ci"]).command());
+    let mut person = Person::at(&user.clone().args(["keys", "revoke", "ci"]).command());
     person.until("[y/N] ");
     person.types("\x03");
     let (status, _) = person.end();
@@ -82,13 +82,14 @@ fn nobody_is_asked_who_cannot_see_the_question() {
     let user = Mk::new();
     let id = id_of_a_new_key(&user);
     for redirect in ["2>err.txt", "</dev/null 2>err.txt", "</dev/null"] {
-        let (status, shown) = Person::at(script(user.home(), &format!("mk keys revoke ci {redirect}"))).end();
+        let (status, shown) =
+            Person::at(&script(user.home(), &format!("mk keys revoke ci {redirect}"))).end();
         assert_eq!(status, "code 2", "{redirect}: {shown}");
         let errors = std::fs::read_to_string(user.home().join("err.txt")).unwrap();
         assert!(errors.contains("--yes") || shown.contains("--yes"), "{redirect}: {shown} {errors}");
     }
     assert!(!is_revoked(&user, &id));
-    let mut person = Person::at(script(user.home(), "mk keys revoke ci >out.txt"));
+    let mut person = Person::at(&script(user.home(), "mk keys revoke ci >out.txt"));
     person.until("[y/N] ");
     person.types("y\n");
     assert_eq!(person.end().0, "code 0", "the answer is read from the terminal, wherever results go");
@@ -99,13 +100,14 @@ fn each_stream_is_a_terminal_or_not_by_itself() {
     let home = tempfile::tempdir().unwrap();
     let read = |name: &str| std::fs::read_to_string(home.path().join(name)).unwrap();
     let slow = "The Eiffel Tower is in Paris [sandbox:slow].";
-    let (_, shown) = Person::at(script(home.path(), &format!("mk verify --sandbox '{slow}' >out.txt"))).end();
+    let (_, shown) =
+        Person::at(&script(home.path(), &format!("mk verify --sandbox '{slow}' >out.txt"))).end();
     assert!(shown.contains("asking models") && shown.contains('\u{1b}'), "progress stays: {shown:?}");
     assert!(!shown.contains("TRUE\t"), "{shown:?}");
     assert!(read("out.txt").starts_with("1\tTRUE\tTTT\t") && !read("out.txt").contains('\u{1b}'));
 
     let (_, shown) =
-        Person::at(script(home.path(), &format!("mk verify --sandbox '{TRUE}' 2>err.txt"))).end();
+        Person::at(&script(home.path(), &format!("mk verify --sandbox '{TRUE}' 2>err.txt"))).end();
     assert!(shown.contains("\u{1b}[36m✓"), "colour stays: {shown:?}");
     assert!(!shown.contains("SANDBOX"), "{shown:?}");
     assert!(
@@ -120,7 +122,7 @@ async fn something_is_shown_before_the_server_says_anything() {
     let server = Scripted::start(|_| vec![Step::Hang]).await;
     let mk = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", "mk_verify_x");
     let ended = tokio::task::spawn_blocking(move || {
-        let mut person = Person::at(mk.command());
+        let mut person = Person::at(&mk.command());
         person.until("Connecting");
         person.types("\x03");
         person.until("interrupted");
@@ -141,7 +143,7 @@ async fn ctrl_c_ends_a_loop_of_the_shell() {
         script(home.path(), "for n in 1 2 3; do mk verify \"$n\"; echo \"went on after $n\"; done");
     command.env("MK_SERVER", &server.base).env("MK_API_KEY", "mk_verify_x");
     let ended = tokio::task::spawn_blocking(move || {
-        let mut person = Person::at(command);
+        let mut person = Person::at(&command);
         person.until("Connecting");
         person.types("\x03");
         person.end()
@@ -154,7 +156,7 @@ async fn ctrl_c_ends_a_loop_of_the_shell() {
 #[test]
 fn a_silent_terminal_is_told_what_is_waited_for() {
     let begun = Instant::now();
-    let mut person = Person::at(Mk::new().args(["verify", "--sandbox", "-"]).command());
+    let mut person = Person::at(&Mk::new().args(["verify", "--sandbox", "-"]).command());
     person.until("waiting for text on standard input");
     assert!(begun.elapsed() >= Duration::from_millis(2900), "{:?}", begun.elapsed());
     person.types(&format!("{TRUE}\n\x04"));
@@ -166,7 +168,7 @@ fn a_silent_terminal_is_told_what_is_waited_for() {
 fn a_key_is_typed_unseen() {
     let user = Mk::new().env("MK_SERVER", "http://127.0.0.1:9");
     let key = user.clone().args(["keys", "create", "--service", "verify"]).run().stdout.trim().to_owned();
-    let mut person = Person::at(user.clone().args(["login"]).command());
+    let mut person = Person::at(&user.clone().args(["login"]).command());
     person.until("(not shown): ");
     person.until_unseen();
     person.types(&format!("{key}\n"));

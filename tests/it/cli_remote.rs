@@ -117,7 +117,7 @@ async fn what_is_destroyed_elsewhere_is_named_with_its_server() {
         for (typed, end) in [("n\n", "code 3"), ("\x03", INTERRUPTED)] {
             let (mk, base) = (there.clone().args(arguments.iter().copied()), server.base.clone());
             let (status, shown) = tokio::task::spawn_blocking(move || {
-                let mut person = Person::at(mk.command());
+                let mut person = Person::at(&mk.command());
                 person.until("[y/N] ");
                 person.types(typed);
                 person.end()

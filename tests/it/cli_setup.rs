@@ -96,7 +96,7 @@ async fn a_terminal_shows_the_link_in_whole_beside_the_next_steps() {
         std::fs::write(&config, "[providers.sandbox]\nkind = \"sandbox\"\n").unwrap();
         let call = Mk::new().args(arguments.iter().copied()).env("MK_CONFIG", config.to_str().unwrap());
         let call = call.env("MK_DATA_DIR", file.path().join("data").to_str().unwrap());
-        let mut person = Person::at(call.command());
+        let mut person = Person::at(&call.command());
         person.until("Next, in another terminal:");
         person.until("mk verify");
         let shown = person.shown();
@@ -114,7 +114,7 @@ async fn a_terminal_shows_the_link_in_whole_beside_the_next_steps() {
 fn the_welcome_fits_narrow_terminals_but_for_what_is_to_be_copied() {
     let call = Mk::new().args(["serve", "--sandbox", "--listen", "127.0.0.1:0"]);
     for columns in [44_u16, 80] {
-        let mut person = Person::at_columns(call.command(), columns);
+        let mut person = Person::at_columns(&call.command(), columns);
         person.until("curl -N");
         person.types("\x03");
         let (_, shown) = person.end();

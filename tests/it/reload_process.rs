@@ -149,7 +149,7 @@ fn a_server_ends_with_the_terminal_that_it_was_started_on() {
     shell.args(["-c", "\"$0\" \"$@\" & echo \"it is process $!.\"; wait"]);
     shell.arg(inner.get_program()).args(inner.get_args()).current_dir(call.home());
     shell.env_clear().envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let mut person = Person::at(shell);
+    let mut person = Person::at(&shell);
     person.until("in another terminal");
     let stray = Stray(person.behind("it is process ", "."));
     let shown = person.shown();

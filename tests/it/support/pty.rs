@@ -37,7 +37,7 @@ pub struct Shown {
 
 /// Runs a call on a terminal of this size until it ends.
 pub fn run(mk: &Mk, columns: u16, rows: u16) -> Shown {
-    let mut person = Person::on(mk.command(), columns, rows);
+    let mut person = Person::on(&mk.command(), columns, rows);
     let mut frames = Vec::new();
     while person.is_open {
         if person.read() {
@@ -60,18 +60,18 @@ pub struct Person {
 
 impl Person {
     /// Starts a command there, on 80 columns and 24 rows.
-    pub fn at(command: Command) -> Self {
+    pub fn at(command: &Command) -> Self {
         Self::at_columns(command, 80)
     }
 
     /// Starts a command there.
-    pub fn at_columns(command: Command, columns: u16) -> Self {
+    pub fn at_columns(command: &Command, columns: u16) -> Self {
         Self::on(command, columns, 24)
     }
 
     /// Starts a command on a terminal of this size. Its environment is what it was given, with a type of terminal where
     /// it has none.
-    fn on(command: Command, columns: u16, rows: u16) -> Self {
+    fn on(command: &Command, columns: u16, rows: u16) -> Self {
         let (terminal, end) = open().unwrap();
         terminal.resize(Size::new(rows, columns)).unwrap();
         // Whoever starts the tests may have told them to ignore Ctrl-C, as shells do in the background.
