@@ -24,9 +24,9 @@ pub mod tls;
 
 use std::time::{Duration, Instant};
 
-/// Waits until something holds, and fails with `what` if it does not within ten seconds.
+/// Waits until something holds, and fails with `what` if it does not within a minute.
 pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(10);
+    let limit = Instant::now() + Duration::from_mins(1);
     while !holds() {
         assert!(Instant::now() < limit, "never: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
