@@ -36,10 +36,10 @@
 //!
 //! Changes for the sake of speed and what they did to this table, those that were not kept included; newest first.
 //!
-//! - mimalloc, without huge pages: 4 to 10 % less CPU a request at 32 connections, 3 to 4 % at 128, by two servers that
-//!   were loaded second by second in turn, which shows what runs behind each other did not; 143,000 to 132,000
-//!   instructions. Not kept as it stands: a stream whose caller reads nothing takes up to 1.16 MB instead of less than 1.
-//!   With huge pages a small server takes 48 MB instead of 26. jemalloc gives as much, but needs `make` to be built.
+//! - **mimalloc, without huge pages**: 4 to 10 % less CPU a request at 32 connections, 3 to 4 % at 128, by two servers
+//!   that were loaded second by second in turn, which shows what runs behind each other did not; 143,000 to 132,000
+//!   instructions. With huge pages a small server takes 48 MB instead of 26. jemalloc gives as much, but needs `make` to
+//!   be built.
 //! - **Requests to a provider in a box, those under way in a slab, fields of spans into memory that is there**: 42 to 36 KB
 //!   that are copied a request, its future 5.2 to 3.6 KB; 2 to 4 %.
 //! - **Looking at a provider's connection when it is used again** and not also when it is kept: 8 KB less allocated a
