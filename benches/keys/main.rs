@@ -3,16 +3,17 @@
 //! # Method
 //!
 //! The release binary of `mk serve`, with key check, limits, ledger and log on, in front of a fake provider that answers
-//! at once, on databases of 10, 100,000 and a million keys. 32 callers on kept connections ask for chat completions; each
-//! request has the key whose turn it is, of 10 or of 100,000 that are in use and lie evenly among all. Every answer is
+//! at once, on databases of 10, 20,000, 100,000 and a million keys. 32 callers on kept connections ask for chat completions; each
+//! request has the key whose turn it is, of 10, 20,000 or 100,000 that are in use and lie evenly among all. Every answer is
 //! checked, and the first wrong one ends the bench.
 //!
-//! - **10 keys in use**, of 10 and of a million: how large the database is must not be seen.
-//! - **100,000 keys in use**, of as many and of a million: more than the server keeps rows of, and by turns, so that
+//! - **10 and 20,000 keys in use**, of as many and of a million: how large the database is must not be seen.
+//! - **100,000 keys in use**, of as many and of a million: nor here, where it is more than the server keeps rows of, and
 //!   each request looks its key up in the database.
-//! - What 100,000 keys in use cost beside 10 is shown, and held to nothing: each of them has a row of its own in what the
+//! - What many keys in use cost beside 10 is shown, and held to nothing: each of them has a row of its own in what the
 //!   server writes twice a second (its day's count, its last use, its sums), so that is more to do, not the same
 //!   of more.
+//! - Figures are taken when a load has run for a moment: what is kept of keys is kept then.
 //!
 //! # Noise
 //!
@@ -62,6 +63,7 @@ use stand::{Server, Site};
 use table::Sample;
 
 const FEW: usize = 10;
+const SOME: usize = 20_000;
 const USED: usize = 100_000;
 /// A build without optimisation would take minutes to make so many, and only rehearses.
 const MANY: usize = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
@@ -69,6 +71,8 @@ const MANY: usize = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
 const MEASUREMENT: (u32, Duration) = (5, Duration::from_secs(3));
 /// Long enough to tell that everything works.
 const REHEARSAL: (u32, Duration) = (1, Duration::from_millis(300));
+/// Of a load before its figures are taken: keys are looked up for the first time.
+const START: Duration = Duration::from_millis(1500);
 /// Between two loads: connections close, and what is booked twice a second is written.
 const REST: Duration = Duration::from_secs(1);
 
@@ -98,6 +102,8 @@ struct Options {
 enum Load {
     FewOfFew,
     FewOfMany,
+    SomeOfThem,
+    SomeOfMany,
     ManyOfThem,
     ManyOfMany,
 }
@@ -106,12 +112,21 @@ enum Load {
 type Rounds = Vec<[Option<Sample>; Load::ALL.len()]>;
 
 impl Load {
-    const ALL: [Self; 4] = [Self::FewOfFew, Self::FewOfMany, Self::ManyOfThem, Self::ManyOfMany];
+    const ALL: [Self; 6] = [
+        Self::FewOfFew,
+        Self::FewOfMany,
+        Self::SomeOfThem,
+        Self::SomeOfMany,
+        Self::ManyOfThem,
+        Self::ManyOfMany,
+    ];
 
     const fn title(self) -> &'static str {
         match self {
             Self::FewOfFew => "10 keys, all in use",
             Self::FewOfMany => "a million keys, 10 in use",
+            Self::SomeOfThem => "20,000 keys, all in use",
+            Self::SomeOfMany => "a million keys, 20,000 in use",
             Self::ManyOfThem => "100,000 keys, all in use",
             Self::ManyOfMany => "a million keys, 100,000 in use",
         }
@@ -157,6 +172,8 @@ async fn measure(rounds: u32, span: Duration) -> anyhow::Result<Rounds> {
     let sites = [
         Site::new(provider.address, FEW, FEW)?,
         Site::like(provider.address, &many, FEW)?,
+        Site::new(provider.address, SOME, SOME)?,
+        Site::like(provider.address, &many, SOME)?,
         Site::new(provider.address, USED, USED)?,
         many,
     ];
@@ -183,6 +200,9 @@ async fn measure(rounds: u32, span: Duration) -> anyhow::Result<Rounds> {
 
 async fn one(server: &Server, keys: &[String], span: Duration) -> anyhow::Result<Sample> {
     let turn = Turn::new(keys);
+    if span > START {
+        Ready::open(server.address, &turn).await?.run(START).await?;
+    }
     let ready = Ready::open(server.address, &turn).await?;
     let before = server.process.cpu_time();
     let tally = ready.run(span).await?;

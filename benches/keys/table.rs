@@ -36,9 +36,12 @@ pub(crate) fn print(rounds: &Rounds) -> bool {
     let flat = |what, load, to| comparison(rounds, what, load, to, true);
     let is_flat = [
         flat("10 keys in use: a million keys to 10", Load::FewOfMany, Load::FewOfFew),
+        flat("20,000 in use: a million keys to 20,000", Load::SomeOfMany, Load::SomeOfThem),
         flat("100,000 in use: a million keys to 100,000", Load::ManyOfMany, Load::ManyOfThem),
     ];
-    comparison(rounds, "a million keys: 100,000 in use to 10", Load::ManyOfMany, Load::FewOfMany, false);
+    let shown = |what, load, to| comparison(rounds, what, load, to, false);
+    shown("a million keys: 20,000 in use to 10", Load::SomeOfMany, Load::FewOfMany);
+    shown("a million keys: 100,000 in use to 10", Load::ManyOfMany, Load::FewOfMany);
     is_flat.into_iter().all(|is_flat| is_flat)
 }
 
@@ -47,7 +50,7 @@ type Figure = fn(&Sample) -> Option<f64>;
 const ANSWERS: Figure = |sample| Some(sample.answers_per_s);
 const CPU: Figure = |sample| sample.cpu_us;
 
-fn value(round: &[Option<Sample>; 4], load: Load, of: Figure) -> Option<f64> {
+fn value(round: &[Option<Sample>; Load::ALL.len()], load: Load, of: Figure) -> Option<f64> {
     round[load as usize].as_ref().and_then(of)
 }
 
