@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use pty_process::Size;
 use pty_process::blocking::{Pty, open};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use rustix::termios::{LocalModes, tcgetattr};
 
 use super::mk::Mk;
@@ -162,7 +163,8 @@ impl Person {
     fn read(&mut self) -> bool {
         // A change of the terminal's modes does not tell of itself.
         let moment = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
-        if poll(&mut [PollFd::new(&self.terminal, PollFlags::IN)], Some(&moment)).unwrap() == 0 {
+        let mut awaited = [PollFd::new(&self.terminal, PollFlags::IN)];
+        if retry_on_intr(|| poll(&mut awaited, Some(&moment))).unwrap() == 0 {
             return false;
         }
         let mut buffer = [0; 4096];
