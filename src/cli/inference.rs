@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::embedded::{Embedded, SANDBOX_BANNER};
-use super::exit::{Failure, Kind};
+use super::exit::Failure;
 use super::globals::Session;
 use super::printer::Printer;
 use super::remote;
@@ -66,10 +66,7 @@ pub(crate) fn settle(
         return Ok(Settled::Embedded { config: Box::new(server), is_sandbox: place.sandbox, idle });
     }
     let Some(key) = config.key_for(Service::Inference) else {
-        return Err(Failure::new(Kind::Unauthorized, format!("no inference key for {}", config.server))
-            .hint(format!(
-                "run `mk login`, or set MK_INFERENCE_KEY_FILE; to try without one: mk {command} --sandbox"
-            )));
+        return Err(remote::no_key(config, Service::Inference, &format!("mk {command} --sandbox")));
     };
     let client = remote::patient_client(config, Some(key), idle)?;
     Ok(Settled::Server(Desk { client, server: config.server.clone(), is_sandbox: false, _embedded: None }))

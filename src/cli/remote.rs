@@ -1,12 +1,14 @@
-//! What a server's refusals and silences mean on a terminal: kind, sentence, what to do next.
+//! What a server's refusals and silences mean on a terminal, and that there is no key to ask it with: kind, sentence,
+//! what to do next.
 
 use std::time::Duration;
 
 use super::exit::{Failure, Kind, Said};
 use super::wrap::cut;
+use crate::api::Service;
 use crate::api::error::ErrorEvent;
 use crate::client::{Client, Error, Refusal, Settings, UNRESOLVED};
-use crate::config::ClientConfig;
+use crate::config::{ClientConfig, Origin};
 use crate::secret::SecretString;
 
 /// For a connection to stand.
@@ -18,6 +20,28 @@ pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 /// What whoever has looked for a server in vain can do, where it would not help to be told to look.
 pub(crate) const START_OR_NAME: &str =
     "start it, or name another by --server or MK_SERVER; `mk serve --sandbox` starts one here";
+
+/// That no key is known for what is asked of this server; `trial` is the call that needs none.
+pub(crate) fn no_key(config: &ClientConfig, service: Service, trial: &str) -> Failure {
+    let (kind, variable) = match service {
+        Service::Verify => ("API", "MK_API_KEY"),
+        Service::Inference => ("inference", "MK_INFERENCE_KEY"),
+        Service::Console => ("console", "MK_CONSOLE_KEY"),
+    };
+    let is_given =
+        |other: &Service| matches!(config.key_origin(*other), Origin::Flag(_) | Origin::Variable(_));
+    let message = match Service::ALL.into_iter().find(is_given) {
+        Some(other) => {
+            let origin = config.key_origin(other);
+            format!("no {kind} key for {}; that of {origin} is for {other}", config.server)
+        }
+        None => format!("no {kind} key for {}", config.server),
+    };
+    Failure::new(Kind::Unauthorized, message).hint(format!(
+        "run `mk login`, or set {variable} or {variable}_FILE; whoever runs the server makes keys by `mk keys create \
+         --service {service}`; to try without one: {trial}"
+    ))
+}
 
 /// How servers name the fields of a request and their own addresses in messages, and how they are named here.
 const FIELDS: [(&str, &str); 16] = [

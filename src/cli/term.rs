@@ -70,6 +70,8 @@ pub(crate) struct Stream {
 pub(crate) struct Terminal {
     /// Standard output.
     pub(crate) out: Stream,
+    /// Whether standard output goes to another program, which may write to this very terminal.
+    pub(crate) out_is_pipe: bool,
     /// Standard error.
     pub(crate) err: Stream,
     /// Whether standard input is a terminal, so that a person can be asked.
@@ -100,6 +102,7 @@ impl Terminal {
         let full_width = full_width(columns, env);
         Self {
             out: stream(out_is_terminal, said, env),
+            out_is_pipe: is_pipe(),
             err: stream(err_is_terminal, said, env),
             input_is_tty: std::io::stdin().is_terminal(),
             can_animate: !is_dumb(env),
@@ -109,6 +112,18 @@ impl Terminal {
             symbols: symbols(env),
         }
     }
+}
+
+/// Whether standard output is a pipe, or a socket, which some shells use for one. Elsewhere than on Unix that is not
+/// known.
+fn is_pipe() -> bool {
+    #[cfg(unix)]
+    return rustix::fs::fstat(std::io::stdout()).is_ok_and(|found| {
+        let kind = rustix::fs::FileType::from_raw_mode(found.st_mode);
+        kind.is_fifo() || kind.is_socket()
+    });
+    #[cfg(not(unix))]
+    false
 }
 
 fn stream(is_terminal: bool, said: Option<ColorMode>, env: Lookup<'_>) -> Stream {
@@ -232,6 +247,7 @@ impl Terminal {
         let stream = Stream { is_terminal: true, paint };
         Self {
             out: stream,
+            out_is_pipe: false,
             err: stream,
             input_is_tty: false,
             can_animate: true,

@@ -1,5 +1,7 @@
 //! `mk serve unit`: a unit for systemd that gives the server what it needs and nothing else.
 
+use std::path::Path;
+
 use clap::Args;
 
 use super::exit::{Failure, Kind, Outcome};
@@ -117,18 +119,31 @@ Backlog=1024
 WantedBy=sockets.target
 ";
 
+/// Places of which the unit's `ProtectHome` and `PrivateTmp` show the server nothing.
+const UNSEEN: [&str; 5] = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
+
 /// Prints a unit.
 pub(crate) fn run(args: &UnitArgs, session: &Session) -> Outcome {
-    let text = if args.socket { SOCKET.to_owned() } else { service()? };
-    session.printer.result(text.trim_end())?;
-    Ok(0)
-}
-
-fn service() -> Result<String, Failure> {
+    if args.socket {
+        session.printer.result(SOCKET.trim_end())?;
+        return Ok(0);
+    }
     let program = std::env::current_exe().map_err(|cause| {
         Failure::new(Kind::Other, format!("cannot tell where this program is: {cause}")).caused_by(cause)
     })?;
-    Ok(SERVICE.replace(PROGRAM, &quoted(&program.display().to_string())))
+    session.printer.result(service(&program).trim_end())?;
+    if UNSEEN.iter().any(|place| program.starts_with(place)) {
+        session.printer.warning(&format!(
+            "the unit cannot start {}, as it sees no home and no temporary files; copy mk to /usr/local/bin and run \
+             /usr/local/bin/mk serve unit",
+            program.display()
+        ));
+    }
+    Ok(0)
+}
+
+fn service(program: &Path) -> String {
+    SERVICE.replace(PROGRAM, &quoted(&program.display().to_string()))
 }
 
 /// A path as `ExecStart=` reads it.

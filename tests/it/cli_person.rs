@@ -117,6 +117,26 @@ fn each_stream_is_a_terminal_or_not_by_itself() {
     );
 }
 
+#[test]
+fn nothing_is_drawn_over_results_that_come_back_through_a_pipe() {
+    let home = tempfile::tempdir().unwrap();
+    let slow = "Paris is the capital of France. The capital of Australia is Sydney [sandbox:slow].";
+    for (call, first, second) in [
+        (format!("mk verify --sandbox '{slow}' | cat"), "1\tTRUE\tTTT\t", "2\tFALSE\t"),
+        (format!("mk verify --sandbox --jsonl '{slow}' | cat"), "{\"schema\":", "\"assessment\":\"FALSE\""),
+        (
+            format!("printf '%s\\n' '{TRUE}' '{slow}' | mk verify --sandbox --lines - | cat"),
+            "1\tTRUE\tTTT\t",
+            "FALSE\t",
+        ),
+    ] {
+        let (_, shown) = Person::at(&script(home.path(), &call)).end();
+        let (before, results) = shown.split_once(first).unwrap_or_else(|| panic!("{call}: {shown:?}"));
+        assert!(before.contains('\u{1b}'), "progress is shown until then: {call}: {shown:?}");
+        assert!(results.contains(second) && !results.contains('\u{1b}'), "{call}: {shown:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn something_is_shown_before_the_server_says_anything() {
     let server = Scripted::start(|_| vec![Step::Hang]).await;

@@ -125,6 +125,11 @@ fn without_server_or_key_it_says_what_to_do() {
     assert_eq!(ran.code(), 4, "{ran:?}");
     assert!(ran.stderr.contains("error: no API key for http://127.0.0.1:9"), "{ran:?}");
     assert!(ran.stderr.contains("hint: ") && ran.stderr.contains("--sandbox"), "{ran:?}");
+    assert!(ran.stderr.contains("mk keys create --service verify"), "{ran:?}");
+    let foreign = Mk::new().args(["keys", "create", "--service", "inference"]).run().stdout;
+    let ran = Mk::new().args(["verify", "x"]).env("MK_API_KEY", foreign.trim()).run();
+    assert_eq!(ran.code(), 4, "{ran:?}");
+    assert!(ran.stderr.contains("that of MK_API_KEY is for inference"), "{ran:?}");
     let json = Mk::new().args(["verify", "--json", "x"]).env("MK_SERVER", "http://127.0.0.1:9").run();
     assert_eq!(json.code(), 4);
     assert!(json.json()["error"].is_object(), "{json:?}");

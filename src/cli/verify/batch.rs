@@ -202,6 +202,7 @@ impl Report<'_, '_> {
     /// Prints results; bars are out of the way meanwhile.
     fn print(&self, lines: &[String]) -> Result<(), Failure> {
         let printer = &self.batch.plan.printer;
+        self.batch.display.borrow_mut().make_way();
         self.batch.display.borrow().suspended(|| lines.iter().try_for_each(|line| printer.line(line)))
     }
 

@@ -48,6 +48,14 @@ impl<'a> BatchDisplay<'a> {
         }
     }
 
+    /// Makes way for results: nothing is drawn any more where the program that they go to may show them right here, as
+    /// that would go over them.
+    pub(crate) fn make_way(&mut self) {
+        if self.printer.terminal.out_is_pipe {
+            self.end();
+        }
+    }
+
     /// Turns the spinner.
     pub(crate) fn tick(&mut self) {
         self.ticks += 1;

@@ -70,6 +70,21 @@ impl<'a> Display<'a> {
         }
     }
 
+    /// Makes way for results: nothing is drawn any more where the program that they go to may show them right here, as
+    /// that would go over them.
+    pub(crate) fn make_way(&mut self) {
+        if self.printer.terminal.out_is_pipe {
+            self.end();
+        }
+    }
+
+    /// Erases what is live.
+    pub(crate) fn end(&mut self) {
+        if let Some((bars, _)) = self.live.take() {
+            progress::erase(&bars);
+        }
+    }
+
     /// Turns the spinner.
     pub(crate) fn tick(&mut self) {
         self.ticks += 1;
@@ -184,9 +199,7 @@ impl<'a> Display<'a> {
 
 impl Drop for Display<'_> {
     fn drop(&mut self) {
-        if let Some((bars, _)) = &self.live {
-            progress::erase(bars);
-        }
+        self.end();
     }
 }
 

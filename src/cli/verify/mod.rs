@@ -36,7 +36,7 @@ use futures_util::stream;
 use crate::api::Service;
 use crate::api::verify::{Event, VerifyRequest, VerifyResponse};
 use crate::cli::embedded::{Embedded, SANDBOX_BANNER};
-use crate::cli::exit::{Failure, Kind, Outcome};
+use crate::cli::exit::{Failure, Outcome};
 use crate::cli::globals::Session;
 use crate::cli::printer::Printer;
 use crate::cli::progress::Mode;
@@ -209,8 +209,7 @@ fn place(args: &VerifyArgs, config: &ClientConfig, session: &Session) -> Result<
         return Ok(Place::Embedded { config: Box::new(server), is_sandbox: args.place.sandbox });
     }
     let Some(key) = config.key_for(Service::Verify) else {
-        return Err(Failure::new(Kind::Unauthorized, format!("no API key for {}", config.server))
-            .hint("run `mk login`, or set MK_API_KEY_FILE; to try without one: mk verify --sandbox \"…\""));
+        return Err(remote::no_key(config, Service::Verify, "mk verify --sandbox \"…\""));
     };
     let client = remote::client(config, Some(key))?;
     Ok(Place::Server(Target {

@@ -19,7 +19,7 @@ pub(crate) async fn run(plan: &Plan, target: &Target, text: String, is_sandbox: 
     let display = RefCell::new(Display::begin(&plan.printer, plan.progress, is_sandbox));
     let patience = Patience::new(plan.max_wait.unwrap_or(Duration::ZERO));
     let tell = |text: &str| display.borrow().notice(text);
-    let mut early = Early::new(&plan.printer, plan.format);
+    let mut early = Early::new(&plan.printer, plan.format, &display);
     let mut observe = |moment: Moment<'_>| {
         let event = match moment {
             Moment::Tick => {
@@ -35,7 +35,7 @@ pub(crate) async fn run(plan: &Plan, target: &Target, text: String, is_sandbox: 
         early.event(event)
     };
     let finished = plan.verify(target, text, &patience, &tell, &mut observe).await?;
-    drop(display);
+    display.borrow_mut().end();
     early.finish(&finished)?;
     print(plan, &finished)?;
     Ok(finished.exit)
@@ -59,23 +59,25 @@ fn print(plan: &Plan, finished: &Finished) -> Result<(), Failure> {
 
 /// Prints claims while others still run: plain lines in document order, each as soon as all before it are out; JSON
 /// lines as they arrive. A server that does not send full results early gets its plain lines printed at the end.
-struct Early<'a> {
+struct Early<'a, 'd> {
     printer: &'a Printer,
     format: Format,
+    display: &'d RefCell<Display<'a>>,
     claims: Vec<String>,
     waiting: BTreeMap<usize, ClaimResult>,
     printed: usize,
 }
 
-impl<'a> Early<'a> {
-    fn new(printer: &'a Printer, format: Format) -> Self {
-        Self { printer, format, claims: Vec::new(), waiting: BTreeMap::new(), printed: 0 }
+impl<'a, 'd> Early<'a, 'd> {
+    fn new(printer: &'a Printer, format: Format, display: &'d RefCell<Display<'a>>) -> Self {
+        Self { printer, format, display, claims: Vec::new(), waiting: BTreeMap::new(), printed: 0 }
     }
 
     fn event(&mut self, event: &Event) -> Result<(), Failure> {
         match event {
             Event::ClaimsExtracted(extracted) => self.claims.clone_from(&extracted.claims),
             Event::ClaimVerified(verified) if self.format == Format::JsonLines => {
+                self.display.borrow_mut().make_way();
                 let text = self.claims.get(verified.claim_index).map_or("", String::as_str);
                 self.printer.json_line(&json::claim_line(None, text, verified))?;
             }
@@ -93,6 +95,7 @@ impl<'a> Early<'a> {
     }
 
     fn plain(&mut self, claim: &ClaimResult) -> Result<(), Failure> {
+        self.display.borrow_mut().make_way();
         self.printer.line(&plain::claim(None, self.printed, claim))?;
         self.printed += 1;
         Ok(())
