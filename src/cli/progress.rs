@@ -134,7 +134,10 @@ impl TermLike for Stderr {
         Self::write("\r\u{1b}[2K")
     }
 
+    /// The end of a drawing, whose last line is full: what is typed then, such as the `^C` that a terminal shows, would
+    /// begin a line of its own, which nobody erases.
     fn flush(&self) -> io::Result<()> {
+        Self::write("\r")?;
         io::stderr().lock().flush()
     }
 }

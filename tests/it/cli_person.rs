@@ -137,6 +137,18 @@ fn nothing_is_drawn_over_results_that_come_back_through_a_pipe() {
     }
 }
 
+#[test]
+fn ctrl_c_leaves_no_progress_behind() {
+    let mk = Mk::new().args(["verify", "--sandbox", "Paris is the capital of France. [sandbox:stall]"]);
+    let mut person = Person::at(&mk.command());
+    person.until_on_screen("asking models");
+    person.types("\x03");
+    person.until_on_screen("interrupted");
+    let screen = person.screen();
+    assert!(!screen.contains("Verifying") && !screen.contains("asking models"), "{screen}");
+    assert_eq!(person.end().0, INTERRUPTED);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn something_is_shown_before_the_server_says_anything() {
     let server = Scripted::start(|_| vec![Step::Hang]).await;
