@@ -66,7 +66,7 @@ pub(crate) fn settle(
         return Ok(Settled::Embedded { config: Box::new(server), is_sandbox: place.sandbox, idle });
     }
     let Some(key) = config.key_for(Service::Inference) else {
-        return Err(remote::no_key(config, Service::Inference, &format!("mk {command} --sandbox")));
+        return Err(remote::no_key(config, Service::Inference, Some(&format!("mk {command} --sandbox"))));
     };
     let client = remote::patient_client(config, Some(key), idle)?;
     Ok(Settled::Server(Desk { client, server: config.server.clone(), is_sandbox: false, _embedded: None }))

@@ -21,26 +21,31 @@ pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 pub(crate) const START_OR_NAME: &str =
     "start it, or name another by --server or MK_SERVER; `mk serve --sandbox` starts one here";
 
-/// That no key is known for what is asked of this server; `trial` is the call that needs none.
-pub(crate) fn no_key(config: &ClientConfig, service: Service, trial: &str) -> Failure {
+/// That no key of this service is known for the server, and how to come by one; `trial` is the call that needs none.
+pub(crate) fn no_key(config: &ClientConfig, service: Service, trial: Option<&str>) -> Failure {
     let (kind, variable) = match service {
         Service::Verify => ("API", "MK_API_KEY"),
         Service::Inference => ("inference", "MK_INFERENCE_KEY"),
         Service::Console => ("console", "MK_CONSOLE_KEY"),
     };
-    let is_given =
-        |other: &Service| matches!(config.key_origin(*other), Origin::Flag(_) | Origin::Variable(_));
-    let message = match Service::ALL.into_iter().find(is_given) {
-        Some(other) => {
-            let origin = config.key_origin(other);
-            format!("no {kind} key for {}; that of {origin} is for {other}", config.server)
-        }
-        None => format!("no {kind} key for {}", config.server),
+    let server = &config.server;
+    let mut message = format!("no {kind} key for {server}");
+    // What may hold a key of any service holds one of another.
+    let is_for_any = |origin: &Origin| {
+        matches!(origin, Origin::Flag(_) | Origin::Variable("MK_API_KEY" | "MK_API_KEY_FILE"))
     };
-    Failure::new(Kind::Unauthorized, message).hint(format!(
-        "run `mk login`, or set {variable} or {variable}_FILE; whoever runs the server makes keys by `mk keys create \
-         --service {service}`; to try without one: {trial}"
-    ))
+    let mut others = Service::ALL.into_iter().map(|other| (other, config.key_origin(other)));
+    if let Some((other, origin)) = others.find(|(_, origin)| is_for_any(origin)) {
+        message = format!("{message}; that of {origin} is for {other}");
+    }
+    let mut hint = format!(
+        "`mk keys create --service {service}` on its machine makes one; `mk login --server {server}` stores it, or set \
+         {variable} or {variable}_FILE"
+    );
+    if let Some(trial) = trial {
+        hint = format!("{hint}; to try without one: {trial}");
+    }
+    Failure::new(Kind::Unauthorized, message).hint(hint)
 }
 
 /// How servers name the fields of a request and their own addresses in messages, and how they are named here.

@@ -130,6 +130,11 @@ fn without_server_or_key_it_says_what_to_do() {
     let ran = Mk::new().args(["verify", "x"]).env("MK_API_KEY", foreign.trim()).run();
     assert_eq!(ran.code(), 4, "{ran:?}");
     assert!(ran.stderr.contains("that of MK_API_KEY is for inference"), "{ran:?}");
+    let beside = Mk::new().args(["verify", "x"]).env("MK_INFERENCE_KEY", foreign.trim()).run();
+    assert!(
+        beside.code() == 4 && !beside.stderr.contains("MK_INFERENCE_KEY"),
+        "it is no mistake: {beside:?}"
+    );
     let json = Mk::new().args(["verify", "--json", "x"]).env("MK_SERVER", "http://127.0.0.1:9").run();
     assert_eq!(json.code(), 4);
     assert!(json.json()["error"].is_object(), "{json:?}");

@@ -188,11 +188,7 @@ fn choose(database: &Database, session: &mut Session) -> Result<Place, Failure> 
     }
     session.warn(&config);
     if !has_key {
-        let server = &config.server;
-        return Err(Failure::new(Kind::Unauthorized, format!("no console key for {server}")).hint(format!(
-            "`mk keys create --service console` on its machine makes one; `mk login --server {server}` stores it, or \
-             set MK_CONSOLE_KEY_FILE"
-        )));
+        return Err(crate::cli::remote::no_key(&config, Service::Console, None));
     }
     Ok(Place::Remote(Box::new(config)))
 }

@@ -209,7 +209,7 @@ fn place(args: &VerifyArgs, config: &ClientConfig, session: &Session) -> Result<
         return Ok(Place::Embedded { config: Box::new(server), is_sandbox: args.place.sandbox });
     }
     let Some(key) = config.key_for(Service::Verify) else {
-        return Err(remote::no_key(config, Service::Verify, "mk verify --sandbox \"…\""));
+        return Err(remote::no_key(config, Service::Verify, Some("mk verify --sandbox \"…\"")));
     };
     let client = remote::client(config, Some(key))?;
     Ok(Place::Server(Target {
