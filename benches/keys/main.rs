@@ -200,9 +200,7 @@ async fn measure(rounds: u32, span: Duration) -> anyhow::Result<Rounds> {
 
 async fn one(server: &Server, keys: &[String], span: Duration) -> anyhow::Result<Sample> {
     let turn = Turn::new(keys);
-    if span > START {
-        Ready::open(server.address, &turn).await?.run(START).await?;
-    }
+    Ready::open(server.address, &turn).await?.run(span.min(START)).await?;
     let ready = Ready::open(server.address, &turn).await?;
     let before = server.process.cpu_time();
     let tally = ready.run(span).await?;

@@ -113,7 +113,10 @@ fn the_units_are_right_by_systemd_s_own_measure() {
     let mk = Mk::new();
     let printed = |arguments: &[&str], name: &str| {
         let ran = mk.clone().args(arguments.iter().copied()).run();
-        assert_eq!(ran.code(), 0, "{ran:?}");
+        // Where these tests are built may be a place that a unit does not see.
+        let is_silent =
+            ran.stderr.is_empty() || (name == "mk.service" && ran.stderr.contains("/usr/local/bin"));
+        assert!(ran.code() == 0 && is_silent, "{ran:?}");
         let path = mk.home().join(name);
         std::fs::write(&path, &ran.stdout).unwrap();
         (path, ran.stdout)

@@ -13,18 +13,18 @@ use rustix::termios::{LocalModes, tcgetattr};
 
 use super::mk::Mk;
 
-/// Runs the command on a terminal as its shell would, and ends as it does.
+/// Runs the command on a terminal as its shell would.
 ///
 /// The shell, and not the command, leads the session: when a process of several threads that leads one ends, the system
-/// throws away what the terminal has not passed on yet. Ctrl-C reaches both, of which the command decides.
-const LEADER: &str = "trap : INT QUIT; \"$0\" \"$@\"; code=$?; trap - INT QUIT; \
-     [ $code -gt 128 ] && kill -$((code - 128)) $$; exit $code";
+/// throws away what the terminal has not passed on yet. Ctrl-C reaches both; this shell dies of it only where the command
+/// did, and tells that from an exit with 130.
+const LEADER: &str = "\"$0\" \"$@\"; exit $?";
 
-/// How a call ended that Ctrl-C ended.
+/// How a call ended that died of Ctrl-C.
 pub const INTERRUPTED: &str = "signal 2";
 
 /// How long something may take to appear.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What appeared on a terminal.
 pub struct Shown {
@@ -40,7 +40,9 @@ pub struct Shown {
 pub fn run(mk: &Mk, columns: u16, rows: u16) -> Shown {
     let mut person = Person::on(&mk.command(), columns, rows);
     let mut frames = Vec::new();
+    let limit = Instant::now() + PATIENCE;
     while person.is_open {
+        assert!(Instant::now() < limit, "it never ended: {:?}", person.shown());
         if person.read() {
             frames.push(person.screen.screen().contents());
         }
@@ -77,7 +79,7 @@ impl Person {
         terminal.resize(Size::new(rows, columns)).unwrap();
         // Whoever starts the tests may have told them to ignore Ctrl-C, as shells do in the background.
         let mut leader = Command::new("/usr/bin/env");
-        leader.args(["--default-signal", "/bin/sh", "-c", LEADER]);
+        leader.args(["--default-signal", "bash", "-c", LEADER]);
         leader.arg(command.get_program()).args(command.get_args());
         leader.env_clear().env("TERM", "xterm-256color");
         leader
@@ -149,7 +151,7 @@ impl Person {
         String::from_utf8_lossy(&self.seen).into_owned()
     }
 
-    /// Reads until something holds, or fails after twenty seconds.
+    /// Reads until something holds, or fails after a minute.
     fn read_until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
         let limit = Instant::now() + PATIENCE;
         while !holds(self) {
