@@ -180,6 +180,41 @@ async fn a_running_server_and_its_database_are_well_until_they_are_not() {
     assert_eq!(broken, ["database", "server", "clock"], "{document}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_nobody_named_is_asked_where_its_own_file_puts_it() {
+    let provider = Scripted::answering(answer("200 OK", "{}")).await;
+    let call = serve::call(&format!("{}/v1", provider.base), "");
+    let file = call.home().join("server.toml");
+    let server = {
+        let call = call.clone();
+        tokio::task::spawn_blocking(move || serve::Serve::start(&call)).await.unwrap()
+    };
+    // Under this server, its file gets the port that it happened to get.
+    let address = server.base.strip_prefix("http://").unwrap();
+    let port = address.rsplit(':').next().unwrap();
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("127.0.0.1:0", &format!("0.0.0.0:{port}"))).unwrap();
+    let doctor = Mk::new().args(["doctor", "--json", "--config", file.to_str().unwrap()]);
+    let document = doctor.run_beside().await.json();
+    let told: Vec<_> = document["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|check| check["check"] == "server")
+        .map(|check| (check["status"].as_str().unwrap(), check["message"].as_str().unwrap()))
+        .collect();
+    let [note, well] = told[..] else { panic!("{document}") };
+    let here = format!("http://127.0.0.1:{port}");
+    assert_eq!(note.0, "note");
+    assert!(note.1.contains(&here) && note.1.ends_with("commands ask http://127.0.0.1:8080"), "{document}");
+    assert_eq!(well.0, "ok", "{document}");
+    assert!(well.1.starts_with(&format!("{here} is well")), "{document}");
+
+    let named = doctor.env("MK_SERVER", &server.base).run_beside().await.json();
+    let of_server = named["checks"].as_array().unwrap().iter().filter(|check| check["check"] == "server");
+    assert_eq!(of_server.count(), 1, "who names one has named it: {named}");
+}
+
 #[test]
 fn it_fits_a_narrow_terminal_with_a_word_beside_each_symbol() {
     for columns in [44, 80] {

@@ -100,7 +100,7 @@ pub(crate) fn run(args: &DoctorArgs, session: &mut Session) -> Outcome {
 }
 
 /// What can be told of the server's configuration at once, and what is to be looked at.
-fn server_side(args: &DoctorArgs, session: &Session, client: Option<ClientConfig>) -> (Vec<Check>, Plan) {
+fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientConfig>) -> (Vec<Check>, Plan) {
     let server_args = ServerArgs {
         config: args.database.config.clone(),
         data_dir: args.database.data_dir.clone(),
@@ -108,7 +108,11 @@ fn server_side(args: &DoctorArgs, session: &Session, client: Option<ClientConfig
     };
     let data_dir = load_data_dir(&server_args, &session.env);
     let (checks, providers) = match load_server(&server_args, &session.env) {
-        Ok(config) => (configuration::server(&config), sound(config)),
+        Ok(config) => {
+            let mut checks = configuration::server(&config);
+            checks.extend(client.as_mut().and_then(|client| server::prefer_own(client, &config)));
+            (checks, sound(config))
+        }
         Err(error) => {
             let providers = load_providers(&server_args, &session.env);
             let is_without_providers = providers.as_ref().is_ok_and(Vec::is_empty);

@@ -1,5 +1,6 @@
 //! Is the server there, and is it well?
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use tokio::time;
@@ -10,12 +11,35 @@ use crate::cli::exit::Kind;
 use crate::cli::remote;
 use crate::client;
 use crate::clock::Clock;
-use crate::config::{ClientConfig, Origin};
+use crate::config::{ClientConfig, Origin, ServerConfig};
 
 const NAME: &str = "server";
 
 /// How long a healthy server may take, unless somebody says otherwise.
 const LIMIT: Duration = Duration::from_secs(10);
+
+/// Where nobody has named a server, the one that is configured here is asked, wherever it listens; what commands would
+/// ask, if that is another, is told.
+pub(super) fn prefer_own(client: &mut ClientConfig, own: &ServerConfig) -> Option<Check> {
+    let own = own_address(own.listen, own.tls.is_some());
+    if client.server_origin.is_set() || client.server == own {
+        return None;
+    }
+    let usual = std::mem::replace(&mut client.server, own);
+    let told = format!("the one of this machine is to be at {}; commands ask {usual}", client.server);
+    Some(Check::note(NAME, told).hint(format!("name it to them: MK_SERVER={}", client.server)))
+}
+
+/// Where a server is reached from its own machine.
+fn own_address(listen: SocketAddr, has_tls: bool) -> String {
+    let host = match listen {
+        SocketAddr::V4(at) if at.ip().is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        SocketAddr::V6(at) if at.ip().is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        other => other.ip(),
+    };
+    let scheme = if has_tls { "https" } else { "http" };
+    format!("{scheme}://{}", SocketAddr::new(host, listen.port()))
+}
 
 /// Asks the configured server how it is. One that nobody named need not be there.
 pub(super) async fn ask(config: &ClientConfig) -> (Check, Option<Reference>) {
@@ -61,4 +85,20 @@ fn missing(config: &ClientConfig, cause: client::Error) -> Check {
         _ => Check::note(NAME, message),
     };
     check.hint(remote::START_OR_NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_listens_everywhere_is_asked_at_home() {
+        for (listen, has_tls, expected) in [
+            ("0.0.0.0:9000", false, "http://127.0.0.1:9000"),
+            ("[::]:9000", true, "https://[::1]:9000"),
+            ("10.1.2.3:80", false, "http://10.1.2.3:80"),
+        ] {
+            assert_eq!(own_address(listen.parse().unwrap(), has_tls), expected);
+        }
+    }
 }

@@ -23,10 +23,12 @@ const MOST_DAMAGE: usize = 5;
 /// Beside a database, with its mode.
 const COMPANIONS: [&str; 3] = ["", "-wal", "-shm"];
 
-/// Looks at `dir`; `None` if there is no database in it. Each database is looked at for `limit` at most. Blocking.
+/// Looks at `dir`; `None` if there is no database in it, and one could be made. Each database is looked at for `limit`
+/// at most. Blocking.
 pub fn examine(dir: &Path, limit: Duration) -> Result<Option<Examination>, Error> {
     let is_there = |name: &str| dir.join(name).try_exists().map_err(|cause| files::plain(&cause, ""));
     if !is_there(MAIN_FILE)? && !is_there(LEDGER_FILE)? {
+        could_make(dir)?;
         return Ok(None);
     }
     let mut found = Examination { free_bytes: free_bytes(dir), ..Examination::default() };
@@ -84,6 +86,25 @@ fn quick_check(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 /// Takes the lock that writing takes, and gives it back.
 fn could_write(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate)?.rollback()
+}
+
+/// Whether files could be made in `dir`, or `dir` itself in what is there of the way to it.
+#[cfg(unix)]
+fn could_make(dir: &Path) -> io::Result<()> {
+    use rustix::fs::{Access, access};
+    let dir = std::path::absolute(dir)?;
+    let Some(ground) = dir.ancestors().find(|place| place.exists()) else { return Ok(()) };
+    let place = format!("{}: ", ground.display());
+    if !ground.is_dir() {
+        return Err(files::plain(&io::ErrorKind::NotADirectory.into(), &place));
+    }
+    access(ground, Access::WRITE_OK | Access::EXEC_OK).map_err(|cause| files::plain(&cause.into(), &place))
+}
+
+/// Access is by lists elsewhere; the first start tells.
+#[cfg(not(unix))]
+fn could_make(_dir: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(unix)]

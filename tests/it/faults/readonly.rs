@@ -62,3 +62,16 @@ fn a_server_that_could_not_write_does_not_start() {
     let ran = operator(&data, &["keys", "list", "--json"]).run();
     assert!(ran.stdout.contains("key_"), "nothing is lost: {ran:?}");
 }
+
+#[test]
+fn a_data_directory_that_cannot_be_made_is_found_before_the_first_start() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o555)).unwrap();
+    let data = dir.path().join("a/b");
+    let mk = Mk::new().args(["doctor"]).env("MK_DATA_DIR", data.to_str().unwrap());
+    let ran = as_a_user(mk).run();
+    let line = ran.stdout.lines().find(|line| line.contains("\tdatabase\t")).unwrap();
+    let told = format!("failed\tdatabase\t{}: {}: permission denied\t", data.display(), dir.path().display());
+    assert!(line.starts_with(&told) && ran.code() == 1, "{ran:?}");
+    must_refuse(&data, "permission denied");
+}
