@@ -1,6 +1,6 @@
 //! `mk apps`: the groups that keys and their usage belong to.
 
-use clap::{ArgGroup, Args, Subcommand};
+use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::budget::Budget;
@@ -13,6 +13,7 @@ use super::local::Database;
 use super::number::dollars;
 use super::sheet::{self, Column, column, hidden, number};
 use super::usage::{self, Format};
+use super::usage_error;
 use crate::api::console::App;
 use crate::clock::Clock;
 use crate::money::NanoUsd;
@@ -68,7 +69,6 @@ enum Command {
         common: Common,
     },
     /// Change an app's name or budget
-    #[command(group(ArgGroup::new("change").args(["name", "budget_usd", "no_budget"]).required(true).multiple(true)))]
     Update {
         /// Its name or id
         app: String,
@@ -155,6 +155,9 @@ pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
         Command::Update { app, name, budget_usd, no_budget, .. } => {
             let budget = if *no_budget { Some(None) } else { budget_usd.map(Some) };
             let change = AppChange { name: name.clone(), budget };
+            if change == AppChange::default() {
+                return Err(usage_error::no_change("apps"));
+            }
             show(session, desk.update_app(&desk.app(app)?, &change)?, is_json)?;
         }
         Command::Statement { app, month, csv, .. } => {
@@ -187,7 +190,7 @@ fn list(session: &Session, records: &[App], is_json: bool) -> Result<(), Failure
         vec![app.name.clone(), app.active_keys.to_string(), created, budget, spent]
     };
     let rows: Vec<Vec<String>> = records.iter().map(cells).collect();
-    sheet::print(printer, &sheet::fitting(printer, &COLUMNS, &rows, &LESSER), &rows)
+    sheet::print_fitting(printer, &COLUMNS, &rows, &LESSER)
 }
 
 /// What people see of a list.

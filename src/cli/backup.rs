@@ -131,6 +131,10 @@ fn not_restored(dir: &Path, file: &Path, cause: Error) -> Failure {
                 .hint("stop the server and move that directory away, or name another with --data-dir")
         }
         Some(ErrorKind::NotFound) => Failure::new(Kind::NotFound, format!("cannot read {file}: {cause}")),
+        Some(ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {
+            Failure::new(Kind::Other, format!("cannot restore {file} into {dir}: {cause}"))
+                .hint("take another backup, or the whole of this one; nothing was put there")
+        }
         _ => Failure::new(Kind::Other, format!("cannot restore {file} into {dir}: {cause}"))
             .hint("nothing was put there"),
     };

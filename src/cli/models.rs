@@ -35,6 +35,9 @@ const COLUMNS: [Column; 6] = [
     column("retired on"),
 ];
 
+/// The place of the date, which few models have.
+const RETIRED_ON: usize = 5;
+
 /// Columns that a narrow terminal does without: the sizes.
 const LESSER: [usize; 2] = [4, 3];
 
@@ -66,8 +69,13 @@ pub(crate) fn run(args: &ModelsArgs, session: &mut Session) -> Outcome {
     }
     let is_for_people = printer.terminal.out.is_terminal;
     let rows: Vec<_> = models.iter().map(|model| row(model, is_for_people)).collect();
-    let columns = sheet::fitting(&printer, &COLUMNS, &rows, if is_for_people { &LESSER } else { &[] });
-    sheet::print(&printer, &columns, &rows)?;
+    if !is_for_people {
+        sheet::print(&printer, &COLUMNS, &rows)?;
+        return Ok(0);
+    }
+    let mut columns = COLUMNS;
+    columns[RETIRED_ON].for_people = models.iter().any(|model| model.deprecation_date.is_some());
+    sheet::print_fitting(&printer, &columns, &rows, &LESSER)?;
     Ok(0)
 }
 

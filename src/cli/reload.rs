@@ -62,10 +62,14 @@ impl Desk {
     fn reload(&self) {
         match self.exchange() {
             Ok(reloaded) => reloaded.tell(),
-            Err(failure) => tracing::error!(
-                hints = failure.hints.join("; "),
-                "the configuration is not reloaded, the old one stays in force: {failure}"
-            ),
+            Err(failure) => {
+                let failure =
+                    failure.hint("`mk serve --check` tells before a reload whether a file is right");
+                tracing::error!(
+                    hints = failure.hints.join("; "),
+                    "the configuration is not reloaded, the old one stays in force: {failure}"
+                );
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use super::exit::{Failure, Kind, Said};
 use super::wrap::cut;
 use crate::api::Service;
 use crate::api::error::ErrorEvent;
-use crate::client::{Client, Error, Refusal, Settings, UNRESOLVED};
+use crate::client::{Client, Error, NO_HTTP, PLAIN, Refusal, Settings, UNRESOLVED};
 use crate::config::{ClientConfig, Origin};
 use crate::secret::SecretString;
 
@@ -18,7 +18,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// What whoever has looked for a server in vain can do, where it would not help to be told to look.
-pub(crate) const START_OR_NAME: &str =
+const START_OR_NAME: &str =
     "start it, or name another by --server or MK_SERVER; `mk serve --sandbox` starts one here";
 
 /// That no key of this service is known for the server, and how to come by one; `trial` is the call that needs none.
@@ -114,7 +114,7 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
         Error::Setup(what) => Failure::usage(what.clone()),
         Error::Unreachable(reason) => {
             Failure::new(Kind::Unreachable, format!("cannot reach {server} ({reason})"))
-                .hint(unreachable_hint(reason))
+                .hint(unreachable_hint(server, reason))
         }
         Error::Silent => Failure::new(Kind::Unreachable, format!("{server} does not answer (timeout)"))
             .hint("is the server well? `mk doctor` checks"),
@@ -127,10 +127,21 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
         .hint("the server may have been stopped; what it found until then is not shown as a result"),
         Error::Broken(what) => {
             Failure::new(Kind::Server, format!("{server} does not answer as mk does: {what}"))
-                .hint("is this the address of an mk server?")
+                .hint(stranger_hint(server, what))
         }
     };
     failure.caused_by(cause)
+}
+
+/// The failure as `command` tells it, to which others send whoever reaches nobody: it would lead nowhere there.
+pub(crate) fn told_by(command: &str, mut failure: Failure) -> Failure {
+    if failure.kind == Kind::Unreachable {
+        failure.hints.retain(|hint| !hint.contains(command));
+        if failure.hints.is_empty() {
+            failure.hints.push(START_OR_NAME.to_owned());
+        }
+    }
+    failure
 }
 
 /// Whether an error says that the server does not know the question, as one that is older than it.
@@ -138,11 +149,19 @@ pub(crate) fn is_unknown_there(cause: &Error) -> bool {
     matches!(cause, Error::Refused(refusal) if refusal.status == 404)
 }
 
-fn unreachable_hint(reason: &str) -> &'static str {
-    if reason == UNRESOLVED {
-        return "is the server's address right? `mk whoami` tells where it comes from";
+fn unreachable_hint(server: &str, reason: &str) -> String {
+    match (reason, server.strip_prefix("https://")) {
+        (UNRESOLVED, _) => "is the server's address right? `mk whoami` tells where it comes from".to_owned(),
+        (PLAIN, Some(host)) => format!("is the server at http://{host}?"),
+        _ => "is the server running? `mk doctor` checks; `mk serve --sandbox` starts one here".to_owned(),
     }
-    "is the server running? `mk doctor` checks; `mk serve --sandbox` starts one here"
+}
+
+fn stranger_hint(server: &str, what: &str) -> String {
+    match (what, server.strip_prefix("http://")) {
+        (NO_HTTP, Some(host)) => format!("is the server at https://{host}? If not, is it mk's?"),
+        _ => "is this the address of an mk server?".to_owned(),
+    }
 }
 
 fn refused(server: &str, refusal: &Refusal) -> Failure {

@@ -19,7 +19,7 @@ use super::embedded::cannot_start;
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::setup_link::SetupLink;
-use super::{log, reload, resources, sanitize, supervisor, unit, welcome};
+use super::{log, reload, resources, sheet, supervisor, unit, welcome};
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{ServerArgs, ServerConfig, load_server};
@@ -135,9 +135,7 @@ fn server_args(args: &ServeArgs) -> ServerArgs {
 }
 
 fn check(session: &Session, config: &ServerConfig) -> Outcome {
-    for (label, text) in welcome::facts(config) {
-        session.printer.line(&format!("{label:<11}{}", sanitize::line(&text)))?;
-    }
+    sheet::record(&session.printer, &welcome::facts(config))?;
     for warning in &config.warnings {
         session.printer.warning(warning);
     }
@@ -191,6 +189,7 @@ async fn serve(
     );
     let mut reloads = AbortOnDropHandle::new(tokio::spawn(reloads.follow(desk)));
 
+    let patience = options.drain;
     let (told, why) = tokio::sync::oneshot::channel();
     let shutdown = async {
         let ended_by = tokio::select! {
@@ -199,7 +198,9 @@ async fn serve(
         };
         drop(reloads);
         supervisor::tell_stopping();
-        tracing::info!("shutting down; requests under way may end");
+        tracing::info!(
+            "shutting down; requests under way may end within {patience:?}, a second signal ends them now"
+        );
         // Received below, unless the server has failed already.
         let _ = told.send(ended_by);
     };

@@ -64,6 +64,29 @@ pub(crate) fn end(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -
     if least_width(&columns, &texts) > printer.terminal.width { printer.line("") } else { Ok(()) }
 }
 
+/// Prints rows without as many of `lesser` columns as [`fitting`] takes away, and says which.
+pub(crate) fn print_fitting(
+    printer: &Printer,
+    columns: &[Column],
+    rows: &[Vec<String>],
+    lesser: &[usize],
+) -> Result<(), Failure> {
+    let fitting = fitting(printer, columns, rows, lesser);
+    print(printer, &fitting, rows)?;
+    say_left_out(printer, columns, &fitting);
+    Ok(())
+}
+
+/// Says which of `columns` gave way to the others in `fitting`, and how to see them.
+pub(crate) fn say_left_out(printer: &Printer, columns: &[Column], fitting: &[Column]) {
+    let gave_way = |(had, has): &(&Column, &Column)| had.for_people && !has.for_people;
+    let pairs = columns.iter().zip(fitting).filter(gave_way);
+    let headings: Vec<&str> = pairs.map(|(column, _)| column.heading).collect();
+    if !headings.is_empty() {
+        printer.sentence(&format!("left out for want of room: {} (--json shows all)", headings.join(", ")));
+    }
+}
+
 /// Prints one record: a name and a value a line, which is wrapped for people.
 pub(crate) fn record(printer: &Printer, fields: &[(&str, String)]) -> Result<(), Failure> {
     let indent = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
@@ -75,14 +98,10 @@ pub(crate) fn record(printer: &Printer, fields: &[(&str, String)]) -> Result<(),
     })
 }
 
-/// A text behind its label. Where a word is too wide, as ids are on a narrow terminal, it is the terminal that breaks
-/// it: what is copied from there is whole.
+/// A text behind its label.
 fn labelled(printer: &Printer, indent: usize, label: &str, text: &str) -> Vec<String> {
-    let (text, room) = (harmless(text), printer.terminal.width.saturating_sub(indent));
-    let fits = text.split_whitespace().all(|word| cells(word) <= room);
-    let parts = if fits { wrap(&text, room) } else { vec![text.into_owned()] };
     let label = |at: usize| if at == 0 { label } else { "" };
-    parts
+    wrap(&harmless(text), printer.terminal.width.saturating_sub(indent))
         .iter()
         .enumerate()
         .map(|(at, part)| painted(printer, &format!("{:<indent$}{part}", label(at))))

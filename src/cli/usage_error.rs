@@ -1,4 +1,4 @@
-//! What the argument parser answers with instead of a command: help, version, or what is wrong.
+//! What is answered instead of a command: help, version, or what is wrong with the arguments.
 
 use std::ffi::OsString;
 
@@ -31,14 +31,17 @@ pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
     }
     let wants_json =
         args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json" || arg == "--jsonl");
-    exit::report(Err(failure(error)), printer, wants_json)
+    exit::report(Err(failure(error, args)), printer, wants_json)
 }
 
-fn failure(error: &clap::Error) -> Failure {
+fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
     let rendered = error.render().to_string();
     let message: Vec<&str> = rendered.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
     let message = message.join(" ");
     let mut failure = Failure::usage(message.trim_start_matches("error: ").to_owned());
+    if let Some(place) = proper_place(error, args) {
+        return failure.hint(format!("put it behind the command: {place}"));
+    }
     for (kind, value) in error.context() {
         if let Some(hint) = suggestion(kind, value) {
             failure = failure.hint(hint);
@@ -54,6 +57,20 @@ fn failure(error: &clap::Error) -> Failure {
     failure.hint(format!("{}; --help tells more", usage_of(&path)))
 }
 
+/// That `update` of `keys` or `apps` was not told what to change: by none of the options that `show` has not.
+pub(crate) fn no_change(command: &str) -> Failure {
+    let root = Cli::command();
+    let options = |name: &str| -> Vec<String> {
+        let found = root.find_subcommand(command).and_then(|command| command.find_subcommand(name));
+        let arguments = found.into_iter().flat_map(clap::Command::get_arguments);
+        arguments.filter_map(clap::Arg::get_long).map(|long| format!("--{long}")).collect()
+    };
+    let (mut changes, others) = (options("update"), options("show"));
+    changes.retain(|option| !others.contains(option));
+    Failure::usage("nothing was given that is to be changed")
+        .hint(format!("one or more of {}", changes.join(", ")))
+}
+
 /// The names of the command that a usage line is about, without the program's.
 fn path(usage: &str) -> Vec<String> {
     let is_name = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
@@ -66,6 +83,23 @@ fn usage_of(path: &[String]) -> String {
     root.build();
     let command = path.iter().fold(&root, |command, name| command.find_subcommand(name).unwrap_or(command));
     one_line(&command.clone().render_usage().to_string())
+}
+
+/// How the command is written that takes the option which another one above it was given.
+fn proper_place(error: &clap::Error, args: &[OsString]) -> Option<String> {
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return None };
+    let option = argument.strip_prefix("--").filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
+    let root = Cli::command();
+    let (mut command, mut written) = (&root, "mk".to_owned());
+    for word in args.iter().skip(1).filter_map(|arg| arg.to_str()) {
+        if let Some(below) = command.find_subcommand(word) {
+            command = below;
+            written = format!("{written} {}", below.get_name());
+        }
+    }
+    let found = command.get_arguments().find(|known| known.get_long() == Some(option))?;
+    let value = if found.get_action().takes_values() { " …" } else { "" };
+    Some(format!("{written} --{option}{value}"))
 }
 
 /// Whether words after the first one of a text were taken for further arguments.
@@ -103,7 +137,8 @@ mod tests {
     use super::*;
 
     fn of(args: &[&str]) -> Failure {
-        failure(&Cli::try_parse_from(args).unwrap_err())
+        let given: Vec<OsString> = args.iter().map(OsString::from).collect();
+        failure(&Cli::try_parse_from(args).unwrap_err(), &given)
     }
 
     #[test]
@@ -121,5 +156,21 @@ mod tests {
     fn wrong_values_name_the_flag() {
         let wrong = of(&["mk", "verify", "--min-required", "5", "x"]);
         assert!(wrong.message.contains("--min-required") && wrong.message.contains('5'), "{}", wrong.message);
+    }
+    #[test]
+    fn an_option_before_its_command_is_sent_behind_it() {
+        for early in [
+            &["mk", "--data-dir", "/srv/mk", "apps", "list"][..],
+            &["mk", "apps", "--data-dir", "/srv/mk", "list"],
+        ] {
+            let failure = of(early);
+            assert_eq!(failure.hints, ["put it behind the command: mk apps list --data-dir …"]);
+        }
+        assert_eq!(
+            of(&["mk", "--sandbox", "verify", "x"]).hints,
+            ["put it behind the command: mk verify --sandbox"]
+        );
+        let nowhere = of(&["mk", "apps", "--lines", "list"]);
+        assert!(nowhere.hints.iter().all(|hint| !hint.contains("behind")), "{:?}", nowhere.hints);
     }
 }

@@ -69,6 +69,9 @@ pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandb
     for line in next_steps(base, first.data_dir, first.key) {
         printer.notice(&format!("  {line}"));
     }
+    if first.key.is_some() {
+        printer.notice("The key ends with this server.");
+    }
     printer.notice("");
 }
 

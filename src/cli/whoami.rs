@@ -61,7 +61,7 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     let unreachable = match health {
         Ok(()) => None,
         Err(failure) if failure.kind == Kind::Interrupted => return Err(failure),
-        Err(failure) => Some(without_itself(failure)),
+        Err(failure) => Some(remote::told_by("`mk whoami`", failure)),
     };
     if args.json {
         printer.document(&document(&config, &held, unreachable.as_ref()))?;
@@ -72,14 +72,6 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     // Reported here: with --json the one document is printed already.
     printer.failure(&failure);
     Ok(failure.kind.code())
-}
-
-/// Whoever is not reached is pointed here by other commands; here that would lead nowhere.
-fn without_itself(mut failure: Failure) -> Failure {
-    if failure.kind == Kind::Unreachable {
-        failure.hints = vec![remote::START_OR_NAME.to_owned()];
-    }
-    failure
 }
 
 fn held(config: &ClientConfig, service: Service) -> Held {
@@ -149,7 +141,7 @@ fn fields(
             Some(origin) => format!("set ({origin})"),
         };
         fields.push((key_field(key.service), shown));
-        fields.extend(key.told.as_ref().map(|told| (left_field(key.service), told_words(told))));
+        fields.extend(key.told.as_ref().map(|told| (limits_field(key.service), told_words(told))));
     }
     fields.push(("reachable", if unreachable.is_some() { "no" } else { "yes" }.to_owned()));
     fields
@@ -168,17 +160,18 @@ fn told_words(told: &Result<OwnKey, Failure>) -> String {
         Ok(own) => own,
         Err(failure) => return failure.message.clone(),
     };
-    let left = |window: WindowLeft, span: &str| format!("{} of {} {span}", window.remaining, window.limit);
+    let left =
+        |window: WindowLeft, span: &str| format!("{} of {} left {span}", window.remaining, window.limit);
     let windows = [own.minute.map(|it| left(it, "this minute")), own.day.map(|it| left(it, "today"))];
     let windows: Vec<String> = windows.into_iter().flatten().collect();
-    if windows.is_empty() { "no limits".to_owned() } else { windows.join(", ") }
+    if windows.is_empty() { "none".to_owned() } else { windows.join(", ") }
 }
 
-const fn left_field(service: Service) -> &'static str {
+const fn limits_field(service: Service) -> &'static str {
     match service {
-        Service::Verify => "verify left",
-        Service::Inference => "inference left",
-        Service::Console => "console left",
+        Service::Verify => "verify limits",
+        Service::Inference => "inference limits",
+        Service::Console => "console limits",
     }
 }
 

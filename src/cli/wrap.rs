@@ -7,7 +7,9 @@ pub(crate) fn cells(text: &str) -> usize {
     text.width()
 }
 
-/// `text` (sanitized) broken into lines of at most `width` cells, at spaces where there are any.
+/// `text` (sanitized) broken at spaces into lines of at most `width` cells. A word that is wider, as addresses, paths and
+/// identifiers are on a narrow terminal, stands on a line by itself and stays whole, for it to be copied: the terminal
+/// breaks it. Scripts of wide characters have no spaces and are broken anywhere.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
@@ -30,9 +32,9 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A word as it is, or cut into pieces where it is wider than a line.
+/// A word as it is, or cut into pieces where it is wider than a line and may be broken.
 fn pieces(word: &str, width: usize) -> Vec<String> {
-    if cells(word) <= width {
+    if cells(word) <= width || !word.chars().any(|c| c.width() == Some(2)) {
         return vec![word.to_owned()];
     }
     let mut pieces = Vec::new();
@@ -85,15 +87,16 @@ mod tests {
     }
 
     #[test]
-    fn a_word_wider_than_the_line_is_broken() {
-        assert_eq!(wrap("a abcdefgh", 4), ["a", "abcd", "efgh"]);
+    fn a_word_wider_than_the_line_stays_whole_unless_its_script_has_no_spaces() {
+        assert_eq!(wrap("see /var/lib/mk or so", 5), ["see", "/var/lib/mk", "or so"]);
+        assert_eq!(wrap("a 東京大阪", 4), ["a", "東京", "大阪"]);
     }
 
     proptest! {
         #[test]
         fn no_line_is_too_wide_and_nothing_is_lost(text in "[a-z東 ]{0,80}", width in 2usize..40) {
             let lines = wrap(&text, width);
-            prop_assert!(lines.iter().all(|line| cells(line) <= width));
+            prop_assert!(lines.iter().all(|line| cells(line) <= width || line.chars().all(|c| c.is_ascii_lowercase())));
             let bare = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
             prop_assert_eq!(bare(&lines.concat()), bare(&text));
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use reqwest::Response;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
+use tokio_rustls::rustls;
 
 use crate::api::error::{ErrorBody, ErrorEvent};
 
@@ -15,6 +16,12 @@ const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// The reason of [`Error::Unreachable`] where the server's name has no address.
 pub const UNRESOLVED: &str = "the name cannot be resolved";
+
+/// The reason of [`Error::Unreachable`] where the server speaks no TLS.
+pub const PLAIN: &str = "it does not speak TLS";
+
+/// The reason of [`Error::Broken`] where the server speaks something else, TLS perhaps.
+pub const NO_HTTP: &str = "its answer is not HTTP";
 
 /// Why there is no proper answer.
 #[derive(Debug)]
@@ -55,7 +62,7 @@ impl Error {
             return Self::Silent;
         }
         if is_no_http(cause) {
-            return Self::Broken("its answer is not HTTP".to_owned());
+            return Self::Broken(NO_HTTP.to_owned());
         }
         if cause.is_connect() || cause.is_request() {
             return Self::Unreachable(connect_reason(cause));
@@ -148,6 +155,9 @@ fn connect_reason(cause: &reqwest::Error) -> String {
         if source.to_string().contains("dns error") {
             return UNRESOLVED.to_owned();
         }
+        if is_plain(source) {
+            return PLAIN.to_owned();
+        }
         if let Some(io) = source.downcast_ref::<io::Error>()
             && let Some(words) = io_reason(io.kind())
         {
@@ -156,6 +166,15 @@ fn connect_reason(cause: &reqwest::Error) -> String {
         below = source.source();
     }
     innermost(cause)
+}
+
+/// Whether this is of a handshake that was answered by something else than TLS. Errors of the handshake lie within
+/// others of input and output, which do not name them as their source.
+fn is_plain(cause: &(dyn std::error::Error + 'static)) -> bool {
+    match cause.downcast_ref::<io::Error>() {
+        Some(outer) => outer.get_ref().is_some_and(|inner| is_plain(inner)),
+        None => matches!(cause.downcast_ref(), Some(rustls::Error::InvalidMessage(_))),
+    }
 }
 
 const fn io_reason(kind: io::ErrorKind) -> Option<&'static str> {

@@ -11,7 +11,7 @@ mod events;
 mod frames;
 
 pub use chat::{ChatStream, Piece};
-pub use error::{Error, Refusal, UNRESOLVED};
+pub use error::{Error, NO_HTTP, PLAIN, Refusal, UNRESOLVED};
 pub use events::Events;
 pub use frames::is_decoding;
 

@@ -194,7 +194,11 @@ fn server(args: &ClientArgs, env: &Env, user: &ClientFile) -> Result<Server, Con
 
 fn named_server(text: &str, origin: Origin) -> Result<Server, ConfigError> {
     let Some(url) = values::base_url(text) else {
-        return Err(ConfigError::new(format!("{origin} must be {}", values::BASE_URL)));
+        let error = ConfigError::new(format!("{origin} must be {}", values::BASE_URL));
+        return Err(match values::base_url_meant(text) {
+            Some(meant) => error.hint(format!("did you mean {meant}?")),
+            None => error,
+        });
     };
     Ok(Server { url, origin, profile: None })
 }

@@ -54,6 +54,13 @@ pub(super) fn base_url(text: &str) -> Option<Url> {
     address(text).filter(|url| url.query().is_none())
 }
 
+/// The base address that was probably meant by one without its scheme: plain only where that stays on this machine.
+pub(super) fn base_url_meant(text: &str) -> Option<String> {
+    let complete = |scheme: &str| base_url(&format!("{scheme}://{text}"));
+    let url = complete("http").filter(|url| !text.contains("://") && !is_clear_to_others(url));
+    url.or_else(|| complete("https").filter(|_| !text.contains("://"))).map(|url| url_text(&url))
+}
+
 /// What [`provider_url`] takes.
 pub(super) const PROVIDER_URL: &str = "an http:// or https:// address without user name, password, key or fragment, such as \"http://127.0.0.1:8000/v1\"";
 

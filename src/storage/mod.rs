@@ -119,7 +119,7 @@ impl Default for Actor {
 }
 
 /// What a changed app gets; `None` leaves a field as it is.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppChange {
     /// A new name.
     pub name: Option<String>,
@@ -146,7 +146,7 @@ pub struct Span {
 }
 
 /// What a changed key gets; `None` leaves a field as it is.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyChange {
     /// A new name, or none.
     pub name: Option<Option<String>>,

@@ -152,6 +152,7 @@ fn what_cannot_be_done_says_why_and_leaves_nothing() {
     let foreign = on(&data, &["restore", file.to_str().unwrap()]).run();
     assert_eq!(foreign.code(), 1, "{foreign:?}");
     assert!(foreign.stderr.contains("it is no whole backup of mk"), "{foreign:?}");
+    assert!(foreign.stderr.contains("hint: take another backup, or the whole of this one"), "{foreign:?}");
     assert!(!data.exists(), "the directory that it made is gone");
     let deep = mk.home().join("srv/mk");
     assert_eq!(on(&deep, &["restore", file.to_str().unwrap()]).run().code(), 1);

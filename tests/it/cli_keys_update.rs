@@ -82,3 +82,19 @@ fn nothing_and_opposites_are_refused_by_name() {
     let past = update(&["--expires", "2020-01-01"]);
     assert!(past.code() == 2 && past.stderr.starts_with("error: --expires: "), "{past:?}");
 }
+
+#[test]
+fn keys_of_one_name_are_told_apart() {
+    let user = Mk::new();
+    let create =
+        |name: &str| user.clone().args(["keys", "create", "--service", "verify", "--name", name]).run();
+    assert!(!create("ci").stderr.contains("warning: "), "the first one");
+    assert!(!create("other").stderr.contains("warning: "), "another one");
+    let second = create("ci");
+    assert_eq!(second.code(), 0, "{second:?}");
+    assert!(second.stderr.contains("(ci) has this name too"), "{second:?}");
+    let which = user.args(["keys", "show", "ci"]).run();
+    assert_eq!(which.code(), 9, "{which:?}");
+    let hints: Vec<&str> = which.stderr.lines().filter(|line| line.starts_with("hint: key_")).collect();
+    assert!(hints.len() == 2 && hints.iter().all(|hint| hint.contains(" ci, made 2")), "{which:?}");
+}

@@ -72,6 +72,29 @@ async fn certificates_are_checked_and_further_authorities_are_taken() {
     assert!(missing.stderr.contains("nowhere.pem"), "{missing:?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_scheme_is_told_with_the_right_one() {
+    let (plain, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let at = |scheme: &str, base: &str| format!("{scheme}{}", base.split_once("://").unwrap().1);
+    let https = at("https://", &plain.base);
+    for command in ["whoami", "doctor"] {
+        let ran = Mk::new().args([command]).env("MK_SERVER", &https).run_beside().await;
+        let told = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(told.contains(&format!("cannot reach {https} (it does not speak TLS)")), "{told}");
+        assert!(told.contains(&format!("is the server at {}?", plain.base)), "{told}");
+    }
+    let tls = Scripted::answering(&b"\x15\x03\x01\x00\x02\x02\x46"[..]).await;
+    let ran = Mk::new().args(["whoami", "--server", &tls.base]).run_beside().await;
+    assert!(ran.stderr.contains(&format!("is the server at {}?", at("https://", &tls.base))), "{ran:?}");
+    for (given, meant) in
+        [("localhost:8080", "http://localhost:8080"), ("mk.example.org", "https://mk.example.org")]
+    {
+        let ran = Mk::new().args(["whoami", "--server", given]).run();
+        assert_eq!(ran.code(), 2, "{ran:?}");
+        assert!(ran.stderr.contains(&format!("did you mean {meant}?")), "{ran:?}");
+    }
+}
+
 fn lines(server: &str, text: &str, arguments: &[&str]) -> Mk {
     let mk = Mk::new().args(["verify", "--lines", "-"]).args(arguments.iter().copied());
     mk.stdin(text).env("MK_SERVER", server).env("MK_API_KEY", "mk_verify_x")

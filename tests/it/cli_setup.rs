@@ -154,7 +154,7 @@ async fn a_key_is_checked_before_it_is_stored() {
     assert_eq!((ran.code(), ran.stderr.matches("warning").count()), (0, 0), "{ran:?}");
     let whoami = user.clone().args(["whoami"]).run_beside().await;
     assert_eq!(whoami.code(), 0, "{whoami:?}");
-    assert!(whoami.stdout.contains("inference left\tAPI key has been revoked\n"), "{whoami:?}");
+    assert!(whoami.stdout.contains("inference limits\tAPI key has been revoked\n"), "{whoami:?}");
     let checked = user.args(["whoami", "--json"]).run_beside().await.json()["checked"].take();
     assert_eq!(checked["inference"]["error"]["code"], "api_key_revoked");
 }
@@ -186,9 +186,12 @@ async fn whoami_tells_what_is_left_of_the_limits_and_uses_nothing_up() {
     for _ in 0..2 {
         let ran = user.run_beside().await;
         assert_eq!(ran.code(), 0, "{ran:?}");
-        assert!(ran.stdout.contains("verify left\t4 of 5 this minute, 999 of 1000 today\n"), "{ran:?}");
-        assert!(ran.stdout.contains("console left\tno limits\n"), "{ran:?}");
-        assert!(!ran.stdout.contains("inference left"), "{ran:?}");
+        assert!(
+            ran.stdout.contains("verify limits\t4 of 5 left this minute, 999 of 1000 left today\n"),
+            "{ran:?}"
+        );
+        assert!(ran.stdout.contains("console limits\tnone\n"), "{ran:?}");
+        assert!(!ran.stdout.contains("inference limits"), "{ran:?}");
     }
     let checked = user.args(["--json"]).run_beside().await.json()["checked"].take();
     assert_eq!(checked["verify"]["key"]["id"], json!(id));

@@ -63,6 +63,7 @@ fn no_such_key() -> Failure {
 
 fn candidate(key: &Key) -> String {
     let name = key.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
-    let state = if key.revoked_at.is_some() { " (revoked)" } else { "" };
-    format!("{}: {} …{}{name}{state}", key.id, key.service, key.last4)
+    let day = key.created_at.split('T').next().unwrap_or_default();
+    let state = if key.revoked_at.is_some() { ", revoked" } else { "" };
+    format!("{}: {} …{}{name}, made {day}{state}", key.id, key.service, key.last4)
 }

@@ -74,17 +74,17 @@ fn well(server: &str, version: Option<&str>) -> Check {
 }
 
 fn missing(config: &ClientConfig, cause: client::Error) -> Check {
-    let failure = remote::failure(&config.server, cause);
+    let failure = remote::told_by("`mk doctor`", remote::failure(&config.server, cause));
     if failure.kind != Kind::Unreachable {
         return Check { hints: failure.hints, ..Check::failed(NAME, failure.message) };
     }
     let (origin, message) = (&config.server_origin, failure.message);
-    let check = match origin {
+    let found = match origin {
         Origin::Flag(_) => Check::failed(NAME, message),
         origin if origin.is_set() => Check::warning(NAME, format!("{message}; it is named by {origin}")),
         _ => Check::note(NAME, message),
     };
-    check.hint(remote::START_OR_NAME)
+    Check { hints: failure.hints, ..found }
 }
 
 #[cfg(test)]

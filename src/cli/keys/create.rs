@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{Common, describe, key_document};
 use crate::api::Service;
-use crate::api::console::{CreatedKey, Key};
+use crate::api::console::{App, CreatedKey, Key, KeyState};
 use crate::cli::desk::Desk;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::globals::Session;
@@ -90,13 +90,27 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         budget: args.budget_usd,
         ..NewKey::of(args.service, &app.id)
     };
+    let namesake = args.name.as_ref().and_then(|name| namesake(&desk, &app, name));
     let made = desk.create_key(&app, &new)?;
+    if let Some(other) = namesake {
+        session.printer.warning(&format!(
+            "the {} has this name too; ids tell them apart: {} is the new one",
+            describe(&other),
+            made.record.id
+        ));
+    }
     session.printer.sentence(&format!(
         "made the {} in the app `{}`; it is shown this once:",
         describe(&made.record),
         made.record.app
     ));
     hand_over(session, &desk, made, args.common.json)
+}
+
+/// A key of the same app that already has this name and works. Not to be told of it is no reason to make none.
+fn namesake(desk: &Desk, app: &App, name: &str) -> Option<Key> {
+    let keys = desk.keys(Some(app), None).ok()?;
+    keys.into_iter().find(|key| key.state == KeyState::Active && key.name.as_deref() == Some(name))
 }
 
 pub(super) fn rotate(args: &RotateArgs, session: &mut Session) -> Result<(), Failure> {

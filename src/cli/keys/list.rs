@@ -120,7 +120,7 @@ fn for_people(printer: &Printer, records: &[Key]) -> Result<(), Failure> {
         return sheet::print(&wide, &columns, &rows);
     }
     columns[ID].for_people = false;
-    sheet::print(printer, &sheet::fitting(printer, &columns, &rows, &LESSER), &rows)
+    sheet::print_fitting(printer, &columns, &rows, &LESSER)
 }
 
 fn plain_cells(key: &Key) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! `mk keys update`: changes what a key may do, from the next request on.
 
-use clap::{ArgGroup, Args};
+use clap::Args;
 
 use super::create::ends;
 use super::{Common, show};
@@ -8,16 +8,13 @@ use crate::cli::desk::Desk;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
 use crate::cli::number::{dollars, within};
+use crate::cli::usage_error;
 use crate::clock::Clock;
 use crate::money::NanoUsd;
 use crate::storage::KeyChange;
 
 /// The arguments of `mk keys update`.
 #[derive(Args, Debug)]
-#[command(group(ArgGroup::new("change").required(true).multiple(true).args([
-    "name", "no_name", "expires", "no_expiry", "per_minute", "default_per_minute", "per_day", "default_per_day",
-    "addresses", "all_addresses", "models", "all_models", "budget_usd", "no_budget",
-])))]
 #[expect(clippy::struct_excessive_bools, reason = "each takes something else away")]
 pub(super) struct UpdateArgs {
     /// The key: its id, name, or last four characters
@@ -96,6 +93,9 @@ pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failur
         addresses: other_list(&args.addresses, args.all_addresses),
         budget: other(args.budget_usd, args.no_budget),
     };
+    if change == KeyChange::default() {
+        return Err(usage_error::no_change("keys"));
+    }
     let desk = Desk::open(&args.common.database, session)?;
     let key = desk.key_named(&args.key)?;
     show::print(session, desk.update_key(&key, &change)?, args.common.json)

@@ -59,10 +59,12 @@ fn for_people(printer: &Printer, statement: &Statement) -> Result<(), Failure> {
     let symbols = printer.terminal.symbols;
     let rows: Vec<_> = statement.lines.iter().map(|line| row(line, Some(symbols))).collect();
     let lesser = figures::LESSER.map(|at| COLUMNS.len() + at);
-    let columns = sheet::fitting(printer, &columns(), &rows, &lesser);
+    let all = columns();
+    let columns = sheet::fitting(printer, &all, &rows, &lesser);
     sheet::print(printer, &columns, &rows)?;
     sheet::end(printer, &columns, &rows)?;
     figures::print_totals(printer, &statement.totals)?;
+    sheet::say_left_out(printer, &all, &columns);
     match statement.budget_usd {
         Some(budget) => printer.line(&format!("budget: {} a month", dollars(budget))),
         None => Ok(()),
