@@ -1,5 +1,6 @@
 //! A streamed message: `message_start`, then for each block its start, deltas and stop, then `message_delta` with the
-//! reason and the usage, then `message_stop`, which alone says that this was all.
+//! reason and the usage, then `message_stop`. An answer is whole with its reason; gateways in between that leave out
+//! what comes behind it take nothing from it.
 //!
 //! Blocks come one after the other and are told by their index; those that call a tool are numbered anew, as chat
 //! completions count only them. Thoughts are counted but not shown. Events of other types are left out, as the API
@@ -23,7 +24,7 @@ pub(super) struct Reader {
     calls: Vec<Call>,
     /// The last word on what the message took; `message_delta` repeats only a part of it.
     usage: Map<String, Value>,
-    stop_reason: Value,
+    is_finished: bool,
     meter: Meter,
 }
 
@@ -50,13 +51,14 @@ impl Decoder for Reader {
                 Some(())
             }
             Some("message_delta") => {
-                if body["delta"]["stop_reason"].is_string() {
-                    self.stop_reason = body["delta"]["stop_reason"].clone();
-                }
                 self.account(&body["usage"], chunks);
+                if body["delta"]["stop_reason"].is_string() {
+                    self.finish(&body["delta"]["stop_reason"], chunks)?;
+                }
                 Some(())
             }
-            Some("message_stop") => return self.end(chunks),
+            Some("message_stop") if self.is_finished => return Ok(Step::End),
+            Some("message_stop") => return Err(Failure::Malformed),
             Some("error") => return Err(complaint::inside_success(&body, &Incoming::in_stream())),
             Some(_) => Some(()),
             // Gateways in between have ways of their own to fail.
@@ -125,15 +127,18 @@ impl Reader {
         }
     }
 
-    /// The reason must have come before the end.
-    fn end(&mut self, chunks: &mut Chunks) -> Result<Step, Failure> {
-        let finish = completion::finish(&self.stop_reason).ok_or(Failure::Malformed)?;
+    fn finish(&mut self, reason: &Value, chunks: &mut Chunks) -> Result<(), Failure> {
+        if self.is_finished {
+            return Ok(());
+        }
+        let finish = completion::finish(reason).ok_or(Failure::Malformed)?;
         if finish == "tool_calls" && (self.calls.is_empty() || self.calls.iter().any(|call| call.is_open)) {
             return Err(Failure::Malformed);
         }
         self.meter.settle(chunks);
         chunks.finish(0, finish, Map::new());
-        Ok(Step::End)
+        self.is_finished = true;
+        Ok(())
     }
 
     fn say(&mut self, text: &str, chunks: &mut Chunks) {

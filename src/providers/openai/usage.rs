@@ -1,5 +1,5 @@
 //! A usage object that is passed on: its figures are read where it stands, and it is only built anew where the
-//! documented total is missing.
+//! documented total is missing, or is one that cannot be.
 
 use std::borrow::Cow;
 
@@ -40,7 +40,7 @@ impl<'a> Reported<'a> {
         let completion_tokens = believed(figures.completion)?;
         let total = believed(figures.total);
         let usage = super::reply::charged(prompt_tokens, completion_tokens, total);
-        Some(Self { raw, usage, has_total: read(figures.total).is_some() })
+        Some(Self { raw, usage, has_total: total.is_some() })
     }
 
     /// The provider's own words, with a total.
@@ -105,12 +105,13 @@ mod tests {
     }
 
     #[test]
-    fn only_a_missing_total_is_added() {
+    fn only_a_total_that_is_missing_or_cannot_be_is_added() {
         let whole = r#"{"prompt_tokens":3,  "completion_tokens":4,"total_tokens":9}"#;
         assert_eq!(read(whole).unwrap().2, whole);
         for text in [
             r#"{"prompt_tokens":3,"completion_tokens":4}"#,
             r#"{"prompt_tokens":3,"completion_tokens":4,"total_tokens":null}"#,
+            r#"{"prompt_tokens":3,"completion_tokens":4,"total_tokens":18446744073709551615}"#,
             r#"{"prompt_tokens":3,"total_tokens":1e400,"completion_tokens":4}"#,
             // Of two one cannot be told which holds.
             r#"{"prompt_tokens":3,"completion_tokens":4,"x":1,"x":2}"#,

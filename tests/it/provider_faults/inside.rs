@@ -27,13 +27,10 @@ async fn every_fault_is_mended_or_told() {
 }
 
 #[tokio::test]
-async fn an_end_that_was_told_needs_no_mark_where_the_format_tells_it_otherwise() {
-    use Told::{Error, Whole};
-    let line = |alone, helped| Line { fault: "no-end-mark", of: Of::Streams, alone, helped };
-    let (chat, anthropic) = (&FORMATS[..1], &FORMATS[1..2]);
-    // The finish reason says that it was all; `[DONE]` only says it again.
-    hold_for(chat, &[line((Whole, "m ok"), (Whole, "m ok"))]).await;
-    // Here the last event alone says so: a reason without it is an answer that broke off.
-    let cut = Error(502, "provider_error");
-    hold_for(anthropic, &[line((cut, "m cut, m cut, m cut"), (Whole, "m cut, m cut, m cut, w ok"))]).await;
+async fn an_answer_with_its_reason_needs_no_mark_of_its_end() {
+    use Told::Whole;
+    // `[DONE]` and `message_stop` only say again that it was all.
+    let line =
+        Line { fault: "no-end-mark", of: Of::Streams, alone: (Whole, "m ok"), helped: (Whole, "m ok") };
+    hold_for(&FORMATS[..2], &[line]).await;
 }
