@@ -12,8 +12,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use self::json::{JsonLines, SpanFields};
 use super::exit::{Failure, Kind};
@@ -37,20 +39,21 @@ pub(crate) struct Log {
 /// Begins the log of this process, as `MK_LOG` wants it.
 pub(crate) fn begin(session: &Session) -> Result<Log, Failure> {
     let wanted = session.env.text("MK_LOG")?.unwrap_or("info");
-    let filter = EnvFilter::try_new(format!("{wanted},{QUIET}")).map_err(|cause| {
+    // By targets and levels alone: a filter that may also ask for spans is asked at every step into one and out of it.
+    let filter = format!("{wanted},{QUIET}").parse::<Targets>().ok().filter(|_| !wanted.contains('['));
+    let filter = filter.ok_or_else(|| {
         Failure::usage(format!("MK_LOG: `{wanted}` cannot be understood"))
             .hint("write info, debug or mk=debug")
-            .caused_by(cause)
     })?;
     let unbegun =
         |cause: &dyn std::fmt::Display| Failure::new(Kind::Other, format!("cannot begin the log: {cause}"));
     let err = session.printer.terminal.err;
     // By default a log that cannot be written is complained about where nobody listens, and that is a panic: every
     // request would fail because nobody reads about it.
-    let log = tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false);
+    let log = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).log_internal_errors(false);
     if err.is_terminal {
         let log = log.with_writer(io::stderr).with_ansi(err.paint == Paint::Full).with_target(false);
-        log.try_init().map_err(|cause| unbegun(&cause))?;
+        log.finish().with(filter).try_init().map_err(|cause| unbegun(&cause))?;
         return Ok(Log { writing: None });
     }
     let lines = Lines::default();
@@ -59,7 +62,7 @@ pub(crate) fn begin(session: &Session) -> Result<Log, Failure> {
         thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_to(&mut io::stderr()));
     let thread = thread.map_err(|cause| unbegun(&cause))?;
     let log = log.with_ansi(false).fmt_fields(SpanFields).event_format(JsonLines).with_writer(lines.clone());
-    log.try_init().map_err(|cause| unbegun(&cause))?;
+    log.finish().with(filter).try_init().map_err(|cause| unbegun(&cause))?;
     Ok(Log { writing: Some((lines, thread)) })
 }
 

@@ -2,8 +2,9 @@
 //! batches.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 
 use super::Store;
 use super::rollup;
@@ -28,22 +29,11 @@ impl Store {
                      prompt_tokens, completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
             )?;
+            let mut last = None;
             for row in rows {
-                insert.execute(params![
-                    row.at.unix_ms(),
-                    row.request_id,
-                    row.app_id,
-                    row.key_id,
-                    row.service.as_str(),
-                    row.model,
-                    row.outcome,
-                    count(row.prompt_tokens),
-                    count(row.completion_tokens),
-                    money(row.cost),
-                    count(row.latency_ms),
-                    row.is_first,
-                    row.is_first_of_model,
-                ])?;
+                bind(&mut insert, row, last)?;
+                insert.raw_execute()?;
+                last = Some(row);
             }
             rollup::add(db, rows)?;
             add_spending(db, rows)
@@ -134,6 +124,35 @@ impl Store {
             Ok(())
         })
     }
+}
+
+/// Binds a row to the statement that inserts it. Texts that it shares with the `last` one are bound already: they are
+/// neither compared nor copied again, nor fetched from where another processor left them.
+fn bind(insert: &mut Statement<'_>, row: &AttemptRow, last: Option<&AttemptRow>) -> rusqlite::Result<()> {
+    let is_new = |of: fn(&AttemptRow) -> &Arc<str>| last.is_none_or(|last| !Arc::ptr_eq(of(last), of(row)));
+    insert.raw_bind_parameter(1, row.at.unix_ms())?;
+    insert.raw_bind_parameter(2, &row.request_id)?;
+    if is_new(|row| &row.app_id) {
+        insert.raw_bind_parameter(3, &row.app_id)?;
+    }
+    if is_new(|row| &row.key_id) {
+        insert.raw_bind_parameter(4, &row.key_id)?;
+    }
+    if last.is_none_or(|last| last.service != row.service) {
+        insert.raw_bind_parameter(5, row.service.as_str())?;
+    }
+    if is_new(|row| &row.model) {
+        insert.raw_bind_parameter(6, &row.model)?;
+    }
+    if last.is_none_or(|last| last.outcome != row.outcome) {
+        insert.raw_bind_parameter(7, &row.outcome)?;
+    }
+    insert.raw_bind_parameter(8, count(row.prompt_tokens))?;
+    insert.raw_bind_parameter(9, count(row.completion_tokens))?;
+    insert.raw_bind_parameter(10, money(row.cost))?;
+    insert.raw_bind_parameter(11, count(row.latency_ms))?;
+    insert.raw_bind_parameter(12, row.is_first)?;
+    insert.raw_bind_parameter(13, row.is_first_of_model)
 }
 
 fn add_spending(db: &Connection, rows: &[AttemptRow]) -> Result<(), Error> {
@@ -237,5 +256,23 @@ mod tests {
             store.spent(&asked).unwrap()[2] > NanoUsd(1_000_000_000_000_000_000),
             "no sum leaves the range"
         );
+    }
+    #[test]
+    fn each_row_keeps_its_own_texts_whatever_the_one_before_it_held() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), NOW).unwrap();
+        let (first, second) = (attempt(None), attempt(None));
+        let rows = [
+            first.clone(),
+            first.clone(),
+            AttemptRow { app_id: "app_2".into(), ..first.clone() },
+            AttemptRow { key_id: "key_2".into(), model: "a/c".into(), ..first.clone() },
+            AttemptRow { service: Service::Inference, outcome: "timeout".into(), ..first.clone() },
+            AttemptRow { outcome: String::from("ok").into(), ..first },
+            second,
+        ];
+        store.add_attempts(&rows).unwrap();
+        store.add_attempts(&rows[2..]).unwrap();
+        assert_eq!(store.attempts_of("req_1").unwrap(), [&rows[..], &rows[2..]].concat());
     }
 }
