@@ -1,9 +1,8 @@
 //! The arithmetic of one subject's windows: a sliding minute and a UTC day.
 //!
-//! **Minute.** The times of the requests admitted within the last 60 s are kept, one by one: only so is there never
-//! a span of 60 s with more than the limit in it, whatever the grid. That costs four bytes a request: of each time
-//! only the low 32 bits of its milliseconds are kept, which is exact because nothing older than a minute stays.
-//! Requests are recorded only while there is a limit, so that an unlimited subject needs no memory.
+//! **Minute.** The times of the requests admitted within the last 60 s are kept, to the millisecond: only so is there
+//! never a span of 60 s with more than the limit in it, whatever the grid. Requests are recorded only while there is a
+//! limit, so that an unlimited subject needs no memory.
 //!
 //! **Day.** A count that begins anew at midnight UTC.
 //!
@@ -13,12 +12,12 @@
 //! wrong future comes. A day that it comes back to goes on with what it had counted, and what was counted in that
 //! future.
 
-use std::collections::VecDeque;
+mod minute;
 
+use self::minute::{MINUTE_MS, Minute};
 use super::{Decision, Quota, State, WindowState};
 use crate::clock::Time;
 
-const MINUTE_MS: u32 = 60_000;
 const MINUTE: i64 = MINUTE_MS as i64;
 
 /// The windows of one subject.
@@ -26,8 +25,7 @@ const MINUTE: i64 = MINUTE_MS as i64;
 pub(super) struct Windows {
     /// The latest time seen, Unix milliseconds.
     now: i64,
-    /// When requests were admitted, oldest first: the low 32 bits of Unix milliseconds.
-    minute: VecDeque<u32>,
+    minute: Minute,
     /// Days since the epoch, UTC.
     day: i64,
     /// Requests admitted on that day.
@@ -48,7 +46,7 @@ pub(super) enum Day {
 impl Windows {
     /// Windows that saw nothing this minute, and `used` requests today.
     pub(super) fn new(now: Time, used: u32) -> Self {
-        Self { now: now.unix_ms(), minute: VecDeque::new(), day: now.utc_day(), used, before: None }
+        Self { now: now.unix_ms(), minute: Minute::default(), day: now.utc_day(), used, before: None }
     }
 
     /// Counts a request, or refuses it.
@@ -59,7 +57,7 @@ impl Windows {
             return Decision::Refused(before, window);
         }
         if quota.per_minute > 0 {
-            self.minute.push_back(low_bits(self.now));
+            self.minute.add(low_bits(self.now));
         }
         self.used = self.used.saturating_add(1);
         Decision::Admitted(self.state(quota, clock))
@@ -79,7 +77,7 @@ impl Windows {
 
     /// For how long, at the latest time seen, no request has been admitted; a minute means longer than can be told.
     pub(super) fn quiet_ms(&self) -> u32 {
-        self.minute.back().map_or(MINUTE_MS, |admitted| low_bits(self.now).wrapping_sub(*admitted))
+        self.minute.newest().map_or(MINUTE_MS, |admitted| low_bits(self.now).wrapping_sub(admitted))
     }
 
     /// The day that is counted, and its count.
@@ -104,10 +102,7 @@ impl Windows {
         if self.now.saturating_sub(before) >= MINUTE {
             self.minute.clear();
         }
-        let present = low_bits(self.now);
-        while self.minute.front().is_some_and(|admitted| present.wrapping_sub(*admitted) >= MINUTE_MS) {
-            self.minute.pop_front();
-        }
+        self.minute.forget(low_bits(self.now));
         let today = Time::from_unix_ms(self.now).utc_day();
         if today > self.day {
             self.before = Some((self.day, self.used));
@@ -120,9 +115,7 @@ impl Windows {
     /// The clock was set back: what was recorded keeps its distance from the present, the day its count.
     fn follow_back(&mut self, clock: Time) -> Day {
         let shift = low_bits(self.now).wrapping_sub(low_bits(clock.unix_ms()));
-        for admitted in &mut self.minute {
-            *admitted = admitted.wrapping_sub(shift);
-        }
+        self.minute.shift_back(shift);
         self.now = clock.unix_ms();
         let wrong_day = std::mem::replace(&mut self.day, clock.utc_day());
         if wrong_day == self.day {
@@ -140,7 +133,7 @@ impl Windows {
     fn state(&self, quota: Quota, clock: Time) -> State {
         let minute = (quota.per_minute > 0).then(|| WindowState {
             limit: quota.per_minute,
-            remaining: quota.per_minute.saturating_sub(length(&self.minute)),
+            remaining: quota.per_minute.saturating_sub(self.minute.count()),
             ..reset_at(self.minute_frees_at(quota.per_minute), clock)
         });
         let midnight = Time::from_unix_ms(self.now).next_utc_midnight().unix_ms();
@@ -156,9 +149,8 @@ impl Windows {
     /// left more in it than it may hold now, the oldest that makes room. An empty minute frees nothing; a request
     /// made now would leave it in 60 s.
     fn minute_frees_at(&self, limit: u32) -> i64 {
-        let too_many = length(&self.minute).saturating_sub(limit);
-        let leaving = self.minute.get(too_many as usize);
-        let age = leaving.map_or(0, |admitted| low_bits(self.now).wrapping_sub(*admitted));
+        let leaving = self.minute.nth(self.minute.count().saturating_sub(limit));
+        let age = leaving.map_or(0, |admitted| low_bits(self.now).wrapping_sub(admitted));
         self.now.saturating_add(MINUTE).saturating_sub(i64::from(age))
     }
 }
@@ -168,10 +160,6 @@ fn reset_at(frees_at: i64, clock: Time) -> WindowState {
     let reset = Time::from_unix_ms(frees_at).unix_seconds_ceil();
     let wait_ms = u64::try_from(reset.saturating_mul(1000).saturating_sub(clock.unix_ms())).unwrap_or(0);
     WindowState { limit: 0, remaining: 0, reset, reset_in: wait_ms.div_ceil(1000) }
-}
-
-fn length(minute: &VecDeque<u32>) -> u32 {
-    u32::try_from(minute.len()).unwrap_or(u32::MAX)
 }
 
 #[expect(

@@ -60,12 +60,14 @@ async fn flush(context: Arc<Context>, mut ended: watch::Receiver<()>) {
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let trouble = Trouble::new();
     loop {
-        tokio::select! {
-            _ = turns.tick() => {}
+        let is_turn = tokio::select! {
+            _ = turns.tick() => true,
+            () = context.app.ledger.filled() => false,
             _ = ended.changed() => return,
-        }
+        };
         let app = context.app.clone();
-        let outcome = tokio::task::spawn_blocking(move || app.flush()).await;
+        let write = move || if is_turn { app.flush() } else { app.ledger.flush() };
+        let outcome = tokio::task::spawn_blocking(write).await;
         match outcome {
             Ok(Err(cause)) => {
                 if let Some(untold) = trouble.happened(&cause) {
@@ -73,7 +75,10 @@ async fn flush(context: Arc<Context>, mut ended: watch::Receiver<()>) {
                     tracing::error!(%cause, untold, kept, "usage and counters cannot be written; they are kept and tried again");
                 }
             }
-            Ok(Ok(())) if trouble.is_over() => tracing::info!("usage and counters are written again"),
+            // Of rows alone it does not tell that counters are written too.
+            Ok(Ok(())) if is_turn && trouble.is_over() => {
+                tracing::info!("usage and counters are written again")
+            }
             _ => {}
         }
     }
