@@ -31,6 +31,8 @@ struct Shared {
     budgets: Budgets,
     queue: Mutex<Queue>,
     filled: Notify,
+    /// Room for the next rows, that those had which were written last.
+    spare: Mutex<Vec<AttemptRow>>,
     lost: AtomicU64,
 }
 
@@ -45,8 +47,14 @@ impl Ledger {
     /// A ledger kept in `store`.
     pub fn new(store: Store) -> Self {
         let budgets = Budgets::new(store.clone());
-        let (queue, filled) = (Mutex::default(), Notify::new());
-        let shared = Shared { store, budgets, queue, filled, lost: AtomicU64::new(0) };
+        let shared = Shared {
+            store,
+            budgets,
+            queue: Mutex::default(),
+            filled: Notify::new(),
+            spare: Mutex::default(),
+            lost: AtomicU64::new(0),
+        };
         Self { shared: Arc::new(shared), metrics: Arc::default() }
     }
 
@@ -96,14 +104,15 @@ impl Ledger {
 
     /// Writes what is queued, and brings the budgets up to date. Blocking. Rows that cannot be written stay queued.
     pub fn flush(&self) -> Result<(), Error> {
-        let queue = {
-            let mut queue = self.queue();
-            // As many as came until now will probably come again, without moving those that are there.
-            let rows = Vec::with_capacity(queue.rows.len().min(FULL));
-            std::mem::replace(&mut *queue, Queue { rows, holds: Vec::new() })
-        };
+        let rows = std::mem::take(&mut *lock(&self.shared.spare));
+        let mut queue = std::mem::replace(&mut *self.queue(), Queue { rows, holds: Vec::new() });
         match self.shared.store.add_attempts(&queue.rows) {
-            Ok(()) => self.shared.budgets.hear(queue.holds.into_iter().map(|(_, hold)| hold)),
+            Ok(()) => {
+                queue.rows.clear();
+                queue.rows.shrink_to(2 * FULL);
+                *lock(&self.shared.spare) = queue.rows;
+                self.shared.budgets.hear(queue.holds.into_iter().map(|(_, hold)| hold))
+            }
             Err(cause) => {
                 self.put_back(queue);
                 self.shared.budgets.doubt();
@@ -147,10 +156,14 @@ impl Ledger {
         }
     }
 
-    /// Also after a panic elsewhere: a queue is whole after every step.
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.queue)
     }
+}
+
+/// Also after a panic elsewhere: a queue is whole after every step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
