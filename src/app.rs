@@ -123,9 +123,13 @@ impl App {
         Ok(())
     }
 
-    /// Writes what has been queued and counted to the store, one even if the other cannot be written. Blocking.
+    /// Writes what has been queued and counted to the store, one even if the other cannot be written. Blocking: where
+    /// another process holds the store, as long as it is waited for once.
     pub fn flush(&self) -> Result<(), storage::Error> {
         let ledger = self.ledger.flush();
+        if ledger.as_ref().is_err_and(storage::Error::is_busy) {
+            return ledger;
+        }
         self.limiter.flush(self.clock.now())?;
         ledger
     }

@@ -70,6 +70,10 @@ pub(crate) struct RestoreArgs {
 
 /// Runs `mk backup`.
 pub(crate) fn backup(args: &BackupArgs, session: &Session) -> Outcome {
+    must_be_a_file(
+        &args.file,
+        "a backup is checked before it gets its name, so it cannot go to standard output",
+    )?;
     let dir = args.database.dir(session)?;
     let stop = stop_at_first();
     let go_on = || !stop.load(Ordering::Relaxed);
@@ -86,10 +90,22 @@ pub(crate) fn backup(args: &BackupArgs, session: &Session) -> Outcome {
 
 /// Runs `mk restore`.
 pub(crate) fn restore(args: &RestoreArgs, session: &Session) -> Outcome {
+    must_be_a_file(
+        &args.file,
+        "a backup is checked before it is put back, so it cannot come from standard input",
+    )?;
     let dir = args.database.dir(session)?;
     storage::restore(&args.file, &dir).map_err(|cause| not_restored(&dir, &args.file, cause))?;
     session.printer.sentence(&format!("restored {} into {}", args.file.display(), dir.display()));
     Ok(0)
+}
+
+/// Elsewhere `-` is standard input: here it would be a file of that name, which nobody means.
+fn must_be_a_file(file: &Path, why: &str) -> Result<(), Failure> {
+    if file == Path::new("-") {
+        return Err(Failure::usage(why).hint("name a file, and copy that"));
+    }
+    Ok(())
 }
 
 /// Set by the first Ctrl-C, so that what is half done is cleaned up; the second one ends the process at once.

@@ -77,9 +77,24 @@ fn whoever(env: &Env) -> Actor {
 /// Why a data directory cannot be used, and what to do.
 pub(crate) fn unusable(dir: &Path, cause: Error) -> Failure {
     Failure::usage(format!("cannot use the data directory {}: {cause}", dir.display()))
-        .hint("name another with --data-dir or MK_DATA_DIR, or run mk as its owner")
+        .hint(way_out(&cause))
         .caused_by(cause)
 }
+
+/// What to do about a data directory that cannot be used.
+pub(crate) fn way_out(cause: &Error) -> &'static str {
+    match cause {
+        _ if cause.is_busy() => {
+            "try again when the other program is done; `fuser` on the file tells which it is"
+        }
+        _ if cause.is_damage() => RESTORE,
+        _ => "name another directory with --data-dir or MK_DATA_DIR, or run mk as its owner",
+    }
+}
+
+/// What to do about a database that is damaged.
+pub(crate) const RESTORE: &str =
+    "stop the server, move the directory away, and put a backup back: `mk restore FILE`";
 
 /// What a refusal of the store means; `what` names the thing that was asked for.
 pub(crate) fn stored(cause: Error, what: &str) -> Failure {
@@ -108,6 +123,8 @@ fn invalid(field: &str, why: &str) -> String {
         "expires_at" => "--expires",
         "models" => "--model",
         "budget_usd" => "--budget-usd",
+        // Of the key as a whole: the sentence says so.
+        "key" => return why.to_owned(),
         other => other,
     };
     let goes_on = why.starts_with("must ") || why.starts_with("may ");

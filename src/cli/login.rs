@@ -112,14 +112,16 @@ fn read(session: &Session, server: &str) -> Result<SecretString, Failure> {
 pub(crate) fn logout(args: &LogoutArgs, session: &mut Session) -> Outcome {
     let server = session.client_config(None, None)?.server;
     let removed = credentials::remove(&session.env, &server, args.service)?;
-    if removed.is_empty() {
-        session.printer.sentence(&format!("no key was stored for {server}"));
-        return Ok(0);
-    }
     let names: Vec<&str> = removed.iter().map(|service| service.as_str()).collect();
     let (keys, they_work) = match names.as_slice() {
+        [] => {
+            session.printer.sentence(&format!("no key was stored for {server}"));
+            return Ok(0);
+        }
         [name] => (format!("{name} key"), "it still works until it is"),
-        _ => (format!("{} keys", names.join(" and ")), "they still work until they are"),
+        [others @ .., last] => {
+            (format!("{} and {last} keys", others.join(", ")), "they still work until they are")
+        }
     };
     session.printer.sentence(&format!("forgot the {keys} for {server}; {they_work} revoked"));
     Ok(0)

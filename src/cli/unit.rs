@@ -34,13 +34,16 @@ pub(crate) struct UnitArgs {
 /// In place of the program's path.
 const PROGRAM: &str = "@PROGRAM@";
 
-/// The drain of a server takes 24 s at most. A process that is told of a wrong configuration is not started again.
+/// The drain of a server takes 24 s at most, and its last writes 20 s where another process holds the ledger. What keeps
+/// a server from starting may pass (an address that is not there yet, a locked database), and shows the same exit code as
+/// a wrong configuration: it is tried again for ever, and not often.
 const SERVICE: &str = "\
 # mk: fact verification and chat inference. Written by `mk serve unit`; change what you need.
 [Unit]
 Description=mk, fact verification and chat inference
 Wants=network-online.target
 After=network-online.target
+StartLimitIntervalSec=0
 
 [Service]
 Type=notify
@@ -50,9 +53,8 @@ ExecStart=@PROGRAM@ serve
 ExecReload=/bin/kill -HUP $MAINPID
 Environment=MK_CONFIG_DIR=%E/mk MK_DATA_DIR=%S/mk
 Restart=on-failure
-# A wrong configuration (2) does not mend itself.
-RestartPreventExitStatus=2
-TimeoutStopSec=30
+RestartSec=5
+TimeoutStopSec=60
 LimitNOFILE=32768
 
 # Keys of providers: a credential named like the variable is used where that is not set. Credentials are copied when

@@ -82,7 +82,8 @@ fn usage_of(path: &[String]) -> String {
     let mut root = Cli::command();
     root.build();
     let command = path.iter().fold(&root, |command, name| command.find_subcommand(name).unwrap_or(command));
-    one_line(&command.clone().render_usage().to_string())
+    // Of a command that also has others below it, the line of its own.
+    one_line(command.clone().render_usage().to_string().lines().next().unwrap_or_default())
 }
 
 /// How the command is written that takes the option which another one above it was given.

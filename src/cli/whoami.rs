@@ -138,10 +138,15 @@ fn fields(
             Some(origin) if key.is_mistyped => {
                 format!("set ({origin}; mistyped: its form or check digits do not fit)")
             }
-            Some(origin) => format!("set ({origin})"),
+            Some(origin) => match &key.told {
+                Some(Err(refused)) => format!("set ({origin}); {}", refused.message),
+                _ => format!("set ({origin})"),
+            },
         };
         fields.push((key_field(key.service), shown));
-        fields.extend(key.told.as_ref().map(|told| (limits_field(key.service), told_words(told))));
+        if let Some(Ok(own)) = &key.told {
+            fields.push((limits_field(key.service), limits(own)));
+        }
     }
     fields.push(("reachable", if unreachable.is_some() { "no" } else { "yes" }.to_owned()));
     fields
@@ -155,11 +160,8 @@ fn told_document(told: &Result<OwnKey, Failure>) -> Value {
     }
 }
 
-fn told_words(told: &Result<OwnKey, Failure>) -> String {
-    let own = match told {
-        Ok(own) => own,
-        Err(failure) => return failure.message.clone(),
-    };
+/// What is left of a key's limits.
+fn limits(own: &OwnKey) -> String {
     let left =
         |window: WindowLeft, span: &str| format!("{} of {} left {span}", window.remaining, window.limit);
     let windows = [own.minute.map(|it| left(it, "this minute")), own.day.map(|it| left(it, "today"))];

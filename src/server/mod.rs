@@ -214,7 +214,12 @@ pub async fn serve(
     background.end().await;
 
     let app = context.app.clone();
-    match tokio::task::spawn_blocking(move || app.flush()).await {
+    let flushed = tokio::task::spawn_blocking(move || app.flush()).await;
+    let lost = context.app.ledger.queued();
+    if lost > 0 {
+        tracing::error!(lost, "what was used could not be written, and is lost with this server");
+    }
+    match flushed {
         Ok(Ok(())) => Ok(()),
         Ok(Err(cause)) => Err(io::Error::other(cause)),
         Err(cause) => Err(io::Error::other(cause)),

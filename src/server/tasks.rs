@@ -77,7 +77,7 @@ async fn flush(context: Arc<Context>, mut ended: watch::Receiver<()>) {
             }
             // Of rows alone it does not tell that counters are written too.
             Ok(Ok(())) if is_turn && trouble.is_over() => {
-                tracing::info!("usage and counters are written again")
+                tracing::info!("usage and counters are written again");
             }
             _ => {}
         }

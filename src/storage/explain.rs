@@ -23,6 +23,16 @@ pub(super) fn more(cause: &rusqlite::Error) -> &'static str {
     }
 }
 
+/// Whether another connection was in the way for too long.
+pub(super) fn is_busy(cause: &rusqlite::Error) -> bool {
+    matches!(cause.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// Whether the file does not hold what SQLite wrote.
+pub(super) fn is_damage(cause: &rusqlite::Error) -> bool {
+    matches!(cause.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

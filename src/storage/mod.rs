@@ -319,6 +319,18 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether another process was in the way, which may be over soon.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Unavailable(cause) if explain::is_busy(cause))
+    }
+
+    /// Whether a database is no database any more.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Unavailable(cause) if explain::is_damage(cause))
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

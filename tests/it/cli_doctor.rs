@@ -104,6 +104,7 @@ async fn what_is_wrong_with_a_provider_is_told_of_each() {
     let google = Scripted::answering(answer("400 Bad Request", google)).await;
     let open = Scripted::answering(answer("200 OK", "{}")).await;
     let listless = Scripted::answering(answer("404 Not Found", "{}")).await;
+    let page = Scripted::answering(answer("200 OK", "<html>welcome</html>")).await;
     let garbled = Scripted::answering(&b"SSH-2.0-OpenSSH_9.9\r\n"[..]).await;
     let mut file = String::new();
     for (name, kind, base, key) in [
@@ -112,6 +113,7 @@ async fn what_is_wrong_with_a_provider_is_told_of_each() {
         ("gemini", "google", &google.base, "THE_KEY"),
         ("open", "openai", &open.base, "THE_KEY"),
         ("listless", "openai", &listless.base, "THE_KEY"),
+        ("page", "openai", &page.base, "THE_KEY"),
         ("garbled", "openai", &garbled.base, "THE_KEY"),
         ("nobody", "openai", &"http://127.0.0.1:1".to_owned(), "THE_KEY"),
         ("keyless", "openai", &open.base, "MISSING_KEY"),
@@ -130,6 +132,7 @@ async fn what_is_wrong_with_a_provider_is_told_of_each() {
     }
     assert_eq!(told("provider open").0, "note");
     assert_eq!(told("provider listless").0, "warning");
+    assert_eq!(told("provider page").0, "warning", "a page is no list of models");
     for name in ["provider garbled", "provider nobody"] {
         assert_eq!(told(name).0, "failed", "{document}");
     }
@@ -229,6 +232,15 @@ fn it_fits_a_narrow_terminal_with_a_word_beside_each_symbol() {
         assert!(lines.iter().any(|line| line.starts_with("· note    database: ")), "{}", shown.last);
         assert!(shown.last.trim_end().ends_with("5 checks, nothing is wrong"), "{}", shown.last);
     }
+}
+
+#[test]
+fn a_directory_that_is_named_is_looked_at_whatever_is_wrong_with_the_file() {
+    let mk = configured("listen = [");
+    let none = mk.home().join("none");
+    let document = mk.args(["--data-dir", none.to_str().unwrap(), "--json"]).run().json();
+    assert_eq!(check(&document, "server configuration")["status"], "failed");
+    assert_eq!(check(&document, "database")["status"], "note");
 }
 
 #[test]

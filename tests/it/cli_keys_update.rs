@@ -93,8 +93,12 @@ fn keys_of_one_name_are_told_apart() {
     let second = create("ci");
     assert_eq!(second.code(), 0, "{second:?}");
     assert!(second.stderr.contains("(ci) has this name too"), "{second:?}");
-    let which = user.args(["keys", "show", "ci"]).run();
+    let rename = |name: &str| user.clone().args(["keys", "update", "other", "--name", name]).run();
+    assert!(!rename("other").stderr.contains("warning: "), "its own name");
+    let which = user.clone().args(["keys", "show", "ci"]).run();
     assert_eq!(which.code(), 9, "{which:?}");
     let hints: Vec<&str> = which.stderr.lines().filter(|line| line.starts_with("hint: key_")).collect();
     assert!(hints.len() == 2 && hints.iter().all(|hint| hint.contains(" ci, made 2")), "{which:?}");
+    let third = rename("ci");
+    assert!(third.code() == 0 && third.stderr.contains("(ci) has this name too"), "{third:?}");
 }

@@ -154,7 +154,11 @@ async fn a_key_is_checked_before_it_is_stored() {
     assert_eq!((ran.code(), ran.stderr.matches("warning").count()), (0, 0), "{ran:?}");
     let whoami = user.clone().args(["whoami"]).run_beside().await;
     assert_eq!(whoami.code(), 0, "{whoami:?}");
-    assert!(whoami.stdout.contains("inference limits\tAPI key has been revoked\n"), "{whoami:?}");
+    assert!(whoami.stdout.contains("); API key has been revoked\n"), "{whoami:?}");
+    let doctor = user.clone().args(["doctor"]).run_beside().await;
+    let told =
+        doctor.stdout.lines().find(|line| line.starts_with("failed\tserver\tthe inference key (")).unwrap();
+    assert!(doctor.code() == 1 && told.contains("): API key has been revoked\t"), "{doctor:?}");
     let checked = user.args(["whoami", "--json"]).run_beside().await.json()["checked"].take();
     assert_eq!(checked["inference"]["error"]["code"], "api_key_revoked");
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::check::Check;
 use crate::cli::figures::thousands;
+use crate::cli::local::{RESTORE, way_out};
 use crate::storage::{self, Condition, Error, Examination};
 
 const NAME: &str = "database";
@@ -55,8 +56,7 @@ fn told(path: &str, condition: &Condition) -> Check {
     if let Some(first) = condition.damage.first() {
         let more = condition.damage.len() - 1;
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        return Check::failed(NAME, format!("{path} is damaged: {first}{more}"))
-            .hint("stop the server, move the directory away, and put a backup back: `mk restore FILE`");
+        return Check::failed(NAME, format!("{path} is damaged: {first}{more}")).hint(RESTORE);
     }
     if let Some(why) = &condition.unwritable {
         return Check::failed(NAME, format!("{path} cannot be written: {why}"))
@@ -77,8 +77,7 @@ fn told(path: &str, condition: &Condition) -> Check {
 }
 
 fn unusable(path: &str, cause: &Error) -> Check {
-    Check::failed(NAME, format!("{path}: {cause}"))
-        .hint("name another directory with --data-dir or MK_DATA_DIR, or run mk as its owner")
+    Check::failed(NAME, format!("{path}: {cause}")).hint(way_out(cause))
 }
 
 fn space(free: u64) -> Check {

@@ -106,7 +106,9 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
         data_dir: args.database.data_dir.clone(),
         ..ServerArgs::default()
     };
-    let data_dir = load_data_dir(&server_args, &session.env);
+    // One that is named here is looked at whatever is wrong with a file.
+    let named = args.database.data_dir.clone();
+    let data_dir = named.map_or_else(|| load_data_dir(&server_args, &session.env), Ok);
     let (checks, providers) = match load_server(&server_args, &session.env) {
         Ok(config) => {
             let mut checks = configuration::server(&config);
@@ -149,8 +151,12 @@ async fn look(plan: Plan) -> Result<Vec<Check>, Failure> {
     };
     let (mut checks, answers, server) = tokio::join!(database, providers::ask(plan.providers), server);
     let mut references = Vec::new();
-    for (check, reference) in answers.into_iter().chain(server) {
+    for (check, reference) in answers {
         checks.push(check);
+        references.extend(reference);
+    }
+    if let Some((found, reference)) = server {
+        checks.extend(found);
         references.extend(reference);
     }
     checks.push(clock::judge(Clock::system().now(), references));

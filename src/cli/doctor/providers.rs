@@ -62,8 +62,8 @@ async fn one(settings: Settings) -> (Check, Option<Reference>) {
 }
 
 fn failed(name: String, failure: &Failure, address: &str, has_key: bool) -> Check {
-    const KEY_HINT: &str = "`mk config list server --origin` shows where it is set; a running server takes another key \
-                            when it is started again";
+    const KEY_HINT: &str = "`mk config list server --origin` shows where it is set; a running server takes another one \
+                            from a file when it is reloaded (SIGHUP), from a variable when it is started again";
     match failure {
         Failure::Unauthorized if has_key => Check::failed(name, "refuses the key").hint(KEY_HINT),
         Failure::Unauthorized => Check::failed(name, "wants a key, and none is set")

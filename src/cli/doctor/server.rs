@@ -7,11 +7,14 @@ use tokio::time;
 
 use super::check::Check;
 use super::clock::Reference;
+use crate::api::Service;
 use crate::cli::exit::Kind;
 use crate::cli::remote;
 use crate::client;
 use crate::clock::Clock;
 use crate::config::{ClientConfig, Origin, ServerConfig};
+use crate::keys;
+use crate::secret::ExposeSecret;
 
 const NAME: &str = "server";
 
@@ -42,11 +45,11 @@ fn own_address(listen: SocketAddr, has_tls: bool) -> String {
 }
 
 /// Asks the configured server how it is. One that nobody named need not be there.
-pub(super) async fn ask(config: &ClientConfig) -> (Check, Option<Reference>) {
+pub(super) async fn ask(config: &ClientConfig) -> (Vec<Check>, Option<Reference>) {
     let client = match remote::client(config, None) {
         Ok(client) => client,
         Err(failure) => {
-            return (Check { hints: failure.hints, ..Check::failed(NAME, failure.message) }, None);
+            return (vec![Check { hints: failure.hints, ..Check::failed(NAME, failure.message) }], None);
         }
     };
     let limit = config.timeout.unwrap_or(LIMIT);
@@ -56,10 +59,24 @@ pub(super) async fn ask(config: &ClientConfig) -> (Check, Option<Reference>) {
             let ours = Clock::system().now();
             let who = config.server.clone();
             let reference = about.date.map(|theirs| Reference { who, theirs, ours });
-            (well(&config.server, about.version.as_deref()), reference)
+            let mut checks = vec![well(&config.server, about.version.as_deref())];
+            for service in Service::ALL {
+                checks
+                    .extend(time::timeout(limit, refused_key(config, &client, service)).await.ok().flatten());
+            }
+            (checks, reference)
         }
-        Err(cause) => (missing(config, cause), None),
+        Err(cause) => (vec![missing(config, cause)], None),
     }
+}
+
+/// That the server refuses the key of a service. Mistyped ones are told without it; other answers say nothing of the key.
+async fn refused_key(config: &ClientConfig, client: &client::Client, service: Service) -> Option<Check> {
+    let key = config.key_for(service).filter(|key| keys::service_of(key.expose_secret()).is_some())?;
+    let cause = client.bearing(key).own_key().await.err()?;
+    let failure = remote::failure(&config.server, cause);
+    let told = format!("the {service} key ({}): {}", config.key_origin(service), failure.message);
+    (failure.kind == Kind::Unauthorized).then(|| Check { hints: failure.hints, ..Check::failed(NAME, told) })
 }
 
 fn well(server: &str, version: Option<&str>) -> Check {

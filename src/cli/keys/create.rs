@@ -93,11 +93,7 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
     let namesake = args.name.as_ref().and_then(|name| namesake(&desk, &app, name));
     let made = desk.create_key(&app, &new)?;
     if let Some(other) = namesake {
-        session.printer.warning(&format!(
-            "the {} has this name too; ids tell them apart: {} is the new one",
-            describe(&other),
-            made.record.id
-        ));
+        warn_of_namesake(session, &other, &made.record);
     }
     session.printer.sentence(&format!(
         "made the {} in the app `{}`; it is shown this once:",
@@ -108,9 +104,15 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
 }
 
 /// A key of the same app that already has this name and works. Not to be told of it is no reason to make none.
-fn namesake(desk: &Desk, app: &App, name: &str) -> Option<Key> {
+pub(super) fn namesake(desk: &Desk, app: &App, name: &str) -> Option<Key> {
     let keys = desk.keys(Some(app), None).ok()?;
     keys.into_iter().find(|key| key.state == KeyState::Active && key.name.as_deref() == Some(name))
+}
+
+/// Says that a key has the name of another one.
+pub(super) fn warn_of_namesake(session: &Session, other: &Key, key: &Key) {
+    let (other, id) = (describe(other), &key.id);
+    session.printer.warning(&format!("the {other} has this name too; ids tell them apart: this one is {id}"));
 }
 
 pub(super) fn rotate(args: &RotateArgs, session: &mut Session) -> Result<(), Failure> {

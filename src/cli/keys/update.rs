@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::create::ends;
+use super::create::{ends, namesake, warn_of_namesake};
 use super::{Common, show};
 use crate::cli::desk::Desk;
 use crate::cli::exit::Failure;
@@ -98,7 +98,12 @@ pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failur
     }
     let desk = Desk::open(&args.common.database, session)?;
     let key = desk.key_named(&args.key)?;
-    show::print(session, desk.update_key(&key, &change)?, args.common.json)
+    let namesake = args.name.as_ref().and_then(|name| namesake(&desk, &desk.app(&key.app_id).ok()?, name));
+    let updated = desk.update_key(&key, &change)?;
+    if let Some(other) = namesake.filter(|other| other.id != updated.id) {
+        warn_of_namesake(session, &other, &updated);
+    }
+    show::print(session, updated, args.common.json)
 }
 
 /// A new value, none from now on, or no change.

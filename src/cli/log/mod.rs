@@ -27,8 +27,8 @@ const GATHER: Duration = Duration::from_millis(20);
 /// The most that waits to be written; lines beyond are dropped.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
-/// Repeats every part of a path as it came, whatever secret stands in it.
-const QUIET: &str = "warp=off";
+/// Repeats every part of a path as it came, whatever secret stands in it: it is heard at no level.
+const QUIET: &str = "warp";
 
 /// The log of this process, from [`begin`] on. What waits is written when it is dropped.
 #[must_use = "the log ends when this is dropped"]
@@ -39,11 +39,9 @@ pub(crate) struct Log {
 /// Begins the log of this process, as `MK_LOG` wants it.
 pub(crate) fn begin(session: &Session) -> Result<Log, Failure> {
     let wanted = session.env.text("MK_LOG")?.unwrap_or("info");
-    // By targets and levels alone: a filter that may also ask for spans is asked at every step into one and out of it.
-    let filter = format!("{wanted},{QUIET}").parse::<Targets>().ok().filter(|_| !wanted.contains('['));
-    let filter = filter.ok_or_else(|| {
+    let filter = filter(wanted).ok_or_else(|| {
         Failure::usage(format!("MK_LOG: `{wanted}` cannot be understood"))
-            .hint("write info, debug or mk=debug")
+            .hint("write a level (error, warn, info, debug, trace), or one for a part, such as mk=debug")
     })?;
     let unbegun =
         |cause: &dyn std::fmt::Display| Failure::new(Kind::Other, format!("cannot begin the log: {cause}"));
@@ -64,6 +62,20 @@ pub(crate) fn begin(session: &Session) -> Result<Log, Failure> {
     let log = log.with_ansi(false).fmt_fields(SpanFields).event_format(JsonLines).with_writer(lines.clone());
     log.finish().with(filter).try_init().map_err(|cause| unbegun(&cause))?;
     Ok(Log { writing: Some((lines, thread)) })
+}
+
+/// What is heard. By targets and levels alone: a filter that may also ask for spans is asked at every step into one and
+/// out of it. A word that is no level would be the name of a target, and nothing else would be heard: it is a mistake.
+fn filter(wanted: &str) -> Option<Targets> {
+    let is_level = |part: &str| !part.is_empty() && part.parse::<LevelFilter>().is_ok();
+    let is_clear = |part: &str| part.contains('=') || is_level(part.trim());
+    if wanted.contains('[') || !wanted.split(',').all(is_clear) {
+        return None;
+    }
+    let wanted: Targets = wanted.parse().ok()?;
+    let default = wanted.default_level().unwrap_or(LevelFilter::OFF);
+    let named: Targets = wanted.into_iter().filter(|(target, _)| !target.starts_with(QUIET)).collect();
+    Some(named.with_default(default).with_target(QUIET, LevelFilter::OFF))
 }
 
 impl Drop for Log {
@@ -179,6 +191,23 @@ mod tests {
 
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
+        }
+    }
+
+    #[test]
+    fn what_repeats_secrets_is_heard_at_no_level_and_a_mistyped_level_is_told() {
+        for wanted in ["trace", "warp=trace", "info,warp::filters=trace", "w=trace,warp::filters::path=trace"]
+        {
+            let filter = filter(wanted).unwrap();
+            for target in ["warp", "warp::filters::path"] {
+                assert!(!filter.would_enable(target, &tracing::Level::ERROR), "{wanted}: {target}");
+            }
+        }
+        let heard = |wanted, target| filter(wanted).unwrap().would_enable(target, &tracing::Level::DEBUG);
+        assert!(heard("info,mk=debug", "mk::server") && !heard("info,mk=debug", "hyper"));
+        assert!(heard("DEBUG", "hyper") && heard("mk=trace", "mk") && !heard("off", "mk"));
+        for mistyped in ["inof", "warning", "info,nonsense", "mk=loud", "mk[x]=debug", ",", "info,"] {
+            assert!(filter(mistyped).is_none(), "{mistyped}");
         }
     }
 

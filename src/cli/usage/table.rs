@@ -29,7 +29,7 @@ pub(super) fn for_people(printer: &Printer, report: &UsageReport) -> Result<(), 
     let fitting = sheet::fitting(printer, &all, &rows, &lesser);
     let (heading, value) = drawn(&report.totals);
     let room_beside = |columns: &[Column]| bars::width(sheet::room(printer, columns, &rows), heading);
-    let (mut columns, width) = beside_bars(fitting.clone(), &lesser[..LESS_THAN_BARS], room_beside);
+    let (mut columns, width) = beside_bars(fitting, &lesser[..LESS_THAN_BARS], room_beside);
     if let Some(width) = width {
         let most = report.data.iter().map(|row| value(&row.sums)).fold(0.0, f64::max);
         for (row, sums) in rows.iter_mut().zip(report.data.iter().map(|row| &row.sums)) {
@@ -41,8 +41,7 @@ pub(super) fn for_people(printer: &Printer, report: &UsageReport) -> Result<(), 
     sheet::print(printer, &columns, &rows)?;
     sheet::end(printer, &columns, &rows)?;
     figures::print_totals(printer, &report.totals)?;
-    // What gave way to bars is in the totals and was not asked for by the width.
-    sheet::say_left_out(printer, &all, &fitting);
+    sheet::say_left_out(printer, &all, &columns);
     Ok(())
 }
 

@@ -64,15 +64,25 @@ impl Minute {
         self.entries.back().map(|entry| entry.at)
     }
 
-    /// When the request was admitted before which `earlier` others were.
-    pub(super) fn nth(&self, mut earlier: u32) -> Option<u32> {
-        let found = self.entries.iter().find(|entry| {
-            let is_it = earlier < entry.count;
-            earlier = earlier.saturating_sub(entry.count);
-            is_it
-        });
-        found.map(|entry| entry.at)
+    /// When the request was admitted before which `earlier` others were. Quick for the oldest ones and for the newest.
+    pub(super) fn nth(&self, earlier: u32) -> Option<u32> {
+        let later = self.count.checked_sub(earlier)?.checked_sub(1)?;
+        if earlier <= later {
+            behind(self.entries.iter(), earlier)
+        } else {
+            behind(self.entries.iter().rev(), later)
+        }
     }
+}
+
+/// The time of the request that comes behind `others` of these.
+fn behind<'a>(mut entries: impl Iterator<Item = &'a Entry>, mut others: u32) -> Option<u32> {
+    let found = entries.find(|entry| {
+        let is_it = others < entry.count;
+        others = others.saturating_sub(entry.count);
+        is_it
+    });
+    found.map(|entry| entry.at)
 }
 
 #[cfg(test)]
@@ -87,8 +97,8 @@ mod tests {
         }
         assert_eq!((minute.count(), minute.entries.len()), (3000, 3));
         assert_eq!(
-            [0, 999, 1000, 2999, 3000].map(|earlier| minute.nth(earlier)),
-            [Some(u32::MAX), Some(u32::MAX), Some(0), Some(1), None]
+            [0, 999, 1000, 1999, 2000, 2999, 3000].map(|earlier| minute.nth(earlier)),
+            [Some(u32::MAX), Some(u32::MAX), Some(0), Some(0), Some(1), Some(1), None]
         );
         minute.forget(MINUTE_MS - 1);
         assert_eq!((minute.count(), minute.nth(0)), (2000, Some(0)));

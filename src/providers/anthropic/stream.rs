@@ -42,7 +42,12 @@ struct Call {
 impl Decoder for Reader {
     fn read(&mut self, event: &Event<'_>, chunks: &mut Chunks) -> Result<Step, Failure> {
         let Ok(body) = serde_json::from_slice::<Value>(event.data) else { return Ok(Step::Skipped) };
-        let known = match body["type"].as_str() {
+        let kind = body["type"].as_str();
+        // What comes behind the reason belongs to no answer: it is neither passed on nor counted.
+        if self.is_finished && !matches!(kind, Some("message_delta" | "message_stop")) {
+            return Ok(Step::Skipped);
+        }
+        let known = match kind {
             Some("message_start") => self.start(&body["message"], chunks),
             Some("content_block_start") => self.open(&body, chunks),
             Some("content_block_delta") => self.go_on(&body, chunks),
@@ -132,7 +137,10 @@ impl Reader {
             return Ok(());
         }
         let finish = completion::finish(reason).ok_or(Failure::Malformed)?;
-        if finish == "tool_calls" && (self.calls.is_empty() || self.calls.iter().any(|call| call.is_open)) {
+        // Only an answer that was cut short may end within a call.
+        let may_be_open = matches!(finish, "length" | "content_filter");
+        let is_open = self.calls.iter().any(|call| call.is_open);
+        if (finish == "tool_calls" && self.calls.is_empty()) || (is_open && !may_be_open) {
             return Err(Failure::Malformed);
         }
         self.meter.settle(chunks);

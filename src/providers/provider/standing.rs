@@ -5,6 +5,7 @@
 
 use http::HeaderMap;
 use http::header::DATE;
+use serde::de::IgnoredAny;
 use tokio::time::Instant;
 
 use super::{Provider, Wire};
@@ -25,9 +26,15 @@ impl Provider {
         let opened = self.list(dialect.as_ref(), transport, true, deadline).await?;
         let date = date(&opened.head.headers);
         let key = match opened.head.status.as_u16() {
-            200..=299 if !transport.has_key() => KeyStanding::NotNeeded,
             200..=299 => {
-                drop(opened);
+                // A page for people is no list, and its server may be any.
+                let reply = opened.whole().await?;
+                if serde_json::from_slice::<IgnoredAny>(&reply.body).is_err() {
+                    return Ok(Standing { key: KeyStanding::NoList, date });
+                }
+                if !transport.has_key() {
+                    return Ok(Standing { key: KeyStanding::NotNeeded, date });
+                }
                 let without = self.list(dialect.as_ref(), transport, false, deadline).await;
                 let is_open = without.is_ok_and(|opened| opened.head.status.is_success());
                 if is_open { KeyStanding::Untried } else { KeyStanding::Accepted }

@@ -14,12 +14,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, MAIN_DB, OpenFlags, Transaction, TransactionBehavior};
 
 use super::files::Place;
 use super::migrations::migrate;
 use super::recent;
-use crate::storage::Error;
+use crate::storage::{Error, explain};
 
 /// How long to wait for another process's write or clean-up.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -243,12 +243,10 @@ fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::R
     let begun = Instant::now();
     loop {
         match attempt() {
-            Err(cause) if is_busy(&cause) && begun.elapsed() < BUSY_TIMEOUT => std::thread::sleep(BUSY_PAUSE),
+            Err(cause) if explain::is_busy(&cause) && begun.elapsed() < BUSY_TIMEOUT => {
+                std::thread::sleep(BUSY_PAUSE);
+            }
             outcome => return outcome,
         }
     }
-}
-
-fn is_busy(cause: &rusqlite::Error) -> bool {
-    matches!(cause.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }

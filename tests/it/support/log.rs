@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use mk::server::Options;
 use serde_json::Value;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
 
 /// Keeps what is logged on this thread.
 #[derive(Clone, Default)]
@@ -62,9 +64,10 @@ impl Log {
         ANOTHER.get_or_init(|| tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default()));
         let subscriber = tracing_subscriber::fmt()
             .json()
-            .with_env_filter(tracing_subscriber::EnvFilter::new(format!("mk={level}")))
+            .with_max_level(LevelFilter::TRACE)
             .with_writer(self.clone())
-            .finish();
+            .finish()
+            .with(format!("mk={level}").parse::<Targets>().unwrap());
         tracing::subscriber::set_default(subscriber)
     }
 }

@@ -22,7 +22,7 @@ fn created(server: &Mk, service: Service) -> String {
 async fn what_stands_in_a_path_is_logged_without_its_secrets() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let call = serve::call(&provider.base_url, "");
-    let server = Serve::start(&call.clone().env("MK_LOG", "trace,warp=trace"));
+    let server = Serve::start(&call.clone().env("MK_LOG", "trace,warp=trace,warp::filters=trace"));
     let link = std::fs::read_to_string(serve::data_dir(call.home()).join("setup-link")).unwrap();
     let token = link.trim_end().rsplit('/').next().unwrap().to_owned();
     let key = created(&call, Service::Verify);
