@@ -38,6 +38,11 @@
 //!
 //! Changes for the sake of speed and what they did to this table, those that were not kept included; newest first.
 //!
+//! - A bare relay on the same hyper, tokio and allocator, one single-threaded runtime a core, bodies read whole, no look at
+//!   anything: 28,600 instructions a request, 5.9 µs of CPU, 1.0 of nginx, where `mk` took 134,000, 14.6 µs, 0.53, with the
+//!   same two sends and two reads. So the HTTP stack is not what takes the time: 0.75 of nginx needs routes, record, log,
+//!   JSON, account and booking together in some 40,000 instructions. A health page, which has only the first three,
+//!   takes 45,000.
 //! - **Turns of a connection counted by an atomic and a `Notify`** (a `watch` channel takes a lock and looks for waiters in
 //!   eight places, four times a request), **a filter of the log by targets alone** (one that knows spans is asked at each
 //!   step into one and out of it), **texts of the ledger that the row before had too bound once**: 3 to 5 % of the time
