@@ -33,6 +33,13 @@ fn configured(file: &str) -> Mk {
     mk.args(["doctor", "--config", path.to_str().unwrap()]).env("THE_KEY", SECRET)
 }
 
+/// A verify key of some other server.
+fn foreign_key() -> String {
+    let made = Mk::new().args(["keys", "create", "--service", "verify"]).run();
+    assert_eq!(made.code(), 0, "{made:?}");
+    made.stdout.trim().to_owned()
+}
+
 /// The check of this name.
 fn check<'a>(document: &'a Value, name: &str) -> &'a Value {
     let checks = document["checks"].as_array().unwrap();
@@ -213,9 +220,18 @@ async fn a_server_that_nobody_named_is_asked_where_its_own_file_puts_it() {
     assert_eq!(well.0, "ok", "{document}");
     assert!(well.1.starts_with(&format!("{here} is well")), "{document}");
 
-    let named = doctor.env("MK_SERVER", &server.base).run_beside().await.json();
+    let named = doctor.clone().env("MK_SERVER", &server.base).run_beside().await.json();
     let of_server = named["checks"].as_array().unwrap().iter().filter(|check| check["check"] == "server");
     assert_eq!(of_server.count(), 1, "who names one has named it: {named}");
+
+    // A key that nobody has made there: well formed, and of the server that commands ask.
+    let foreign = doctor.env("MK_API_KEY", &foreign_key());
+    let refused = |document: &Value| {
+        let checks = document["checks"].as_array().unwrap();
+        checks.iter().any(|check| check["message"].as_str().unwrap().starts_with("the verify key ("))
+    };
+    assert!(!refused(&foreign.run_beside().await.json()), "it is not sent to another server");
+    assert!(refused(&foreign.env("MK_SERVER", &server.base).run_beside().await.json()));
 }
 
 #[test]

@@ -57,6 +57,8 @@ pub(crate) struct DoctorArgs {
 /// What the checks that take time need.
 struct Plan {
     client: Option<ClientConfig>,
+    /// Whether the client's keys are those of the server that is asked.
+    has_its_keys: bool,
     data_dir: Result<PathBuf, ConfigError>,
     providers: Vec<NamedProvider>,
 }
@@ -109,10 +111,13 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
     // One that is named here is looked at whatever is wrong with a file.
     let named = args.database.data_dir.clone();
     let data_dir = named.map_or_else(|| load_data_dir(&server_args, &session.env), Ok);
+    let mut has_its_keys = true;
     let (checks, providers) = match load_server(&server_args, &session.env) {
         Ok(config) => {
             let mut checks = configuration::server(&config);
-            checks.extend(client.as_mut().and_then(|client| server::prefer_own(client, &config)));
+            let other = client.as_mut().and_then(|client| server::prefer_own(client, &config));
+            has_its_keys = other.is_none();
+            checks.extend(other);
             (checks, sound(config))
         }
         Err(error) => {
@@ -127,7 +132,7 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
             (vec![configuration::no_server(error, is_without_providers, is_wanted)], providers)
         }
     };
-    (checks, Plan { client, data_dir, providers })
+    (checks, Plan { client, has_its_keys, data_dir, providers })
 }
 
 fn sound(config: ServerConfig) -> Vec<NamedProvider> {
@@ -145,7 +150,7 @@ async fn look(plan: Plan) -> Result<Vec<Check>, Failure> {
     };
     let server = async {
         match &plan.client {
-            Some(config) => Some(server::ask(config).await),
+            Some(config) => Some(server::ask(config, plan.has_its_keys).await),
             None => None,
         }
     };

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::time;
 
 use super::check::Check;
@@ -44,8 +45,9 @@ fn own_address(listen: SocketAddr, has_tls: bool) -> String {
     format!("{scheme}://{}", SocketAddr::new(host, listen.port()))
 }
 
-/// Asks the configured server how it is. One that nobody named need not be there.
-pub(super) async fn ask(config: &ClientConfig) -> (Vec<Check>, Option<Reference>) {
+/// Asks the server how it is, and whether it takes the keys, if `has_its_keys`: those of another one are not for it to see.
+/// One that nobody named need not be there.
+pub(super) async fn ask(config: &ClientConfig, has_its_keys: bool) -> (Vec<Check>, Option<Reference>) {
     let client = match remote::client(config, None) {
         Ok(client) => client,
         Err(failure) => {
@@ -60,9 +62,10 @@ pub(super) async fn ask(config: &ClientConfig) -> (Vec<Check>, Option<Reference>
             let who = config.server.clone();
             let reference = about.date.map(|theirs| Reference { who, theirs, ours });
             let mut checks = vec![well(&config.server, about.version.as_deref())];
-            for service in Service::ALL {
-                checks
-                    .extend(time::timeout(limit, refused_key(config, &client, service)).await.ok().flatten());
+            if has_its_keys {
+                let asked =
+                    Service::ALL.map(|service| time::timeout(limit, refused_key(config, &client, service)));
+                checks.extend(join_all(asked).await.into_iter().flatten().flatten());
             }
             (checks, reference)
         }

@@ -257,6 +257,7 @@ mod tests {
             "no sum leaves the range"
         );
     }
+
     #[test]
     fn each_row_keeps_its_own_texts_whatever_the_one_before_it_held() {
         let dir = tempfile::tempdir().unwrap();
