@@ -26,7 +26,8 @@ pub use models::About;
 pub use relay::Relay;
 
 pub use crate::providers::{
-    Answer, Chat, Completion, Failure, Fields, Finish, Message, Role, Schema, SetupError, Text, estimate,
+    Answer, Chat, Completion, Failure, Fields, Finish, Json, Message, Reader, Role, Schema, SetupError, Text,
+    estimate,
 };
 
 /// What is set about chat completions.

@@ -7,33 +7,69 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
-use serde_json::value::RawValue;
+
+use super::json::{self, Json, Reader};
 
 /// More than any format knows; names are compared with each other, which must not take for ever.
 const MOST_FIELDS: usize = 256;
 
 /// The fields of an object, in their order; no name twice.
 #[derive(Debug, Default)]
-pub struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct Fields<'a>(Vec<(Cow<'a, str>, Json<'a>)>);
+
+/// About how many fields an object has.
+const USUAL_FIELDS: usize = 12;
 
 impl<'a> Fields<'a> {
+    /// Reads a text that is one object.
+    ///
+    /// # Errors
+    /// If it is anything else, holds a name twice, or more fields than any format knows.
+    pub fn parse(text: &'a str) -> serde_json::Result<Self> {
+        Self::parse_with(text, |_, reader| reader.value().map(drop))
+    }
+
+    /// As [`Fields::parse`], where `each` reads the value of a field, and so may go into it.
+    ///
+    /// # Errors
+    /// As [`Fields::parse`].
+    pub fn parse_with(
+        text: &'a str,
+        mut each: impl FnMut(&str, &mut Reader<'a>) -> Option<()>,
+    ) -> serde_json::Result<Self> {
+        let mut reader = Reader::new(text);
+        let mut fields: Vec<(Cow<'_, str>, Json<'_>)> = Vec::with_capacity(USUAL_FIELDS);
+        let read = reader.object(|reader, name| {
+            let name = name.text().filter(|name| fields.iter().all(|(field, _)| field != name))?;
+            let begin = reader.at();
+            each(&name, reader)?;
+            fields.push((name, reader.since(begin)?));
+            (fields.len() <= MOST_FIELDS).then_some(())
+        });
+        match read.filter(|()| reader.is_at_end()) {
+            Some(()) => Ok(Self(fields)),
+            // It knows what to say of it.
+            None => serde_json::from_str(text),
+        }
+    }
+
     /// A field's value as it stands there.
-    pub fn get(&self, name: &str) -> Option<&'a RawValue> {
+    pub fn get(&self, name: &str) -> Option<Json<'a>> {
         self.0.iter().find(|(field, _)| field == name).map(|(_, value)| *value)
     }
 
     /// A field's value, if it is there and not null.
-    pub fn given(&self, name: &str) -> Option<&'a RawValue> {
-        self.get(name).filter(|value| value.get() != "null")
+    pub fn given(&self, name: &str) -> Option<Json<'a>> {
+        self.get(name).filter(|value| !value.is_null())
     }
 
     /// A field's value, if it is of this type.
     pub fn read<T: Deserialize<'a>>(&self, name: &str) -> Option<T> {
-        serde_json::from_str(self.get(name)?.get()).ok()
+        self.get(name)?.read()
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Json<'a>)> {
         self.0.iter().map(|(name, value)| (&**name, *value))
     }
 }
@@ -56,9 +92,7 @@ pub(super) fn write_string(out: &mut Vec<u8>, name: &str, value: &str) {
 
 /// Writes a text as JSON.
 pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
-    // Looking at every byte without a way out lets the compiler look at many at once.
-    let is_special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
-    if !text.bytes().fold(false, |found, byte| found | is_special(byte)) {
+    if json::is_plain(text) {
         out.push(b'"');
         out.extend_from_slice(text.as_bytes());
         out.push(b'"');
@@ -75,22 +109,22 @@ pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Reader).map(Fields)
+        deserializer.deserialize_map(ObjectVisitor).map(Fields)
     }
 }
 
-struct Reader;
+struct ObjectVisitor;
 
-impl<'de> Visitor<'de> for Reader {
-    type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+impl<'de> Visitor<'de> for ObjectVisitor {
+    type Value = Vec<(Cow<'de, str>, Json<'de>)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-        let mut fields: Self::Value = Vec::with_capacity(12);
-        while let Some((Text(name), value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
+        let mut fields: Self::Value = Vec::with_capacity(USUAL_FIELDS);
+        while let Some((Text(name), value)) = map.next_entry::<Text<'de>, Json<'de>>()? {
             if fields.len() == MOST_FIELDS {
                 return Err(M::Error::custom(format!("more than {MOST_FIELDS} fields in one object")));
             }
@@ -112,7 +146,7 @@ mod tests {
     #[test]
     fn values_stay_as_they_are() {
         let body = r#"{"a": 1.50, "\u0062":[ 1,  2 ], "c":null}"#;
-        let fields: Fields = serde_json::from_str(body).unwrap();
+        let fields = Fields::parse(body).unwrap();
         assert_eq!(fields.get("a").unwrap().get(), "1.50");
         assert_eq!(fields.get("b").unwrap().get(), "[ 1,  2 ]");
         assert!(fields.get("c").is_some() && fields.given("c").is_none());
@@ -125,7 +159,7 @@ mod tests {
 
     #[test]
     fn doubles_masses_and_other_things_are_refused() {
-        let error = |body: &str| serde_json::from_str::<Fields>(body).unwrap_err().to_string();
+        let error = |body: &str| Fields::parse(body).unwrap_err().to_string();
         assert!(error(r#"{"a":1,"\u0061":2}"#).contains(r#"the field "a" stands there twice"#));
         let many: Vec<String> = (0..300).map(|index| format!("\"{index}\":0")).collect();
         assert!(error(&format!("{{{}}}", many.join(","))).contains("more than 256"));
@@ -136,6 +170,6 @@ mod tests {
     #[test]
     fn depth_is_no_danger() {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(200_000), "]".repeat(200_000));
-        assert!(serde_json::from_str::<Fields>(&deep).unwrap().get("a").is_some());
+        assert!(Fields::parse(&deep).unwrap().get("a").is_some());
     }
 }

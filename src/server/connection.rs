@@ -25,12 +25,11 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use warp::filters::BoxedFilter;
-use warp::reply::Response;
 
 use super::envelope;
 use super::parked::{self, Berth, Line};
 use super::refusal::Refusals;
+use super::routes::Routes;
 use super::socket;
 use super::stall::{StallGuard, Stalled};
 use super::turns::{InTurn, Turns, Underway};
@@ -48,7 +47,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 pub(crate) async fn serve(
     stream: TcpStream,
     peer: SocketAddr,
-    routes: BoxedFilter<(Response,)>,
+    routes: Routes,
     context: Arc<Context>,
     closing: watch::Receiver<()>,
 ) {
@@ -74,7 +73,7 @@ async fn speak<S>(
     stream: S,
     stalled: Stalled,
     peer: SocketAddr,
-    routes: BoxedFilter<(Response,)>,
+    routes: Routes,
     context: Arc<Context>,
     closing: watch::Receiver<()>,
 ) where
@@ -91,7 +90,7 @@ async fn speak_tls<S>(
     stream: S,
     stalled: Stalled,
     peer: SocketAddr,
-    routes: BoxedFilter<(Response,)>,
+    routes: Routes,
     context: Arc<Context>,
     mut closing: watch::Receiver<()>,
 ) where
@@ -117,7 +116,7 @@ async fn speak_http1<S>(
     stream: S,
     stalled: Stalled,
     peer: SocketAddr,
-    routes: BoxedFilter<(Response,)>,
+    routes: Routes,
     context: Arc<Context>,
     mut closing: watch::Receiver<()>,
 ) where
@@ -178,7 +177,7 @@ async fn speak_http1<S>(
 async fn speak_http2<S>(
     stream: S,
     peer: SocketAddr,
-    routes: BoxedFilter<(Response,)>,
+    routes: Routes,
     context: Arc<Context>,
     mut closing: watch::Receiver<()>,
 ) where

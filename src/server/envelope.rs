@@ -9,37 +9,34 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use http::{HeaderValue, Request, StatusCode, Version, header};
 use hyper::body::Incoming as Body;
-use hyper::service::Service;
-use hyper_util::service::TowerToHyperService;
 use tracing::Instrument;
-use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::incoming::Incoming;
 use super::record::OK;
-use super::reply::{self, ApiError, ErrorCode, Rate};
+use super::reply::{self, Answer, ApiError, ErrorCode};
+use super::routes::Routes;
 use super::{Context, framing, gate, header_names, unread};
 
 /// Answers one request.
 pub(crate) async fn answer(
     mut request: Request<Body>,
     peer: SocketAddr,
-    routes: BoxedFilter<(Response,)>,
+    routes: Routes,
     context: Arc<Context>,
 ) -> Result<Response, Infallible> {
     let incoming = Incoming::new(&mut request, peer, &context.app);
-    request.extensions_mut().insert(incoming.clone());
     let version = request.version();
 
-    let (mut response, can_go_on) = if framing::is_doubtful(version, &incoming.headers) {
-        (ApiError::unreadable(StatusCode::BAD_REQUEST).into_response(&incoming.request_id), false)
+    let (answer, can_go_on) = if framing::is_doubtful(version, &incoming.headers) {
+        (ApiError::unreadable(StatusCode::BAD_REQUEST).into_answer(&incoming.request_id), false)
     } else {
         let (request, rest) = unread::lend(request, &incoming.headers);
-        let response = routed(request, &incoming, routes).await;
-        (response, rest.allows_another().await)
+        let answer = routed(request, &incoming, &routes).await;
+        (answer, rest.allows_another().await)
     };
 
-    let rate = response.extensions_mut().remove::<Rate>();
+    let Answer { mut response, rate, error } = answer;
     let rate =
         rate.unwrap_or_else(|| gate::open_state(&context.app, &incoming.configured, incoming.address).into());
     reply::write_rate_headers(response.headers_mut(), &rate);
@@ -49,7 +46,7 @@ pub(crate) async fn answer(
     if !can_go_on && version <= Version::HTTP_11 {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    match response.extensions_mut().remove::<ErrorCode>() {
+    match error {
         Some(ErrorCode(code)) => incoming.record.is_answered(response.status(), code),
         None => incoming.record.is_answered(response.status(), OK),
     }
@@ -57,23 +54,14 @@ pub(crate) async fn answer(
 }
 
 /// What the routes answer, or that they could not.
-async fn routed(
-    request: Request<unread::Body>,
-    incoming: &Incoming,
-    routes: BoxedFilter<(Response,)>,
-) -> Response {
-    let service = TowerToHyperService::new(warp::service(routes));
+async fn routed(request: Request<unread::Body>, incoming: &Incoming, routes: &Routes) -> Answer {
     let span = tracing::info_span!("request", id = &*incoming.request_id);
-    let outcome = AssertUnwindSafe(service.call(request).instrument(span)).catch_unwind().await;
-    match outcome {
-        Ok(Ok(response)) => response,
-        Ok(Err(never)) => match never {},
-        Err(_panic) => {
-            let path = incoming.record.path();
-            tracing::error!(request_id = %incoming.request_id, path, "a handler panicked");
-            ApiError::internal().into_response(&incoming.request_id)
-        }
-    }
+    let answering = routes.answer(request, incoming).instrument(span);
+    AssertUnwindSafe(answering).catch_unwind().await.unwrap_or_else(|_panic| {
+        let path = incoming.record.path();
+        tracing::error!(request_id = %incoming.request_id, path, "a handler panicked");
+        ApiError::internal().into_answer(&incoming.request_id)
+    })
 }
 
 #[cfg(test)]
@@ -101,7 +89,8 @@ mod tests {
         let mut caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, peer) = listener.accept().await.unwrap();
         let (closing, closed) = tokio::sync::watch::channel(());
-        tokio::spawn(connection::serve(stream, peer, panics, context, closed));
+        let routes = Routes::only(context.clone(), panics);
+        tokio::spawn(connection::serve(stream, peer, routes, context, closed));
         caller.write_all(b"GET / HTTP/1.1\r\nx-request-id: mine\r\n\r\n".repeat(2).as_slice()).await.unwrap();
         caller.shutdown().await.unwrap();
         let mut answers = String::new();

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes};
 use futures_util::{FutureExt, Stream, StreamExt};
 use http::uri::Authority;
 use http::{HeaderMap, Request, header};
@@ -151,9 +151,9 @@ pub(crate) struct BodyLimits {
 }
 
 /// Reads a JSON body: declared size, type, then the bytes, counted while they arrive.
-pub(crate) async fn json_body<B: Buf>(
+pub(crate) async fn json_body<B: Buf, E>(
     headers: &HeaderMap,
-    body: impl Stream<Item = Result<B, warp::Error>>,
+    body: impl Stream<Item = Result<B, E>>,
     limits: BodyLimits,
 ) -> Result<Bytes, ApiError> {
     check_size(headers, limits)?;
@@ -202,15 +202,15 @@ fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     Ok(())
 }
 
-async fn collect<B: Buf>(
-    body: impl Stream<Item = Result<B, warp::Error>>,
+async fn collect<B: Buf, E>(
+    body: impl Stream<Item = Result<B, E>>,
     limits: BodyLimits,
 ) -> Result<Bytes, ApiError> {
     let mut body = std::pin::pin!(body);
-    let mut bytes = BytesMut::new();
+    let mut bytes = Vec::new();
     // What has come with the head, nearly always all of it, needs no clock.
     while let Some(piece) = body.next().now_or_never() {
-        let Some(piece) = piece else { return Ok(bytes.freeze()) };
+        let Some(piece) = piece else { return Ok(bytes.into()) };
         add(&mut bytes, piece, limits)?;
     }
     let awaited = async {
@@ -221,22 +221,19 @@ async fn collect<B: Buf>(
         }
         Ok::<_, Elapsed>(Ok(()))
     };
-    let awaited = timeout(limits.total, awaited).await.flatten();
+    // In a box: a body that has come needs no room for it.
+    let awaited = Box::pin(timeout(limits.total, awaited)).await.flatten();
     awaited.unwrap_or_else(|_| Err(ApiError::body_timeout()))?;
-    Ok(bytes.freeze())
+    Ok(bytes.into())
 }
 
-fn add<B: Buf>(
-    bytes: &mut BytesMut,
-    piece: Result<B, warp::Error>,
-    limits: BodyLimits,
-) -> Result<(), ApiError> {
+fn add<B: Buf, E>(bytes: &mut Vec<u8>, piece: Result<B, E>, limits: BodyLimits) -> Result<(), ApiError> {
     // A body that breaks off has nobody left to answer to; the answer only ends the request.
     let mut piece = piece.map_err(|_| ApiError::invalid_json("the request body broke off"))?;
     if bytes.len() + piece.remaining() > limits.bytes {
         return Err(ApiError::body_too_large(limits.bytes));
     }
-    bytes.extend_from_slice(&piece.copy_to_bytes(piece.remaining()));
+    bytes.put(&mut piece);
     Ok(())
 }
 

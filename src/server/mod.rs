@@ -72,6 +72,7 @@ use crate::workers::{self, Workers};
 use clerks::Clerks;
 use incoming::{BodyLimits, Incoming};
 use reply::ApiError;
+use routes::Routes;
 use streams::{Cut, Streams};
 
 /// How a server treats its connections. The defaults are for production.
@@ -155,10 +156,10 @@ impl Context {
     }
 
     /// Reads a request's JSON body within this server's limits; new work is refused once the server drains.
-    pub(crate) async fn read_json<B: Buf>(
+    pub(crate) async fn read_json<B: Buf, E>(
         &self,
         incoming: &Incoming,
-        body: impl Stream<Item = Result<B, warp::Error>>,
+        body: impl Stream<Item = Result<B, E>>,
     ) -> Result<Bytes, ApiError> {
         incoming::json_body(&incoming.headers, body, self.body_limits(incoming)?).await
     }
@@ -234,7 +235,7 @@ async fn accept(
     connections: &mut JoinSet<()>,
     shutdown: impl Future<Output = ()> + Send,
 ) {
-    let routes = routes::all(context);
+    let routes = Routes::new(context);
     let places = Arc::new(Semaphore::new(context.options.max_connections));
     let trouble = Trouble::new();
     let mut shutdown = std::pin::pin!(shutdown);

@@ -48,6 +48,34 @@ pub(crate) struct ApiError {
 #[derive(Clone, Debug)]
 pub(crate) struct ErrorCode(pub(crate) String);
 
+/// An answer, and what is known of it beside its bytes. On its way through filters, that travels in its extensions.
+pub(crate) struct Answer {
+    pub(crate) response: Response,
+    pub(crate) rate: Option<Rate>,
+    pub(crate) error: Option<ErrorCode>,
+}
+
+impl From<Response> for Answer {
+    fn from(mut response: Response) -> Self {
+        let extensions = response.extensions_mut();
+        let (rate, error) = (extensions.remove(), extensions.remove());
+        Self { response, rate, error }
+    }
+}
+
+impl From<Answer> for Response {
+    fn from(answer: Answer) -> Self {
+        let Answer { mut response, rate, error } = answer;
+        if let Some(rate) = rate {
+            response.extensions_mut().insert(rate);
+        }
+        if let Some(error) = error {
+            response.extensions_mut().insert(error);
+        }
+        response
+    }
+}
+
 impl ApiError {
     fn new(status: StatusCode, code: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
@@ -151,17 +179,18 @@ impl ApiError {
     }
 
     /// The answer.
-    pub(crate) fn into_response(self, request_id: &str) -> Response {
+    pub(crate) fn into_answer(self, request_id: &str) -> Answer {
         let (status, rate, code) = (self.status, self.rate, ErrorCode(self.code.clone()));
         let (body, headers) = self.into_parts(request_id);
         let mut response = Response::new(body.into());
-        response.extensions_mut().insert(code);
         *response.status_mut() = status;
         *response.headers_mut() = headers;
-        if let Some(rate) = rate {
-            response.extensions_mut().insert(rate);
-        }
-        response
+        Answer { response, rate, error: Some(code) }
+    }
+
+    /// The answer for filters.
+    pub(crate) fn into_response(self, request_id: &str) -> Response {
+        self.into_answer(request_id).into()
     }
 }
 

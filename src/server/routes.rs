@@ -6,16 +6,58 @@
 
 use std::sync::Arc;
 
+use http::{Method, Request};
+use http_body_util::BodyExt;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 use warp::{Filter, path};
 
 use super::incoming::Incoming;
-use super::reply::ApiError;
-use super::{Context, chat, console, dashboard, gate, health, metrics, models, openapi, verify};
+use super::reply::{Answer, ApiError};
+use super::{Context, chat, console, dashboard, gate, health, metrics, models, openapi, unread, verify};
+
+/// Where nearly all requests of a busy server go.
+const COMPLETIONS: &str = "/inference/v1/chat/completions";
+
+/// Every address.
+#[derive(Clone)]
+pub(crate) struct Routes {
+    context: Arc<Context>,
+    filters: BoxedFilter<(Response,)>,
+}
+
+impl Routes {
+    /// Those of a server.
+    pub(crate) fn new(context: &Arc<Context>) -> Self {
+        Self { context: context.clone(), filters: all(context) }
+    }
+
+    /// Answers a request. One for a completion goes where its filter would lead it, past all that filters do with a
+    /// request: a completion's whole way through this server costs not much more.
+    pub(crate) async fn answer(&self, mut request: Request<unread::Body>, incoming: &Incoming) -> Answer {
+        if request.method() == Method::POST && request.uri().path() == COMPLETIONS {
+            let body = request.into_body().into_data_stream();
+            return Box::pin(chat::complete(&self.context, incoming, body)).await;
+        }
+        request.extensions_mut().insert(incoming.clone());
+        let service = TowerToHyperService::new(warp::service(self.filters.clone()));
+        match Box::pin(service.call(request)).await {
+            Ok(response) => response.into(),
+            Err(never) => match never {},
+        }
+    }
+
+    /// A server's, of which nothing is there but this.
+    #[cfg(test)]
+    pub(crate) const fn only(context: Arc<Context>, filters: BoxedFilter<(Response,)>) -> Self {
+        Self { context, filters }
+    }
+}
 
 /// All routes, hot ones first. `crate::metrics::ROUTES` names those that are counted by name.
-pub(crate) fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
+fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     let read = warp::get().or(warp::head()).unify().boxed();
     let stream = path!("verify" / "v1" / "stream").boxed();
     let verify_health = path!("verify" / "v1" / "health").boxed();

@@ -14,10 +14,9 @@ pub(super) use parts::Image;
 pub(super) use tools::{Choice, Tools};
 
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::completion::Completion;
-use super::{Failure, Fields};
+use super::{Failure, Fields, Json};
 
 /// Fields that are read, here or by the server before.
 const READ: [&str; 19] = [
@@ -134,13 +133,13 @@ fn only(value: &Value, known: &[&str], path: &str) -> Result<(), Failure> {
 }
 
 /// Whether a field asks for nothing: its value is null, empty, or what holds without it.
-fn is_neutral(name: &str, value: &RawValue) -> bool {
+fn is_neutral(name: &str, value: Json<'_>) -> bool {
     let is_default = match name {
         "logprobs" => value.get() == "false",
         "top_logprobs" => value.get() == "0",
         "verbosity" => value.get() == "\"medium\"",
         "service_tier" => matches!(value.get(), "\"auto\"" | "\"default\""),
-        "modalities" => serde_json::from_str::<Vec<String>>(value.get()).is_ok_and(|kinds| kinds == ["text"]),
+        "modalities" => value.read::<Vec<String>>().is_some_and(|kinds| kinds == ["text"]),
         _ => false,
     };
     is_default || is_empty(value.get())
@@ -206,7 +205,7 @@ fn limit(fields: &Fields<'_>) -> Result<Option<u64>, Failure> {
 
 fn stop(fields: &Fields<'_>) -> Result<Vec<String>, Failure> {
     let Some(value) = fields.given("stop") else { return Ok(Vec::new()) };
-    if value.get().starts_with('"') {
+    if value.is_text() {
         return Ok(fields.read("stop").into_iter().collect());
     }
     Ok(typed(fields, "stop", "a string or an array of strings")?.unwrap_or_default())

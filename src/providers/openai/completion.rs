@@ -8,8 +8,6 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::usage::Reported;
@@ -17,7 +15,7 @@ use super::{OpenAi, complaint, finish, parts, stream};
 use crate::providers::chunks::usage_json;
 use crate::providers::completion::{Completed, Completion, Completions, Decoder, Labels};
 use crate::providers::fields::{self, Fields};
-use crate::providers::object::Object;
+use crate::providers::json::{Json, Reader};
 use crate::providers::{Failed, Failure, Incoming, Model, Outgoing, Usage, estimate};
 
 impl Completions for OpenAi {
@@ -84,57 +82,55 @@ fn stream_options(asked: &Completion<'_>, model: &Model) -> String {
     String::from_utf8(options).unwrap_or_default()
 }
 
-/// What must stand in a choice; all else is not looked at.
-#[derive(Deserialize)]
-struct Choice<'a> {
-    index: Option<u32>,
-    #[serde(borrow)]
-    message: Option<Object<Message<'a>>>,
-    #[serde(borrow)]
-    finish_reason: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-}
+/// What is looked at of a choice.
+const OF_CHOICE: [&str; 4] = ["index", "message", "finish_reason", "error"];
+/// What is looked at of its message.
+const OF_MESSAGE: [&str; 3] = ["role", "content", "tool_calls"];
 
-#[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow)]
-    role: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_calls: Option<&'a RawValue>,
+/// Reads an array of choices: the values of [`OF_CHOICE`] of each.
+fn read_choices<'a>(reader: &mut Reader<'a>) -> Option<Vec<[Option<Json<'a>>; 4]>> {
+    let mut choices = Vec::with_capacity(1);
+    reader.array(|reader| {
+        choices.push(reader.known(OF_CHOICE)?);
+        Some(())
+    })?;
+    Some(choices)
 }
 
 fn read(incoming: &Incoming, asked: &Completion<'_>, labels: &Labels) -> Result<Completed, Failed> {
     // Once for all: otherwise each value would be checked again where it is kept as it stands.
     let text = std::str::from_utf8(&incoming.body).map_err(|_| Failure::Malformed)?;
-    let answer: Fields<'_> = serde_json::from_str(text).map_err(|_| Failure::Malformed)?;
-    let reported = answer.given("usage").and_then(Reported::read);
+    let (mut choices, mut reported) = (None, None);
+    let answer = Fields::parse_with(text, |name, reader| match name {
+        "choices" => reader.attempt(read_choices).map(|read| choices = read),
+        "usage" => reader.attempt(Reported::read).map(|read| reported = read),
+        _ => reader.value().map(drop),
+    });
+    let answer = answer.map_err(|_| Failure::Malformed)?;
     let failed = |failure| Failed { failure, usage: reported.map(|reported| reported.usage) };
     if answer.given("error").is_some() {
         return Err(failed(disguised(incoming, None)));
     }
     let raw = answer.given("choices").ok_or_else(|| failed(Failure::Malformed))?;
-    let choices: Vec<Object<Choice<'_>>> =
-        serde_json::from_str(raw.get()).map_err(|_| failed(Failure::Malformed))?;
-    if choices.is_empty() {
-        return Err(failed(Failure::Malformed));
-    }
-    if let Some(error) = choices.iter().find_map(|choice| choice.error) {
+    let choices = choices.filter(|choices| !choices.is_empty()).ok_or_else(|| failed(Failure::Malformed))?;
+    if let Some(error) = choices.iter().find_map(|[.., error]| *error) {
         return Err(failed(disguised(incoming, Some(error))));
     }
     let mut is_regular = true;
     let mut length = 0;
-    for choice in &choices {
-        let message = choice.message.as_ref().ok_or_else(|| failed(Failure::Malformed))?;
-        length += message.content.map_or(0, |content| content.get().len().saturating_sub(2));
-        let reason = choice.finish_reason.map_or("\"\"", RawValue::get).trim_matches('"');
+    for [index, message, finish_reason, _] in choices {
+        let message = message.and_then(|message| message.known(OF_MESSAGE));
+        let [role, content, calls] = message.ok_or_else(|| failed(Failure::Malformed))?;
+        if index.is_some_and(|index| index.read::<u32>().is_none()) {
+            return Err(failed(Failure::Malformed));
+        }
+        length += content.map_or(0, |content| content.get().len().saturating_sub(2));
+        let reason = finish_reason.map_or("\"\"", Json::get).trim_matches('"');
         let known = finish::read(reason).map_err(failed)?;
-        is_regular &= known == Some(reason) && choice.index.is_some() && message.role.is_some();
-        is_regular &= match message.content {
-            Some(content) => !content.get().starts_with('['),
-            None => message.tool_calls.is_some(),
+        is_regular &= known == Some(reason) && index.is_some() && role.is_some();
+        is_regular &= match content {
+            Some(content) => !content.is_array(),
+            None => calls.is_some(),
         };
     }
     let estimated = || Usage {
@@ -155,7 +151,7 @@ fn written(answer: &Fields<'_>, choices: &str, labels: &Labels, usage: &str) -> 
     let all_else = answer.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum::<usize>();
     let mut body = Vec::with_capacity(all_else.max(choices.len()) + 256);
     body.push(b'{');
-    match answer.get("id").map(RawValue::get) {
+    match answer.get("id").map(Json::get) {
         Some(id) if id.len() > 2 && id.starts_with('"') => fields::write(&mut body, "id", id),
         _ => fields::write_string(&mut body, "id", &crate::id::new("chatcmpl")),
     }
@@ -175,9 +171,8 @@ fn written(answer: &Fields<'_>, choices: &str, labels: &Labels, usage: &str) -> 
 }
 
 /// Choices with what the documented shape requires and this provider left out.
-fn repaired(choices: &RawValue) -> Result<String, Failure> {
-    let mut list: Vec<Map<String, Value>> =
-        serde_json::from_str(choices.get()).map_err(|_| Failure::Malformed)?;
+fn repaired(choices: Json<'_>) -> Result<String, Failure> {
+    let mut list: Vec<Map<String, Value>> = choices.read().ok_or(Failure::Malformed)?;
     for (place, choice) in list.iter_mut().enumerate() {
         if choice.get("index").and_then(Value::as_u64).is_none() {
             choice.insert("index".to_owned(), json!(place));
@@ -198,10 +193,10 @@ fn repaired(choices: &RawValue) -> Result<String, Failure> {
 }
 
 /// The failure inside a body of success: of the whole, or of one choice.
-fn disguised(incoming: &Incoming, of_choice: Option<&RawValue>) -> Failure {
+fn disguised(incoming: &Incoming, of_choice: Option<Json<'_>>) -> Failure {
     let source = match of_choice {
-        Some(error) => serde_json::from_str(error.get()).map(|error: Value| json!({"error": error})),
-        None => serde_json::from_slice(&incoming.body),
+        Some(error) => error.read().map(|error: Value| json!({"error": error})),
+        None => serde_json::from_slice(&incoming.body).ok(),
     };
     complaint::inside_success(&source.unwrap_or(Value::Null), incoming)
 }

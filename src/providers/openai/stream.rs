@@ -79,7 +79,7 @@ impl Reader {
     fn chunk(&mut self, data: &[u8], chunks: &mut Chunks) -> Result<Step, Failure> {
         // Once for all: otherwise each value would be checked again where it is kept as it stands.
         let Ok(text) = std::str::from_utf8(data) else { return Ok(Step::Skipped) };
-        let Ok(fields) = serde_json::from_str::<Fields<'_>>(text) else { return Ok(Step::Skipped) };
+        let Ok(fields) = Fields::parse(text) else { return Ok(Step::Skipped) };
         if fields.given("error").is_some() {
             return Err(disguised(data));
         }
@@ -153,7 +153,7 @@ fn usage(fields: &Fields<'_>, chunks: &mut Chunks) {
     // Groq has always told it in a field of its own, and elsewhere only if asked to.
     let of_groq = || fields.read::<Fields<'_>>("x_groq")?.given("usage");
     let Some(raw) = fields.given("usage").or_else(of_groq) else { return };
-    let Some(reported) = Reported::read(raw) else { return };
+    let Some(reported) = Reported::of(raw) else { return };
     chunks.usage(reported.usage, Some(&reported.text()));
 }
 

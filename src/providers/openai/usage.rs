@@ -3,42 +3,39 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use crate::providers::chunks::usage_json;
 use crate::providers::fields::{self, Fields};
-use crate::providers::object::Object;
+use crate::providers::json::{Json, Reader};
 use crate::providers::{Usage, tokens};
 
 /// What a provider says that an answer took.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reported<'a> {
-    raw: &'a RawValue,
+    raw: Json<'a>,
     /// The figures that are accounted.
     pub(super) usage: Usage,
     has_total: bool,
 }
 
-#[derive(Deserialize)]
-struct Figures<'a> {
-    #[serde(borrow, rename = "prompt_tokens")]
-    prompt: Option<&'a RawValue>,
-    #[serde(borrow, rename = "completion_tokens")]
-    completion: Option<&'a RawValue>,
-    #[serde(borrow, rename = "total_tokens")]
-    total: Option<&'a RawValue>,
-}
+/// What is looked at.
+const FIGURES: [&str; 3] = ["prompt_tokens", "completion_tokens", "total_tokens"];
 
 impl<'a> Reported<'a> {
+    /// As [`Reported::read`], of a value that was found before.
+    pub(super) fn of(value: Json<'a>) -> Option<Self> {
+        Self::read(&mut Reader::new(value.get()))
+    }
+
     /// Reads a usage object; `None` if it is none, or tells what cannot be.
-    pub(super) fn read(raw: &'a RawValue) -> Option<Self> {
-        let figures: Object<Figures<'_>> = serde_json::from_str(raw.get()).ok()?;
-        let read = |figure: Option<&RawValue>| figure.and_then(|figure| figure.get().parse::<u64>().ok());
+    pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
+        let begin = reader.at();
+        let [prompt, completion, total] = reader.known(FIGURES)?;
+        let raw = reader.since(begin)?;
+        let read = |figure: Option<Json<'_>>| figure.and_then(|figure| figure.get().parse::<u64>().ok());
         let believed = |figure| read(figure).filter(|count| tokens::is_believable(*count));
-        let prompt_tokens = believed(figures.prompt)?;
-        let completion_tokens = believed(figures.completion)?;
-        let total = believed(figures.total);
+        let prompt_tokens = believed(prompt)?;
+        let completion_tokens = believed(completion)?;
+        let total = believed(total);
         let usage = super::reply::charged(prompt_tokens, completion_tokens, total);
         Some(Self { raw, usage, has_total: total.is_some() })
     }
@@ -50,7 +47,7 @@ impl<'a> Reported<'a> {
         }
         // Field by field: a total like 1e400 is JSON, and yet no value that could be built. An object whose fields
         // cannot be told apart says no more than its figures.
-        let Ok(fields) = serde_json::from_str::<Fields<'_>>(self.raw.get()) else {
+        let Ok(fields) = Fields::parse(self.raw.get()) else {
             return Cow::Owned(usage_json(self.usage, false).to_string());
         };
         let total = self.usage.prompt_tokens.saturating_add(self.usage.completion_tokens);
@@ -72,8 +69,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Option<(u64, u64, String)> {
-        let raw: &RawValue = serde_json::from_str(text).unwrap();
-        let reported = Reported::read(raw)?;
+        let reported = Reported::read(&mut Reader::new(text))?;
         let Usage { prompt_tokens, completion_tokens } = reported.usage;
         Some((prompt_tokens, completion_tokens, reported.text().into_owned()))
     }

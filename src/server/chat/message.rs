@@ -1,85 +1,40 @@
 //! Checking the messages of a chat completion, one by one, without decoding their texts.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
-use serde_json::value::RawValue;
-
-use super::request::{invalid, missing, text};
-use crate::inference::{Text, estimate};
+use super::request::{invalid, missing};
+use crate::inference::{Json, Reader, estimate};
 use crate::server::reply::ApiError;
 
 /// Who may speak.
 pub(in crate::server) const ROLES: [&str; 5] = ["system", "user", "assistant", "developer", "tool"];
 
 /// What is looked at of a message.
-#[derive(Clone, Copy, Default)]
-struct Message<'a> {
-    role: Option<&'a RawValue>,
-    content: Option<&'a RawValue>,
-    tool_calls: Option<&'a RawValue>,
-    function_call: Option<&'a RawValue>,
-    refusal: Option<&'a RawValue>,
-    audio: Option<&'a RawValue>,
+const OF_MESSAGE: [&str; 6] = ["role", "content", "tool_calls", "function_call", "refusal", "audio"];
+/// More than most conversations have.
+const USUAL_MESSAGES: usize = 8;
+/// What is looked at of a part of a content.
+const OF_PART: [&str; 2] = ["type", "text"];
+
+/// What is looked at of a message: the values of [`OF_MESSAGE`].
+pub(super) type Message<'a> = [Option<Json<'a>>; OF_MESSAGE.len()];
+
+/// Reads an array of messages; `None` if it is none, or if one of them is no object or holds a name twice.
+pub(super) fn read_all<'a>(reader: &mut Reader<'a>) -> Option<Vec<Message<'a>>> {
+    let mut messages = Vec::with_capacity(USUAL_MESSAGES);
+    reader.array(|reader| {
+        messages.push(reader.known(OF_MESSAGE)?);
+        Some(())
+    })?;
+    Some(messages)
 }
 
-/// By hand, as what is derived would take an array for an object as well.
-impl<'de: 'a, 'a> Deserialize<'de> for Message<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MessageVisitor)
-    }
-}
-
-struct MessageVisitor;
-
-impl<'de> Visitor<'de> for MessageVisitor {
-    type Value = Message<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-        let mut message = Message::default();
-        while let Some(Text(name)) = map.next_key()? {
-            let (place, name) = match &*name {
-                "role" => (&mut message.role, "role"),
-                "content" => (&mut message.content, "content"),
-                "tool_calls" => (&mut message.tool_calls, "tool_calls"),
-                "function_call" => (&mut message.function_call, "function_call"),
-                "refusal" => (&mut message.refusal, "refusal"),
-                "audio" => (&mut message.audio, "audio"),
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                    continue;
-                }
-            };
-            if place.is_some() {
-                return Err(M::Error::duplicate_field(name));
-            }
-            *place = Some(map.next_value()?);
-        }
-        Ok(message)
-    }
-}
-
-#[derive(serde::Deserialize)]
-struct Part<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-}
-
-/// Checks all messages; gives their length in tokens, estimated.
-pub(super) fn check_all(value: &RawValue) -> Result<u64, ApiError> {
-    let allowed = "a non-empty array of messages";
-    let wrong = || invalid("messages", allowed, value);
-    let Ok(messages) = serde_json::from_str::<Vec<Message<'_>>>(value.get()) else {
+/// Checks all messages; gives their length in tokens, estimated. They are `read`, if they could be, from `value`.
+pub(super) fn check_all(value: Json<'_>, read: Option<Vec<Message<'_>>>) -> Result<u64, ApiError> {
+    let wrong = || invalid("messages", "a non-empty array of messages", value);
+    let Some(messages) = read else {
         // One by one, to tell which of them it is.
-        let messages: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|_| wrong())?;
-        for (index, message) in messages.into_iter().enumerate() {
-            check(object(message, || format!("messages[{index}]"))?, index)?;
+        for (index, message) in value.items().ok_or_else(wrong)?.into_iter().enumerate() {
+            let path = |rest: &str| format!("messages[{index}]{rest}");
+            check(fields(message, || path(""), OF_MESSAGE)?, path)?;
         }
         return Err(wrong());
     };
@@ -88,25 +43,21 @@ pub(super) fn check_all(value: &RawValue) -> Result<u64, ApiError> {
     }
     let mut tokens = 0_u64;
     for (index, message) in messages.into_iter().enumerate() {
-        tokens = tokens.saturating_add(check(message, index)?);
+        tokens = tokens.saturating_add(check(message, |rest| format!("messages[{index}]{rest}"))?);
     }
     Ok(tokens)
 }
 
-fn check<'a>(message: Message<'a>, index: usize) -> Result<u64, ApiError> {
-    let path = |rest: &str| format!("messages[{index}]{rest}");
-    // A null is the same as nothing.
-    let given = |value: Option<&'a RawValue>| value.filter(|value| value.get() != "null");
-    let (role, content) = (given(message.role), given(message.content));
-    let (tool_calls, function_call) = (given(message.tool_calls), given(message.function_call));
+fn check(message: Message<'_>, path: impl Fn(&str) -> String) -> Result<u64, ApiError> {
+    let [role, content, tool_calls, function_call, refusal, audio] = message;
     let role = role.ok_or_else(|| missing(path(".role")))?;
-    let name = text(role).filter(|name| ROLES.contains(&&**name));
+    let name = role.text().filter(|name| ROLES.contains(&&**name));
     let Some(name) = name else {
         return Err(invalid(path(".role"), "system, user, assistant, developer or tool", role));
     };
     let Some(content) = content else {
         // What an assistant said may be something else than a text.
-        let said = [tool_calls, function_call, given(message.refusal), given(message.audio)];
+        let said = [tool_calls, function_call, refusal, audio];
         let says_else = said.iter().any(Option::is_some);
         if name == "assistant" && says_else {
             let length = tool_calls.or(function_call).map_or(0, |call| call.get().len());
@@ -121,27 +72,23 @@ fn check<'a>(message: Message<'a>, index: usize) -> Result<u64, ApiError> {
 }
 
 /// Checks a content, a text or parts; gives the length of its texts in characters.
-fn check_content(content: &RawValue, path: impl Fn() -> String) -> Result<u64, ApiError> {
-    let allowed = "a string or a non-empty array of content parts";
-    if content.get().starts_with('"') {
+fn check_content(content: Json<'_>, path: impl Fn() -> String) -> Result<u64, ApiError> {
+    if content.is_text() {
         return Ok(characters(content));
     }
-    let parts: Vec<&RawValue> =
-        serde_json::from_str(content.get()).map_err(|_| invalid(path(), allowed, content))?;
-    if parts.is_empty() {
-        return Err(invalid(path(), allowed, content));
-    }
+    let wrong = || invalid(path(), "a string or a non-empty array of content parts", content);
+    let parts = content.items().filter(|parts| !parts.is_empty()).ok_or_else(wrong)?;
     let mut length = 0_u64;
     for (index, value) in parts.into_iter().enumerate() {
         let path = |rest: &str| format!("{}[{index}]{rest}", path());
-        let part: Part<'_> = object(value, || path(""))?;
-        let kind = part.kind.ok_or_else(|| missing(path(".type")))?;
-        let name = text(kind).ok_or_else(|| invalid(path(".type"), "a string such as `text`", kind))?;
+        let [kind, text] = fields(value, || path(""), OF_PART)?;
+        let kind = kind.ok_or_else(|| missing(path(".type")))?;
+        let name = kind.text().ok_or_else(|| invalid(path(".type"), "a string such as `text`", kind))?;
         if name != "text" {
             continue;
         }
-        let text = part.text.ok_or_else(|| missing(path(".text")))?;
-        if !text.get().starts_with('"') {
+        let text = text.ok_or_else(|| missing(path(".text")))?;
+        if !text.is_text() {
             return Err(invalid(path(".text"), "a string", text));
         }
         length = length.saturating_add(characters(text));
@@ -149,19 +96,23 @@ fn check_content(content: &RawValue, path: impl Fn() -> String) -> Result<u64, A
     Ok(length)
 }
 
-fn object<'a, T: Deserialize<'a>>(value: &'a RawValue, path: impl Fn() -> String) -> Result<T, ApiError> {
-    if !value.get().starts_with('{') {
+/// The fields of these names; a null is the same as nothing.
+fn fields<'a, const N: usize>(
+    value: Json<'a>,
+    path: impl Fn() -> String,
+    names: [&str; N],
+) -> Result<[Option<Json<'a>>; N], ApiError> {
+    if !value.is_object() {
         return Err(invalid(path(), "an object", value));
     }
-    serde_json::from_str(value.get()).map_err(|cause| {
-        // Only a name that stands there twice is left to go wrong.
+    value.known(names).ok_or_else(|| {
         let path = path();
-        let message = format!("`{path}` cannot be read: {cause}");
+        let message = format!("`{path}` cannot be read: one of its fields stands there twice");
         ApiError::parameter("invalid_parameter", path, message)
     })
 }
 
 /// The characters of a JSON text, escapes counted as they are written.
-fn characters(text: &RawValue) -> u64 {
+fn characters(text: Json<'_>) -> u64 {
     text.get().chars().count().saturating_sub(2) as u64
 }

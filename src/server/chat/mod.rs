@@ -23,9 +23,9 @@ use warp::reply::Response;
 
 use super::gate::{self, Pass};
 use super::incoming::Incoming;
-use super::reply::{self, ApiError};
+use super::reply::{self, Answer, ApiError};
 use super::streams::Registration;
-use super::{Context, header_names, rated, routes};
+use super::{Context, header_names, routes};
 use crate::api::Service;
 use crate::inference::{Answered, Completion, Gateway, Given};
 use crate::keys;
@@ -42,24 +42,32 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFil
         .and(routes::with_context(context))
         .and(warp::body::stream())
         .then(|context: Arc<Context>, incoming: Incoming, body| async move {
-            let pass = match gate::keyed(&context.app, &incoming, Service::Inference) {
-                Ok(pass) => pass,
-                Err(refused) => return refused.into_response(&incoming.request_id),
-            };
-            // In a box of its own: every request makes room for what stands here, also those for other routes.
-            match Box::pin(answer(&context, &pass, &incoming, body)).await {
-                Ok(response) => rated(response, pass.rate),
-                Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
-            }
+            complete(&context, &incoming, body).await.into()
         })
         .boxed()
 }
 
-async fn answer<B: Buf>(
+/// Answers a request for a completion.
+pub(crate) async fn complete<B: Buf, E>(
+    context: &Arc<Context>,
+    incoming: &Incoming,
+    body: impl Stream<Item = Result<B, E>>,
+) -> Answer {
+    let pass = match gate::keyed(&context.app, incoming, Service::Inference) {
+        Ok(pass) => pass,
+        Err(refused) => return refused.into_answer(&incoming.request_id),
+    };
+    match answer(context, &pass, incoming, body).await {
+        Ok(response) => Answer { rate: Some(pass.rate.into()), ..response.into() },
+        Err(error) => error.with_rate(pass.rate).into_answer(&incoming.request_id),
+    }
+}
+
+async fn answer<B: Buf, E>(
     context: &Arc<Context>,
     pass: &Pass,
     incoming: &Incoming,
-    body: impl Stream<Item = Result<B, warp::Error>>,
+    body: impl Stream<Item = Result<B, E>>,
 ) -> Result<Response, ApiError> {
     let admitted = Instant::now();
     let body = context.read_json(incoming, body).await?;

@@ -5,13 +5,10 @@
 //! and any other refuses by name what it cannot express. So nothing is silently dropped, and a field that a provider
 //! invents tomorrow works without a new version of this server.
 
-use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-use serde_json::value::RawValue;
-
 use super::message;
-use crate::inference::{Completion, Fields, Text};
+use crate::inference::{Completion, Fields, Json};
 use crate::server::reply::ApiError;
 
 /// What `temperature` may be.
@@ -31,7 +28,12 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
     };
     // Once for all: otherwise each value would be checked again where it is kept as it stands.
     let json = std::str::from_utf8(body).map_err(|cause| wrong(&cause))?;
-    let fields: Fields<'_> = serde_json::from_str(json).map_err(|cause| {
+    let mut messages = None;
+    let fields = Fields::parse_with(json, |name, reader| match name {
+        "messages" => reader.attempt(message::read_all).map(|read| messages = read),
+        _ => reader.value().map(drop),
+    });
+    let fields = fields.map_err(|cause| {
         if cause.is_data() && !json.trim_ascii_start().starts_with('{') {
             // The cause would repeat all of a text.
             return ApiError::invalid_json("the request body is JSON, but not an object; send a JSON object");
@@ -41,7 +43,7 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
     let model = model(&fields)?;
     let prompt_tokens = match fields.get("messages") {
         None => return Err(missing("messages")),
-        Some(messages) => message::check_all(messages)?,
+        Some(value) => message::check_all(value, messages)?,
     };
     number(&fields, "temperature", &TEMPERATURE)?;
     for name in ["max_tokens", "max_completion_tokens"] {
@@ -52,8 +54,8 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
     let include_usage = match fields.given("stream_options") {
         None => false,
         Some(value) => {
-            let options: Fields<'_> = serde_json::from_str(value.get())
-                .map_err(|_| invalid("stream_options", "an object", value))?;
+            let options = Fields::parse(value.get());
+            let options = options.map_err(|_| invalid("stream_options", "an object", value))?;
             boolean(&options, "include_usage", "stream_options.include_usage")?
         }
     };
@@ -63,7 +65,7 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
 
 fn model(fields: &Fields<'_>) -> Result<String, ApiError> {
     let value = fields.get("model").ok_or_else(|| missing("model"))?;
-    match text(value) {
+    match value.text() {
         Some(model) if !model.is_empty() => Ok(model.into_owned()),
         _ => Err(invalid("model", "a string such as openai/gpt-5.4-mini", value)),
     }
@@ -71,28 +73,23 @@ fn model(fields: &Fields<'_>) -> Result<String, ApiError> {
 
 fn number(fields: &Fields<'_>, name: &'static str, range: &RangeInclusive<f64>) -> Result<(), ApiError> {
     let Some(value) = fields.given(name) else { return Ok(()) };
-    match serde_json::from_str::<f64>(value.get()) {
-        Ok(number) if range.contains(&number) => Ok(()),
+    match value.read::<f64>() {
+        Some(number) if range.contains(&number) => Ok(()),
         _ => Err(invalid(name, &format!("a number from {} to {}", range.start(), range.end()), value)),
     }
 }
 
 fn whole(fields: &Fields<'_>, name: &'static str, most: u64) -> Result<Option<u64>, ApiError> {
     let Some(value) = fields.given(name) else { return Ok(None) };
-    match serde_json::from_str::<u64>(value.get()) {
-        Ok(number) if (1..=most).contains(&number) => Ok(Some(number)),
+    match value.read::<u64>() {
+        Some(number) if (1..=most).contains(&number) => Ok(Some(number)),
         _ => Err(invalid(name, &format!("a whole number from 1 to {most}"), value)),
     }
 }
 
 fn boolean(fields: &Fields<'_>, name: &str, path: &'static str) -> Result<bool, ApiError> {
     let Some(value) = fields.given(name) else { return Ok(false) };
-    serde_json::from_str(value.get()).map_err(|_| invalid(path, "true or false", value))
-}
-
-/// A value's text, if it is one.
-pub(super) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<Text<'_>>(value.get()).ok().map(|Text(text)| text)
+    value.read().ok_or_else(|| invalid(path, "true or false", value))
 }
 
 /// 400 for a parameter that is not there.
@@ -103,14 +100,14 @@ pub(super) fn missing(path: impl Into<String>) -> ApiError {
 }
 
 /// 400 for a value that is not allowed.
-pub(super) fn invalid(path: impl Into<String>, allowed: &str, value: &RawValue) -> ApiError {
+pub(super) fn invalid(path: impl Into<String>, allowed: &str, value: Json<'_>) -> ApiError {
     let path = path.into();
     let message = format!("`{path}` must be {allowed}, not {}", shown(value));
     ApiError::parameter("invalid_parameter", path, message)
 }
 
 /// A value in a message: short ones as they are, others by their kind.
-fn shown(value: &RawValue) -> String {
+fn shown(value: Json<'_>) -> String {
     const LONGEST: usize = 40;
     let raw = value.get();
     match raw.bytes().next() {

@@ -13,6 +13,7 @@ use super::*;
 use crate::app::App;
 use crate::clock::{Clock, Time};
 use crate::config::{Env, ServerArgs, load_server};
+use crate::server::routes::Routes;
 use crate::server::stall::StallGuard;
 use crate::server::{Options, connection};
 
@@ -47,7 +48,8 @@ async fn serve() -> (TcpStream, mpsc::UnboundedReceiver<mpsc::UnboundedSender<Pi
     let caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (stream, peer) = listener.accept().await.unwrap();
     let (closing, closed) = watch::channel(());
-    tokio::spawn(connection::serve(stream, peer, routes.boxed(), context, closed));
+    let routes = Routes::only(context.clone(), routes.boxed());
+    tokio::spawn(connection::serve(stream, peer, routes, context, closed));
     (caller, answers, closing)
 }
 

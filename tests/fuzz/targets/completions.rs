@@ -28,15 +28,21 @@ fn check(kind: Kind, asked: &Completion<'_>, model: &Model) {
     assert_eq!(sent.read::<String>("model").as_ref(), Some(&model.name));
     let ours = ["model", "stream_options", "max_tokens", "max_completion_tokens"];
     for (name, value) in asked.fields.iter().filter(|(name, _)| !ours.contains(name)) {
-        assert_eq!(
-            sent.get(name).map(serde_json::value::RawValue::get),
-            Some(value.get()),
-            "{name} was changed"
-        );
+        assert_eq!(sent.get(name), Some(value), "{name} was changed");
+    }
+}
+
+/// What is walked through is found as `serde_json` finds it.
+fn walk(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match (Fields::parse(text), serde_json::from_str::<Fields<'_>>(text)) {
+        (Ok(walked), Ok(read)) => assert!(walked.iter().eq(read.iter()), "{walked:?} instead of {read:?}"),
+        (walked, read) => assert!(walked.is_err() && read.is_err(), "{walked:?} instead of {read:?}"),
     }
 }
 
 fuzz_target!(|bytes: &[u8]| {
+    walk(bytes);
     let (name, asked) = match requests::completion(bytes) {
         Ok(read) => read,
         Err(refusal) => {

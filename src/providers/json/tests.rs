@@ -1,0 +1,210 @@
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+
+/// All of a text as one value.
+fn read(text: &str) -> Option<Json<'_>> {
+    let mut reader = Reader::new(text);
+    reader.value().filter(|_| reader.is_at_end())
+}
+
+/// The value that is found by going into everything.
+fn built(json: Json<'_>) -> Value {
+    let mut fields = serde_json::Map::new();
+    let object = Reader::new(json.get()).object(|reader, name| {
+        fields.insert(name.text()?.into_owned(), built(reader.value()?));
+        Some(())
+    });
+    if object.is_some() {
+        return Value::Object(fields);
+    }
+    match json.items() {
+        Some(items) => Value::Array(items.into_iter().map(built).collect()),
+        None => json.read().unwrap(),
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<&RawValue>(text).is_ok()
+}
+
+#[test]
+fn what_is_json_is_read_and_what_is_not_is_not() {
+    for text in [
+        "{}",
+        " [ ] ",
+        "[[],{}]",
+        "0",
+        "-0",
+        "-0.50e+07",
+        "1E5",
+        "1e-400",
+        "12",
+        "true",
+        "false",
+        "null",
+        r#""""#,
+        r#"{"a":{"b":[1,{"c":null}]} , "d" : "e"}"#,
+        r#""\"\\\/\b\f\n\r\t\u00e4\ud83d""#,
+        "\"ä😀\u{7f}\"",
+        "\"0123456\\\"\"",
+    ] {
+        assert!(is_json(text), "{text}");
+        assert_eq!(read(text).map(Json::get), Some(text.trim()), "{text}");
+    }
+    for text in [
+        "",
+        " ",
+        "{",
+        "}",
+        "[",
+        "]",
+        "[1,]",
+        "[,1]",
+        "[1 2]",
+        "{,}",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{\"a\":1,}",
+        "{\"a\":1]",
+        "[1}",
+        "{a:1}",
+        "{1:1}",
+        "01",
+        "-",
+        "+1",
+        ".5",
+        "1.",
+        "1.e5",
+        "1e",
+        "1e+",
+        "tru",
+        "nul",
+        "True",
+        "truefalse",
+        "1 1",
+        "\"",
+        "\"a",
+        "\"\\\"",
+        "\"\\x\"",
+        "\"\\u12\"",
+        "\"\\u12g4\"",
+        "\"a\nb\"",
+        "\"0123456789abcdef\u{1f}\"",
+        "'a'",
+        "[1]]",
+        "\u{b}1",
+        "\u{feff}1",
+        "\"\\u",
+        "[\"\\u00e\"]",
+        "{\"a\" 1}",
+        "[true:1]",
+        "NaN",
+    ] {
+        assert!(!is_json(text), "{text}");
+        assert_eq!(read(text), None, "{text}");
+    }
+}
+
+#[test]
+fn depth_is_no_danger() {
+    for depth in [63, 64, 65, 128, 129, 100_000] {
+        let nested: String = (0..depth).map(|place| if place % 3 == 0 { "{\"a\":" } else { "[" }).collect();
+        let ends: String = (0..depth).rev().map(|place| if place % 3 == 0 { '}' } else { ']' }).collect();
+        assert!(read(&format!("{nested}1{ends}")).is_some(), "{depth}");
+        assert_eq!(read(&format!("{nested}1{ends}]")), None);
+        assert_eq!(read(&nested), None);
+        let wrong = ends.replacen('}', "]", 1);
+        assert_eq!(read(&format!("{nested}1{wrong}")), None, "{depth}");
+    }
+}
+
+#[test]
+fn special_bytes_are_found_wherever_they_stand() {
+    for length in 0..100 {
+        for special in ["\"", "\\", "\n", "\u{1f}", "\u{0}"] {
+            let plain = "ä~ \u{7f}!#[]".repeat(12);
+            let plain = &plain.as_bytes()[..length];
+            let text =
+                [plain, special.as_bytes(), b"\"\n\\ and more that is not looked at any more, however long"]
+                    .concat();
+            assert_eq!(scan::special(&text), length, "{text:?}");
+            assert_eq!(scan::special(plain), length);
+        }
+    }
+}
+
+#[test]
+fn values_are_told_by_what_they_are() {
+    let json =
+        read(r#"{"a":"b\u00e4","\u0062":null,"c":[1, "x]" ,{}],"d":{"d":"\\"}, "e":"\ud83d"}"#).unwrap();
+    let [text, null, array, object, half] = json.known(["a", "b", "c", "d", "e"]).unwrap();
+    assert_eq!(text.unwrap().text().as_deref(), Some("bä"));
+    assert_eq!(null, None, "a null is nothing");
+    let items: Vec<_> = array.unwrap().items().unwrap().into_iter().map(Json::get).collect();
+    assert_eq!(items, ["1", "\"x]\"", "{}"]);
+    assert!(
+        object.unwrap().is_object() && object.unwrap().items().is_none() && object.unwrap().text().is_none()
+    );
+    assert!(half.unwrap().is_text() && half.unwrap().text().is_none(), "half a character");
+    for wrong in [r#"{"a":1,"\u0061":2}"#, r#"{"a":1,"\ud83d":2}"#, r#"["a"]"#, "7", r#"{"a":1"#] {
+        assert_eq!(Json(wrong).known(["a"]), None, "{wrong}");
+    }
+    assert_eq!(Json(r#"{"b":1,"b":2}"#).known(["a"]), Some([None]), "nobody asks for it");
+}
+
+#[test]
+fn what_nothing_was_made_of_is_passed() {
+    let mut reader = Reader::new(r#"[{"a":1},[2],3]"#);
+    let mut found = Vec::new();
+    reader.array(|reader| {
+        found.push(reader.attempt(|reader| reader.known(["a"]))?.map(|[a]| a.unwrap().get()));
+        Some(())
+    });
+    assert!(reader.is_at_end());
+    assert_eq!(found, [Some("1"), None, None]);
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<i32>().prop_map(|number| Value::from(f64::from(number) / 8.0)),
+        ".{0,40}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            prop::collection::btree_map(".{0,20}", inner, 0..6)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_was_written_is_found_again(value in value(), is_pretty in any::<bool>()) {
+        let text = if is_pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
+        prop_assert_eq!(read(&text).map(built), Some(value));
+    }
+
+    #[test]
+    fn nothing_is_read_that_serde_json_would_refuse(
+        text in r#"([\[\]{},:"\\ \n]|"a"|"b":|\\u00e4|[0-9.eE+-]|true|null|[a-z]|é){0,24}"#
+    ) {
+        // What half of a pair is, only whoever decodes it says; and no deeper nesting comes of this.
+        prop_assert_eq!(read(&text).is_some(), is_json(&text));
+    }
+
+    #[test]
+    fn a_text_with_a_slip_is_refused_as_by_serde_json(value in value(), place in any::<prop::sample::Index>(), byte in r#"[\[\]{},:"\\0a\n]"#) {
+        let mut text = value.to_string();
+        let place = place.index(text.len());
+        if text.is_char_boundary(place) {
+            text.insert_str(place, &byte);
+        }
+        prop_assert_eq!(read(&text).is_some(), is_json(&text), "{}", text);
+    }
+}
