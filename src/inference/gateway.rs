@@ -209,7 +209,9 @@ impl Gateway {
     }
 
     pub(super) fn known<'a>(&self, id: &'a str) -> Option<(&Known, &'a str)> {
-        let (provider, model) = id.split_once('/')?;
+        // Three times a request; the general way to look for a character takes four times as long in a short text.
+        let at = id.bytes().position(|byte| byte == b'/')?;
+        let (provider, model) = (&id[..at], &id[at + 1..]);
         let known = &**self.providers.get(provider)?;
         known.provider.may_know(model).then_some((known, model))
     }

@@ -172,7 +172,7 @@ impl Chunks {
         fields::write(&mut self.out, "choices", choices);
         let at = self.out.len() - choices.len() - from;
         for (name, value) in further {
-            fields::write(&mut self.out, name, value);
+            fields::write_foreign(&mut self.out, name, value);
         }
         self.out.extend_from_slice(b"}\n\n");
         (&self.out[from..], at)

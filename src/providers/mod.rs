@@ -150,7 +150,7 @@ pub struct Usage {
 #[derive(Clone, Debug)]
 pub struct Outgoing {
     /// Behind the provider's base address, such as `/chat/completions`.
-    pub path: String,
+    pub path: Cow<'static, str>,
     /// Beyond the content type.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// JSON.
@@ -202,7 +202,7 @@ pub trait Dialect: Send + Sync {
 
     /// The request (a GET without a body) for the list of models, which costs nothing and needs the key.
     fn listing(&self) -> Outgoing {
-        Outgoing { path: "/models".to_owned(), headers: Vec::new(), body: Bytes::new() }
+        Outgoing { path: "/models".into(), headers: Vec::new(), body: Bytes::new() }
     }
 
     /// How this format takes part in callers' chat completions.

@@ -1,7 +1,7 @@
 //! One configured provider: its limit on calls at once, its dialect, its connections.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::{Instant, timeout_at};
 
@@ -16,8 +16,9 @@ use super::{
 use crate::clock::Clock;
 use crate::places::{Place, Places};
 
-/// How many models' lessons are kept. Names come from configuration and, later, from callers.
-const MAX_LESSONS: usize = 1000;
+/// Of how many models is kept what is known, and of how many more what was learnt. Names come from configuration and,
+/// later, from callers.
+const MAX_MODELS: usize = 1000;
 
 /// A provider that can be called.
 pub struct Provider {
@@ -26,8 +27,15 @@ pub struct Provider {
     places: Arc<Places>,
     wire: Wire,
     clock: Clock,
-    /// Models that refused something, by name: what they take without it.
-    lessons: Mutex<HashMap<String, Model>>,
+    known: Mutex<Models>,
+}
+
+/// What is known of the models of a provider, by name.
+#[derive(Default)]
+struct Models {
+    known: HashMap<String, Arc<Model>>,
+    /// Of those that refused something: what they take without it.
+    lessons: HashMap<String, Arc<Model>>,
 }
 
 enum Wire {
@@ -83,7 +91,7 @@ impl Provider {
             settings,
             wire,
             clock,
-            lessons: Mutex::default(),
+            known: Mutex::default(),
         })
     }
 
@@ -131,7 +139,7 @@ impl Provider {
 
     /// The most tokens that `model` answers with, where that is known.
     pub fn max_output_tokens(&self, model: &str) -> Option<u64> {
-        Model::known(&self.settings.name, self.settings.kind, model).max_output_tokens
+        self.model(model).max_output_tokens
     }
 
     /// What the operator has set about models, by the provider's own names.
@@ -174,9 +182,7 @@ impl Provider {
                     .unwrap_or(Err(Failure::Timeout.into()));
             }
         };
-        let mut target = self
-            .lesson(model)
-            .unwrap_or_else(|| Model::known(&self.settings.name, self.settings.kind, model));
+        let mut target = self.model(model);
         loop {
             // Thousands of calls may wait for an answer: what is used before must not be kept by then.
             let Reply { status, headers, body } = {
@@ -200,20 +206,34 @@ impl Provider {
                 message,
                 "a parameter was refused; asking without it"
             );
-            self.learn(model, reduced.clone());
-            target = reduced;
+            target = Arc::new(reduced);
+            self.learn(model, target.clone());
         }
     }
 
-    fn lesson(&self, model: &str) -> Option<Model> {
-        self.lessons.lock().unwrap_or_else(PoisonError::into_inner).get(model).cloned()
+    /// What is known of the model of this name, and was learnt.
+    fn model(&self, name: &str) -> Arc<Model> {
+        let mut models = self.known();
+        if let Some(model) = models.lessons.get(name).or_else(|| models.known.get(name)) {
+            return model.clone();
+        }
+        let model = Arc::new(Model::known(&self.settings.name, self.settings.kind, name));
+        if models.known.len() < MAX_MODELS {
+            models.known.insert(name.to_owned(), model.clone());
+        }
+        model
     }
 
-    fn learn(&self, model: &str, lesson: Model) {
-        let mut lessons = self.lessons.lock().unwrap_or_else(PoisonError::into_inner);
-        if lessons.len() < MAX_LESSONS || lessons.contains_key(model) {
-            lessons.insert(model.to_owned(), lesson);
+    fn learn(&self, name: &str, lesson: Arc<Model>) {
+        let mut models = self.known();
+        if models.lessons.len() < MAX_MODELS || models.lessons.contains_key(name) {
+            models.lessons.insert(name.to_owned(), lesson);
         }
+    }
+
+    /// Also after a panic elsewhere: what is known is added whole.
+    fn known(&self) -> MutexGuard<'_, Models> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

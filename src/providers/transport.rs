@@ -4,9 +4,11 @@
 //! would take the key to an address nobody configured; the key stands in a header marked sensitive and in no error
 //! or debug output. Dropping the future of a call closes its connection, which ends the work at the provider.
 
+use std::borrow::Cow;
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
 use http::uri::{Authority, InvalidUri, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::Full;
@@ -68,21 +70,27 @@ struct Base {
     path: String,
     /// Such as an API version.
     query: Option<String>,
+    /// Of the first path that is the same for all requests, what it becomes: of most formats there is but one.
+    usual: OnceLock<(&'static str, PathAndQuery)>,
 }
 
 impl Transport {
     /// # Errors
     /// With a sentence for a person, if address or key cannot be used.
     pub(super) fn new(settings: &Settings, header: KeyHeader) -> Result<Self, String> {
+        let base = Base::new(&settings.base_url)?;
         let mut headers = HeaderMap::with_capacity(8);
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(ACCEPT, ANYTHING);
         headers.insert(USER_AGENT, AGENT);
+        // Whoever sends it says so again; a copy of these headers has no room for another one.
+        let host = HeaderValue::from_str(base.authority.as_str());
+        headers.insert(HOST, host.map_err(|_| "base_url holds characters that no header can".to_owned())?);
         if let Some(key) = &settings.api_key {
             headers.insert(header.name.clone(), sensitive(header.prefix, key.expose_secret())?);
         }
         Ok(Self {
-            base: Base::new(&settings.base_url)?,
+            base,
             headers,
             key: settings.api_key.is_some().then_some(header.name),
             connect_timeout: settings.connect_timeout,
@@ -169,7 +177,7 @@ impl Transport {
         let mut request = Box::new(Request::new(Full::new(outgoing.body.clone())));
         *request.method_mut() = method;
         // Only a dialect that puts a caller's bytes into a path unencoded could make this fail.
-        *request.uri_mut() = self.base.target(&outgoing.path).map_err(|_| Failure::Unreachable)?.into();
+        *request.uri_mut() = self.base.target(outgoing).map_err(|_| Failure::Unreachable)?.into();
         *request.headers_mut() = self.headers.clone();
         for (name, value) in &outgoing.headers {
             request.headers_mut().append(name, value.clone());
@@ -215,6 +223,7 @@ impl Base {
             authority,
             path: url.path().trim_end_matches('/').to_owned(),
             query: url.query().filter(|query| !query.is_empty()).map(str::to_owned),
+            usual: OnceLock::new(),
         })
     }
 
@@ -224,8 +233,23 @@ impl Base {
         Uri::builder().scheme(scheme).authority(authority).path_and_query("/").build()
     }
 
+    /// Where a request goes.
+    fn target(&self, outgoing: &Outgoing) -> Result<PathAndQuery, InvalidUri> {
+        let Cow::Borrowed(path) = outgoing.path else { return self.joined(&outgoing.path) };
+        match self.usual.get() {
+            Some((usual, target)) if *usual == path => Ok(target.clone()),
+            Some(_) => self.joined(path),
+            None => {
+                let target = self.joined(path)?;
+                // If another one was quicker, that one is kept.
+                let _ = self.usual.set((path, target.clone()));
+                Ok(target)
+            }
+        }
+    }
+
     /// The base's path and `path` behind it; the base's query stays, in front of the path's own.
-    fn target(&self, path: &str) -> Result<PathAndQuery, InvalidUri> {
+    fn joined(&self, path: &str) -> Result<PathAndQuery, InvalidUri> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let own = self.query.as_deref().unwrap_or_default();
         let mut full = String::with_capacity(self.path.len() + path.len() + own.len() + query.len() + 2);
@@ -306,7 +330,7 @@ mod tests {
     #[test]
     fn the_path_goes_behind_the_base_and_before_its_query() {
         let at = |base: &str, path: &str| {
-            transport(&settings(base)).unwrap().base.target(path).unwrap().to_string()
+            transport(&settings(base)).unwrap().base.joined(path).unwrap().to_string()
         };
         let address = |base: &str| at(base, "/chat/completions");
         assert_eq!(address("https://a.example/v1"), "/v1/chat/completions");

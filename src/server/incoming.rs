@@ -189,8 +189,8 @@ fn check_size(headers: &HeaderMap, limits: BodyLimits) -> Result<(), ApiError> {
 
 fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = kind.split(';').next().unwrap_or_default().trim();
-    if !essence.eq_ignore_ascii_case("application/json") {
+    let essence = || kind.split(';').next().unwrap_or_default().trim();
+    if kind != "application/json" && !essence().eq_ignore_ascii_case("application/json") {
         return Err(ApiError::unsupported_media_type(
             "send the body as JSON, with Content-Type: application/json",
         ));

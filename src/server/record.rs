@@ -30,7 +30,7 @@ pub(crate) struct Record {
     request_id: Arc<str>,
     client: IpAddr,
     method: Method,
-    path: String,
+    path: Cow<'static, str>,
     notes: Mutex<Notes>,
 }
 
@@ -147,7 +147,7 @@ impl Drop for Record {
             message = "request",
             request_id = &*self.request_id,
             method = shown::method(&self.method),
-            path = self.path,
+            path = &*self.path,
             status = notes.status.map(|status| status.as_u16()),
             outcome = notes.outcome.as_deref().unwrap_or(CANCELLED),
             client = shown::address(self.client),

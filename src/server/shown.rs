@@ -3,12 +3,14 @@
 //! Secrets stand in a path because people and programs put them there: some take the key itself for its id, and the
 //! link that makes the first key has its token behind `#`, where no browser sends it, until somebody leaves that out.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use http::Method;
 
 use crate::api::Service;
 use crate::keys::setup;
+use crate::metrics::ROUTES;
 
 /// How much of a path is logged, in characters.
 const PATH: usize = 200;
@@ -16,7 +18,14 @@ const PATH: usize = 200;
 const METHOD: usize = 20;
 
 /// A path as it is logged.
-pub(super) fn path(path: &str) -> String {
+pub(super) fn path(path: &str) -> Cow<'static, str> {
+    match ROUTES.iter().find(|route| **route == path) {
+        Some(route) => Cow::Borrowed(route),
+        None => Cow::Owned(foreign_path(path)),
+    }
+}
+
+fn foreign_path(path: &str) -> String {
     let is_harmless = |part: &str| part != "setup" && !setup::looks_like_a_token(part);
     if path.len() <= PATH && !path.contains("mk_") && path.split('/').all(is_harmless) {
         return path.to_owned();

@@ -55,7 +55,7 @@ impl Dialect for Anthropic {
             body.insert("output_config".to_owned(), json!({"format": format}));
         }
         Outgoing {
-            path: "/messages".to_owned(),
+            path: "/messages".into(),
             headers: vec![version()],
             body: Bytes::from(Value::Object(body).to_string()),
         }
@@ -71,7 +71,7 @@ impl Dialect for Anthropic {
     }
 
     fn listing(&self) -> Outgoing {
-        Outgoing { path: "/models".to_owned(), headers: vec![version()], body: Bytes::new() }
+        Outgoing { path: "/models".into(), headers: vec![version()], body: Bytes::new() }
     }
 
     fn completions(&self) -> &dyn Completions {

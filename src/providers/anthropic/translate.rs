@@ -38,7 +38,7 @@ pub(super) fn request(completion: &Completion<'_>, model: &Model) -> Result<Outg
         body.insert("stream".to_owned(), json!(true));
     }
     Ok(Outgoing {
-        path: "/messages".to_owned(),
+        path: "/messages".into(),
         headers: vec![version()],
         body: Bytes::from(Value::Object(body).to_string()),
     })

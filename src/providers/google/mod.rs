@@ -45,7 +45,7 @@ impl Dialect for Google {
             body.insert("generationConfig".to_owned(), Value::Object(generation));
         }
         Outgoing {
-            path: format!("/models/{}:generateContent", encoded(&model.name)),
+            path: format!("/models/{}:generateContent", encoded(&model.name)).into(),
             headers: Vec::new(),
             body: Bytes::from(Value::Object(body).to_string()),
         }

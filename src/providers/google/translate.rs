@@ -35,7 +35,7 @@ pub(super) fn request(completion: &Completion<'_>, model: &Model) -> Result<Outg
     }
     let method = if completion.stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
     Ok(Outgoing {
-        path: format!("/models/{}:{method}", encoded(&model.name)),
+        path: format!("/models/{}:{method}", encoded(&model.name)).into(),
         headers: Vec::new(),
         body: Bytes::from(Value::Object(body).to_string()),
     })

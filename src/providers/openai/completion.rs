@@ -35,7 +35,7 @@ impl Completions for OpenAi {
                 }
                 // The null of somebody who left it open; the renamed limit would stand there twice.
                 "max_completion_tokens" if renames_limit => {}
-                _ => fields::write(&mut body, name, value.get()),
+                _ => fields::write_foreign(&mut body, name, value.get()),
             }
         }
         if asked.stream {
@@ -45,7 +45,7 @@ impl Completions for OpenAi {
             }
         }
         body.push(b'}');
-        Ok(Outgoing { path: "/chat/completions".to_owned(), headers: Vec::new(), body: Bytes::from(body) })
+        Ok(Outgoing { path: "/chat/completions".into(), headers: Vec::new(), body: Bytes::from(body) })
     }
 
     fn chat_answer(
@@ -77,7 +77,7 @@ fn stream_options(asked: &Completion<'_>, model: &Model) -> String {
     given
         .iter()
         .filter(|(name, _)| *name != "include_usage")
-        .for_each(|(name, value)| fields::write(&mut options, name, value.get()));
+        .for_each(|(name, value)| fields::write_foreign(&mut options, name, value.get()));
     options.push(b'}');
     String::from_utf8(options).unwrap_or_default()
 }
@@ -162,7 +162,7 @@ fn written(answer: &Fields<'_>, choices: &str, labels: &Labels, usage: &str) -> 
     fields::write(&mut body, "choices", choices);
     for (name, value) in answer.iter() {
         if !matches!(name, "id" | "object" | "created" | "model" | "choices" | "usage") {
-            fields::write(&mut body, name, value.get());
+            fields::write_foreign(&mut body, name, value.get());
         }
     }
     fields::write(&mut body, "usage", usage);

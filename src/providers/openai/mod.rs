@@ -52,7 +52,7 @@ impl Dialect for OpenAi {
         let mut bytes = Vec::with_capacity(length + length / 8 + 512);
         // Strings, numbers and a schema that came from JSON always serialize, and memory takes every write.
         let _ = serde_json::to_writer(&mut bytes, &body);
-        Outgoing { path: "/chat/completions".to_owned(), headers: Vec::new(), body: Bytes::from(bytes) }
+        Outgoing { path: "/chat/completions".into(), headers: Vec::new(), body: Bytes::from(bytes) }
     }
 
     fn answer(&self, incoming: &Incoming) -> Result<Answer, Failed> {

@@ -55,7 +55,7 @@ impl<'a> Reported<'a> {
         fields
             .iter()
             .filter(|(name, _)| *name != "total_tokens")
-            .for_each(|(name, value)| fields::write(&mut text, name, value.get()));
+            .for_each(|(name, value)| fields::write_foreign(&mut text, name, value.get()));
         fields::write(&mut text, "total_tokens", itoa::Buffer::new().format(total));
         text.push(b'}');
         Cow::Owned(String::from_utf8(text).unwrap_or_default())

@@ -1,5 +1,7 @@
 //! Chat completions for callers, asked of one provider once.
 
+use std::sync::Arc;
+
 use tokio::time::{Instant, timeout_at};
 
 use super::{Permit, Provider, Wire};
@@ -81,13 +83,11 @@ impl Provider {
         };
         let speaker = dialect.completions();
         let patience = self.patience(model);
-        let mut target = self
-            .lesson(model)
-            .unwrap_or_else(|| Model::known(&self.settings.name, self.settings.kind, model));
+        let mut target = self.model(model);
         let mut outgoing = speaker.chat_request(asked, &target)?;
         // Kept once the provider agrees: a refusal alone may be about what this caller wrote.
         let mut lesson = None;
-        let keep = |lesson: Option<Model>| {
+        let keep = |lesson: Option<Arc<Model>>| {
             if let Some(lesson) = lesson {
                 self.learn(model, lesson);
             }
@@ -119,8 +119,8 @@ impl Provider {
                 return Err(failed);
             }
             tracing::debug!(provider = self.name(), model, message, "a parameter goes by another name");
-            lesson = Some(reduced.clone());
-            (target, outgoing) = (reduced, next);
+            target = Arc::new(reduced);
+            (lesson, outgoing) = (Some(target.clone()), next);
         }
     }
 }
