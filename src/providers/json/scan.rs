@@ -21,6 +21,7 @@ pub(in crate::providers) fn is_plain(text: &str) -> bool {
 
 /// Where the first byte stands that a JSON text cannot hold as it is: a quotation mark, a backslash or a control
 /// character; else the end.
+#[inline]
 pub(super) fn special(bytes: &[u8]) -> usize {
     let Some((short, rest)) = bytes.split_first_chunk::<SHORT>() else {
         return bytes.iter().position(|byte| is_special(*byte)).unwrap_or(bytes.len());
@@ -35,7 +36,9 @@ pub(super) fn special(bytes: &[u8]) -> usize {
     SHORT + special_far_off(rest)
 }
 
-/// As [`special`], in a text that is long.
+/// As [`special`], in a text that is long. Apart, so that what is done for every name needs no place for what is done
+/// here.
+#[inline(never)]
 fn special_far_off(bytes: &[u8]) -> usize {
     let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
     // Without a way out within, so that the compiler looks at many at once.
