@@ -51,3 +51,4 @@ pub use server::{
     InferenceSettings, NamedProvider, ServerArgs, ServerConfig, TlsFiles, load_data_dir, load_providers,
     load_server, panel_doubts,
 };
+pub use suggest::closest;

@@ -1,7 +1,7 @@
 //! "Did you mean …?"
 
 /// The candidate that a mistyped name most likely stands for, if one is close.
-pub(super) fn closest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn closest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (typed.chars().count() / 3).max(1);
     candidates
         .into_iter()

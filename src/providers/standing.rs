@@ -1,14 +1,18 @@
 //! How a provider stands towards us, found out without a call that costs anything.
 
+use std::collections::BTreeSet;
+
 use crate::clock::Time;
 
 /// How a provider that answers stands towards us.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// What is known of our key.
     pub key: KeyStanding,
     /// The time of day there, from the head of its answer.
     pub date: Option<Time>,
+    /// The models it lists, by its own names; `None` where it does not give a list that can be read, or only a part.
+    pub models: Option<BTreeSet<String>>,
 }
 
 /// What a provider's answer tells of our key.

@@ -88,9 +88,12 @@ async fn each_provider_is_asked_in_its_format_for_its_models_only() {
         .collect();
     assert!(heads[0].starts_with("get /v1/models?api-version=1 "), "{heads:?}");
     assert!(heads[0].contains(&format!("authorization: bearer {SECRET}")), "{heads:?}");
-    assert!(heads[1].starts_with("get /v1/models ") && heads[1].contains("anthropic-version: "), "{heads:?}");
+    assert!(
+        heads[1].starts_with("get /v1/models?limit=1000 ") && heads[1].contains("anthropic-version: "),
+        "{heads:?}"
+    );
     assert!(heads[1].contains(&format!("x-api-key: {SECRET}")), "{heads:?}");
-    assert!(heads[2].starts_with("get /v1beta/models "), "{heads:?}");
+    assert!(heads[2].starts_with("get /v1beta/models?pagesize=1000 "), "{heads:?}");
     assert!(heads[2].contains(&format!("x-goog-api-key: {SECRET}")), "{heads:?}");
     for provider in [&openai, &anthropic, &google] {
         assert!(provider.requests().iter().all(|request| request.starts_with("GET ")));
@@ -100,6 +103,38 @@ async fn each_provider_is_asked_in_its_format_for_its_models_only() {
     assert_eq!(check(&document, "clock")["status"], "failed", "{document}");
     assert_eq!(ran.code(), 1);
     assert!(!ran.stdout.contains(SECRET), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_its_provider_does_not_list_is_told_with_the_one_that_may_be_meant() {
+    let list = r#"{"data":[{"id":"gpt-5.4-mini"},{"id":"gpt-5.4-2026-03-05"}]}"#;
+    let (whole, part) = (
+        Scripted::answering(answer("200 OK", list)).await,
+        Scripted::answering(answer("200 OK", r#"{"data":[{"id":"claude-a"}],"has_more":true}"#)).await,
+    );
+    let file = format!(
+        "[providers.a]\nkind = \"openai\"\nbase_url = \"{}/v1\"\napi_key_env = \"THE_KEY\"\n\
+         [providers.b]\nkind = \"anthropic\"\nbase_url = \"{}/v1\"\napi_key_env = \"THE_KEY\"\n\
+         [verify]\nextractor = \"a/gpt-5.4\"\npanel = [\"a/gpt-5.4-mimi\", \"a/gpt-5.4-mini\", \"b/claude-b\"]\n\
+         standby = [\"a/nothing-like-it\"]\n",
+        whole.base, part.base
+    );
+    let document = configured(&file).args(["--json"]).run_beside().await.json();
+    let checks = document["checks"].as_array().unwrap();
+    let doubted: Vec<_> = checks
+        .iter()
+        .filter(|check| check["message"].as_str().unwrap().starts_with("does not list"))
+        .map(|check| [&check["check"], &check["status"], &check["message"], &check["hints"][0]])
+        .map(|fields| fields.map(|field| field.as_str().unwrap().to_owned()))
+        .collect();
+    let told = |message: &str, hint: &str| ["provider a", "warning", message, hint].map(str::to_owned);
+    let elsewhere =
+        "`mk models` shows what a running server knows; a model may also be there and not be listed";
+    let expected = [
+        told("does not list gpt-5.4-mimi, which `panel` names", "is gpt-5.4-mini meant?"),
+        told("does not list nothing-like-it, which `standby` names", elsewhere),
+    ];
+    assert_eq!(doubted, expected, "{document}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

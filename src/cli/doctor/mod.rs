@@ -8,6 +8,7 @@ mod check;
 mod clock;
 mod configuration;
 mod database;
+mod models;
 mod providers;
 mod report;
 mod server;
@@ -27,6 +28,7 @@ use crate::config::{
     load_server, paths,
 };
 use check::{Check, State};
+use models::Wanted;
 
 /// Examples of `mk doctor`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -61,6 +63,8 @@ struct Plan {
     has_its_keys: bool,
     data_dir: Result<PathBuf, ConfigError>,
     providers: Vec<NamedProvider>,
+    /// Of a configuration that can be used.
+    models: Wanted,
 }
 
 /// Checks everything. Findings are printed as they are there.
@@ -112,12 +116,14 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
     let named = args.database.data_dir.clone();
     let data_dir = named.map_or_else(|| load_data_dir(&server_args, &session.env), Ok);
     let mut has_its_keys = true;
+    let mut models = Wanted::default();
     let (checks, providers) = match load_server(&server_args, &session.env) {
         Ok(config) => {
             let mut checks = configuration::server(&config);
             let other = client.as_mut().and_then(|client| server::prefer_own(client, &config));
             has_its_keys = other.is_none();
             checks.extend(other);
+            models = Wanted::of(&config);
             (checks, sound(config))
         }
         Err(error) => {
@@ -132,7 +138,7 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
             (vec![configuration::no_server(error, is_without_providers, is_wanted)], providers)
         }
     };
-    (checks, Plan { client, has_its_keys, data_dir, providers })
+    (checks, Plan { client, has_its_keys, data_dir, providers, models })
 }
 
 fn sound(config: ServerConfig) -> Vec<NamedProvider> {
@@ -154,10 +160,11 @@ async fn look(plan: Plan) -> Result<Vec<Check>, Failure> {
             None => None,
         }
     };
-    let (mut checks, answers, server) = tokio::join!(database, providers::ask(plan.providers), server);
+    let (mut checks, answers, server) =
+        tokio::join!(database, providers::ask(plan.providers, &plan.models), server);
     let mut references = Vec::new();
-    for (check, reference) in answers {
-        checks.push(check);
+    for (found, reference) in answers {
+        checks.extend(found);
         references.extend(reference);
     }
     if let Some((found, reference)) = server {

@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 
 use super::check::Check;
 use super::clock::Reference;
+use super::models::Wanted;
 use crate::cli::figures;
 use crate::clock::Clock;
 use crate::config::NamedProvider;
@@ -15,11 +16,11 @@ use crate::providers::{Failure, KeyStanding, Provider, Settings};
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Asks every provider; one that is misconfigured is told and not asked.
-pub(super) async fn ask(found: Vec<NamedProvider>) -> Vec<(Check, Option<Reference>)> {
+pub(super) async fn ask(found: Vec<NamedProvider>, wanted: &Wanted) -> Vec<(Vec<Check>, Option<Reference>)> {
     join_all(found.into_iter().map(|(name, settings)| async move {
         match settings {
-            Ok(settings) => one(settings).await,
-            Err(error) => (Check::misconfigured(label(&name), error), None),
+            Ok(settings) => one(settings, wanted).await,
+            Err(error) => (vec![Check::misconfigured(label(&name), error)], None),
         }
     }))
     .await
@@ -29,20 +30,21 @@ fn label(name: &str) -> String {
     format!("provider {name}")
 }
 
-async fn one(settings: Settings) -> (Check, Option<Reference>) {
+async fn one(settings: Settings, wanted: &Wanted) -> (Vec<Check>, Option<Reference>) {
     let (name, address) = (label(&settings.name), shown(&settings.base_url));
     let (who, has_key) = (settings.name.clone(), settings.api_key.is_some());
     let clock = Clock::system();
     let provider = match Provider::new(settings, clock.clone()) {
         Ok(provider) => provider,
-        Err(error) => return (Check::failed(name, error.message), None),
+        Err(error) => return (vec![Check::failed(name, error.message)], None),
     };
     let begun = Instant::now();
     let standing = match provider.standing(tokio::time::Instant::now() + LIMIT).await {
         Ok(standing) => standing,
-        Err(failure) => return (failed(name, &failure, &address, has_key), None),
+        Err(failure) => return (vec![failed(name, &failure, &address, has_key)], None),
     };
     let took = figures::seconds(begun.elapsed());
+    let doubts = standing.models.map(|listed| wanted.doubts(&who, &name, &listed)).unwrap_or_default();
     let check = match standing.key {
         KeyStanding::Simulated => Check::ok(name, "simulated: there is nobody to ask"),
         KeyStanding::Accepted => Check::ok(name, format!("answers in {took} and takes the key")),
@@ -58,7 +60,7 @@ async fn one(settings: Settings) -> (Check, Option<Reference>) {
         .hint("is `base_url` right? Most end in /v1"),
     };
     let reference = standing.date.map(|theirs| Reference { who, theirs, ours: clock.now() });
-    (check, reference)
+    ([check].into_iter().chain(doubts).collect(), reference)
 }
 
 fn failed(name: String, failure: &Failure, address: &str, has_key: bool) -> Check {

@@ -71,7 +71,8 @@ impl Dialect for Anthropic {
     }
 
     fn listing(&self) -> Outgoing {
-        Outgoing { path: "/models".into(), headers: vec![version()], body: Bytes::new() }
+        // As many as a page holds; by default it is twenty.
+        Outgoing { path: "/models?limit=1000".into(), headers: vec![version()], body: Bytes::new() }
     }
 
     fn completions(&self) -> &dyn Completions {

@@ -33,6 +33,11 @@ impl Dialect for Google {
         KeyHeader { name: HeaderName::from_static("x-goog-api-key"), prefix: "" }
     }
 
+    fn listing(&self) -> Outgoing {
+        // As many as a page holds; by default it is fifty.
+        Outgoing { path: "/models?pageSize=1000".into(), headers: Vec::new(), body: Bytes::new() }
+    }
+
     fn request(&self, chat: &Chat, model: &Model) -> Outgoing {
         let Turns { system, turns } = Turns::of(chat);
         let mut body = Map::new();

@@ -1,0 +1,104 @@
+//! Does a provider have the models that are configured? Told by its list, where it gives all of it.
+//!
+//! A list need not name everything that can be asked for: makers have undated names for the latest of a family,
+//! routers have endings that choose a route. So a name is only doubted that is like none of the list, and no doubt is
+//! a failure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::check::Check;
+use crate::config::{ServerConfig, closest};
+
+/// The models that are named, by provider: the provider's own name of each, and the settings that name it.
+#[derive(Debug, Default)]
+pub(super) struct Wanted(BTreeMap<String, BTreeMap<String, BTreeSet<&'static str>>>);
+
+impl Wanted {
+    /// Those of a server's configuration.
+    pub(super) fn of(config: &ServerConfig) -> Self {
+        let mut wanted = Self::default();
+        for domain in [&config.verify.general, &config.verify.legal] {
+            wanted.add("extractor", [&domain.extractor]);
+            wanted.add("extractor_fallbacks", &domain.extractor_fallbacks);
+            wanted.add("panel", &domain.panel);
+            wanted.add("standby", &domain.standby);
+        }
+        wanted.add("fallbacks", config.inference.fallbacks.values().flatten());
+        let models = config.providers.iter().flat_map(|settings| settings.models.values());
+        wanted.add("fallbacks", models.flat_map(|model| &model.fallbacks));
+        wanted
+    }
+
+    fn add<'a>(&mut self, setting: &'static str, ids: impl IntoIterator<Item = &'a String>) {
+        for (provider, model) in ids.into_iter().filter_map(|id| id.split_once('/')) {
+            let of_provider = self.0.entry(provider.to_owned()).or_default();
+            of_provider.entry(model.to_owned()).or_default().insert(setting);
+        }
+    }
+
+    /// A doubt for each model that a provider, whose checks have this name, does not list.
+    pub(super) fn doubts(&self, provider: &str, name: &str, listed: &BTreeSet<String>) -> Vec<Check> {
+        let wanted = self.0.get(provider).into_iter().flatten();
+        let missing = wanted.filter(|(model, _)| !is_among(model, listed));
+        let doubt = |(model, settings): (&String, &BTreeSet<&str>)| {
+            let settings: Vec<_> = settings.iter().map(|setting| format!("`{setting}`")).collect();
+            let told = format!("does not list {model}, which {} names", settings.join(", "));
+            let hint = match closest(model, listed.iter().map(String::as_str)) {
+                Some(meant) => format!("is {meant} meant?"),
+                None => "`mk models` shows what a running server knows; a model may also be there and not be listed"
+                    .to_owned(),
+            };
+            Check::warning(name, told).hint(hint)
+        };
+        missing.map(doubt).collect()
+    }
+}
+
+/// Whether a name is listed, or is another one for what is listed.
+fn is_among(model: &str, listed: &BTreeSet<String>) -> bool {
+    // `:free` and the like choose among the ways to a model, `-latest` among its dates.
+    let base = model.split(':').next().unwrap_or(model).trim_end_matches("-latest");
+    let is_date = |rest: &str| {
+        rest.strip_prefix(['-', '@']).is_some_and(|date| date.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let is_variant = |rest: &str| rest.is_empty() || rest.starts_with(':') || is_date(rest);
+    listed.contains(model) || listed.iter().any(|name| name.strip_prefix(base).is_some_and(is_variant))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn what_is_like_nothing_on_the_list_is_doubted() {
+        let listed = listed(&[
+            "gpt-5.4-mini",
+            "claude-opus-4-5-20251101",
+            "llama3:latest",
+            "a/b",
+            "mistral-large-2512",
+        ]);
+        for known in ["gpt-5.4-mini", "claude-opus-4-5", "llama3", "a/b:free", "mistral-large-latest"] {
+            assert!(is_among(known, &listed), "{known}");
+        }
+        for unknown in ["gpt-5.4-mimi", "gpt-5", "claude-opus-4-6", "llama", "a", "mistral"] {
+            assert!(!is_among(unknown, &listed), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_doubt_names_the_settings_and_what_may_be_meant() {
+        let mut wanted = Wanted::default();
+        let ids = ["x/gpt-5.4-mimi".to_owned(), "x/gpt-5.4-mini".to_owned(), "y/other".to_owned()];
+        wanted.add("panel", &ids);
+        wanted.add("standby", &ids[..1]);
+        let doubts = wanted.doubts("x", "provider x", &listed(&["gpt-5.4-mini"]));
+        let told = "does not list gpt-5.4-mimi, which `panel`, `standby` names";
+        assert_eq!(doubts, [Check::warning("provider x", told).hint("is gpt-5.4-mini meant?")]);
+        assert!(wanted.doubts("z", "provider z", &listed(&[])).is_empty());
+    }
+}
