@@ -6,7 +6,7 @@ use serde_json::json;
 use super::budget::Budget;
 use super::confirm::confirm;
 use super::desk::Desk;
-use super::exit::{Failure, Outcome};
+use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::last_console;
 use super::local::Database;
@@ -17,7 +17,7 @@ use super::usage_error;
 use crate::api::console::App;
 use crate::clock::Clock;
 use crate::money::NanoUsd;
-use crate::storage::AppChange;
+use crate::storage::{AppChange, LAST_APP};
 use crate::usage::Month;
 
 /// Examples of `mk apps`, first in its help.
@@ -234,6 +234,10 @@ fn show(session: &Session, app: App, is_json: bool) -> Result<(), Failure> {
 }
 
 fn delete(session: &Session, desk: &Desk, app: &App, yes: bool, is_json: bool) -> Result<(), Failure> {
+    // Nobody is asked about what cannot be done; where nobody is asked, the store says so.
+    if !yes && desk.apps()?.len() < 2 {
+        return Err(Failure::new(Kind::Conflict, LAST_APP));
+    }
     let question = format!(
         "Delete the app `{}`{}? Its active keys ({}) stop working at once and for ever; its usage stays.",
         app.name,

@@ -117,7 +117,8 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure with a message.
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hints: Vec::new(), said: None, source: None }
+        let message = without_numbers(message.into());
+        Self { kind, message, hints: Vec::new(), said: None, source: None }
     }
 
     /// Wrong flags, arguments or configuration.
@@ -209,6 +210,21 @@ pub(crate) fn report(outcome: Outcome, printer: &Printer, wants_json: bool) -> E
     End::Code(failure.kind.code())
 }
 
+/// A message without the operating system's numbers for what went wrong: the words stand before them, and `-v` shows
+/// them with the causes.
+fn without_numbers(mut message: String) -> String {
+    const BEGIN: &str = " (os error ";
+    while let Some(begin) = message.find(BEGIN) {
+        let number = &message[begin + BEGIN.len()..];
+        let digits = number.bytes().take_while(u8::is_ascii_digit).count();
+        if number.as_bytes().get(digits) != Some(&b')') {
+            break;
+        }
+        message.replace_range(begin..=begin + BEGIN.len() + digits, "");
+    }
+    message
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,6 +247,18 @@ mod tests {
         ];
         for (kind, code) in table {
             assert_eq!(kind.code(), code, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_has_the_words_of_the_system_and_not_its_numbers() {
+        let told = |text: &str| Failure::usage(text).message;
+        assert_eq!(
+            told("cannot read x: No such file (os error 2); try y (os error 13)"),
+            "cannot read x: No such file; try y"
+        );
+        for other in ["x (os error 2", "x (os error )x", "os error 2"] {
+            assert_eq!(told(other), other.replace(" (os error )", ""), "{other}");
         }
     }
 

@@ -15,7 +15,7 @@ mod sqlite;
 mod usage;
 
 pub use backup::{Packed, backup, restore};
-pub use sqlite::{Store, examine};
+pub use sqlite::{LAST_APP, Store, examine};
 pub use usage::{AppOnceMade, BudgetHolder, BudgetRow, KeyName, UsageCounts, UsageQuery, UsageSum};
 
 use std::borrow::Cow;

@@ -31,7 +31,8 @@ struct Shared {
     budgets: Budgets,
     queue: Mutex<Queue>,
     filled: Notify,
-    /// Room for the next rows, that those had which were written last.
+    /// Held by whoever writes, so that nobody takes what is being written for written: room for the next rows, that those
+    /// had which were written last.
     spare: Mutex<Vec<AttemptRow>>,
     lost: AtomicU64,
 }
@@ -102,15 +103,17 @@ impl Ledger {
         self.shared.filled.notified().await;
     }
 
-    /// Writes what is queued, and brings the budgets up to date. Blocking. Rows that cannot be written stay queued.
+    /// Writes what is queued, and brings the budgets up to date; what another call is writing is waited for. Blocking.
+    /// Rows that cannot be written stay queued.
     pub fn flush(&self) -> Result<(), Error> {
-        let rows = std::mem::take(&mut *lock(&self.shared.spare));
+        let mut spare = lock(&self.shared.spare);
+        let rows = std::mem::take(&mut *spare);
         let mut queue = std::mem::replace(&mut *self.queue(), Queue { rows, holds: Vec::new() });
         match self.shared.store.add_attempts(&queue.rows) {
             Ok(()) => {
                 queue.rows.clear();
                 queue.rows.shrink_to(2 * FULL);
-                *lock(&self.shared.spare) = queue.rows;
+                *spare = queue.rows;
                 self.shared.budgets.hear(queue.holds.into_iter().map(|(_, hold)| hold))
             }
             Err(cause) => {
@@ -208,6 +211,31 @@ mod tests {
         ledger.flush().unwrap();
         ledger.flush().unwrap();
         assert_eq!(store.attempts_of("req_1").unwrap(), rows);
+    }
+
+    #[test]
+    fn whoever_flushes_waits_for_what_another_is_writing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), NOW).unwrap();
+        let ledger = Ledger::new(store.clone());
+        let other = rusqlite::Connection::open(dir.path().join("ledger.db")).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        ledger.book(row("req_1"), None);
+        let (sender, seen) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| ledger.flush().unwrap());
+            while ledger.queued() > 0 {
+                std::thread::yield_now();
+            }
+            scope.spawn(|| {
+                ledger.flush().unwrap();
+                sender.send(store.attempts_of("req_1").unwrap().len()).unwrap();
+            });
+            let early = seen.recv_timeout(std::time::Duration::from_millis(200));
+            other.execute_batch("COMMIT").unwrap();
+            assert!(early.is_err(), "it did not wait, and saw {early:?} rows");
+            assert_eq!(seen.recv(), Ok(1));
+        });
     }
 
     #[tokio::test]

@@ -39,6 +39,19 @@ fn a_question_tells_of_the_last_console_key() {
 }
 
 #[test]
+fn nobody_is_asked_about_the_last_app_which_stays() {
+    let (_store, mk) = local();
+    for more in [&[][..], &["--yes"]] {
+        let ran = call(&mk, &["apps", "delete", "default"]).args(more.iter().copied()).run();
+        assert_eq!(ran.code(), 9, "{ran:?}");
+        assert!(ran.stderr.contains("this is the last app") && !ran.stderr.contains("[y/N]"), "{ran:?}");
+    }
+    call(&mk, &["apps", "create", "news"]).run();
+    let ran = call(&mk, &["apps", "delete", "default"]).run();
+    assert_eq!(ran.code(), 2, "there is nobody to ask: {ran:?}");
+}
+
+#[test]
 fn without_a_question_it_is_a_warning() {
     let (_store, mk) = local();
     call(&mk, &["apps", "create", "news"]).run();

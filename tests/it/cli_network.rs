@@ -203,7 +203,7 @@ async fn every_failure_is_one_json_document() {
         (2, user().args(["keys", "list", "--json"]).env("MK_DATA_DIR", "/dev/null")),
         (9, user().args(["keys", "show", "nobody", "--json"])),
         (9, user().args(["apps", "show", "nobody", "--json"])),
-        (2, user().args(["apps", "delete", "default", "--json"])),
+        (9, user().args(["apps", "delete", "default", "--json"])),
         (9, user().args(["apps", "delete", "default", "--yes", "--json"])),
     ] {
         let ran = mk.run_beside().await;

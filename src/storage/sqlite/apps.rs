@@ -10,7 +10,8 @@ use crate::clock::Time;
 use crate::storage::{AppChange, AppRow, Deleted, Error, KeyFilter, Span};
 
 const NAME_TAKEN: &str = "an app with this name exists already; choose another name";
-const LAST_APP: &str = "this is the last app, and keys need one; make another app before deleting it";
+/// Why the last app stays.
+pub const LAST_APP: &str = "this is the last app, and keys need one; make another app before deleting it";
 
 impl Store {
     /// Makes an app. [`Error::Conflict`] if the name is taken.

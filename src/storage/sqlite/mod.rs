@@ -31,6 +31,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use apps::LAST_APP;
 pub(super) use copy::{copy, must_be_whole};
 pub use examine::examine;
 
