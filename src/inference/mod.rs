@@ -26,7 +26,7 @@ pub use models::About;
 pub use relay::Relay;
 
 pub use crate::providers::{
-    Answer, Chat, Completion, Failure, Fields, Finish, Json, Message, Reader, Role, Schema, SetupError, Text,
+    Answer, Chat, Completion, Failure, Fields, Finish, Json, Message, Reader, Role, Schema, SetupError,
     estimate,
 };
 

@@ -115,7 +115,7 @@ pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
 /// A text of a JSON value, or a field's name: copied only if it holds escapes. Serde would copy a [`Cow`] always
 /// where it stands bare or in an `Option`.
 #[derive(Debug, serde::Deserialize)]
-pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
+pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

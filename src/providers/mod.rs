@@ -53,7 +53,7 @@ mod written;
 pub use chunks::{Chunks, Place};
 pub use completion::{Completed, Completion, Completions, Decoder, Labels, Step};
 pub use failure::{Failed, Failure};
-pub use fields::{Fields, Text};
+pub use fields::Fields;
 pub use flow::Flow;
 pub use json::{Json, Reader};
 pub use model::{Model, Structure};

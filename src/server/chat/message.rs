@@ -107,12 +107,69 @@ fn fields<'a, const N: usize>(
     }
     value.known(names).ok_or_else(|| {
         let path = path();
-        let message = format!("`{path}` cannot be read: one of its fields stands there twice");
+        let message = format!("`{path}` cannot be read: {}", fault(value, &names));
         ApiError::parameter("invalid_parameter", path, message)
     })
+}
+
+/// Why the fields of these names cannot be read of an object.
+fn fault(object: Json<'_>, names: &[&str]) -> String {
+    let mut seen: Vec<&str> = Vec::new();
+    let mut fault = None;
+    let _ = Reader::new(object.get()).object(|reader, name| {
+        let text = name.text();
+        if text.is_none() {
+            fault = Some("one of its names holds half a character (`\\ud800` to `\\udfff`)".to_owned());
+        }
+        let known = names.iter().find(|known| text.as_deref() == Some(**known));
+        if let Some(name) = known.filter(|known| seen.contains(known)) {
+            fault = Some(format!("`{name}` stands there twice"));
+        }
+        seen.extend(known);
+        reader.value().map(drop)
+    });
+    fault.unwrap_or_default()
 }
 
 /// The characters of a JSON text, escapes counted as they are written.
 fn characters(text: Json<'_>) -> u64 {
     text.get().chars().count().saturating_sub(2) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_told_by_its_place_and_name() {
+        let told = |messages: &str| {
+            let mut reader = Reader::new(messages);
+            let read = read_all(&mut reader);
+            let value = serde_json::from_str(messages).unwrap();
+            check_all(value, read).unwrap_err().into_body("").message
+        };
+        for (messages, expected) in [
+            (
+                r#"[{"role":"user","content":"a","content":"b"}]"#,
+                "`messages[0]` cannot be read: `content` stands there twice",
+            ),
+            (
+                r#"[{"role":"user","content":"a"},{"role":null,"rol\u0065":"user"}]"#,
+                "`messages[1]` cannot be read: `role` stands there twice",
+            ),
+            (
+                r#"[{"role":"user","content":[{"type":"text","type":"text"}]}]"#,
+                "`messages[0].content[0]` cannot be read: `type` stands there twice",
+            ),
+            (
+                r#"[{"role":"user","content":"a","x\ud800":1}]"#,
+                "`messages[0]` cannot be read: one of its names holds half a character (`\\ud800` to `\\udfff`)",
+            ),
+            (r#"[{"role":"user","content":"a"},7]"#, "`messages[1]` must be an object, not 7"),
+            ("[]", "`messages` must be a non-empty array of messages, not an empty array"),
+            ("{}", "`messages` must be a non-empty array of messages, not an object"),
+        ] {
+            assert_eq!(told(messages), expected);
+        }
+    }
 }
