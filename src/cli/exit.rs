@@ -217,7 +217,7 @@ fn without_numbers(mut message: String) -> String {
     while let Some(begin) = message.find(BEGIN) {
         let number = &message[begin + BEGIN.len()..];
         let digits = number.bytes().take_while(u8::is_ascii_digit).count();
-        if number.as_bytes().get(digits) != Some(&b')') {
+        if digits == 0 || number.as_bytes().get(digits) != Some(&b')') {
             break;
         }
         message.replace_range(begin..=begin + BEGIN.len() + digits, "");
@@ -258,7 +258,7 @@ mod tests {
             "cannot read x: No such file; try y"
         );
         for other in ["x (os error 2", "x (os error )x", "os error 2"] {
-            assert_eq!(told(other), other.replace(" (os error )", ""), "{other}");
+            assert_eq!(told(other), other);
         }
     }
 

@@ -89,6 +89,7 @@ async fn send_by_proxy(
     parts.path_and_query = request.uri().path_and_query().cloned();
     let mut request = request.map(reqwest::Body::wrap);
     *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Failure::Unreachable)?;
+    // The library says it of the address itself.
     request.headers_mut().remove(http::header::HOST);
     let request = reqwest::Request::try_from(request).map_err(|_| Failure::Unreachable)?;
     match client.execute(request).await {

@@ -1,3 +1,8 @@
+//! The reader beside `serde_json`, by texts chosen, made up and spoilt.
+//!
+//! Wherever the two could disagree, a caller or a provider could have us read one thing and pass on another. What must
+//! hold: what is read here is JSON there, and the same value; what is refused here is refused there.
+
 use proptest::prelude::*;
 use serde_json::Value;
 
