@@ -94,6 +94,10 @@ pub(crate) fn restore(args: &RestoreArgs, session: &Session) -> Outcome {
         &args.file,
         "a backup is checked before it is put back, so it cannot come from standard input",
     )?;
+    if args.file.is_dir() {
+        return Err(Failure::usage(format!("{} is a directory", args.file.display()))
+            .hint("name the one file that `mk backup` wrote"));
+    }
     let dir = args.database.dir(session)?;
     storage::restore(&args.file, &dir).map_err(|cause| not_restored(&dir, &args.file, cause))?;
     session.printer.sentence(&format!("restored {} into {}", args.file.display(), dir.display()));

@@ -17,8 +17,8 @@ Examples:
 /// What stands below the options of `mk serve unit --help`.
 pub(crate) const NOTES: &str = "\
 The server then runs as a user of its own, with data in /var/lib/mk and
-settings, if there are any, in /etc/mk/server.toml. Keys of providers come as credentials:
-LoadCredential=OPENAI_API_KEY:FILE.
+settings, if there are any, in /etc/mk/server.toml.
+Keys of providers come as credentials: LoadCredential=OPENAI_API_KEY:FILE.
 Administrate it as root: sudo MK_DATA_DIR=/var/lib/mk mk keys list.
 After a change of settings: sudo systemctl reload mk.
 With mk.socket enabled too, a restart refuses no connection: they wait.";

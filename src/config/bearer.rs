@@ -4,8 +4,9 @@ use std::path::Path;
 
 use super::credentials::{self, Credentials};
 use super::origin::Origin;
-use super::{ConfigError, Env, files, paths};
+use super::{ConfigError, Env, paths};
 use crate::api::Service;
+use crate::reason;
 use crate::secret::{self, ExposeSecret, SecretString};
 
 /// A key and where it comes from.
@@ -101,7 +102,7 @@ fn from_file(path: &Path, origin: Origin) -> Result<Bearer, ConfigError> {
         Ok(key) => Ok(Bearer { key, origin }),
         Err(error) => {
             let message =
-                format!("{origin} names {}, which cannot be read: {}", path.display(), files::reason(&error));
+                format!("{origin} names {}, which cannot be read: {}", path.display(), reason::of(&error));
             Err(ConfigError::new(message))
         }
     }

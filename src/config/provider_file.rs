@@ -12,6 +12,7 @@ use super::{ConfigError, Env, values};
 use crate::money::{NanoUsd, Price};
 use crate::providers::catalog::{self, Known};
 use crate::providers::{Kind, ModelSettings, Settings};
+use crate::reason;
 use crate::secret::{self, SecretString};
 
 /// The name of the simulated provider, and of its kind.
@@ -295,8 +296,7 @@ fn is_likely_a_key(name: &str) -> bool {
 fn key_from_file(file: &Found<String>) -> Result<SecretString, ConfigError> {
     let path = file.place.resolve(&file.value);
     secret::from_file(&path).map_err(|error| {
-        let complaint =
-            format!("names {}, which cannot be read: {}", path.display(), super::files::reason(&error));
+        let complaint = format!("names {}, which cannot be read: {}", path.display(), reason::of(&error));
         file.place.error(&complaint)
     })
 }

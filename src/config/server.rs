@@ -11,6 +11,7 @@ use super::server_file::{self, LimitsFile, ServerFile, UsageFile};
 use super::{ConfigError, Env, models, paths, recognise};
 use crate::limits::Quota;
 use crate::providers::Settings;
+use crate::reason;
 
 /// A server's configuration, complete and checked.
 #[derive(Clone, Debug)]
@@ -291,7 +292,7 @@ fn readable(found: &Found<String>) -> Result<PathBuf, ConfigError> {
     match std::fs::File::open(&path) {
         Ok(_) if Path::is_dir(&path) => complain("it is a directory"),
         Ok(_) => Ok(path),
-        Err(error) => complain(&super::files::reason(&error)),
+        Err(error) => complain(&reason::of(&error)),
     }
 }
 

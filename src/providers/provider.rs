@@ -147,7 +147,7 @@ impl Provider {
         self.settings.models.iter().map(|(name, settings)| (name.as_str(), settings))
     }
 
-    /// Waits until one more call may be made, in the order of asking.
+    /// Waits until one more call may be made, about in the order of asking.
     ///
     /// # Errors
     /// [`Failure::Timeout`] at `deadline`.

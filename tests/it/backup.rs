@@ -160,4 +160,7 @@ fn what_cannot_be_done_says_why_and_leaves_nothing() {
     fs::create_dir(&data).unwrap();
     assert_eq!(on(&data, &["restore", file.to_str().unwrap()]).run().code(), 1);
     assert_eq!(fs::read_dir(&data).unwrap().count(), 0, "what was there before stays");
+    let directory = on(&data, &["restore", mk.home().to_str().unwrap()]).run();
+    assert_eq!(directory.code(), 2, "{directory:?}");
+    assert!(directory.stderr.contains("is a directory\nhint: name the one file"), "{directory:?}");
 }

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Rooms that anyone may name; they name nobody.
-const OPEN: [&str; 9] = ["api", "clock", "id", "money", "places", "private", "secret", "trouble", "workers"];
+const OPEN: [&str; 10] =
+    ["api", "clock", "id", "money", "places", "private", "reason", "secret", "trouble", "workers"];
 
 fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
     BTreeMap::from([
@@ -47,6 +48,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("money", vec![]),
         ("places", vec![]),
         ("private", vec![]),
+        ("reason", vec![]),
         ("secret", vec![]),
         ("trouble", vec![]),
         ("workers", vec![]),

@@ -20,6 +20,9 @@ const WRITE_PATIENCE: Duration = Duration::from_secs(2);
 /// Damage is told in so many sentences at most.
 const MOST_DAMAGE: usize = 5;
 
+/// SQLite's heading above what it finds of the one database that a connection has.
+const HEADING: &str = "*** in database main ***\n";
+
 /// Beside a database, with its mode.
 const COMPANIONS: [&str; 3] = ["", "-wal", "-shm"];
 
@@ -70,7 +73,10 @@ pub(super) fn damage(connection: &Connection, limit: Duration) -> Result<(Vec<St
     // It has nothing to answer; it only must not interrupt what comes next on this connection.
     let _ = watch.join();
     match told {
-        Ok(told) => Ok((told.into_iter().filter(|line| line != "ok").collect(), true)),
+        Ok(told) => {
+            let damage = told.iter().map(|told| told.strip_prefix(HEADING).unwrap_or(told));
+            Ok((damage.filter(|told| *told != "ok").map(str::to_owned).collect(), true))
+        }
         Err(cause) if cause.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
             Ok((Vec::new(), false))
         }
@@ -159,6 +165,20 @@ mod tests {
             assert_eq!(condition.schema.0, condition.schema.1, "{name}");
             assert_eq!((condition.damage, condition.is_complete, condition.unwritable), (vec![], true, None));
         }
+    }
+
+    #[test]
+    fn damage_is_told_without_a_heading() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(Store::open(dir.path(), Time::from_unix_ms(0)).unwrap());
+        let file = dir.path().join(MAIN_FILE);
+        let mut bytes = std::fs::read(&file).unwrap();
+        let last_page = bytes.len() - 4096;
+        bytes[last_page..].fill(0);
+        std::fs::write(&file, bytes).unwrap();
+        let found = examine(dir.path(), LIMIT).unwrap().unwrap();
+        let damage = &found.databases[0].1.as_ref().unwrap().damage;
+        assert!(damage[0].starts_with("Tree "), "{damage:?}");
     }
 
     #[test]

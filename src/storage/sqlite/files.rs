@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::private;
+use crate::{private, reason};
 
 /// Held from making files until SQLite has opened them. A new file's descriptor is closed before SQLite opens the
 /// file, but a second store of this process might open it in between, and the close would drop its locks.
@@ -76,10 +76,9 @@ pub(super) fn plain(cause: &io::Error, place: &str) -> io::Error {
     let text = match cause.kind() {
         // All that can be in a directory's way and is none.
         ErrorKind::AlreadyExists => "it is not a directory".to_owned(),
-        _ => cause.to_string().to_lowercase(),
+        _ => reason::of(cause),
     };
-    let end = text.find(" (os error").unwrap_or(text.len());
-    io::Error::new(cause.kind(), format!("{place}{}", &text[..end]))
+    io::Error::new(cause.kind(), format!("{place}{text}"))
 }
 
 fn make_file(path: &Path) -> io::Result<()> {
