@@ -282,8 +282,10 @@ impl Chunks {
     /// The end of an answer that is not whole: `error` (an object with `message`, `type` and `code`) and `[DONE]`.
     pub fn fault(&mut self, error: &Value) -> Bytes {
         self.out.clear();
-        let choices = r#"[{"index":0,"delta":{},"finish_reason":"error"}]"#;
-        self.write(choices, std::iter::once(("error", error.to_string().as_str())));
+        let unfinished = |index: &u32| self.place(*index) != Place::Behind;
+        let index = (0..).take(self.expected).find(unfinished).unwrap_or_default();
+        let choices = format!(r#"[{{"index":{index},"delta":{{}},"finish_reason":"error"}}]"#);
+        self.write(&choices, std::iter::once(("error", error.to_string().as_str())));
         self.out.extend_from_slice(b"data: [DONE]\n\n");
         self.take()
     }

@@ -78,8 +78,10 @@ pub enum Step {
     More,
     /// The provider says that this was all.
     End,
-    /// The event was not in the format and is left out.
+    /// The event is of no kind that is known, and is left out.
     Skipped,
+    /// The event cannot be read: it is no JSON, or not in the format.
+    Unreadable,
 }
 
 /// Reads the events of one streamed answer. No I/O. (`Sync`, as the bodies of answers have to be.)

@@ -2,8 +2,9 @@
 //!
 //! It is pulled: nothing is read of the provider that nobody asked for, so that a slow reader slows the provider down
 //! and no memory grows. Everything that one piece of the provider's brings goes out as one piece. What must hold: the
-//! end is only written when every choice has its finish reason.
+//! end is only written when every choice has its finish reason, and when nothing of the answer was lost on the way.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use super::lease::Lease;
 use super::opened::Opened;
 use super::sandbox::chat::Script;
-use super::{Chunks, Completion, Decoder, Failure, Labels, Permit, Step, Usage, sse};
+use super::{Chunks, Completion, Decoder, Failure, Labels, Permit, Step, Usage, hole, sse};
 
 /// How much of what came at once goes out at once.
 const GATHERED_BYTES: usize = 16 * 1024;
@@ -193,9 +194,20 @@ impl Flow {
                 Ok(None) => return,
                 Err(sse::TooLarge) => return self.close(Some(Failure::Malformed)),
             };
-            match self.decoder.read(&event, &mut self.chunks) {
+            let mut read = self.decoder.read(&event, &mut self.chunks);
+            if read == Ok(Step::Unreadable)
+                && let Cow::Owned(data) = String::from_utf8_lossy(event.data)
+            {
+                // Half a character, as where two tokens share one: nothing else of its event is to be lost.
+                let event = sse::Event { name: event.name, data: data.as_bytes() };
+                read = self.decoder.read(&event, &mut self.chunks);
+            }
+            match read {
                 Ok(Step::More) => {}
-                Ok(Step::Skipped) => self.skipped = self.skipped.saturating_add(1),
+                Ok(Step::Unreadable) if hole::holds_text(event.data) => {
+                    return self.close(Some(Failure::Malformed));
+                }
+                Ok(Step::Skipped | Step::Unreadable) => self.skipped = self.skipped.saturating_add(1),
                 Ok(Step::End) => return self.close(None),
                 Err(failure) => return self.close(Some(failure)),
             }

@@ -164,6 +164,42 @@ async fn a_malformed_chunk_is_left_out_of_a_whole_stream() {
 }
 
 #[tokio::test]
+async fn half_a_character_costs_nothing_but_itself() {
+    let desk = desk(|_| {
+        let half = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"caf\xc3 au\"}}]}\n\n".to_vec();
+        Turn::Stream(vec![
+            role_chunk(),
+            text_chunk("un "),
+            Beat::Bytes(half),
+            text_chunk(" lait"),
+            finish_chunk("stop"),
+            done(),
+        ])
+    })
+    .await;
+    assert_eq!(text_of(&chunks(&desk.stream(&hello_stream()).await), 0), "un caf\u{fffd} au lait");
+    assert_eq!(desk.booked()[0].1, "ok");
+}
+
+#[tokio::test]
+async fn of_several_choices_an_unfinished_one_ends_with_the_error() {
+    let desk = desk(|_| {
+        Turn::Stream(vec![
+            chunk(&json!([{"index": 0, "delta": {"role": "assistant", "content": "a"}}])),
+            chunk(&json!([{"index": 1, "delta": {"role": "assistant", "content": "b"}}])),
+            finish_chunk("stop"),
+            Beat::APART,
+            Beat::Cut,
+        ])
+    })
+    .await;
+    let mut body = hello_stream();
+    body["n"] = json!(2);
+    let raw = desk.stream(&body).await;
+    assert_eq!(raw.matches(r#"[{"index":1,"delta":{},"finish_reason":"error"}]"#).count(), 1, "{raw}");
+}
+
+#[tokio::test]
 async fn a_finish_reason_ends_the_answer_whatever_comes_behind() {
     for end in [Beat::Stall, Beat::Cut, Beat::Send("data: {\"error\":{\"message\":\"late\"}}\n\n".into())] {
         let desk = desk(move |_| {
@@ -185,7 +221,13 @@ async fn a_stream_that_breaks_says_so() {
     let overloaded = r#"{"message":"the provider fake has no capacity now; try again later","type":"Service Unavailable","code":"provider_overloaded"}"#;
     let error = Beat::Send("data: {\"error\":{\"message\":\"secret\",\"code\":503}}\n\n".into());
     let starved = finish_chunk("insufficient_system_resource");
+    let unreadable = r#"{"message":"the provider fake sent an answer that cannot be read; try again in a moment","type":"Bad Gateway","code":"provider_invalid_response"}"#;
+    // What comes behind the hole would look like an answer.
+    let hole =
+        Beat::Send("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" not\"},\"fin\n\n".into());
+    let holed = vec![hole, text_chunk(" take it"), finish_chunk("stop"), done()];
     for (ends, error, outcome) in [
+        (holed, unreadable, "malformed"),
         (vec![], cut, "cut"),
         (vec![done()], cut, "cut"),
         (vec![Beat::Cut], cut, "cut"),

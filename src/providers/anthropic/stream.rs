@@ -41,7 +41,7 @@ struct Call {
 
 impl Decoder for Reader {
     fn read(&mut self, event: &Event<'_>, chunks: &mut Chunks) -> Result<Step, Failure> {
-        let Ok(body) = serde_json::from_slice::<Value>(event.data) else { return Ok(Step::Skipped) };
+        let Ok(body) = serde_json::from_slice::<Value>(event.data) else { return Ok(Step::Unreadable) };
         let kind = body["type"].as_str();
         // What comes behind the reason belongs to no answer: it is neither passed on nor counted.
         if self.is_finished && !matches!(kind, Some("message_delta" | "message_stop")) {

@@ -26,7 +26,7 @@ pub(super) struct Reader {
 
 impl Decoder for Reader {
     fn read(&mut self, event: &Event<'_>, chunks: &mut Chunks) -> Result<Step, Failure> {
-        let Ok(body) = serde_json::from_slice::<Value>(event.data) else { return Ok(Step::Skipped) };
+        let Ok(body) = serde_json::from_slice::<Value>(event.data) else { return Ok(Step::Unreadable) };
         let outer = body.as_array().and_then(|list| list.first()).unwrap_or(&body);
         if !outer["error"].is_null() {
             return Err(complaint::inside_success(outer, &Incoming::in_stream()));

@@ -5,6 +5,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::providers::few::Few;
 use crate::providers::fields::Text;
 
 /// More calls than any answer holds.
@@ -47,7 +48,7 @@ impl Calls {
     /// The right numbers of the pieces in `list`, the `tool_calls` of a delta; `None` if they have them, or if it is
     /// no list of calls.
     pub(super) fn renumbered(&mut self, choice: u32, list: &RawValue) -> Option<Vec<u32>> {
-        let pieces: Vec<Piece<'_>> = serde_json::from_str(list.get()).ok()?;
+        let pieces: Few<Piece<'_>, MOST_CALLS> = serde_json::from_str(list.get()).ok()?;
         let numbers: Vec<u32> = pieces.iter().map(|piece| self.number(choice, piece)).collect();
         let are_right = pieces.iter().zip(&numbers).all(|(piece, number)| piece.index == Some(*number));
         (!are_right).then_some(numbers)

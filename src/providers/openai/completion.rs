@@ -82,6 +82,9 @@ fn stream_options(asked: &Completion<'_>, model: &Model) -> String {
     String::from_utf8(options).unwrap_or_default()
 }
 
+/// More choices than any answer holds.
+const MOST_CHOICES: usize = 1024;
+
 /// What is looked at of a choice.
 const OF_CHOICE: [&str; 4] = ["index", "message", "finish_reason", "error"];
 /// What is looked at of its message.
@@ -92,7 +95,7 @@ fn read_choices<'a>(reader: &mut Reader<'a>) -> Option<Vec<[Option<Json<'a>>; 4]
     let mut choices = Vec::with_capacity(1);
     reader.array(|reader| {
         choices.push(reader.known(OF_CHOICE)?);
-        Some(())
+        (choices.len() <= MOST_CHOICES).then_some(())
     })?;
     Some(choices)
 }

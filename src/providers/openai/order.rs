@@ -33,7 +33,7 @@ pub(super) fn put(
     numbers: &[Option<Vec<u32>>],
     chunks: &mut Chunks,
 ) -> Result<Step, Failure> {
-    let Some(values) = fields.read::<Vec<Map<String, Value>>>("choices") else { return Ok(Step::Skipped) };
+    let Some(values) = fields.read::<Vec<Map<String, Value>>>("choices") else { return Ok(Step::Unreadable) };
     for (place, (mut value, choice)) in values.into_iter().zip(read).enumerate() {
         let index = choice.place();
         if chunks.place(index) == Place::Behind {

@@ -11,10 +11,14 @@ use super::usage::Reported;
 use super::{complaint, order};
 use crate::providers::chunks::{Chunks, Place};
 use crate::providers::completion::{Decoder, Step};
+use crate::providers::few::Few;
 use crate::providers::fields::Fields;
 use crate::providers::object::Object;
 use crate::providers::sse::Event;
 use crate::providers::{Failure, Incoming};
+
+/// More choices than any chunk holds.
+const MOST_CHOICES: usize = 1024;
 
 /// Reads the events of one answer; what it knows of it beyond its calls of tools is in the chunks.
 #[derive(Debug, Default)]
@@ -68,7 +72,7 @@ impl Decoder for Reader {
         }
         if event.data.contains(&b'\n') {
             // Several `data` lines make one text; ours is one line.
-            let Ok(value) = serde_json::from_slice::<Value>(event.data) else { return Ok(Step::Skipped) };
+            let Ok(value) = serde_json::from_slice::<Value>(event.data) else { return Ok(Step::Unreadable) };
             return self.chunk(value.to_string().as_bytes(), chunks);
         }
         self.chunk(event.data, chunks)
@@ -78,8 +82,8 @@ impl Decoder for Reader {
 impl Reader {
     fn chunk(&mut self, data: &[u8], chunks: &mut Chunks) -> Result<Step, Failure> {
         // Once for all: otherwise each value would be checked again where it is kept as it stands.
-        let Ok(text) = std::str::from_utf8(data) else { return Ok(Step::Skipped) };
-        let Ok(fields) = Fields::parse(text) else { return Ok(Step::Skipped) };
+        let Ok(text) = std::str::from_utf8(data) else { return Ok(Step::Unreadable) };
+        let Ok(fields) = Fields::parse(text) else { return Ok(Step::Unreadable) };
         if fields.given("error").is_some() {
             return Err(disguised(data));
         }
@@ -87,8 +91,8 @@ impl Reader {
             usage(&fields, chunks);
             return Ok(if fields.given("usage").is_some() { Step::More } else { Step::Skipped });
         };
-        let Ok(choices) = serde_json::from_str::<Vec<Object<Choice<'_>>>>(raw.get()) else {
-            return Ok(Step::Skipped);
+        let Ok(choices) = serde_json::from_str::<Few<Object<Choice<'_>>, MOST_CHOICES>>(raw.get()) else {
+            return Ok(Step::Unreadable);
         };
         usage(&fields, chunks);
         if choices.is_empty() {
@@ -104,7 +108,7 @@ impl Reader {
         let numbers = self.numbers(&choices);
         if numbers.iter().all(Option::is_none) && choices.iter().all(|choice| order::holds(choice, chunks)) {
             let repeatable = repeatable(&fields, &choices, chunks);
-            for choice in &choices {
+            for choice in &*choices {
                 chunks.open(choice.place());
                 choice.note(chunks);
             }

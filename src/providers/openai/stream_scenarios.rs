@@ -51,7 +51,9 @@ fn play(events: &[u8], size: usize) -> Value {
             }
             match reader.read(&event, &mut chunks) {
                 Ok(Step::More) => {}
-                Ok(Step::Skipped) => panic!("skipped {:?}", String::from_utf8_lossy(event.data)),
+                Ok(Step::Skipped | Step::Unreadable) => {
+                    panic!("skipped {:?}", String::from_utf8_lossy(event.data))
+                }
                 end => outcome = Some(end),
             }
         }
