@@ -193,6 +193,8 @@ pub(super) fn of_model(failure: &Failure) -> Verdict {
         Failure::RateLimited { .. }
         | Failure::UnknownModel
         | Failure::ContextOverflow
+        // One caller is not to have the model paused for all.
+        | Failure::TooLarge { .. }
         | Failure::Rejected { .. }
         | Failure::Unsupported { .. }
         | Failure::Unreachable

@@ -17,7 +17,9 @@ use super::gateway::{Gateway, Known, price, threshold};
 use super::relay::Relay;
 use super::{most, retry, told};
 use crate::money::{NanoUsd, Price};
-use crate::providers::{Completion, Failed, Failure, Flow, Labels, Patience, Permit, Provider, Usage};
+use crate::providers::{
+    Completion, Failed, Failure, Flow, Labels, Patience, Permit, Provider, Usage, estimate,
+};
 use crate::usage::{Attempt, Meter, Purpose};
 
 /// The most calls to models for one request, whatever is set about retries and fallbacks: what so many did not answer
@@ -227,7 +229,15 @@ impl Candidate<'_> {
         let Failed { failure, usage } = failed;
         ticket.failed(&failure, Instant::now());
         let prompt_tokens = if failure.may_have_cost() { self.asked.prompt_tokens } else { 0 };
-        let usage = usage.unwrap_or(Usage { prompt_tokens, completion_tokens: 0 });
+        let completion_tokens = match failure {
+            // What it says it took was not read, and all of it is charged.
+            Failure::TooLarge { bytes } => {
+                let most = most::completion_tokens(self.asked, self.provider, self.model);
+                estimate::length_tokens(bytes).min(most)
+            }
+            _ => 0,
+        };
+        let usage = usage.unwrap_or(Usage { prompt_tokens, completion_tokens });
         self.book(attempt, failure.code(), usage);
         failure
     }

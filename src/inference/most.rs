@@ -17,11 +17,16 @@ pub(super) fn of_completion(
     model: &str,
     price: Option<Price>,
 ) -> Option<NanoUsd> {
+    Some(price?.of(asked.prompt_tokens, completion_tokens(asked, provider, model)))
+}
+
+/// How long the answers to a caller's completion may become, all choices together.
+pub(super) fn completion_tokens(asked: &Completion<'_>, provider: &Provider, model: &str) -> u64 {
     // Which of the two names a provider goes by is its own affair.
     let limits = ["max_tokens", "max_completion_tokens"].into_iter();
     let limit = limits.filter_map(|name| asked.fields.read::<u64>(name)).max();
     let each = answer_tokens(limit, provider.max_output_tokens(model));
-    Some(price?.of(asked.prompt_tokens, each.saturating_mul(u64::from(asked.choices))))
+    each.saturating_mul(u64::from(asked.choices))
 }
 
 /// Of a conversation that is ours. `None` without a price.

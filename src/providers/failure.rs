@@ -73,8 +73,13 @@ pub enum Failure {
         /// The HTTP status it answered with.
         status: u16,
     },
-    /// An answer that is not in the provider's format, or larger than any answer may be.
+    /// An answer that is not in the provider's format.
     Malformed,
+    /// An answer larger than any may be. What makes it so is what was asked: many choices, or every token's odds.
+    TooLarge {
+        /// How much of it is known to have come.
+        bytes: u64,
+    },
     /// No connection: name, address, TLS.
     Unreachable,
     /// No connection, as this process may open no more files: the provider has no part in it.
@@ -137,6 +142,7 @@ impl Failure {
             Self::Refused => "refused",
             Self::Broken { .. } => "provider_error",
             Self::Malformed => "malformed",
+            Self::TooLarge { .. } => "too_large",
             Self::Unreachable => "unreachable",
             Self::NoDescriptors => "no_descriptors",
             Self::Cut => "cut",
@@ -161,6 +167,7 @@ impl Failure {
             }
             Self::Unsupported { param, message } => Some(format!("{param}: {message}")),
             Self::Broken { status } => Some(format!("status {status}")),
+            Self::TooLarge { bytes } => Some(format!("{bytes} bytes at least")),
             Self::Paused { because, .. } => Some(format!("after {because}")),
             _ => None,
         }
@@ -196,7 +203,7 @@ impl Failure {
     /// Whether the model may have worked on the call, so that its prompt is likely to be charged although no
     /// usage was reported.
     pub const fn may_have_cost(&self) -> bool {
-        matches!(self, Self::Timeout | Self::Cut | Self::Malformed)
+        matches!(self, Self::Timeout | Self::Cut | Self::Malformed | Self::TooLarge { .. })
     }
 }
 

@@ -92,8 +92,9 @@ impl Opened {
     /// # Errors
     /// If it does not come in time, breaks off, or is larger than any may be.
     pub(super) async fn whole(mut self) -> Result<Reply, Failure> {
-        if self.body.size_hint().lower() > MAX_BODY_BYTES as u64 {
-            return Err(Failure::Malformed);
+        let announced = self.body.size_hint().lower();
+        if announced > MAX_BODY_BYTES as u64 {
+            return Err(self.too_large(announced));
         }
         let body = self.collect().await?;
         Ok(Reply { status: self.head.status.as_u16(), headers: self.head.headers, body })
@@ -107,12 +108,18 @@ impl Opened {
         }
         let mut body = BytesMut::from(first);
         while let Some(piece) = self.next().await? {
-            if body.len() + piece.len() > MAX_BODY_BYTES {
-                return Err(Failure::Malformed);
+            let length = body.len() + piece.len();
+            if length > MAX_BODY_BYTES {
+                return Err(self.too_large(length as u64));
             }
             body.extend_from_slice(&piece);
         }
         Ok(body.freeze())
+    }
+
+    /// Only a success is as large as what was asked for.
+    fn too_large(&self, bytes: u64) -> Failure {
+        if self.head.status.is_success() { Failure::TooLarge { bytes } } else { Failure::Malformed }
     }
 }
 

@@ -135,7 +135,7 @@ const fn of_failure(failure: &Failure) -> (&'static str, &'static str) {
         Failure::Overloaded { .. } => ("Service Unavailable", "provider_overloaded"),
         Failure::Paused { .. } => ("Service Unavailable", "no_provider_available"),
         Failure::Refused => ("Bad Gateway", "provider_refused"),
-        Failure::Malformed => ("Bad Gateway", "provider_invalid_response"),
+        Failure::Malformed | Failure::TooLarge { .. } => ("Bad Gateway", "provider_invalid_response"),
         Failure::Unreachable | Failure::Cut => ("Bad Gateway", "provider_unreachable"),
         Failure::NoDescriptors => ("Service Unavailable", "server_overloaded"),
         Failure::Timeout => ("Gateway Timeout", "provider_timeout"),
@@ -181,6 +181,7 @@ const fn what(failure: &Failure) -> &'static str {
         Failure::Refused => "the model declined",
         Failure::Broken { .. } => "the provider failed",
         Failure::Malformed => "an answer not in the form asked for",
+        Failure::TooLarge { .. } => "an answer of more than 8 MiB",
         Failure::Unreachable => "the provider could not be reached",
         Failure::NoDescriptors => "the server can open no more connections",
         Failure::Cut => "the connection broke",
@@ -209,6 +210,7 @@ const fn next(failure: &Failure) -> &'static str {
         | Failure::Overloaded { .. }
         | Failure::Broken { .. }
         | Failure::Malformed
+        | Failure::TooLarge { .. }
         | Failure::Unreachable
         | Failure::NoDescriptors
         | Failure::Cut

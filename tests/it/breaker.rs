@@ -69,6 +69,26 @@ async fn half_open(desk: &Desk) {
 }
 
 #[tokio::test]
+async fn answers_that_a_caller_makes_too_large_pause_no_model_and_cost_what_they_hold() {
+    let huge = " ".repeat(9 << 20);
+    let desk = desk_with(LONG, "", |setup| setup, move |_| Turn::Raw(200, Vec::new(), huge.clone())).await;
+    let mut body = hello();
+    body["n"] = json!(128);
+    for _ in 0..3 {
+        let (_, refused) = desk.json(&body).await;
+        assert_eq!(refused["code"], "provider_invalid_response");
+        assert!(refused["message"].as_str().unwrap().contains("ask for fewer choices"), "{refused}");
+    }
+    assert_eq!(state(&desk), None);
+    // A quarter of a token for each byte, but for no more than the choices can have.
+    let row = desk.rows().remove(0);
+    assert_eq!((&*row.outcome, row.prompt_tokens, row.completion_tokens), ("too_large", 6, 9 << 18));
+    body["max_tokens"] = json!(10);
+    desk.json(&body).await;
+    assert_eq!(desk.rows()[3].completion_tokens, 1280);
+}
+
+#[tokio::test]
 async fn what_keeps_failing_is_no_longer_asked_and_the_answer_says_until_when() {
     let desk = desk_with(LONG, "", |setup| setup, Switch::on().script()).await;
     for _ in 0..3 {

@@ -142,14 +142,20 @@ async fn a_body_that_ends_early_is_cut() {
 }
 
 #[tokio::test]
-async fn an_answer_larger_than_any_may_be_is_malformed() {
+async fn an_answer_larger_than_any_may_be_is_not_read() {
     let announced = plain("HTTP/1.1 200 OK\r\ncontent-length: 9000000\r\n\r\n");
     let mut counted = plain("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n");
     counted.extend(vec![Step::Send(vec![b' '; 1 << 20]); 9]);
-    for turn in [announced, counted] {
+    for (turn, least) in [(announced, 9_000_000), (counted, 8 << 20)] {
         let server = Scripted::start(vec![turn]).await;
-        assert_eq!(ask(&provider(&server.base_url, |_| {})).await, Err(Failure::Malformed));
+        match ask(&provider(&server.base_url, |_| {})).await {
+            Err(Failure::TooLarge { bytes }) => assert!(bytes >= least && bytes <= 10_000_000, "{bytes}"),
+            other => panic!("{other:?}"),
+        }
     }
+    let error = plain("HTTP/1.1 500 Oh\r\ncontent-length: 9000000\r\n\r\n");
+    let server = Scripted::start(vec![error]).await;
+    assert_eq!(ask(&provider(&server.base_url, |_| {})).await, Err(Failure::Malformed));
 }
 
 #[tokio::test]

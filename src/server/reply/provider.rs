@@ -93,6 +93,13 @@ fn describe(model: &str, provider: &str, failure: &Failure) -> ApiError {
             "provider_invalid_response",
             format!("the provider {provider} sent an answer that cannot be read; try again in a moment"),
         ),
+        Failure::TooLarge { .. } => bad_gateway(
+            "provider_invalid_response",
+            format!(
+                "the provider {provider} sent an answer larger than 8 MiB; ask for fewer choices, for a shorter \
+                 answer or without logprobs, or stream it"
+            ),
+        ),
         Failure::Unreachable => bad_gateway(
             "provider_unreachable",
             format!("the provider {provider} cannot be reached; try again in a moment"),
