@@ -17,7 +17,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Request;
+use http::{Method, Request};
 use hyper::body::Incoming as Body;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -29,6 +29,7 @@ use tokio::sync::watch;
 use super::envelope;
 use super::parked::{self, Berth, Line};
 use super::refusal::Refusals;
+use super::reply;
 use super::routes::Routes;
 use super::socket;
 use super::stall::{StallGuard, Stalled};
@@ -188,8 +189,14 @@ async fn speak_http2<S>(
     let followed = turns.clone();
     let service = service_fn(move |request: Request<Body>| {
         let (turns, ours) = (followed.clone(), followed.ours());
+        let is_head = request.method() == Method::HEAD;
         let answer = envelope::answer(request, peer, routes.clone(), context.clone());
-        async move { answer.await.map(|response| response.map(|body| InTurn::new(body, turns, ours))) }
+        async move {
+            answer.await.map(|response| {
+                let response = if is_head { reply::head_of(response) } else { response };
+                response.map(|body| InTurn::new(body, turns, ours))
+            })
+        }
     });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use http::header::{self, HeaderValue};
 use http::{HeaderMap, StatusCode};
+use hyper::body::Body as _;
 use serde::Serialize;
 use warp::reply::Response;
 
@@ -217,6 +218,16 @@ pub(crate) fn written(body: impl Into<bytes::Bytes>) -> Response {
     *response.headers_mut() = HeaderMap::with_capacity(HEADERS);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
+}
+
+/// An answer without its body, as HEAD gets it: hyper sees to that for HTTP/1 alone. The length that GET would get is
+/// told (RFC 9110, section 9.3.2).
+pub(crate) fn head_of(mut response: Response) -> Response {
+    let length = response.body().size_hint().exact();
+    if let Some(length) = length.filter(|_| !response.headers().contains_key(header::CONTENT_LENGTH)) {
+        response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+    }
+    response.map(|_| Response::default().into_body())
 }
 
 /// The headers of a stream of events.

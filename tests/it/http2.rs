@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::Request;
-use hyper::body::Frame;
+use hyper::body::{Body as _, Frame};
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use mk::api::Service;
@@ -72,6 +72,23 @@ fn verification(key: &str, accept: &str) -> Request<Full<Bytes>> {
 
 async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(10), work).await.unwrap_or_else(|_| panic!("never: {what}"))
+}
+
+#[tokio::test]
+async fn an_answer_to_head_is_a_head_alone() {
+    let (server, _provider, identity) = server().await;
+    let (mut sender, _connection) = connect(server.authority(), &identity, 65_535).await;
+    for path in ["/verify/v1/health", "/", "/nowhere"] {
+        let mut ask = async |method| {
+            let uri = format!("https://localhost{path}");
+            let request = Request::builder().method(method).uri(uri).body(Full::default()).unwrap();
+            sender.send_request(request).await.unwrap()
+        };
+        let (whole, head) = (ask("GET").await, ask("HEAD").await);
+        assert!(head.body().is_end_stream(), "{path}");
+        assert_eq!(head.status(), whole.status());
+        assert_eq!(head.headers()["content-length"], whole.headers()["content-length"], "{path}");
+    }
 }
 
 #[tokio::test]
