@@ -4,12 +4,17 @@ use std::time::Duration;
 
 use super::Usage;
 use crate::money::Shortage;
+use crate::secret::{ExposeSecret, SecretString};
 
 /// The most characters kept of what a provider writes about a failure.
 const MESSAGE_CHARS: usize = 300;
 /// The most characters kept of a provider's own error code.
 const CODE_CHARS: usize = 64;
 
+/// In the place of a secret.
+const MASK: &str = "...";
+/// What is shorter is no secret, but a word that a server without keys was given.
+const LEAST_SECRET_BYTES: usize = 8;
 /// The longest name of a parameter that is kept.
 const PARAM_BYTES: usize = 128;
 
@@ -20,6 +25,13 @@ pub struct Failed {
     pub failure: Failure,
     /// What the provider says it took.
     pub usage: Option<Usage>,
+}
+
+impl Failed {
+    /// As [`Failure::without`].
+    pub(super) fn without(self, secret: Option<&SecretString>) -> Self {
+        Self { failure: self.failure.without(secret), ..self }
+    }
 }
 
 impl From<Failure> for Failed {
@@ -128,6 +140,20 @@ impl Failure {
         }
     }
 
+    /// The same without this secret in the provider's words: some repeat the key that they refuse, or the request.
+    pub(super) fn without(self, secret: Option<&SecretString>) -> Self {
+        let secret =
+            secret.map(ExposeSecret::expose_secret).filter(|secret| secret.len() >= LEAST_SECRET_BYTES);
+        match (self, secret) {
+            (Self::Rejected { code, message, param }, Some(secret)) => Self::Rejected {
+                code: code.map(|code| masked(&code, secret)),
+                message: masked(&message, secret),
+                param: param.map(|param| masked(&param, secret)),
+            },
+            (other, _) => other,
+        }
+    }
+
     /// The name in logs, the ledger and `model_errors`.
     pub const fn code(&self) -> &'static str {
         match self {
@@ -207,6 +233,17 @@ impl Failure {
     }
 }
 
+/// A text in which a secret stands as three dots, also where only its beginning was kept.
+fn masked(text: &str, secret: &str) -> String {
+    let text = text.replace(secret, MASK);
+    let Some(kept) = text.strip_suffix('…') else { return text };
+    let begins = |length: &usize| secret.get(..*length).is_some_and(|begin| kept.ends_with(begin));
+    match (LEAST_SECRET_BYTES..secret.len()).rev().find(begins) {
+        Some(length) => format!("{}{MASK}…", &kept[..kept.len() - length]),
+        None => text,
+    }
+}
+
 /// Foreign text on one line and no longer than `limit` characters.
 fn tame(text: &str, limit: usize) -> String {
     let is_direction =
@@ -238,6 +275,21 @@ mod tests {
         assert_eq!(message.chars().count(), MESSAGE_CHARS);
         assert!(message.starts_with("bad  [31mredä"), "{message}");
         assert!(message.ends_with('…'));
+    }
+
+    #[test]
+    fn a_secret_in_foreign_words_is_masked_whole_or_cut() {
+        let secret = SecretString::from("sk-0123456789abcdef");
+        let told = |words: &str| match Failure::rejected(Some(words), words).without(Some(&secret)) {
+            Failure::Rejected { code, message, .. } => (code.unwrap_or_default(), message),
+            other => panic!("{other:?}"),
+        };
+        let (code, message) = told("bad key sk-0123456789abcdef, sk-0123456789abcdef!");
+        assert_eq!((&*code, &*message), ("bad key ..., ...!", "bad key ..., ...!"));
+        let (code, message) = told(&format!("{} sk-0123456789abcdef", "x".repeat(285)));
+        assert!(message.ends_with("x ...…") && code.ends_with("xxx…"), "{message}");
+        let short = Failure::rejected(None, "next").without(Some(&SecretString::from("x")));
+        assert_eq!(short, Failure::rejected(None, "next"));
     }
 
     #[test]

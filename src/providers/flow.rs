@@ -15,6 +15,7 @@ use super::lease::Lease;
 use super::opened::Opened;
 use super::sandbox::chat::Script;
 use super::{Chunks, Completion, Decoder, Failure, Labels, Permit, Step, Usage, hole, sse};
+use crate::secret::SecretString;
 
 /// How much of what came at once goes out at once.
 const GATHERED_BYTES: usize = 16 * 1024;
@@ -30,6 +31,8 @@ pub struct Flow {
     state: State,
     /// Events that were not in the format and were left out.
     skipped: u32,
+    /// What a failure must not repeat.
+    secret: Option<SecretString>,
 }
 
 /// Where the bytes come from; what it holds is given back when the provider is left alone.
@@ -59,8 +62,10 @@ impl Flow {
         asked: &Completion<'_>,
         labels: Labels,
         permit: Permit,
+        secret: Option<SecretString>,
     ) -> Self {
-        Self::new(Source::Http(Lease::new(opened, permit)), decoder, Chunks::new(asked, labels))
+        let source = Source::Http(Lease::new(opened, permit));
+        Self { secret, ..Self::new(source, decoder, Chunks::new(asked, labels)) }
     }
 
     pub(super) fn simulated(
@@ -75,7 +80,7 @@ impl Flow {
 
     fn new(source: Source, decoder: Box<dyn Decoder>, chunks: Chunks) -> Self {
         let events = sse::Decoder::default();
-        Self { source, events, decoder, chunks, state: State::Open, skipped: 0 }
+        Self { source, events, decoder, chunks, state: State::Open, skipped: 0, secret: None }
     }
 
     /// Makes this the rest of an answer whose chunks begin with `head`. To be called before anything is pulled.
@@ -233,7 +238,7 @@ impl Flow {
             return;
         }
         let ended = if self.skipped > 0 { Failure::Malformed } else { Failure::Cut };
-        self.state = State::Failed(failure.unwrap_or(ended));
+        self.state = State::Failed(failure.unwrap_or(ended).without(self.secret.as_ref()));
         // Nobody pulls what is broken: the provider is left alone, and somebody else may have the place.
         self.source = Source::Spent;
     }

@@ -191,6 +191,7 @@ impl Provider {
             }
             .await?;
             let answer = dialect.answer(&Incoming { status, headers, body, at: self.clock.now() });
+            let answer = answer.map_err(|failed| failed.without(self.settings.api_key.as_ref()));
             let Err(Failed { failure: Failure::Rejected { message, .. }, .. }) = &answer else {
                 return answer;
             };

@@ -293,3 +293,35 @@ async fn a_key_s_models_hold_for_fallbacks_too() {
     assert_eq!(response.headers()["x-mk-model"], "fake/third");
     assert_eq!(desk.provider.asks_of("second").len(), 0);
 }
+
+#[tokio::test]
+async fn a_key_that_a_provider_repeats_reaches_nobody() {
+    const KEY: &str = "sk-proj-0123456789abcdef";
+    let error = json!({"message": format!("the key {KEY} may not do this"), "code": KEY, "param": KEY});
+    let mut within = error.clone();
+    within["code"] = json!(400);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("key");
+    std::fs::write(&file, KEY).unwrap();
+    let desk = desk_with(
+        &format!("api_key_file = {:?}", file.display().to_string()),
+        "",
+        |setup| setup,
+        move |ask| match ask.body["messages"][0]["content"].as_str() {
+            Some("break") => {
+                let error = Beat::Send(format!("data: {}\n\n", json!({"error": within})));
+                Turn::Stream(vec![role_chunk(), text_chunk("a"), Beat::APART, error])
+            }
+            Some("disguise") => Turn::status(200, &json!({"error": within})),
+            _ => failing(400, &error),
+        },
+    )
+    .await;
+    for (text, streamed) in [("refuse", false), ("refuse", true), ("disguise", false), ("break", true)] {
+        let mut body = if streamed { hello_stream() } else { hello() };
+        body["messages"][0]["content"] = json!(text);
+        let told = desk.ask(&body).await.text().await.unwrap();
+        assert!(told.contains("the key ... may not do this"), "{told}");
+        assert!(!told.contains("sk-proj"), "{told}");
+    }
+}

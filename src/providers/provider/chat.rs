@@ -63,7 +63,9 @@ impl Provider {
         };
         let decoder = dialect.completions().decoder();
         match self.hear(asked, model, labels, deadline).await? {
-            Heard::Stream(opened) => Ok(Flow::of(*opened, decoder, asked, labels.clone(), permit)),
+            Heard::Stream(opened) => {
+                Ok(Flow::of(*opened, decoder, asked, labels.clone(), permit, self.settings.api_key.clone()))
+            }
             // A whole answer where a stream was asked for: nothing that the caller could be given as one.
             Heard::Whole(completed) => {
                 Err(Failed { failure: Failure::Malformed, usage: Some(completed.usage) })
@@ -110,7 +112,7 @@ impl Provider {
                     keep(lesson);
                     return Ok(Heard::Whole(completed));
                 }
-                Err(failed) => failed,
+                Err(failed) => failed.without(self.settings.api_key.as_ref()),
             };
             let Failure::Rejected { message, .. } = &failed.failure else { return Err(failed) };
             let Some(reduced) = target.without(message) else { return Err(failed) };
