@@ -29,9 +29,13 @@ async fn whole_and_word_by_word() {
     let (status, body) = desk.json(&say(CAPITAL, &tuned)).await;
     assert_eq!((status, &body["choices"][0]["message"]["content"]), (200, &json!(ANSWER)));
     assert_eq!((&body["model"], &body["system_fingerprint"]), (&json!("sandbox/alpha"), &json!("sandbox")));
+    assert_eq!(body["mode"], "sandbox");
     assert!(body["usage"].get("estimated").is_none());
     let list = chunks(&desk.stream(&say(CAPITAL, &json!({"stream": true}))).await);
     assert_eq!(text_of(&list, 0), ANSWER);
+    assert!(
+        list.iter().filter(|chunk| !chunk["choices"][0].is_null()).all(|chunk| chunk["mode"] == "sandbox")
+    );
     assert_eq!(list.len(), 2 + ANSWER.split(' ').count());
     assert!(desk.rows().iter().all(|row| row.outcome == "ok" && row.cost.unwrap().0 == 0));
     let parts = json!([{"type": "text", "text": "What is "}, {"type": "text", "text": "6 × 7?"}]);
@@ -39,6 +43,29 @@ async fn whole_and_word_by_word() {
     assert!(body["choices"][0]["message"]["content"].as_str().unwrap().starts_with("42. "));
     let (_, body) = desk.json(&say("Write a poem.", &json!({}))).await;
     assert!(body["choices"][0]["message"]["content"].as_str().unwrap().contains("simulated"));
+}
+
+#[tokio::test]
+async fn an_answer_is_no_longer_than_the_caller_wants() {
+    let desk = sandbox().await;
+    for (limits, text, reason) in [
+        (json!({"max_tokens": 1}), "Canb", "length"),
+        (json!({"max_completion_tokens": 2, "max_tokens": 9}), "Canberra", "length"),
+        (json!({"max_completion_tokens": 12}), ANSWER, "stop"),
+    ] {
+        let (_, body) = desk.json(&say(CAPITAL, &limits)).await;
+        let choice = &body["choices"][0];
+        assert_eq!((&choice["message"]["content"], &choice["finish_reason"]), (&json!(text), &json!(reason)));
+        assert_eq!(body["usage"]["completion_tokens"], text.len().div_ceil(4));
+        let mut streamed = say(CAPITAL, &limits);
+        streamed["stream"] = json!(true);
+        let list = chunks(&desk.stream(&streamed).await);
+        let last = list.iter().rfind(|chunk| chunk["choices"][0].is_object()).unwrap();
+        assert_eq!(
+            (text_of(&list, 0), &last["choices"][0]["finish_reason"]),
+            (text.to_owned(), &json!(reason))
+        );
+    }
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ pub(super) fn of(asked: &Asked, decided: &Decided) -> Called {
         turn: decided.turn,
         breaks: asked.is_stream
             && expected.outcome != "ok"
-            && matches!(decided.turn, Turn::Cut | Turn::Stalled | Turn::NoEnd),
+            && matches!(decided.turn, Turn::Cut | Turn::Stalled),
         expected,
         most: (prompt.max(asked.estimated), completion.max(whole)),
     }
@@ -59,8 +59,7 @@ pub(super) fn of(asked: &Asked, decided: &Decided) -> Called {
 fn expected(asked: &Asked, decided: &Decided) -> Booked {
     let prompt_alone = (asked.estimated, 0);
     let (outcome, tokens) = match decided.turn {
-        // Anthropic's end mark alone says that this was all; what it took was told before.
-        Turn::NoEnd if asked.dialect == Dialect::Messages => ("cut", decided.told),
+        // An answer with its reason needs no mark of its end.
         Turn::Answer | Turn::Nonsense | Turn::Malformed | Turn::NoEnd => ("ok", decided.told),
         Turn::Untold => ("ok", (asked.estimated, estimate(&decided.pieces.concat()))),
         Turn::TooMany(_) => ("rate_limited", (0, 0)),

@@ -66,7 +66,7 @@ const IGNORED: [&str; 24] = [
 /// # Errors
 /// What trigger words ask for, and what the sandbox cannot do.
 pub(in crate::providers) async fn whole(asked: &Completion<'_>, model: &str) -> Result<Incoming, Failure> {
-    let (text, acts) = prepare(asked, model)?;
+    let Said { text, finish, acts } = prepare(asked, model)?;
     if acts.contains(&Act::Slow) {
         sleep(latency(model)).await;
     }
@@ -78,8 +78,9 @@ pub(in crate::providers) async fn whole(asked: &Completion<'_>, model: &str) -> 
     }
     let message = json!({"role": "assistant", "content": text});
     let body = json!({
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
         "system_fingerprint": "sandbox",
+        "mode": "sandbox",
         "usage": usage(asked, &text),
     });
     let body = Bytes::from(body.to_string());
@@ -95,7 +96,7 @@ pub(in crate::providers) fn stream(
     model: &str,
     patience: Duration,
 ) -> Result<Script, Failure> {
-    let (text, acts) = prepare(asked, model)?;
+    let Said { text, finish, acts } = prepare(asked, model)?;
     let pace = PACE[usize::from(acts.contains(&Act::Slow))];
     let mut beats = VecDeque::new();
     beats.push_back(Beat::Send(Duration::ZERO, chunk(&json!({"role": "assistant", "content": ""}), None)));
@@ -110,14 +111,21 @@ pub(in crate::providers) fn stream(
     } else if acts.contains(&Act::Garbage) {
         beats.push_back(Beat::Send(pace, Bytes::from_static(b"data: {\"choices\": [{\"del\n\n")));
     } else {
-        beats.push_back(Beat::Send(pace, chunk(&json!({}), Some("stop"))));
+        beats.push_back(Beat::Send(pace, chunk(&json!({}), Some(finish))));
         let last = json!({"choices": [], "usage": usage(asked, &text)});
         beats.push_back(Beat::Send(Duration::ZERO, Bytes::from(format!("data: {last}\n\ndata: [DONE]\n\n"))));
     }
     Ok(Script::new(beats, patience))
 }
 
-fn prepare(asked: &Completion<'_>, model: &str) -> Result<(String, Vec<Act>), Failure> {
+/// What is answered, and why it ends there.
+struct Said {
+    text: String,
+    finish: &'static str,
+    acts: Vec<Act>,
+}
+
+fn prepare(asked: &Completion<'_>, model: &str) -> Result<Said, Failure> {
     if !MODELS.contains(&model) {
         return Err(Failure::UnknownModel);
     }
@@ -130,7 +138,24 @@ fn prepare(asked: &Completion<'_>, model: &str) -> Result<(String, Vec<Act>), Fa
     if acts.contains(&Act::Refuse) {
         return Err(Failure::Refused);
     }
-    Ok((text(model, &question), acts))
+    let (text, finish) = limited(text(model, &question), asked);
+    Ok(Said { text, finish, acts })
+}
+
+/// As much of a text as the caller wants at most, by the same measure as its tokens are told; and the reason of its end.
+fn limited(mut text: String, asked: &Completion<'_>) -> (String, &'static str) {
+    let limits = ["max_tokens", "max_completion_tokens"].into_iter();
+    let limit = limits.filter_map(|name| asked.fields.read::<u64>(name)).min().unwrap_or(u64::MAX);
+    let kept = text.chars().scan(0, |count, c| {
+        *count += 1;
+        (estimate::length_tokens(*count) <= limit).then_some(c.len_utf8())
+    });
+    let kept = kept.sum();
+    if kept == text.len() {
+        return (text, "stop");
+    }
+    text.truncate(kept);
+    (text, "length")
 }
 
 fn text(model: &str, question: &str) -> String {
@@ -148,7 +173,7 @@ fn text(model: &str, question: &str) -> String {
 
 fn chunk(delta: &Value, finish: Option<&str>) -> Bytes {
     let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
-    let chunk = json!({"choices": [choice], "system_fingerprint": "sandbox"});
+    let chunk = json!({"choices": [choice], "system_fingerprint": "sandbox", "mode": "sandbox"});
     Bytes::from(format!("data: {chunk}\n\n"))
 }
 
