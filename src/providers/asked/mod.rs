@@ -133,8 +133,10 @@ fn only(value: &Value, known: &[&str], path: &str) -> Result<(), Failure> {
 }
 
 /// Whether a field asks for nothing: its value is null, empty, or what holds without it.
-fn is_neutral(name: &str, value: Json<'_>) -> bool {
+pub(super) fn is_neutral(name: &str, value: Json<'_>) -> bool {
     let is_default = match name {
+        // Empty options ask for a search as others do.
+        "web_search_options" => return value.is_null(),
         "logprobs" => value.get() == "false",
         "top_logprobs" => value.get() == "0",
         "verbosity" => value.get() == "\"medium\"",

@@ -50,6 +50,7 @@ fn what_cannot_be_said_is_refused_by_name() {
         (json!({"Länge": 1}), "Länge"),
         (json!({"functions": [{"name": "f"}]}), "functions"),
         (json!({"verbosity": "low"}), "verbosity"),
+        (json!({"web_search_options": {}}), "web_search_options"),
         (json!({"service_tier": "flex"}), "service_tier"),
         (json!({"stop": 5}), "stop"),
         (json!({"seed": "x"}), "seed"),

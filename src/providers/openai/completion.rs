@@ -130,9 +130,10 @@ fn read(incoming: &Incoming, asked: &Completion<'_>, labels: &Labels) -> Result<
         length += content.map_or(0, |content| content.get().len().saturating_sub(2));
         let reason = finish_reason.map_or("\"\"", Json::get).trim_matches('"');
         let known = finish::read(reason).map_err(failed)?;
-        is_regular &= known == Some(reason) && index.is_some() && role.is_some();
+        is_regular &= known == Some(reason) && index.is_some();
+        is_regular &= role.is_some_and(|role| role.get() == "\"assistant\"");
         is_regular &= match content {
-            Some(content) => !content.is_array(),
+            Some(content) => content.is_text(),
             None => calls.is_some(),
         };
     }
@@ -181,12 +182,17 @@ fn repaired(choices: Json<'_>) -> Result<String, Failure> {
             choice.insert("index".to_owned(), json!(place));
         }
         let message = choice.get_mut("message").and_then(Value::as_object_mut).ok_or(Failure::Malformed)?;
-        if !message.get("role").is_some_and(Value::is_string) {
-            message.insert("role".to_owned(), json!("assistant"));
-        }
+        message.insert("role".to_owned(), json!("assistant"));
         parts::flatten(message);
-        // Azure sends none where its filter took all of it.
-        message.entry("content").or_insert_with(|| json!(""));
+        let calls = ["tool_calls", "function_call"].into_iter().filter_map(|name| message.get(name));
+        let has_calls = calls.into_iter().any(|calls| !calls.is_null());
+        // Without calls, some send null beside a refusal, and Azure nothing where its filter took all of it.
+        match message.get("content") {
+            Some(Value::String(_)) => {}
+            Some(Value::Null) if has_calls => {}
+            None | Some(Value::Null) => drop(message.insert("content".to_owned(), json!(""))),
+            Some(_) => return Err(Failure::Malformed),
+        }
         let reason = choice.get("finish_reason").and_then(Value::as_str).unwrap_or_default();
         // Breaks were found before; an answer that came whole and gives no reason has stopped.
         let known = finish::read(reason).ok().flatten().unwrap_or("stop").to_owned();
@@ -283,6 +289,35 @@ mod tests {
             r#"{"choices":[{"index":0,"message":["assistant","x",null],"finish_reason":"stop"}]}"#,
         ] {
             assert_eq!(answered(body), Err(Failure::Malformed), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_message_has_the_documented_shape() {
+        let message = |message: &str| {
+            let body = format!(r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"stop"}}]}}"#);
+            answered(&body).map(|answer| answer["choices"][0]["message"].clone())
+        };
+        for (given, expected) in [
+            (r#"{"role":"model","content":"a"}"#, json!({"role": "assistant", "content": "a"})),
+            (r#"{"role":"assistant","content":null}"#, json!({"role": "assistant", "content": ""})),
+            (
+                r#"{"role":"assistant","content":null,"refusal":"no"}"#,
+                json!({"role": "assistant", "content": "", "refusal": "no"}),
+            ),
+            (
+                r#"{"role":"assistant","content":null,"function_call":{"name":"f"}}"#,
+                json!({"role": "assistant", "content": null, "function_call": {"name": "f"}}),
+            ),
+            (
+                r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a"}]}"#,
+                json!({"role": "assistant", "content": null, "tool_calls": [{"id": "a"}]}),
+            ),
+        ] {
+            assert_eq!(message(given), Ok(expected), "{given}");
+        }
+        for given in [r#"{"role":"assistant","content":5}"#, r#"{"role":"assistant","content":{"a":1}}"#] {
+            assert_eq!(message(given), Err(Failure::Malformed), "{given}");
         }
     }
 

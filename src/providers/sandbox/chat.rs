@@ -28,7 +28,7 @@ use super::script::Beat;
 use super::triggers::{self, Act};
 use super::{MODELS, answer, knowledge, latency, numbers};
 use crate::clock::Time;
-use crate::providers::{Completion, Failure, Incoming, estimate};
+use crate::providers::{Completion, Failure, Incoming, asked, estimate};
 
 /// Between two words, and between those of `[sandbox:slow]`.
 const PACE: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(200)];
@@ -190,7 +190,8 @@ fn usage(asked: &Completion<'_>, text: &str) -> Value {
 fn check(asked: &Completion<'_>) -> Result<(), Failure> {
     for (name, value) in asked.fields.iter() {
         // Said, but asking for nothing.
-        let is_neutral = matches!(value.get(), "null" | "false" | "[]" | "{}")
+        let is_neutral = value.get() == "false"
+            || asked::is_neutral(name, value)
             || (name == "n" && value.get() == "1")
             || (name == "tool_choice" && value.get() == "\"none\"")
             || (name == "response_format"

@@ -65,10 +65,9 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
 
 fn model(fields: &Fields<'_>) -> Result<String, ApiError> {
     let value = fields.get("model").ok_or_else(|| missing("model"))?;
-    match value.text() {
-        Some(model) if !model.is_empty() => Ok(model.into_owned()),
-        _ => Err(invalid("model", "a string such as openai/gpt-5.4-mini", value)),
-    }
+    let model =
+        value.text().ok_or_else(|| invalid("model", "a string such as openai/gpt-5.4-mini", value))?;
+    Ok(model.into_owned())
 }
 
 fn number(fields: &Fields<'_>, name: &'static str, range: &RangeInclusive<f64>) -> Result<(), ApiError> {
