@@ -24,7 +24,7 @@
 //! | `metrics` | what the server counts of itself, for Prometheus | nobody |
 //! | `storage` | SQLite | nobody |
 //! | `api` | the wire's types, shared by client and server | open to all |
-//! | `clock` `id` `money` `places` `private` `reason` `secret` `trouble` `workers` | leaves | open to all |
+//! | `clock` `id` `loopback` `money` `places` `private` `reason` `secret` `trouble` `workers` | leaves | open to all |
 //!
 //! Who may name whom is held by a test (`tests/it/layers.rs`). Three rules explain the rest: adapters do no I/O (a
 //! provider's dialect and a limit's window are pure, so they are tested from text and numbers); there is one place for
@@ -41,6 +41,7 @@ pub mod id;
 pub mod inference;
 pub mod keys;
 pub mod limits;
+pub mod loopback;
 pub mod metrics;
 pub mod money;
 pub mod places;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use reqwest::Url;
 
+use crate::loopback::is_loopback;
+
 /// What [`duration`] takes.
 pub(super) const DURATION: &str = "a span of time such as \"500ms\", \"30s\", \"2m\" or \"1h\"";
 
@@ -85,15 +87,7 @@ pub(super) fn url_text(url: &Url) -> String {
 
 /// Whether what is sent there in the clear leaves this machine.
 pub(super) fn is_clear_to_others(url: &Url) -> bool {
-    let is_here = match url.host_str() {
-        Some(host) => {
-            let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
-            address
-                .map_or_else(|_| host == "localhost" || host.ends_with(".localhost"), |ip| ip.is_loopback())
-        }
-        None => false,
-    };
-    url.scheme() == "http" && !is_here
+    url.scheme() == "http" && !url.host_str().is_some_and(is_loopback)
 }
 
 /// Whether a provider may have this name.

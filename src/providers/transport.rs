@@ -20,6 +20,7 @@ use super::client::{Body, Client};
 use super::link::Asked;
 use super::opened::{Opened, Reply, within};
 use super::{Failure, KeyHeader, Outgoing, Patience, Settings, connecting};
+use crate::loopback::is_loopback;
 use crate::secret::ExposeSecret;
 use crate::workers;
 
@@ -296,11 +297,6 @@ fn base_url(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -352,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_told_in_all_its_spellings() {
+    fn a_host_of_this_machine_is_found_in_an_address() {
         for (address, expected) in [
             ("http://localhost:11434/v1", true),
             ("http://127.0.0.1/v1", true),

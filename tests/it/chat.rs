@@ -220,7 +220,7 @@ async fn models_that_cannot_be_asked_for() {
         body["model"] = json!(model);
         body.to_string()
     };
-    for model in ["gpt-4", "nobody/gpt-4", "fake/", "/m", "fake/a b", "sandbox/omega", "fake/\u{7}"] {
+    for model in ["", "gpt-4", "nobody/gpt-4", "fake/", "/m", "fake/a b", "sandbox/omega", "fake/\u{7}"] {
         let (status, code, param, message) = refusal(&desk, &ask(model)).await;
         assert_eq!((status, code.as_str(), param.as_str()), (404, "model_not_found", "model"), "{model}");
         assert!(message.contains("configured providers: fake, sandbox."), "{message}");

@@ -60,9 +60,9 @@ async fn an_answer_is_no_longer_than_the_caller_wants() {
         let mut streamed = say(CAPITAL, &limits);
         streamed["stream"] = json!(true);
         let list = chunks(&desk.stream(&streamed).await);
-        let last = list.iter().rfind(|chunk| chunk["choices"][0].is_object()).unwrap();
+        let end = list.iter().rfind(|chunk| chunk["choices"][0].is_object()).unwrap();
         assert_eq!(
-            (text_of(&list, 0), &last["choices"][0]["finish_reason"]),
+            (text_of(&list, 0), &end["choices"][0]["finish_reason"]),
             (text.to_owned(), &json!(reason))
         );
     }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::check::Check;
+use super::check::{Check, State};
 use crate::cli::remote;
 use crate::clock::Time;
+use crate::loopback::is_loopback;
 
 const NAME: &str = "clock";
 
@@ -27,6 +28,8 @@ pub(super) struct Reference {
     pub(super) theirs: Time,
     /// Here, when that arrived.
     pub(super) ours: Time,
+    /// Whether it was asked at an address of this machine.
+    pub(super) is_here: bool,
 }
 
 impl Reference {
@@ -34,9 +37,33 @@ impl Reference {
     const fn ahead(&self) -> i64 {
         self.ours.unix_ms() - self.theirs.unix_ms()
     }
+
+    const fn off(&self) -> Duration {
+        Duration::from_millis(self.ahead().unsigned_abs())
+    }
+
+    /// Whether it is likely to be the very clock that is judged.
+    fn is_ours(&self) -> bool {
+        self.is_here && self.off() < DOUBTFUL
+    }
+
+    /// What follows if it is right.
+    fn verdict(&self) -> State {
+        match self.off() {
+            off if off >= WRONG => State::Failed,
+            off if off >= DOUBTFUL => State::Warning,
+            _ => State::Ok,
+        }
+    }
 }
 
-/// Judges the time of day by that of others, of whom the median is believed.
+/// Whether an address is one of this machine.
+pub(super) fn is_here(address: &str) -> bool {
+    address.parse::<http::Uri>().is_ok_and(|address| address.host().is_some_and(is_loopback))
+}
+
+/// Judges the time of day by that of others, of whom the median is believed; where two are in the middle and do not agree,
+/// neither.
 pub(super) fn judge(now: Time, mut references: Vec<Reference>) -> Check {
     let is_sane = Time::parse(WRITTEN).is_none_or(|least| now >= least)
         && Time::parse(FAR).is_none_or(|most| now < most);
@@ -44,33 +71,42 @@ pub(super) fn judge(now: Time, mut references: Vec<Reference>) -> Check {
         return Check::failed(NAME, format!("it shows {now}, which cannot be"))
             .hint("set it, by NTP if there is a network: `timedatectl set-ntp true`");
     }
+    references.retain(|reference| !reference.is_ours());
     references.sort_by_key(Reference::ahead);
     let Some(believed) = references.get(references.len() / 2) else {
-        return Check::ok(NAME, format!("{now}; nobody answered to compare it with"));
+        return Check::ok(NAME, format!("{now}; nobody elsewhere answered to compare it with"));
     };
-    let off = Duration::from_millis(believed.ahead().unsigned_abs());
+    let other = &references[(references.len() - 1) / 2];
+    if other.verdict() != believed.verdict() {
+        let apart = Duration::from_millis(believed.ahead().abs_diff(other.ahead()));
+        let told = format!(
+            "{now}; that of {} and that of {} are {} apart",
+            believed.who,
+            other.who,
+            remote::span(apart)
+        );
+        return Check::warning(NAME, told)
+            .hint("see which of the three is right: `timedatectl` shows this one's state");
+    }
     let side = if believed.ahead() < 0 { "behind" } else { "ahead of" };
-    let told = format!("{now}, {} {side} that of {}", remote::span(off), believed.who);
+    let told = format!("{now}, {} {side} that of {}", remote::span(believed.off()), believed.who);
     let set = "set it by NTP: keys expire and limits begin anew by this clock";
-    if off >= WRONG {
-        return Check::failed(NAME, told).hint(set);
+    match believed.verdict() {
+        State::Failed => Check::failed(NAME, told).hint(set),
+        State::Warning => Check::warning(NAME, told).hint(set),
+        _ => Check::ok(NAME, format!("{now}, as that of {}", believed.who)),
     }
-    if off >= DOUBTFUL {
-        return Check::warning(NAME, told).hint(set);
-    }
-    Check::ok(NAME, format!("{now}, as that of {}", believed.who))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::State;
     use super::*;
 
     const NOON: Time = Time::from_unix_ms(1_795_176_000_000);
 
     fn ahead(seconds: i64) -> Reference {
         let theirs = Time::from_unix_ms(NOON.unix_ms() - seconds * 1000);
-        Reference { who: "acme".to_owned(), theirs, ours: NOON }
+        Reference { who: "acme".to_owned(), theirs, ours: NOON, is_here: false }
     }
 
     #[test]
@@ -86,6 +122,26 @@ mod tests {
     #[test]
     fn one_wrong_clock_elsewhere_does_not_make_ours_wrong() {
         assert_eq!(judge(NOON, vec![ahead(0), ahead(90_000), ahead(1)]).state, State::Ok);
+    }
+
+    #[test]
+    fn a_server_on_this_machine_has_the_same_clock() {
+        let here = |seconds| Reference { is_here: true, ..ahead(seconds) };
+        for elsewhere in [-3600, 3600] {
+            assert_eq!(judge(NOON, vec![here(0), ahead(elsewhere)]).state, State::Failed, "{elsewhere}");
+            assert_eq!(judge(NOON, vec![here(elsewhere)]).state, State::Failed, "{elsewhere}");
+        }
+        assert_eq!(judge(NOON, vec![here(0)]).state, State::Ok);
+    }
+
+    #[test]
+    fn of_two_that_do_not_agree_neither_is_believed() {
+        for elsewhere in [-3600, 3600] {
+            let torn = judge(NOON, vec![ahead(1), ahead(elsewhere)]);
+            assert_eq!(torn.state, State::Warning, "{elsewhere}");
+            assert!(torn.message.contains("that of acme and that of acme are"), "{}", torn.message);
+        }
+        assert_eq!(judge(NOON, vec![ahead(3600), ahead(7200)]).state, State::Failed);
     }
 
     #[test]

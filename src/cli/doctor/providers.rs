@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 
 use super::check::Check;
-use super::clock::Reference;
+use super::clock::{self, Reference};
 use super::models::Wanted;
 use crate::cli::figures;
 use crate::clock::Clock;
@@ -33,6 +33,7 @@ fn label(name: &str) -> String {
 async fn one(settings: Settings, wanted: &Wanted) -> (Vec<Check>, Option<Reference>) {
     let (name, address) = (label(&settings.name), shown(&settings.base_url));
     let (who, has_key) = (settings.name.clone(), settings.api_key.is_some());
+    let is_here = clock::is_here(&settings.base_url);
     let clock = Clock::system();
     let provider = match Provider::new(settings, clock.clone()) {
         Ok(provider) => provider,
@@ -59,7 +60,7 @@ async fn one(settings: Settings, wanted: &Wanted) -> (Vec<Check>, Option<Referen
         )
         .hint("is `base_url` right? Most end in /v1"),
     };
-    let reference = standing.date.map(|theirs| Reference { who, theirs, ours: clock.now() });
+    let reference = standing.date.map(|theirs| Reference { who, theirs, ours: clock.now(), is_here });
     ([check].into_iter().chain(doubts).collect(), reference)
 }
 

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use tokio::time;
 
 use super::check::Check;
-use super::clock::Reference;
+use super::clock::{self, Reference};
 use crate::api::Service;
 use crate::cli::exit::Kind;
 use crate::cli::remote;
@@ -60,7 +60,8 @@ pub(super) async fn ask(config: &ClientConfig, has_its_keys: bool) -> (Vec<Check
         Ok(about) => {
             let ours = Clock::system().now();
             let who = config.server.clone();
-            let reference = about.date.map(|theirs| Reference { who, theirs, ours });
+            let reference =
+                about.date.map(|theirs| Reference { is_here: clock::is_here(&who), who, theirs, ours });
             let mut checks = vec![well(&config.server, about.version.as_deref())];
             if has_its_keys {
                 let asked =
