@@ -108,10 +108,11 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
         tls: tls.map_err(|cause| Failure::usage(cause.to_string()).caused_by(cause))?,
         ..Options::default()
     };
+    let logged = log::wanted(session)?;
     if args.check {
         return check(session, &config);
     }
-    let _log = log::begin(session)?;
+    let _log = log::begin(session, logged)?;
     no_memory_on_disk();
     let options = resources::fit(options);
     let app = App::open(&config, Clock::system()).map_err(|cause| cannot_start(&config.data_dir, cause))?;

@@ -10,6 +10,7 @@ use super::exit::{self, End, Failure, Kind};
 use super::globals::{Globals, Session};
 use super::term::Paint;
 use crate::config::Env;
+use crate::keys;
 
 /// Prints help and version to standard output, complaints as errors with hints.
 pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
@@ -37,7 +38,7 @@ pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
 fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
     let rendered = error.render().to_string();
     let message: Vec<&str> = rendered.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
-    let message = message.join(" ");
+    let message = without_keys(message.join(" "), args);
     let mut failure = Failure::usage(message.trim_start_matches("error: ").to_owned());
     if let Some(place) = proper_place(error, args) {
         return failure.hint(format!("put it behind the command: {place}"));
@@ -55,6 +56,13 @@ fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
         failure = failure.hint(format!("put the whole text in quotes: mk {} \"…\"", path.join(" ")));
     }
     failure.hint(format!("{}; --help tells more", usage_of(&path)))
+}
+
+/// A message without the keys that stand among the arguments: in the wrong place, and repeated to whoever reads along.
+fn without_keys(message: String, args: &[OsString]) -> String {
+    let values = args.iter().filter_map(|arg| arg.to_str()).map(|arg| arg.rsplit('=').next().unwrap_or(arg));
+    let keys = values.filter_map(|value| Some((value, keys::service_of(value)?)));
+    keys.fold(message, |message, (key, service)| message.replace(key, &format!("mk_{service}_...")))
 }
 
 /// That `update` of `keys` or `apps` was not told what to change: by none of the options that `show` has not.
@@ -136,6 +144,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::secret::ExposeSecret;
 
     fn of(args: &[&str]) -> Failure {
         let given: Vec<OsString> = args.iter().map(OsString::from).collect();
@@ -158,6 +167,19 @@ mod tests {
         let wrong = of(&["mk", "verify", "--min-required", "5", "x"]);
         assert!(wrong.message.contains("--min-required") && wrong.message.contains('5'), "{}", wrong.message);
     }
+
+    #[test]
+    fn a_key_in_the_wrong_place_is_not_repeated() {
+        let minted = keys::mint(crate::api::Service::Verify).unwrap();
+        let key = minted.key.expose_secret();
+        for args in [&["mk", key][..], &["mk", "verify", &format!("--jobs={key}")], &["mk", "whoami", key]] {
+            let failure = of(args);
+            assert!(failure.message.contains("mk_verify_..."), "{}", failure.message);
+            assert!(!failure.message.contains(key));
+            assert!(failure.hints.iter().all(|hint| !hint.contains(key)), "{:?}", failure.hints);
+        }
+    }
+
     #[test]
     fn an_option_before_its_command_is_sent_behind_it() {
         for early in [

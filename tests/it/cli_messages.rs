@@ -140,6 +140,13 @@ fn a_settings_file_without_a_provider_is_named_to_be_edited() {
 }
 
 #[test]
+fn a_check_tells_of_a_log_that_a_start_would_refuse() {
+    let ran = Mk::new().env("MK_LOG", "inof").args(["serve", "--sandbox", "--check"]).run();
+    assert_eq!(ran.code(), 2, "{ran:?}");
+    assert!(ran.stderr.contains("MK_LOG: `inof` cannot be understood"), "{ran:?}");
+}
+
+#[test]
 fn the_command_that_makes_the_first_console_key_works_as_it_is_printed() {
     for place in ["data", "o'clock dir"] {
         let user = Mk::new();

@@ -36,13 +36,17 @@ pub(crate) struct Log {
     writing: Option<(Lines, JoinHandle<()>)>,
 }
 
-/// Begins the log of this process, as `MK_LOG` wants it.
-pub(crate) fn begin(session: &Session) -> Result<Log, Failure> {
+/// What `MK_LOG` wants to be logged.
+pub(crate) fn wanted(session: &Session) -> Result<Targets, Failure> {
     let wanted = session.env.text("MK_LOG")?.unwrap_or("info");
-    let filter = filter(wanted).ok_or_else(|| {
+    filter(wanted).ok_or_else(|| {
         Failure::usage(format!("MK_LOG: `{wanted}` cannot be understood"))
             .hint("write a level (error, warn, info, debug, trace), or one for a part, such as mk=debug")
-    })?;
+    })
+}
+
+/// Begins the log of this process, of what is [`wanted`].
+pub(crate) fn begin(session: &Session, filter: Targets) -> Result<Log, Failure> {
     let unbegun =
         |cause: &dyn std::fmt::Display| Failure::new(Kind::Other, format!("cannot begin the log: {cause}"));
     let err = session.printer.terminal.err;

@@ -13,7 +13,7 @@ use crate::keys::expiry;
 /// Examples of `mk verify`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  mk verify --sandbox \"Paris is in France.\"     no server, key or network needed
+  mk verify --sandbox \"Two plus two is four.\"   no server, key or network needed
   mk verify \"The Eiffel Tower is in Paris.\"     against your server
   mk verify -f article.txt --explain            a file, with the models' reasons
   git show | mk verify - --json | jq .results   standard input, for programs
