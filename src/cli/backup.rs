@@ -74,6 +74,13 @@ pub(crate) fn backup(args: &BackupArgs, session: &Session) -> Outcome {
         &args.file,
         "a backup is checked before it gets its name, so it cannot go to standard output",
     )?;
+    if args.file.exists() && !args.file.is_file() {
+        return Err(Failure::usage(format!(
+            "{} is there, and is no file to write over",
+            args.file.display()
+        ))
+        .hint("name a file that is not there yet"));
+    }
     let dir = args.database.dir(session)?;
     let stop = stop_at_first();
     let go_on = || !stop.load(Ordering::Relaxed);

@@ -36,6 +36,16 @@ pub(crate) struct Local {
     pub(crate) now: Time,
 }
 
+impl Local {
+    /// One in which nothing has ever been done.
+    pub(crate) fn empty() -> Result<Self, Failure> {
+        let now = Clock::system().now();
+        let store = Store::in_memory(now)
+            .map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
+        Ok(Self { store, now })
+    }
+}
+
 impl Database {
     /// The flag that names it, if one does.
     pub(crate) const fn flag(&self) -> Option<&'static str> {

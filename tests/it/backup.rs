@@ -160,6 +160,9 @@ fn what_cannot_be_done_says_why_and_leaves_nothing() {
     fs::create_dir(&data).unwrap();
     assert_eq!(on(&data, &["restore", file.to_str().unwrap()]).run().code(), 1);
     assert_eq!(fs::read_dir(&data).unwrap().count(), 0, "what was there before stays");
+    let device = on(&data, &["backup", "--force", "/dev/null"]).run();
+    assert_eq!(device.code(), 2, "{device:?}");
+    assert!(device.stderr.contains("is no file to write over"), "{device:?}");
     let directory = on(&data, &["restore", mk.home().to_str().unwrap()]).run();
     assert_eq!(directory.code(), 2, "{directory:?}");
     assert!(directory.stderr.contains("is a directory\nhint: name the one file"), "{directory:?}");

@@ -59,3 +59,20 @@ fn ids_are_shown_where_there_is_room_and_by_show() {
     let help = mk.args(["keys", "list", "--help"]).run().stdout;
     assert!(help.contains("mk keys show"), "the help says where ids are: {help}");
 }
+
+#[test]
+fn a_directory_without_a_database_is_told_and_not_made() {
+    let mk = Mk::new();
+    let nowhere = mk.home().join("typo");
+    for command in [&["keys", "list"][..], &["usage"], &["keys", "show", "ci"]] {
+        let ran =
+            mk.clone().args(command.iter().copied()).args(["--data-dir", nowhere.to_str().unwrap()]).run();
+        let expected = if command.contains(&"show") { 9 } else { 0 };
+        assert_eq!(ran.code(), expected, "{ran:?}");
+        assert!(
+            ran.stderr.contains(&format!("there is no database in {} yet", nowhere.display())),
+            "{ran:?}"
+        );
+        assert!(!nowhere.exists());
+    }
+}

@@ -51,6 +51,21 @@ impl Desk {
         }
     }
 
+    /// Opens the one that is meant, for a command that only reads: for a database that is not there, an empty one in
+    /// memory, so that a mistyped directory is told and not made.
+    pub(crate) fn open_to_read(database: &Database, session: &mut Session) -> Result<Self, Failure> {
+        if let Place::Remote(config) = choose(database, session)? {
+            return Ok(Self::Remote(Remote::at(&config, session)?));
+        }
+        let dir = database.dir(session)?;
+        // What keeps it from being seen is told when it is opened.
+        if !matches!(dir.join("mk.db").try_exists(), Ok(false)) {
+            return Ok(Self::Local(database.open(session)?));
+        }
+        session.printer.warning(&format!("there is no database in {} yet", dir.display()));
+        Ok(Self::Local(Local::empty()?))
+    }
+
     /// Opens the one that is meant, unless it is a database that is not there.
     pub(crate) fn open_if_there(database: &Database, session: &mut Session) -> Result<Option<Self>, Failure> {
         match choose(database, session)? {
