@@ -91,7 +91,10 @@ mod tests {
         let (closing, closed) = tokio::sync::watch::channel(());
         let routes = Routes::only(context.clone(), panics);
         tokio::spawn(connection::serve(stream, peer, routes, context, closed));
-        caller.write_all(b"GET / HTTP/1.1\r\nx-request-id: mine\r\n\r\n".repeat(2).as_slice()).await.unwrap();
+        caller
+            .write_all(b"GET / HTTP/1.1\r\nhost: a\r\nx-request-id: mine\r\n\r\n".repeat(2).as_slice())
+            .await
+            .unwrap();
         caller.shutdown().await.unwrap();
         let mut answers = String::new();
         caller.read_to_string(&mut answers).await.unwrap();

@@ -169,7 +169,8 @@ async fn two_servers_and_many_commands_share_a_directory() {
 /// Both `mk serve` and a command refuse this data directory in one clear sentence.
 fn must_refuse(data: &Path, words: &str) {
     let data = data.to_str().unwrap();
-    for arguments in [&["serve", "--sandbox", "--listen", "127.0.0.1:0"][..], &["keys", "list"]] {
+    let create = ["keys", "create", "--service", "verify"];
+    for arguments in [&["serve", "--sandbox", "--listen", "127.0.0.1:0"][..], &create] {
         let ran = Mk::new().args(arguments.iter().copied()).env("MK_DATA_DIR", data).run();
         assert_eq!(ran.code(), 2, "{ran:?}");
         let errors = ran.stderr.lines().filter(|line| line.starts_with("error: ")).count();

@@ -64,6 +64,8 @@ async fn heads_that_two_could_read_differently_are_refused() {
     }
     let old = "POST /verify/v1/stream HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n";
     assert_eq!(lone_answer(server.authority(), old).await.1, "malformed_request");
+    let nameless = "GET /verify/v1/health HTTP/1.1\r\n\r\n";
+    assert_eq!(lone_answer(server.authority(), nameless).await.1, "malformed_request");
     assert!(provider.asks().is_empty());
 }
 
