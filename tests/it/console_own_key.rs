@@ -51,6 +51,18 @@ async fn it_tells_what_is_left_and_what_has_no_limit() {
 }
 
 #[tokio::test]
+async fn a_session_asks_about_its_key() {
+    let server = idle_server().await;
+    let (key, id) = server.key_with(Service::Console, |_| {});
+    let browser = Browser::log_in(&server, &key).await;
+    let own: Value = browser.get("/v1/key").await.json().await.unwrap();
+    assert_eq!((&own["key"]["id"], &own["key"]["service"]), (&json!(id), &json!("console")), "{own}");
+    assert_eq!(own["day"]["remaining"], 1000);
+    server.app.store.revoke_key(&id, NOON).unwrap();
+    assert_eq!(refusal(browser.get("/v1/key").await).await.0, 401);
+}
+
+#[tokio::test]
 async fn only_a_good_key_is_answered() {
     let server = idle_server().await;
     let (revoked, id) = server.key_with(Service::Inference, |_| {});
@@ -60,8 +72,8 @@ async fn only_a_good_key_is_answered() {
     let (elsewhere, _) =
         server.key_with(Service::Verify, |new| new.addresses = vec!["10.0.0.0/8".to_owned()]);
     assert_eq!(refusal(ask(&server, &elsewhere).await).await, (403, "address_not_allowed".to_owned()));
-    let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
-    assert_eq!(refusal(browser.get("/v1/key").await).await, (401, "missing_api_key".to_owned()));
+    let none = client().get(format!("{}/v1/key", server.base)).send().await.unwrap();
+    assert_eq!(refusal(none).await, (401, "missing_api_key".to_owned()));
 }
 
 #[tokio::test]

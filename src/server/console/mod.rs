@@ -228,7 +228,7 @@ impl Request {
             // These have gates of their own.
             Endpoint::Session => auth::session(self, body).await,
             Endpoint::Setup => auth::set_up(self, body).await,
-            Endpoint::OwnKey => own_key::show(&self),
+            Endpoint::OwnKey => own_key::show(&self).await,
             _ => self.pass(&endpoint, body).await,
         };
         match outcome {

@@ -1,4 +1,4 @@
-//! `GET /v1/key`: what a key, of any service, may know about itself. It costs nothing against the key's limits, so that
+//! `GET /v1/key`: what a key, of any service, may know about itself, and a session about the key it was made from. It costs nothing against the key's limits, so that
 //! a program can ask before it begins, and a person as often as they like.
 
 use http::StatusCode;
@@ -15,9 +15,9 @@ use crate::server::reply::{self, ApiError};
 use crate::storage::Error;
 
 /// The answer.
-pub(super) fn show(request: &Request) -> Result<(Response, State), ApiError> {
+pub(super) async fn show(request: &Request) -> Result<(Response, State), ApiError> {
     let app = &request.context.app;
-    let own = gate::own_key(app, &request.incoming)?;
+    let own = gate::own_key(&request.context, &request.incoming).await?;
     Query::parse(&request.query)
         .and_then(|query| query.finish(&[]))
         .map_err(|error| error.with_rate(own.rate))?;

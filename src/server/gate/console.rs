@@ -34,15 +34,19 @@ pub(crate) struct Admitted {
     pub(crate) actor: Actor,
 }
 
-/// Lets a request of the console through. Where it has both a key and a session, the key counts.
+/// What is left to a request that comes without a key: where it has both a key and a session, the key counts.
+fn session_token<'a>(context: &Context, incoming: &'a Incoming) -> Option<&'a str> {
+    cookie_of(context, incoming).filter(|_| bearer(&incoming.headers).is_none())
+}
+
+/// Lets a request of the console through.
 pub(crate) async fn console(
     context: &Context,
     incoming: &Incoming,
     method: &Method,
 ) -> Result<Admitted, ApiError> {
     let app = &context.app;
-    let token = cookie_of(context, incoming).filter(|_| bearer(&incoming.headers).is_none());
-    let Some(token) = token else {
+    let Some(token) = session_token(context, incoming) else {
         let pass = keyed(app, incoming, Service::Console)?;
         let actor = actor(&pass.key, Channel::Api, incoming);
         return Ok(Admitted { rate: pass.rate, actor });
@@ -144,14 +148,22 @@ pub(crate) struct Own {
     pub(crate) rate: State,
 }
 
-/// Lets a key of any service ask about itself.
-pub(crate) fn own_key(app: &App, incoming: &Incoming) -> Result<Own, ApiError> {
+/// Lets a key of any service ask about itself, and a session about the key it was made from.
+pub(crate) async fn own_key(context: &Context, incoming: &Incoming) -> Result<Own, ApiError> {
+    let app = &context.app;
     let now = app.clock.now();
-    let found = keys::identify(&app.store, bearer(&incoming.headers), incoming.address, now);
-    let key = found.map_err(|denied| refuse(app, incoming, denied, None))?;
-    incoming.record.came_with(key.clone());
-    let rate = open(app, incoming)?;
-    app.limiter.note_use(&key.id, now);
+    let (key, rate) = if let Some(token) = session_token(context, incoming) {
+        let session = recognised(app, incoming, token)?;
+        let rate = count(context, incoming, &session).await?;
+        (Arc::new(session.key), rate)
+    } else {
+        let found = keys::identify(&app.store, bearer(&incoming.headers), incoming.address, now);
+        let key = found.map_err(|denied| refuse(app, incoming, denied, None))?;
+        incoming.record.came_with(key.clone());
+        let rate = open(app, incoming)?;
+        app.limiter.note_use(&key.id, now);
+        (key, rate)
+    };
     let limits = app.limiter.peek(&Subject::Key(key.id.clone()), quota_of(incoming, &key), now);
     Ok(Own { key, limits, rate })
 }

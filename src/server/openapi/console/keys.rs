@@ -85,9 +85,10 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Keys",
         "getOwnKey",
         "Ask about one's own key",
-        "Takes a key of any service, and costs nothing against its limits.",
+        "Takes a key of any service, or a session for the key it was made from, and costs nothing against the key's \
+         limits.",
     )
-    .secured(&["verifyKey", "inferenceKey", "consoleKey"])
+    .secured(&["verifyKey", "inferenceKey", "consoleKey", "consoleSession"])
     .answers(
         200,
         "What the key may know about itself.",
