@@ -1,8 +1,7 @@
 //! Places: how much may go on at once, as a limit that can be changed while it is kept.
 //!
 //! Where many wait, a place that comes free goes to somebody of the same worker: to wake another one takes a system
-//! call, for each place, of a server that has enough to do. In the order of coming all the same, but for a moment,
-//! [`HEAD_START`].
+//! call, for each place, of a server that has enough to do. In the order of coming all the same, but for a moment.
 //!
 //! What must hold: whoever waits is let in, as long as places come free anywhere; a place that is dropped is free at
 //! once, whatever became of the work in it. Where the limit is lowered, what is under way ends in its own time, and
