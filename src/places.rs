@@ -187,11 +187,13 @@ impl Drop for Wait<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
         let mut door = self.places.door();
-        if door.called.remove(&ticket) {
-            drop(door);
+        let is_called = door.called.remove(&ticket);
+        let waiting = door.waiting[self.worker].remove(&ticket);
+        // A waker may hold a task, and a task a place: neither is let go of behind the door's lock.
+        drop(door);
+        drop(waiting);
+        if is_called {
             self.places.leave(self.worker);
-        } else {
-            door.waiting[self.worker].remove(&ticket);
         }
     }
 }

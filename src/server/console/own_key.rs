@@ -1,5 +1,6 @@
-//! `GET /v1/key`: what a key, of any service, may know about itself, and a session about the key it was made from. It costs nothing against the key's limits, so that
-//! a program can ask before it begins, and a person as often as they like.
+//! `GET /v1/key`: what a key, of any service, may know about itself, and a session about the key it was made from. It
+//! costs nothing against the key's limits, so that a program can ask before it begins, and a person as often as they
+//! like.
 
 use http::StatusCode;
 use warp::reply::Response;
