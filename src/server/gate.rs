@@ -28,8 +28,8 @@
 //!   `a_revocation_from_another_process_holds_for_the_next_request`, `a_revocation_ends_the_streams_of_its_key`
 //!
 //! **HTTP**
-//! - **Smuggling past a proxy (length against chunks, doubled or odd lengths, codings, folded lines, two hosts or none).**
-//!   Refused with 400, or answered as the last on its connection. Tests:
+//! - **Smuggling past a proxy (length against chunks, doubled or odd lengths, codings, folded lines, two hosts or
+//!   none).** Refused with 400, or answered as the last on its connection. Tests:
 //!   `heads_that_two_could_read_differently_are_refused`,
 //!   `of_length_and_chunks_the_chunks_count_and_the_connection_ends`, `chunks_that_lie_end_the_connection`
 //! - **Bare LF.** It ends a line of a head, as RFC 9112 allows, and no chunk's. A proxy must not pass it on inside of
@@ -98,8 +98,8 @@
 //! - **Secrets in logs, at any level.** Keys and tokens are not logged, and left out where they stand in a path.
 //!   Tests: `the_log_tells_no_key_however_much_it_tells`, `what_stands_in_a_path_is_logged_without_its_secrets`,
 //!   `no_secret_is_in_the_audit_or_the_log`
-//! - **A provider that repeats its key.** The key it was asked with is masked in its words, which callers and the log get
-//!   to see. Tests: `a_key_that_a_provider_repeats_reaches_nobody`
+//! - **A provider that repeats its key.** The key it was asked with is masked in its words, which callers and the log
+//!   get to see. Tests: `a_key_that_a_provider_repeats_reaches_nobody`
 //! - **Secrets in crashes, `Debug`, listings.** Panics tell a place and fixed text, no core is written, secrets print
 //!   as nothing. Tests: `a_handler_that_panics_gives_an_answer_and_keeps_the_connection`,
 //!   `a_crash_writes_no_memory_to_a_disk`, `the_line_end_goes_and_debug_shows_nothing`,

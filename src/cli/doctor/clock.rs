@@ -62,8 +62,8 @@ pub(super) fn is_here(address: &str) -> bool {
     address.parse::<http::Uri>().is_ok_and(|address| address.host().is_some_and(is_loopback))
 }
 
-/// Judges the time of day by that of others, of whom the median is believed; where two are in the middle and do not agree,
-/// neither.
+/// Judges the time of day by that of others, of whom the median is believed; where two are in the middle and do not
+/// agree, neither.
 pub(super) fn judge(now: Time, mut references: Vec<Reference>) -> Check {
     let is_sane = Time::parse(WRITTEN).is_none_or(|least| now >= least)
         && Time::parse(FAR).is_none_or(|most| now < most);

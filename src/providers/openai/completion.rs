@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::usage::Reported;
-use super::{OpenAi, complaint, finish, parts, stream};
+use super::{MOST_CHOICES, OpenAi, complaint, finish, parts, stream};
 use crate::providers::chunks::usage_json;
 use crate::providers::completion::{Completed, Completion, Completions, Decoder, Labels};
 use crate::providers::fields::{self, Fields};
@@ -81,9 +81,6 @@ fn stream_options(asked: &Completion<'_>, model: &Model) -> String {
     options.push(b'}');
     String::from_utf8(options).unwrap_or_default()
 }
-
-/// More choices than any answer holds.
-const MOST_CHOICES: usize = 1024;
 
 /// What is looked at of a choice.
 const OF_CHOICE: [&str; 4] = ["index", "message", "finish_reason", "error"];
@@ -184,8 +181,8 @@ fn repaired(choices: Json<'_>) -> Result<String, Failure> {
         let message = choice.get_mut("message").and_then(Value::as_object_mut).ok_or(Failure::Malformed)?;
         message.insert("role".to_owned(), json!("assistant"));
         parts::flatten(message);
-        let calls = ["tool_calls", "function_call"].into_iter().filter_map(|name| message.get(name));
-        let has_calls = calls.into_iter().any(|calls| !calls.is_null());
+        let is_given = |name| message.get(name).is_some_and(|value| !value.is_null());
+        let has_calls = is_given("tool_calls") || is_given("function_call");
         // Without calls, some send null beside a refusal, and Azure nothing where its filter took all of it.
         match message.get("content") {
             Some(Value::String(_)) => {}
@@ -290,6 +287,16 @@ mod tests {
         ] {
             assert_eq!(answered(body), Err(Failure::Malformed), "{body}");
         }
+    }
+
+    #[test]
+    fn no_more_choices_are_read_than_any_answer_holds() {
+        let of = |count| {
+            let choice = r#"{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}"#;
+            answered(&format!(r#"{{"choices":[{}]}}"#, vec![choice; count].join(",")))
+        };
+        assert!(of(MOST_CHOICES).is_ok());
+        assert_eq!(of(MOST_CHOICES + 1), Err(Failure::Malformed));
     }
 
     #[test]

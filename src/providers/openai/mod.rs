@@ -28,6 +28,9 @@ use super::{
     Answer, Chat, Dialect, Failed, Incoming, KeyHeader, Message, Model, Outgoing, Role, Schema, Structure,
 };
 
+/// More choices than any answer, or any chunk of one, holds.
+const MOST_CHOICES: usize = 1024;
+
 /// The dialect; it has no state.
 #[derive(Debug)]
 pub(super) struct OpenAi;

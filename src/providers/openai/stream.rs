@@ -8,7 +8,7 @@ use super::calls::Calls;
 use super::delta::Delta;
 use super::mould::Mould;
 use super::usage::Reported;
-use super::{complaint, order};
+use super::{MOST_CHOICES, complaint, order};
 use crate::providers::chunks::{Chunks, Place};
 use crate::providers::completion::{Decoder, Step};
 use crate::providers::few::Few;
@@ -16,9 +16,6 @@ use crate::providers::fields::Fields;
 use crate::providers::object::Object;
 use crate::providers::sse::Event;
 use crate::providers::{Failure, Incoming};
-
-/// More choices than any chunk holds.
-const MOST_CHOICES: usize = 1024;
 
 /// Reads the events of one answer; what it knows of it beyond its calls of tools is in the chunks.
 #[derive(Debug, Default)]
@@ -254,6 +251,16 @@ mod tests {
         let event = Event { name: b"", data: data.as_bytes() };
         assert_eq!(Reader::default().read(&event, &mut chunks), Err(Failure::Malformed));
         assert!(chunks.take().len() < 16 << 20);
+    }
+
+    #[test]
+    fn no_more_choices_are_read_than_any_chunk_holds() {
+        let of = |count| {
+            let data = one(&vec![r#"{"index":0,"delta":{"content":"x"}}"#; count].join(","));
+            Reader::default().read(&Event { name: b"", data: data.as_bytes() }, &mut chunks(1))
+        };
+        assert_eq!(of(MOST_CHOICES), Ok(Step::More));
+        assert_eq!(of(MOST_CHOICES + 1), Ok(Step::Unreadable));
     }
 
     #[test]
