@@ -1,4 +1,5 @@
-//! Rows of keys that were looked up lately, good for as long as `mk.db` has not been written to by anybody.
+//! What look-ups of keys found lately, good for as long as `mk.db` has not been written to by anybody: rows, and that
+//! there is no such key, as who has an old one often goes on asking with it.
 //!
 //! Every commit writes to the database's `-wal` file before anyone can see it, so its time of modification tells
 //! whether something may have changed, also by another process, for a microsecond instead of a read's four and its
@@ -27,8 +28,11 @@ const SETTLED: Duration = Duration::from_secs(3);
 /// How long a state that was found is taken for the present one. A busy server looks a thousand times a second then,
 /// and a write takes as much longer.
 pub(super) const HOLDS: Duration = Duration::from_millis(1);
-/// Rows in a generation, of which there are two: some 25 MB in all. Only rows of keys that exist are kept.
-const GENERATION: usize = 25_000;
+/// Rows in a generation, of which there are two: some 25 MB in all.
+const ROWS: usize = 25_000;
+/// Hashes of unknown keys in a generation: 80 KB in all. Apart from the rows, so that whoever guesses takes no place of
+/// a key that exists.
+const UNKNOWN: usize = 1_000;
 
 /// Which state of the database something was true of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +41,10 @@ pub(super) struct Stamp {
     length: u64,
 }
 
-/// Rows of keys that were looked up lately.
+/// What a look-up finds: the row, or that there is none.
+pub(super) type Found = Option<Arc<KeyRow>>;
+
+/// What look-ups found lately.
 pub(super) struct RecentKeys {
     wal: PathBuf,
     /// The file at `wal`, held open, so that asking about it follows no path. SQLite's locks are on other files.
@@ -49,16 +56,16 @@ pub(super) struct RecentKeys {
 struct Kept {
     stamp: Option<Stamp>,
     /// When somebody began to look who has found this state.
-    found: Option<Instant>,
-    rows: Rows,
+    seen: Option<Instant>,
+    rows: Generations<Arc<KeyRow>, ROWS>,
+    unknown: Generations<(), UNKNOWN>,
 }
 
-/// Rows in two generations, so that which are used lately is known without a note of each use: what is used moves to the
-/// younger one, and when that is full, it becomes the elder, whose rows nobody has used since are dropped.
-#[derive(Default)]
-struct Rows {
-    younger: HashMap<KeyHash, Arc<KeyRow>>,
-    elder: HashMap<KeyHash, Arc<KeyRow>>,
+/// Values in two generations of so many, so that which are used lately is known without a note of each use: what is used
+/// moves to the younger one, and when that is full, it becomes the elder, whose values nobody has used since are dropped.
+struct Generations<T, const MOST: usize> {
+    younger: HashMap<KeyHash, T>,
+    elder: HashMap<KeyHash, T>,
 }
 
 impl RecentKeys {
@@ -92,25 +99,25 @@ impl RecentKeys {
         Some(found)
     }
 
-    /// The row of this key, if it was kept in the state that somebody has found within [`HOLDS`].
-    pub(super) fn get_unseen(&self, hash: &KeyHash, now: Instant) -> Option<Arc<KeyRow>> {
+    /// What was found of this key, if it was kept in the state that somebody has seen within [`HOLDS`].
+    pub(super) fn get_unseen(&self, hash: &KeyHash, now: Instant) -> Option<Found> {
         let mut kept = self.lock();
-        let found = kept.found?;
-        if now.saturating_duration_since(found) < HOLDS { kept.rows.get(hash) } else { None }
+        let seen = kept.seen?;
+        if now.saturating_duration_since(seen) < HOLDS { kept.get(hash) } else { None }
     }
 
-    /// The row of this key, if it was kept in this very state, which was found by looking at `since` or later.
-    pub(super) fn get(&self, hash: &KeyHash, stamp: Stamp, since: Instant) -> Option<Arc<KeyRow>> {
+    /// What was found of this key, if it was kept in this very state, which was seen by looking at `since` or later.
+    pub(super) fn get(&self, hash: &KeyHash, stamp: Stamp, since: Instant) -> Option<Found> {
         let mut kept = self.lock();
         if kept.stamp != Some(stamp) {
             return None;
         }
-        kept.found = kept.found.max(Some(since));
-        kept.rows.get(hash)
+        kept.seen = kept.seen.max(Some(since));
+        kept.get(hash)
     }
 
-    /// Whether rows of this state may be kept; if that is not known yet, `is_at_rest` says whether nobody writes now.
-    /// To be asked before such a row is read.
+    /// Whether what is found in this state may be kept; if that is not known yet, `is_at_rest` says whether nobody
+    /// writes now. To be asked before it is read.
     pub(super) fn may_keep(&self, stamp: Stamp, is_at_rest: impl FnOnce() -> bool) -> bool {
         if self.lock().stamp == Some(stamp) {
             return true;
@@ -125,35 +132,54 @@ impl RecentKeys {
         true
     }
 
-    /// Keeps a row that was read after `stamp` was taken and may be kept with it.
-    pub(super) fn keep(&self, hash: &KeyHash, row: &Arc<KeyRow>, stamp: Stamp) {
+    /// Keeps what was read after `stamp` was taken and may be kept with it.
+    pub(super) fn keep(&self, hash: &KeyHash, found: &Found, stamp: Stamp) {
         let mut kept = self.lock();
-        if kept.stamp == Some(stamp) {
-            kept.rows.insert(*hash, row.clone());
+        if kept.stamp != Some(stamp) {
+            return;
+        }
+        match found {
+            Some(row) => kept.rows.insert(*hash, row.clone()),
+            None => kept.unknown.insert(*hash, ()),
         }
     }
 
-    /// Also after a panic elsewhere: rows are kept whole.
+    /// Also after a panic elsewhere: what is kept is whole.
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Rows {
-    fn get(&mut self, hash: &KeyHash) -> Option<Arc<KeyRow>> {
-        if let Some(row) = self.younger.get(hash) {
-            return Some(row.clone());
+impl Kept {
+    fn get(&mut self, hash: &KeyHash) -> Option<Found> {
+        if let Some(row) = self.rows.get(hash) {
+            return Some(Some(row));
         }
-        let row = self.elder.remove(hash)?;
-        self.insert(*hash, row.clone());
-        Some(row)
+        self.unknown.get(hash).map(|()| None)
+    }
+}
+
+impl<T: Clone, const MOST: usize> Generations<T, MOST> {
+    fn get(&mut self, hash: &KeyHash) -> Option<T> {
+        if let Some(value) = self.younger.get(hash) {
+            return Some(value.clone());
+        }
+        let value = self.elder.remove(hash)?;
+        self.insert(*hash, value.clone());
+        Some(value)
     }
 
-    fn insert(&mut self, hash: KeyHash, row: Arc<KeyRow>) {
-        if self.younger.len() >= GENERATION {
+    fn insert(&mut self, hash: KeyHash, value: T) {
+        if self.younger.len() >= MOST {
             self.elder = std::mem::take(&mut self.younger);
         }
-        self.younger.insert(hash, row);
+        self.younger.insert(hash, value);
+    }
+}
+
+impl<T, const MOST: usize> Default for Generations<T, MOST> {
+    fn default() -> Self {
+        Self { younger: HashMap::new(), elder: HashMap::new() }
     }
 }
 

@@ -15,6 +15,13 @@ fn let_settle_at(dir: &std::path::Path, time: SystemTime) {
     wal.set_modified(time).unwrap();
 }
 
+/// The hash of no key; another one for each number.
+fn hash_of(number: usize) -> KeyHash {
+    let mut hash = [0; 32];
+    hash[..8].copy_from_slice(&number.to_le_bytes());
+    hash
+}
+
 #[test]
 fn a_key_is_read_once_until_anybody_writes() {
     let dir = tempfile::tempdir().unwrap();
@@ -39,6 +46,41 @@ fn a_key_is_read_once_until_anybody_writes() {
     // Who does this waits for nothing.
     std::thread::sleep(HOLDS);
     assert!(matches!(server.look_up_key(&hash), Err(Error::Io(_))));
+}
+
+#[test]
+fn a_key_that_is_unknown_is_found_as_soon_as_it_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, cli) = (Store::open(dir.path(), NOW).unwrap(), Store::open(dir.path(), NOW).unwrap());
+    let_settle(dir.path());
+    let (key, hash) = a_key(&server, 1);
+    let keeps = |hash: &KeyHash| {
+        let recent = server.databases.recent_keys.as_ref().unwrap();
+        recent.stamp().and_then(|stamp| recent.get(hash, stamp, Instant::now())).is_some()
+    };
+    assert_eq!(server.look_up_key(&hash).unwrap(), None);
+    assert!(keeps(&hash));
+    assert_eq!(server.look_up_key(&hash).unwrap(), None);
+
+    cli.create_key(&key, &hash).unwrap();
+    assert_eq!(server.look_up_key(&hash).unwrap().as_deref(), Some(&key));
+    let_settle(dir.path());
+    assert_eq!(server.look_up_key(&hash).unwrap().as_deref(), Some(&key));
+}
+
+#[test]
+fn guesses_take_no_place_of_a_key_that_exists() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Store::open(dir.path(), NOW).unwrap();
+    let (_, known) = kept_key(&server, 1);
+    let_settle(dir.path());
+    let first = server.look_up_key(&known).unwrap().unwrap();
+    for number in 0..3 * UNKNOWN {
+        assert_eq!(server.look_up_key(&hash_of(number)).unwrap(), None);
+    }
+    assert!(Arc::ptr_eq(&first, &server.look_up_key(&known).unwrap().unwrap()));
+    let kept = server.databases.recent_keys.as_ref().unwrap().lock();
+    assert!(kept.unknown.younger.len() + kept.unknown.elder.len() <= 2 * UNKNOWN);
 }
 
 #[test]
@@ -73,7 +115,7 @@ fn a_state_that_was_found_holds_for_a_moment() {
     let (row, before) = (Arc::new(row), Instant::now());
     let now = before + HOLDS;
     assert!(keys.may_keep(state(1), || true));
-    keys.keep(&hash, &row, state(1));
+    keys.keep(&hash, &Some(row.clone()), state(1));
     assert!(keys.get_unseen(&hash, now).is_none(), "nobody has looked");
 
     assert!(keys.get(&hash, state(1), now).is_some());
@@ -84,7 +126,7 @@ fn a_state_that_was_found_holds_for_a_moment() {
 
     assert!(keys.get(&hash, state(2), now).is_none());
     assert!(keys.may_keep(state(2), || true));
-    keys.keep(&hash, &row, state(2));
+    keys.keep(&hash, &Some(row), state(2));
     assert!(keys.get_unseen(&hash, now).is_none(), "found in another state");
 }
 
@@ -92,19 +134,14 @@ fn a_state_that_was_found_holds_for_a_moment() {
 fn what_is_used_stays_and_there_is_no_end_of_what_is_not() {
     let (row, _) = a_key(&Store::in_memory(NOW).unwrap(), 1);
     let row = Arc::new(row);
-    let hash = |number: usize| {
-        let mut hash = [0; 32];
-        hash[..8].copy_from_slice(&number.to_le_bytes());
-        hash
-    };
-    let mut rows = Rows::default();
-    for number in 0..5 * GENERATION {
-        rows.insert(hash(number), row.clone());
-        assert!(rows.get(&hash(number)).is_some() && rows.get(&hash(0)).is_some(), "{number}");
-        assert!(rows.younger.len() + rows.elder.len() <= 2 * GENERATION);
+    let mut rows = Generations::<_, ROWS>::default();
+    for number in 0..5 * ROWS {
+        rows.insert(hash_of(number), row.clone());
+        assert!(rows.get(&hash_of(number)).is_some() && rows.get(&hash_of(0)).is_some(), "{number}");
+        assert!(rows.younger.len() + rows.elder.len() <= 2 * ROWS);
     }
-    assert!(rows.get(&hash(4 * GENERATION)).is_some(), "one of the last generation");
-    assert!(rows.get(&hash(1)).is_none(), "the other is kept for ever");
+    assert!(rows.get(&hash_of(4 * ROWS)).is_some(), "one of the last generation");
+    assert!(rows.get(&hash_of(1)).is_none(), "the other is kept for ever");
 }
 
 #[test]
