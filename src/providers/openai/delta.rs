@@ -24,11 +24,6 @@ pub(super) struct Delta<'a> {
 }
 
 impl<'a> Delta<'a> {
-    /// One that is this text alone.
-    pub(super) fn of_text(text: &'a RawValue) -> Self {
-        Self { content: Some(text), ..Self::default() }
-    }
-
     /// Its text, if it says nothing else.
     pub(super) fn text_alone(&self) -> Option<&'a RawValue> {
         let others = [self.role, self.reasoning, self.refusal, self.tool_calls];
@@ -39,7 +34,7 @@ impl<'a> Delta<'a> {
     /// Notes what goes to the caller of a choice.
     pub(super) fn note(&self, index: u32, chunks: &mut Chunks) {
         for other in [self.reasoning, self.refusal, self.tool_calls].into_iter().flatten() {
-            chunks.count(text(other).map_or(other.get().len(), |text| text.chars().count()));
+            chunks.count(text(other.get()).map_or(other.get().len(), |text| text.chars().count()));
             if says_something(other) {
                 chunks.keep_nothing();
             }
@@ -47,25 +42,28 @@ impl<'a> Delta<'a> {
         if self.has_more {
             chunks.keep_nothing();
         }
-        match self.content.map(|content| (content, text(content))) {
-            None => {}
-            Some((_, Some(text))) => {
-                chunks.count(text.chars().count());
-                chunks.keep(index, &text);
-            }
-            Some((content, None)) => {
-                chunks.count(content.get().len());
-                chunks.keep_nothing();
-            }
+        if let Some(content) = self.content {
+            note_content(content.get(), index, chunks);
         }
     }
 }
 
-/// A text, copied only if it holds escapes; `None` for other values.
-fn text(value: &RawValue) -> Option<Cow<'_, str>> {
-    let inner = value.get().strip_prefix('"')?.strip_suffix('"')?;
+/// Notes an answer's own text, or what stands in its place, that goes to the caller of a choice.
+pub(super) fn note_content(content: &str, index: u32, chunks: &mut Chunks) {
+    if let Some(text) = text(content) {
+        chunks.count(text.chars().count());
+        chunks.keep(index, &text);
+    } else {
+        chunks.count(content.len());
+        chunks.keep_nothing();
+    }
+}
+
+/// What a value says that is a text, copied only if it holds escapes; `None` for other values.
+fn text(value: &str) -> Option<Cow<'_, str>> {
+    let inner = value.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') {
-        return serde_json::from_str(value.get()).ok().map(Cow::Owned);
+        return serde_json::from_str(value).ok().map(Cow::Owned);
     }
     Some(Cow::Borrowed(inner))
 }

@@ -9,8 +9,9 @@
 
 use serde_json::value::RawValue;
 
-use super::delta::Delta;
+use super::delta;
 use crate::providers::chunks::{Chunks, Place};
+use crate::providers::json::Reader;
 
 /// The longest that is kept.
 const MOST_BYTES: usize = 4096;
@@ -51,26 +52,24 @@ impl Mould {
         if !self.is_whole {
             return false;
         }
-        let Some((written, text)) = self.text(data).filter(|_| chunks.place(self.index) == Place::Inside)
-        else {
+        let Some(text) = self.text(data).filter(|_| chunks.place(self.index) == Place::Inside) else {
             self.is_whole = false;
             self.misses = self.misses.saturating_add(1);
             return false;
         };
         self.misses = 0;
-        Delta::of_text(text).note(self.index, chunks);
-        chunks.write_parts([&self.went.before, written, &self.went.behind]);
+        delta::note_content(text, self.index, chunks);
+        chunks.write_parts([&self.went.before, text.as_bytes(), &self.went.behind]);
         true
     }
 
-    /// The text as it is written, and as it was read.
-    fn text<'d>(&self, data: &'d [u8]) -> Option<(&'d [u8], &'d RawValue)> {
+    /// The text as it is written, if nothing else stands there: white space around it might be a line end, and what goes
+    /// out is one line.
+    fn text<'d>(&self, data: &'d [u8]) -> Option<&'d str> {
         let written = data.strip_prefix(&*self.came.before)?.strip_suffix(&*self.came.behind)?;
-        // White space around it might be a line end, and what goes out is one line.
-        if !written.starts_with(b"\"") || !written.ends_with(b"\"") {
-            return None;
-        }
-        Some((written, serde_json::from_slice(written).ok()?))
+        let written = std::str::from_utf8(written).ok()?;
+        let text = Reader::new(written).value()?;
+        (text.is_text() && text.get().len() == written.len()).then_some(written)
     }
 
     /// Makes it of a chunk whose `text` is all that it says, of a choice that is open and stays so. It came as `data`
