@@ -290,11 +290,6 @@ impl Chunks {
         self.take()
     }
 
-    /// How much there is for the caller, in bytes.
-    pub(super) fn len(&self) -> usize {
-        self.out.len()
-    }
-
     /// Whether more waits for the caller than any sensible piece makes.
     pub fn is_flooded(&self) -> bool {
         self.out.len() > MOST_WAITING

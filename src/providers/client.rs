@@ -10,8 +10,6 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::TryFutureExt;
-use futures_util::future::BoxFuture;
 use http::{Response, Uri};
 use hyper::body::{Frame, SizeHint};
 use hyper_util::client::proxy::matcher::Matcher;
@@ -64,22 +62,6 @@ impl Client {
     }
 }
 
-impl Client {
-    /// As [`Client::send`], for an answer that may be long in coming.
-    ///
-    /// # Errors
-    /// As [`Client::send`].
-    pub(super) fn send_parked(&self, request: Asked) -> BoxFuture<'_, Result<Response<Body>, Failure>> {
-        match self {
-            Self::Direct(links) => {
-                // An async block would have room for the call twice.
-                Box::pin(links.send_parked(request).map_ok(|response| response.map(Body::Direct)))
-            }
-            Self::Proxied(..) => Box::pin(self.send(request)),
-        }
-    }
-}
-
 async fn send_by_proxy(
     client: &reqwest::Client,
     address: &Uri,
@@ -87,7 +69,7 @@ async fn send_by_proxy(
 ) -> Result<Response<Body>, Failure> {
     let mut parts = address.clone().into_parts();
     parts.path_and_query = request.uri().path_and_query().cloned();
-    let mut request = request.map(reqwest::Body::wrap);
+    let mut request = request.map(reqwest::Body::from);
     *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Failure::Unreachable)?;
     // The library says it of the address itself.
     request.headers_mut().remove(http::header::HOST);

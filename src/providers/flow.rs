@@ -17,8 +17,6 @@ use super::sandbox::chat::Script;
 use super::{Chunks, Completion, Decoder, Failure, Labels, Permit, Step, Usage, hole, sse};
 use crate::secret::SecretString;
 
-/// How much of what came at once goes out at once.
-const GATHERED_BYTES: usize = 16 * 1024;
 /// How long a whole answer waits for its usage and the end mark, which some providers never send.
 const EPILOGUE: Duration = Duration::from_millis(500);
 
@@ -119,12 +117,6 @@ impl Flow {
             }
             let piece = self.pull().await;
             self.take_in(piece);
-            // What came with it goes out with it.
-            while self.is_open() && (1..GATHERED_BYTES).contains(&self.chunks.len()) {
-                let Source::Http(lease) = &self.source else { break };
-                let Some(piece) = lease.next_if_ready().await else { break };
-                self.take_in(piece);
-            }
         }
     }
 

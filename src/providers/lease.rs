@@ -45,13 +45,6 @@ impl Lease {
         }
     }
 
-    /// The next piece, if it is there already.
-    pub(super) async fn next_if_ready(&self) -> Option<Result<Option<Bytes>, Failure>> {
-        let mut held = self.held.try_lock().ok()?;
-        let (opened, _) = held.as_mut()?;
-        opened.next_if_ready().await
-    }
-
     /// Gives the place back; the answer, unless its time is up.
     pub(super) fn end(self) -> Option<Opened> {
         let (opened, _) = self.held.try_lock().ok()?.take()?;

@@ -1,8 +1,6 @@
 //! An answer that has begun: its head is there, its body is pulled, with a limit on every wait and on its size.
 
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::task::Poll;
+use std::future::Future;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -63,28 +61,6 @@ impl Opened {
                 return Ok(Some(piece));
             }
         }
-    }
-
-    /// The next piece as [`Opened::next`] gives it, if it is there already.
-    pub(super) async fn next_if_ready(&mut self) -> Option<Result<Option<Bytes>, Failure>> {
-        let piece = poll_fn(|context| {
-            loop {
-                let frame = match Pin::new(&mut self.body).poll_frame(context) {
-                    Poll::Pending => return Poll::Ready(None),
-                    Poll::Ready(None) => return Poll::Ready(Some(Ok(None))),
-                    Poll::Ready(Some(Err(failure))) => return Poll::Ready(Some(Err(failure))),
-                    Poll::Ready(Some(Ok(frame))) => frame,
-                };
-                if let Ok(piece) = frame.into_data() {
-                    return Poll::Ready(Some(Ok(Some(piece))));
-                }
-            }
-        });
-        let piece = piece.await;
-        if piece.is_some() {
-            self.limit = None;
-        }
-        piece
     }
 
     /// All of it.

@@ -11,7 +11,6 @@ use std::time::Duration;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
 use http::uri::{Authority, InvalidUri, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
-use http_body_util::Full;
 use reqwest::Url;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
@@ -100,8 +99,8 @@ impl Transport {
     }
 
     /// Sends a request and reads its whole answer, within `patience` and by `deadline` at the latest. Until the answer
-    /// begins this takes little more memory than its socket: see [`super::link::Links::send_parked`]. So the request is
-    /// made only when it can leave, and of `patience` nothing is kept but when it ends.
+    /// begins this takes little more memory than its socket. So the request is made only when it can leave, and of `patience`
+    /// nothing is kept but when it ends.
     ///
     /// # Errors
     /// If no complete answer came; any status is an answer.
@@ -115,7 +114,7 @@ impl Transport {
         async move {
             let client = Box::pin(self.client(deadline)).await?;
             let request = self.request(Method::POST, &outgoing())?;
-            let answered = within(limits.first_byte, client.send_parked(request)).await??;
+            let answered = within(limits.first_byte, Box::pin(client.send(request))).await??;
             Box::pin(limits.open(answered).whole()).await
         }
     }
@@ -175,7 +174,7 @@ impl Transport {
     }
 
     fn request(&self, method: Method, outgoing: &Outgoing) -> Result<Asked, Failure> {
-        let mut request = Box::new(Request::new(Full::new(outgoing.body.clone())));
+        let mut request = Box::new(Request::new(outgoing.body.clone()));
         *request.method_mut() = method;
         // Only a dialect that puts a caller's bytes into a path unencoded could make this fail.
         *request.uri_mut() = self.base.target(outgoing).map_err(|_| Failure::Unreachable)?.into();

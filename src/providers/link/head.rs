@@ -1,0 +1,195 @@
+//! The head of an answer, and what it says of its body and its connection.
+
+use std::mem::MaybeUninit;
+
+use bytes::{Buf, Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use httparse::{ParserConfig, Status};
+
+use super::Broken;
+use super::framing::Framing;
+
+/// The most that heads of one answer may be, those before the last word included.
+pub(super) const MOST_BYTES: usize = 64 * 1024;
+/// The most headers in one.
+const MOST_HEADERS: usize = 128;
+/// Where the status stands in an answer: `HTTP/1.1 200`.
+const STATUS_AT: usize = 9;
+
+/// The head of an answer that is the last word on its request.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) response: Response<()>,
+    pub(super) framing: Framing,
+    /// Whether the connection stays open behind the answer (RFC 9112, section 9.3).
+    pub(super) stays_open: bool,
+}
+
+/// Takes the head at the beginning of what came, and all before it that is not the last word (1xx); `None` if it is not
+/// all there.
+pub(super) fn take(came: &mut BytesMut) -> Result<Option<Head>, Broken> {
+    loop {
+        let Some((length, head)) = read(came)? else {
+            return if came.len() > MOST_BYTES { Err(Broken) } else { Ok(None) };
+        };
+        came.advance(length);
+        if let Some(head) = head {
+            return Ok(Some(head));
+        }
+    }
+}
+
+/// Whether an answer that is the last word on its request has begun, or something that is no answer. What comes before it
+/// is taken away.
+pub(super) fn has_begun(came: &mut BytesMut) -> bool {
+    while let Some(status) = came.get(STATUS_AT) {
+        if *status != b'1' {
+            return true;
+        }
+        match read(came) {
+            Ok(Some((length, None))) => came.advance(length),
+            Ok(None) if came.len() <= MOST_BYTES => return false,
+            _ => return true,
+        }
+    }
+    false
+}
+
+/// The head at the beginning, and its length; no head if it is not the last word.
+fn read(came: &[u8]) -> Result<Option<(usize, Option<Head>)>, Broken> {
+    let mut headers = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+    let mut response = httparse::Response::new(&mut []);
+    let parsed =
+        ParserConfig::default().parse_response_with_uninit_headers(&mut response, came, &mut headers);
+    let Status::Complete(length) = parsed.map_err(|_| Broken)? else { return Ok(None) };
+    let status = response.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Broken)?;
+    if status == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(Broken);
+    }
+    if status.is_informational() {
+        return Ok(Some((length, None)));
+    }
+    // One copy, of which every value is a part.
+    let text = Bytes::copy_from_slice(&came[..length]);
+    let mut map = HeaderMap::with_capacity(response.headers.len());
+    for header in &*response.headers {
+        let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| Broken)?;
+        let begin = header.value.as_ptr().addr() - came.as_ptr().addr();
+        let value = text.slice(begin..begin + header.value.len());
+        map.append(name, HeaderValue::from_maybe_shared(value).map_err(|_| Broken)?);
+    }
+    let is_1_1 = response.version == Some(1);
+    if !is_1_1 && map.contains_key(TRANSFER_ENCODING) {
+        // It knows no such thing: what speaks so means one of the two wrongly.
+        return Err(Broken);
+    }
+    let framing = Framing::of(status, &map)?;
+    let stays_open = framing != Framing::UntilClosed && stays_open(is_1_1, &map);
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    *response.headers_mut() = map;
+    Ok(Some((length, Some(Head { response, framing, stays_open }))))
+}
+
+fn stays_open(is_1_1: bool, headers: &HeaderMap) -> bool {
+    let says = |word: &str| {
+        let values = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).any(|said| said.trim().eq_ignore_ascii_case(word))
+    };
+    // Who tells of both means one of them wrongly.
+    let is_doubtful = headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH);
+    !is_doubtful && if is_1_1 { !says("close") } else { says("keep-alive") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(text: &str) -> Result<Option<(Head, String)>, Broken> {
+        let mut came = BytesMut::from(text);
+        let head = take(&mut came)?;
+        Ok(head.map(|head| (head, String::from_utf8(came.to_vec()).unwrap())))
+    }
+
+    #[test]
+    fn a_head_is_taken_and_what_is_behind_it_stays() {
+        let (head, left) =
+            taken("HTTP/1.1 429 \r\nX-A:  b c \r\nx-a: d\r\nContent-Length: 2\r\n\r\nok").unwrap().unwrap();
+        assert_eq!(
+            (head.response.status().as_u16(), head.framing, head.stays_open),
+            (429, Framing::Length(2), true)
+        );
+        let values: Vec<_> =
+            head.response.headers().get_all("x-a").iter().map(|value| value.to_str().unwrap()).collect();
+        assert_eq!((values[0], values[1], values.len(), left.as_str()), ("b c", "d", 2, "ok"));
+        for partial in ["", "HTTP/1.1 2", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\na: b\r\n\r"] {
+            assert!(taken(partial).unwrap().is_none(), "{partial:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_the_last_word_is_passed_over() {
+        let before = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n";
+        let (head, _) = taken(&format!("{before}HTTP/1.1 200 OK\r\n\r\n")).unwrap().unwrap();
+        assert_eq!((head.response.status().as_u16(), head.response.headers().len()), (200, 0));
+        assert!(taken(before).unwrap().is_none());
+
+        let mut came = BytesMut::from(before);
+        assert_eq!((has_begun(&mut came), came.len()), (false, 0));
+        for (text, expected) in [
+            ("HTTP/1.1", false),
+            ("HTTP/1.1 1", false),
+            ("HTTP/1.1 4", true),
+            ("anything at all", true),
+            ("HTTP/1.1 101 Go\r\n\r\n", true),
+            ("HTTP/1.1 1xx\r\n\r\n", true),
+        ] {
+            assert_eq!(has_begun(&mut BytesMut::from(text)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_head_is_broken() {
+        let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(MOST_HEADERS + 1));
+        let long = format!("HTTP/1.1 200 OK\r\na: {}", "b".repeat(MOST_BYTES));
+        let hints = format!("HTTP/1.1 103 X\r\na: {}", "b".repeat(MOST_BYTES));
+        for wrong in [
+            "SSH-2.0-x\r\n\r\n",
+            "HTTP/2.0 200 OK\r\n\r\n",
+            "HTTP/1.1 20 OK\r\n\r\n",
+            "HTTP/1.1 200 OK\r\na b: c\r\n\r\n",
+            "HTTP/1.1 200 OK\r\na: b\r\n c\r\n\r\n",
+            "HTTP/1.1 200 OK\r\na: \u{1}\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+            "HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
+            "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+            &many,
+            &long,
+            &hints,
+        ] {
+            assert!(taken(wrong).is_err(), "{:?}", &wrong[..wrong.len().min(60)]);
+        }
+    }
+
+    #[test]
+    fn a_connection_stays_open_if_its_answer_lets_it() {
+        for (first, header, expected) in [
+            ("HTTP/1.1 200 OK", "", true),
+            ("HTTP/1.1 200 OK", "connection: keep-alive\r\n", true),
+            ("HTTP/1.1 200 OK", "connection: x, Close\r\n", false),
+            ("HTTP/1.1 200 OK", "connection: x\r\nconnection: close\r\n", false),
+            ("HTTP/1.0 200 OK", "", false),
+            ("HTTP/1.0 200 OK", "connection: Keep-Alive\r\n", true),
+            ("HTTP/1.1 200 OK", "transfer-encoding: chunked\r\n", false),
+        ] {
+            let (head, _) = taken(&format!("{first}\r\ncontent-length: 2\r\n{header}\r\n")).unwrap().unwrap();
+            assert_eq!(head.stays_open, expected, "{first} {header}");
+        }
+        let stays_open = |headers: &str| {
+            taken(&format!("HTTP/1.1 200 OK\r\n{headers}\r\n")).unwrap().unwrap().0.stays_open
+        };
+        assert!(stays_open("transfer-encoding: chunked\r\n"));
+        assert!(!stays_open(""), "the connection's end is the body's");
+    }
+}
