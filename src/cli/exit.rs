@@ -199,16 +199,17 @@ pub(crate) fn report(outcome: Outcome, printer: &Printer, wants_json: bool) -> E
     };
     match failure.kind {
         Kind::ClosedPipe => return End::Signal(SIGPIPE),
-        Kind::Interrupted => return End::Signal(runtime::SIGINT),
+        // Whoever pressed the key was told at once.
+        Kind::Interrupted => {}
         _ => printer.failure(&failure),
     }
-    if wants_json
-        && let Err(unwritten) = printer.document(&failure.document())
-        && unwritten.kind == Kind::ClosedPipe
-    {
-        return End::Signal(SIGPIPE);
+    let written = if wants_json { printer.document(&failure.document()) } else { Ok(()) };
+    match (failure.kind, written) {
+        // Whoever would read the document may have died of the same signal.
+        (Kind::Interrupted, _) => End::Signal(runtime::SIGINT),
+        (_, Err(unwritten)) if unwritten.kind == Kind::ClosedPipe => End::Signal(SIGPIPE),
+        (kind, _) => End::Code(kind.code()),
     }
-    End::Code(failure.kind.code())
 }
 
 #[cfg(test)]

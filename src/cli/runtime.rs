@@ -1,7 +1,8 @@
 //! Runs the asynchronous part of a client command, until it ends or the person presses Ctrl-C.
 //!
 //! At the first Ctrl-C the work is dropped, which closes its connections and thereby ends the server's work for it;
-//! the process then dies of SIGINT. The second one ends it at once, whatever it is doing.
+//! the process then dies of SIGINT, once a document that was asked for has been written. The second one ends it at once,
+//! whatever it is doing.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -31,6 +31,7 @@ mod cli_chat;
 mod cli_chat_model;
 mod cli_doctor;
 mod cli_hostile;
+mod cli_interrupt;
 mod cli_keys;
 mod cli_keys_list;
 mod cli_keys_update;
