@@ -8,6 +8,7 @@ use tokio::time;
 
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
+use super::text::read_stdin;
 use super::{remote, runtime};
 use crate::api::Service;
 use crate::client::Error;
@@ -100,7 +101,7 @@ fn read(session: &Session, server: &str) -> Result<SecretString, Failure> {
         return secret::from_file(path).map_err(unreadable);
     }
     if !std::io::stdin().is_terminal() {
-        return secret::read(std::io::stdin().lock()).map_err(unreadable);
+        return read_stdin(&session.printer, secret::read)?.map_err(unreadable);
     }
     let terminal = console::Term::stderr();
     let asked = terminal.write_str(&format!("API key for {server} (not shown): "));

@@ -4,9 +4,11 @@
 //! the process then dies of SIGINT, once a document that was asked for has been written. The second one ends it at once,
 //! whatever it is doing.
 
-use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 
 use super::exit::{Failure, Kind};
 use super::printer::Printer;
@@ -45,10 +47,18 @@ pub(crate) fn run_listening<T>(work: impl Future<Output = Result<T, Failure>>) -
     outcome
 }
 
-/// Resolves at the first Ctrl-C, of which the second one ends the process.
+/// Resolves once Ctrl-C has been pressed, in this work or between works of one command; the second one ends the process.
 async fn interrupted() {
-    end_at_second(&[SIGINT]);
-    pressed().await;
+    static SEEN: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    let seen = SEEN.get_or_init(|| end_at_second(&[SIGINT]));
+    let mut next = pin!(pressed());
+    // The flag is set before whatever else the key brings about, such as the end of a pipe whose writer dies of it.
+    poll_fn(
+        |context| {
+            if seen.load(Ordering::SeqCst) { Poll::Ready(()) } else { next.as_mut().poll(context) }
+        },
+    )
+    .await;
 }
 
 /// Resolves at the next Ctrl-C; never where signals cannot be listened to, so that they act by default.
@@ -59,8 +69,8 @@ pub(crate) async fn pressed() {
 }
 
 /// Lets the second of these signals end the process at once. The order matters: the signal that sets the flag is
-/// not yet the one that acts on it.
-pub(crate) fn end_at_second(signals: &[i32]) {
+/// not yet the one that acts on it. Returns the flag.
+pub(crate) fn end_at_second(signals: &[i32]) -> Arc<AtomicBool> {
     let seen = Arc::new(AtomicBool::new(false));
     for signal in signals {
         if signal_hook::flag::register_conditional_default(*signal, Arc::clone(&seen)).is_ok() {
@@ -68,4 +78,5 @@ pub(crate) fn end_at_second(signals: &[i32]) {
             let _ = signal_hook::flag::register(*signal, Arc::clone(&seen));
         }
     }
+    seen
 }

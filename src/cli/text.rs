@@ -1,11 +1,14 @@
 //! Texts that a person hands over: standard input, read whole, and what makes a text unusable.
 
-use std::io::{self, BufRead, Read};
-use std::sync::mpsc;
+use std::io::{self, BufRead, Read, StdinLock};
 use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time;
 
 use super::exit::Failure;
 use super::printer::Printer;
+use super::runtime;
 
 /// The largest text that is read; servers take less, and say how much.
 pub(crate) const MAX_BYTES: u64 = 1024 * 1024;
@@ -15,18 +18,29 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// All of standard input. On a terminal where nothing arrives, says what is waited for.
 pub(crate) fn stdin(printer: &Printer) -> Result<String, Failure> {
-    let (begun, has_begun) = mpsc::channel();
-    let (done, result) = mpsc::channel();
-    // A thread, as a read cannot be given up; it ends with the process. Whoever listens may have ended before it.
-    std::thread::spawn(move || {
-        let mut input = io::stdin().lock();
-        let _ = input.fill_buf().map(|_| begun.send(()));
-        let _ = done.send(capped(input, "standard input"));
-    });
-    if printer.terminal.input_is_tty && has_begun.recv_timeout(PATIENCE).is_err() {
-        printer.notice("waiting for text on standard input; end it with Ctrl-D on a line of its own");
-    }
-    result.recv().unwrap_or_else(|_| Err(Failure::usage("cannot read standard input")))
+    read_stdin(printer, |input| capped(input, "standard input"))?
+}
+
+/// What `read` makes of standard input, of which a terminal is told what is waited for. Ctrl-C ends it as it ends the
+/// work that comes of it.
+pub(crate) fn read_stdin<T: Send + 'static>(
+    printer: &Printer,
+    read: impl FnOnce(StdinLock<'static>) -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let (begun, has_begun) = oneshot::channel();
+    let (done, result) = oneshot::channel();
+    runtime::run(printer, async {
+        // A thread, as a read cannot be given up; it ends with the process. Whoever listens may have ended before it.
+        std::thread::spawn(move || {
+            let mut input = io::stdin().lock();
+            let _ = input.fill_buf().map(|_| begun.send(()));
+            let _ = done.send(read(input));
+        });
+        if printer.terminal.input_is_tty && time::timeout(PATIENCE, has_begun).await.is_err() {
+            printer.notice("waiting for text on standard input; end it with Ctrl-D on a line of its own");
+        }
+        result.await.map_err(|_| Failure::usage("cannot read standard input"))
+    })
 }
 
 /// All of `source`, called `name` in messages, if it is text and not too much.

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::support::eventually;
 use crate::support::mk::{Mk, Ran};
+use crate::support::pty::{INTERRUPTED, Person};
 use crate::support::scripted::{Scripted, Step};
 use crate::support::serve::signal;
 
@@ -18,9 +19,11 @@ fn spawn(call: &Mk) -> Child {
 }
 
 /// How a call ends that is interrupted now.
-async fn interrupted(child: Child) -> Ran {
+async fn interrupted(mut child: Child) -> Ran {
+    let open = child.stdin.take();
     signal(&child, "INT");
     let output = tokio::task::spawn_blocking(move || child.wait_with_output()).await.unwrap().unwrap();
+    drop(open);
     Ran {
         status: output.status,
         stdout: String::from_utf8(output.stdout).unwrap(),
@@ -56,6 +59,69 @@ async fn whoever_asked_for_a_document_gets_one_before_the_death() {
         assert_eq!(ran.status.signal(), SIGINT, "{arguments:?}: {ran:?}");
         assert!(is_the_document_of_an_interrupt(&ran.json()), "{arguments:?}: {ran:?}");
     }
+}
+
+/// A call that is interrupted while it reads standard input, which nobody writes to.
+#[cfg(target_os = "linux")]
+async fn silent(arguments: &[&str]) -> Ran {
+    let child = spawn(&Mk::new().args(arguments.iter().copied()));
+    eventually("a thread reads", || threads(&child) > 1).await;
+    interrupted(child).await
+}
+
+#[cfg(target_os = "linux")]
+fn threads(child: &Child) -> usize {
+    std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().count()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_is_told_while_standard_input_is_silent() {
+    for arguments in [
+        &["verify", "--sandbox", "-"][..],
+        &["verify", "--sandbox", "-f", "-"],
+        &["chat", "--sandbox", "-"],
+        &["keys", "check", "-"],
+        &["keys", "show", "-"],
+        &["login", "--server", "http://127.0.0.1:9"],
+    ] {
+        let ran = silent(arguments).await;
+        assert_eq!(ran.status.signal(), SIGINT, "{arguments:?}: {ran:?}");
+        assert!(ran.stdout.is_empty() && ran.stderr.ends_with("interrupted\n"), "{arguments:?}: {ran:?}");
+    }
+    for arguments in [&["verify", "--sandbox", "-", "--json"][..], &["keys", "check", "-", "--json"]] {
+        let ran = silent(arguments).await;
+        assert_eq!(ran.status.signal(), SIGINT, "{arguments:?}: {ran:?}");
+        assert!(is_the_document_of_an_interrupt(&ran.json()), "{arguments:?}: {ran:?}");
+    }
+}
+
+/// As in `cat | mk verify -`, where Ctrl-C ends both: a text that was cut off by it is not verified.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_is_not_taken_for_the_end_of_the_text() {
+    for _ in 0..20 {
+        let mut child = spawn(&Mk::new().args(["verify", "--sandbox", "-"]));
+        std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"Two plus two is").unwrap();
+        eventually("a thread reads", || threads(&child) > 1).await;
+        signal(&child, "STOP");
+        signal(&child, "INT");
+        drop(child.stdin.take());
+        signal(&child, "CONT");
+        let output = tokio::task::spawn_blocking(move || child.wait_with_output()).await.unwrap().unwrap();
+        assert_eq!(output.status.signal(), SIGINT, "{output:?}");
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "interrupted\n");
+    }
+}
+
+#[test]
+fn an_interrupt_is_told_at_once_to_whoever_types_a_text() {
+    let mut person = Person::at(&Mk::new().args(["verify", "--sandbox", "-"]).command());
+    person.until("waiting for text on standard input");
+    person.types("The Eiffel");
+    person.types("\x03");
+    person.until("interrupted");
+    assert_eq!(person.end().0, INTERRUPTED);
 }
 
 #[tokio::test(flavor = "multi_thread")]

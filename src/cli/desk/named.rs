@@ -3,6 +3,8 @@
 use super::Desk;
 use crate::api::console::Key;
 use crate::cli::exit::{Failure, Kind};
+use crate::cli::printer::Printer;
+use crate::cli::text::read_stdin;
 use crate::keys::{self, FindError};
 use crate::secret::{self, ExposeSecret};
 
@@ -12,21 +14,24 @@ const MAX_LISTED: usize = 10;
 impl Desk {
     /// The key that an argument means, by its id, its name or its last four characters. `-` reads the key itself from
     /// standard input: as an argument, every process on the machine could read it.
-    pub(crate) fn key_named(&self, text: &str) -> Result<Key, Failure> {
+    pub(crate) fn key_named(&self, text: &str, printer: &Printer) -> Result<Key, Failure> {
         must_not_be_a_key(text)?;
-        if text == "-" { self.piped_key() } else { pick(&self.keys(None, None)?, text) }
+        if text == "-" { self.piped_key(printer) } else { pick(&self.keys(None, None)?, text) }
     }
 
     /// The keys that arguments mean, as with [`Desk::key_named`]; all are known before anything is done to one.
-    pub(crate) fn keys_named(&self, texts: &[String]) -> Result<Vec<Key>, Failure> {
+    pub(crate) fn keys_named(&self, texts: &[String], printer: &Printer) -> Result<Vec<Key>, Failure> {
         texts.iter().try_for_each(|text| must_not_be_a_key(text))?;
         let by_name = texts.iter().any(|text| text != "-");
         let all = if by_name { self.keys(None, None)? } else { Vec::new() };
-        texts.iter().map(|text| if text == "-" { self.piped_key() } else { pick(&all, text) }).collect()
+        texts
+            .iter()
+            .map(|text| if text == "-" { self.piped_key(printer) } else { pick(&all, text) })
+            .collect()
     }
 
-    fn piped_key(&self) -> Result<Key, Failure> {
-        let text = secret::read(std::io::stdin().lock()).map_err(|cause| {
+    fn piped_key(&self, printer: &Printer) -> Result<Key, Failure> {
+        let text = read_stdin(printer, secret::read)?.map_err(|cause| {
             Failure::usage(format!("standard input holds no key: {cause}")).caused_by(cause)
         })?;
         if keys::service_of(text.expose_secret()).is_none() {

@@ -4,6 +4,7 @@ use super::{Desk, Remote};
 use crate::api::console::{Billing, Statement, UsageReport};
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::local::stored;
+use crate::cli::printer::Printer;
 use crate::clock::{Clock, Time};
 use crate::usage::{self, Month, ReportError, ReportRequest};
 
@@ -63,8 +64,8 @@ impl Desk {
 
     /// The id of a key that is meant by its id, its name or its last four characters; of a key of a deleted app by its
     /// id, which nothing is known of but what it used.
-    pub(crate) fn key_id(&self, key: &str) -> Result<String, Failure> {
-        match self.key_named(key) {
+    pub(crate) fn key_id(&self, key: &str, printer: &Printer) -> Result<String, Failure> {
+        match self.key_named(key, printer) {
             Err(failure) if failure.kind == Kind::NotFound && is_id(key, "key_") => Ok(key.to_owned()),
             found => found.map(|found| found.id),
         }

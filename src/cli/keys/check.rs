@@ -10,6 +10,7 @@ use crate::cli::desk::Desk;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::globals::Session;
 use crate::cli::sheet;
+use crate::cli::text::read_stdin;
 use crate::keys;
 use crate::secret::{self, ExposeSecret, SecretString};
 
@@ -54,7 +55,7 @@ fn read(source: Option<&str>, session: &Session) -> Result<SecretString, Failure
     };
     match source {
         Some("-") => {
-            return secret::read(std::io::stdin().lock())
+            return read_stdin(&session.printer, secret::read)?
                 .map_err(|cause| unreadable("standard input", cause));
         }
         Some(_) => {

@@ -117,7 +117,7 @@ pub(super) fn warn_of_namesake(session: &Session, other: &Key, key: &Key) {
 
 pub(super) fn rotate(args: &RotateArgs, session: &mut Session) -> Result<(), Failure> {
     let desk = Desk::open(&args.common.database, session)?;
-    let old = desk.key_named(&args.key)?;
+    let old = desk.key_named(&args.key, &session.printer)?;
     let made = desk.rotate_key(&old, args.grace)?;
     let was = describe(&old);
     let end = if args.grace.is_zero() {

@@ -29,7 +29,7 @@ pub(super) struct RevokeArgs {
 
 pub(super) fn run(args: &RevokeArgs, session: &mut Session) -> Result<(), Failure> {
     let desk = Desk::open(&args.common.database, session)?;
-    let keys = desk.keys_named(&args.keys)?;
+    let keys = desk.keys_named(&args.keys, &session.printer)?;
     let alive = keys.iter().filter(|key| key.revoked_at.is_none());
     let described: Vec<String> = alive
         .map(|key| {

@@ -97,7 +97,7 @@ pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failur
         return Err(usage_error::no_change("keys"));
     }
     let desk = Desk::open(&args.common.database, session)?;
-    let key = desk.key_named(&args.key)?;
+    let key = desk.key_named(&args.key, &session.printer)?;
     let namesake = args.name.as_ref().and_then(|name| namesake(&desk, &desk.app(&key.app_id).ok()?, name));
     let updated = desk.update_key(&key, &change)?;
     if let Some(other) = namesake.filter(|other| other.id != updated.id) {

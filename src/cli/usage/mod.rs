@@ -164,7 +164,7 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
         days,
         by,
         app_id: args.app.as_deref().map(|app| desk.app_id(app)).transpose()?,
-        key_id: args.key.as_deref().map(|key| desk.key_id(key)).transpose()?,
+        key_id: args.key.as_deref().map(|key| desk.key_id(key, &session.printer)).transpose()?,
         service: args.service,
         model: args.model.clone(),
     };
