@@ -156,7 +156,7 @@ impl Printer {
 
     /// Lines that fit behind `indent` cells on a terminal; one line for everybody else.
     fn broken(&self, text: &str, indent: usize) -> Vec<String> {
-        let text = sanitize::line(text);
+        let text = self.terminal.symbols.spelt(sanitize::line(text));
         if !self.terminal.err.is_terminal {
             return vec![text.into_owned()];
         }

@@ -32,7 +32,7 @@ use trial::Trial;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   mk serve --sandbox               simulated models: try everything without a provider
-  OPENAI_API_KEY=… mk serve        providers are recognised by their usual variables
+  OPENAI_API_KEY=... mk serve      providers are recognised by their usual variables
   mk serve --check                 is the configuration right?";
 
 /// What stands below the options of `mk serve --help`.

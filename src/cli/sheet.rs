@@ -1,6 +1,8 @@
 //! Lists of records: a table on a terminal, tab-separated lines without a heading elsewhere. A terminal too narrow
 //! for a table's words gets a block of lines a record.
 
+use std::borrow::Cow;
+
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
 use super::exit::Failure;
@@ -60,7 +62,7 @@ pub(crate) fn print(printer: &Printer, columns: &[Column], rows: &[Vec<String>])
 
 /// Sets apart what follows rows for people: a table ends with a line by itself.
 pub(crate) fn end(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Result<(), Failure> {
-    let (columns, texts) = shown(columns, rows);
+    let (columns, texts) = shown(printer, columns, rows);
     if least_width(&columns, &texts) > printer.terminal.width { printer.line("") } else { Ok(()) }
 }
 
@@ -101,7 +103,7 @@ pub(crate) fn record(printer: &Printer, fields: &[(&str, String)]) -> Result<(),
 /// A text behind its label.
 fn labelled(printer: &Printer, indent: usize, label: &str, text: &str) -> Vec<String> {
     let label = |at: usize| if at == 0 { label } else { "" };
-    wrap(&harmless(text), printer.terminal.width.saturating_sub(indent))
+    wrap(&for_people(printer, text), printer.terminal.width.saturating_sub(indent))
         .iter()
         .enumerate()
         .map(|(at, part)| painted(printer, &format!("{:<indent$}{part}", label(at))))
@@ -123,7 +125,7 @@ pub(crate) fn fitting(
 ) -> Vec<Column> {
     let mut fewer = columns.to_vec();
     let fits = |fewer: &[Column]| {
-        let (columns, texts) = shown(fewer, rows);
+        let (columns, texts) = shown(printer, fewer, rows);
         least_width(&columns, &texts) <= printer.terminal.width
     };
     for at in lesser {
@@ -137,17 +139,17 @@ pub(crate) fn fitting(
 
 /// How many cells a terminal has left beside a table in which no cell needs a second line, for one more column's text.
 pub(crate) fn room(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> usize {
-    printer.terminal.width.saturating_sub(whole_width(columns, rows) + BESIDE_TEXT)
+    printer.terminal.width.saturating_sub(whole_width(printer, columns, rows) + BESIDE_TEXT)
 }
 
 /// Whether a terminal is wide enough for a table in which no cell needs a second line.
 pub(crate) fn fits_whole(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> bool {
-    whole_width(columns, rows) <= printer.terminal.width
+    whole_width(printer, columns, rows) <= printer.terminal.width
 }
 
 /// The columns that a table takes in which no cell needs a second line.
-fn whole_width(columns: &[Column], rows: &[Vec<String>]) -> usize {
-    let (columns, texts) = shown(columns, rows);
+fn whole_width(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> usize {
+    let (columns, texts) = shown(printer, columns, rows);
     let widest = |at: usize, column: &Column| {
         let of_rows = texts.iter().filter_map(|row| row.get(at)).map(|text| cells(text));
         of_rows.chain([cells(column.heading)]).max().unwrap_or(0)
@@ -155,18 +157,28 @@ fn whole_width(columns: &[Column], rows: &[Vec<String>]) -> usize {
     columns.iter().enumerate().map(|(at, column)| widest(at, column) + BESIDE_TEXT).sum()
 }
 
+/// A text as people see it.
+fn for_people<'a>(printer: &Printer, text: &'a str) -> Cow<'a, str> {
+    printer.terminal.symbols.spelt(harmless(text))
+}
+
 /// The columns and texts that people see.
-fn shown(columns: &[Column], rows: &[Vec<String>]) -> (Vec<Column>, Vec<Vec<String>>) {
+fn shown(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> (Vec<Column>, Vec<Vec<String>>) {
     let is_shown = |pair: &(&Column, &String)| pair.0.for_people;
     let seen = columns.iter().filter(|column| column.for_people).copied();
     let texts = |row: &Vec<String>| {
-        columns.iter().zip(row).filter(is_shown).map(|(_, text)| harmless(text).into_owned()).collect()
+        columns
+            .iter()
+            .zip(row)
+            .filter(is_shown)
+            .map(|(_, text)| for_people(printer, text).into_owned())
+            .collect()
     };
     (seen.collect(), rows.iter().map(texts).collect())
 }
 
 fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<String> {
-    let (columns, rows) = shown(columns, rows);
+    let (columns, rows) = shown(printer, columns, rows);
     if least_width(&columns, &rows) > printer.terminal.width {
         return blocks(printer, &columns, &rows);
     }
@@ -227,7 +239,7 @@ fn blocks(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<St
 mod tests {
     use super::*;
     use crate::cli::mark::{Mark, marked};
-    use crate::cli::term::{Paint, Terminal};
+    use crate::cli::term::{ASCII, Paint, Terminal};
 
     #[test]
     fn tables_fit_and_leave_out_what_is_for_programs() {
@@ -294,6 +306,21 @@ mod tests {
         let near = plain.iter().find(|line| line.contains("! $8")).unwrap();
         let other = plain.iter().find(|line| line.contains("$1")).unwrap();
         assert_eq!(near.find(" a"), other.find(" b").or_else(|| other.find(" !b")), "{plain:#?}");
+    }
+
+    #[test]
+    fn what_ascii_spells_longer_is_given_the_room() {
+        let columns = [whole("key"), column("name")];
+        let rows = [vec!["verify …wXyZ".to_owned(), "ci".to_owned()]];
+        let shown = |width: usize| {
+            let terminal = Terminal { symbols: &ASCII, ..Terminal::test(width, Paint::Plain) };
+            table(&Printer { terminal, quiet: false, verbose: false }, &columns, &rows)
+        };
+        for width in [24, 23, 20] {
+            let lines = shown(width);
+            assert!(lines.iter().any(|line| line.contains("verify ...wXyZ")), "{lines:#?}");
+            assert!(lines.iter().all(|line| line.is_ascii() && cells(line) <= width), "{lines:#?}");
+        }
     }
 
     #[test]

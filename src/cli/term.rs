@@ -4,6 +4,7 @@
 //! A stream that is no terminal never gets an escape byte unless colour is forced; `TERM=dumb` means the same
 //! for a terminal. `NO_COLOR` is about colour only: bold and animation stay.
 
+use std::borrow::Cow;
 use std::env::consts::OS;
 use std::io::IsTerminal;
 
@@ -219,6 +220,17 @@ pub(crate) static ASCII: Symbols = Symbols {
     table: comfy_table::presets::ASCII_HORIZONTAL_ONLY.row_separator(LineStyle::none()),
 };
 
+impl Symbols {
+    /// A text for people with these symbols in the place of the ones for UTF-8 that sentences and names are written
+    /// with.
+    pub(crate) fn spelt<'a>(&self, text: Cow<'a, str>) -> Cow<'a, str> {
+        let pairs = [(UNICODE.cut, self.cut), (UNICODE.at_least, self.at_least)];
+        pairs.into_iter().fold(text, |text, (theirs, ours)| {
+            if theirs != ours && text.contains(theirs) { text.replace(theirs, ours).into() } else { text }
+        })
+    }
+}
+
 fn symbols(env: Lookup<'_>) -> &'static Symbols {
     let ascii = match env("MK_ASCII") {
         Some(said) => said != "0",
@@ -308,6 +320,13 @@ mod tests {
         assert_eq!(full_width(None, &env(&[])), 80);
         assert_eq!(full_width(Some(3), &env(&[])), NARROWEST_TEXT);
         assert_eq!([44, 100, 120].map(text_width), [44, 100, 100]);
+    }
+
+    #[test]
+    fn texts_are_spelt_with_the_symbols_there_are() {
+        let text = "key …wXyZ: ≥$2";
+        assert_eq!(ASCII.spelt(text.into()), "key ...wXyZ: >=$2");
+        assert!(matches!(UNICODE.spelt(text.into()), Cow::Borrowed(kept) if kept == text));
     }
 
     #[test]

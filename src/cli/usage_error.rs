@@ -24,10 +24,12 @@ pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
         } else {
             text.to_string()
         };
-        return exit::report(printer.result(text.trim_end()).map(|()| 0), printer, false);
+        let text = printer.terminal.symbols.spelt(text.trim_end().into());
+        return exit::report(printer.result(&text).map(|()| 0), printer, false);
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        printer.notice(error.render().to_string().trim_end());
+        let text = error.render().to_string();
+        printer.notice(&printer.terminal.symbols.spelt(text.trim_end().into()));
         return End::Code(Kind::Usage.code());
     }
     let wants_json =

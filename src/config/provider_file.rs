@@ -51,7 +51,7 @@ pub(super) fn all(section: &Section<'_>) -> Result<Vec<ProviderFile>, ConfigErro
 
 fn provider(name: Found<String>, mut section: Section<'_>) -> Result<ProviderFile, ConfigError> {
     if !values::is_provider_name(&name.value) {
-        return Err(name.place.error("names a provider, which may only have a–z, 0–9, - and _ in its name"));
+        return Err(name.place.error("names a provider, which may only have a-z, 0-9, - and _ in its name"));
     }
     section.forbid(
         "api_key",

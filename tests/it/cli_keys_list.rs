@@ -61,6 +61,28 @@ fn ids_are_shown_where_there_is_room_and_by_show() {
 }
 
 #[test]
+fn ascii_is_enough_for_keys_and_sentences() {
+    let (mk, rows) = with_keys();
+    let mk = mk.env("MK_ASCII", "1");
+    let shown = |arguments: &[&str], columns: u16| {
+        let raw = pty::run(&mk.clone().args(arguments.iter().copied()), columns, 80).raw;
+        assert!(raw.is_ascii(), "{arguments:?}: {raw}");
+        raw
+    };
+    for columns in [44, 80, 140] {
+        let list = shown(&["keys", "list"], columns);
+        assert!(list.contains(&format!("{} ...{}", rows[1].service, rows[1].last4)), "{list}");
+        assert!(list.lines().all(|line| line.trim_end().len() <= usize::from(columns)), "{columns}:\n{list}");
+    }
+    assert!(shown(&["keys", "show", "ci"], 80).contains(&format!("mk_verify_...{}", rows[1].last4)));
+    assert!(shown(&["verify", "x"], 80).contains("--sandbox \"...\""));
+    assert!(shown(&["verify", "two", "words"], 80).contains("mk verify \"...\""));
+    assert!(shown(&["keys", "revoke", "ci", "--yes"], 80).contains(&format!("key ...{}", rows[1].last4)));
+    assert!(shown(&["serve", "--help"], 80).contains("OPENAI_API_KEY=..."));
+    assert!(shown(&["usage", "--help"], 80).contains("with >= where"));
+}
+
+#[test]
 fn a_directory_without_a_database_is_told_and_not_made() {
     let mk = Mk::new();
     let nowhere = mk.home().join("typo");

@@ -49,7 +49,9 @@ fn lines(terminal: &Terminal, check: &Check) -> Vec<String> {
     };
     let painted = look.map_or_else(|| symbol.to_owned(), |look| terminal.out.paint.apply(look, symbol));
     let indent = cells(symbol) + 1 + WORD;
-    let text = |text: &str| wrap(&sanitize::line(text), terminal.width.saturating_sub(indent));
+    let text = |text: &str| {
+        wrap(&terminal.symbols.spelt(sanitize::line(text)), terminal.width.saturating_sub(indent))
+    };
     let mut lines = text(&format!("{}: {}", check.name, check.message));
     lines.extend(check.hints.iter().flat_map(|hint| text(&format!("hint: {hint}"))));
     let word = check.state.as_str();

@@ -61,7 +61,7 @@ fn shown(printer: &Printer, line: &BudgetLine) -> Vec<String> {
     let what = if line.id == line.app_id { "app" } else { "key" };
     let text = format!(
         "{what} {}: {} of {}, {:.0} %{words}",
-        sanitize::line(&line.name),
+        symbols.spelt(sanitize::line(&line.name)),
         dollars(line.spent_usd),
         dollars(line.budget_usd),
         line.used_percent.floor()

@@ -185,7 +185,8 @@ impl Report<'_, '_> {
         match &done.outcome {
             Err(failure) => {
                 let symbol = terminal.out.paint.apply(Look::Open, terminal.symbols.skipped);
-                lines.push(format!("{symbol}  not verified: {}", sanitize::line(&failure.message)));
+                let message = terminal.symbols.spelt(sanitize::line(&failure.message));
+                lines.push(format!("{symbol}  not verified: {message}"));
             }
             Ok(finished) if self.batch.plan.format == Format::Table => {
                 lines.extend(table::lines(terminal, &finished.result));

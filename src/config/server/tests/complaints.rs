@@ -41,7 +41,7 @@ fn what_is_wrong_is_named_with_line_and_remedy() {
         ("[usage]\nretention = \"0d\"", "must be a number of days from 1 to 36500"),
         ("tls_cert = \"a.pem\"\ntls_key = \"b.pem\"", "a.pem, which cannot be read: no such file"),
         ("trusted_proxies = [\"10.0.0.0/33\"]", "must be a list of networks"),
-        ("[providers.Open]\nbase_url = \"https://a\"", "may only have a–z, 0–9, - and _"),
+        ("[providers.Open]\nbase_url = \"https://a\"", "may only have a-z, 0-9, - and _"),
         ("[providers.mine]", "needs a `base_url`"),
         (
             "[providers.mine]\nbase_url = \"https://u:secret@h\"",
