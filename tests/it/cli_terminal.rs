@@ -73,6 +73,8 @@ fn ascii_is_enough_outside_utf_8() {
 fn a_table_has_a_row_a_claim() {
     let shown = verify(&[], &["--view", "table", STATEMENT], 100).last;
     assert!(shown.contains("TRUE") && shown.contains("NO CONSENSUS"), "{shown}");
+    let summary = shown.trim_end().lines().last().unwrap();
+    assert!(summary.starts_with("3 claims: ✓ 1 true, ✗ 1 false, ~ 1 no consensus · 3 models"), "{shown}");
     let keys = pty::run(&Mk::new().args(["apps", "list"]), 80, 24).last;
     assert!(keys.contains("default"), "{keys}");
 }

@@ -7,7 +7,6 @@ use futures_util::{Stream, StreamExt};
 use serde_json::Value;
 
 use super::batch_display::BatchDisplay;
-use super::human::Page;
 use super::input::Source;
 use super::json::{self, Finished};
 use super::patience::Patience;
@@ -178,7 +177,7 @@ impl Report<'_, '_> {
     }
 
     fn for_people(&self, done: &Done) -> Result<(), Failure> {
-        let terminal = &self.batch.plan.printer.terminal;
+        let (terminal, page) = (&self.batch.plan.printer.terminal, self.batch.plan.page());
         let heading = format!("{}: {}", done.source.label(), done.text);
         let heading = cut(&sanitize::line(&heading), terminal.width - 1, terminal.symbols.cut);
         let mut lines = vec![terminal.out.paint.apply(Look::Strong, &heading)];
@@ -189,12 +188,9 @@ impl Report<'_, '_> {
                 lines.push(format!("{symbol}  not verified: {message}"));
             }
             Ok(finished) if self.batch.plan.format == Format::Table => {
-                lines.extend(table::lines(terminal, &finished.result));
+                lines.extend(table::result(&page, &finished.result, finished.elapsed));
             }
-            Ok(finished) => {
-                let page = Page { terminal, explain: self.batch.plan.request.explain == Some(true) };
-                lines.extend(page.result(&finished.result, finished.elapsed));
-            }
+            Ok(finished) => lines.extend(page.result(&finished.result, finished.elapsed)),
         }
         lines.push(String::new());
         self.print(&lines)

@@ -130,7 +130,7 @@ impl Page<'_> {
     }
 
     /// `4 claims: ✓ 2 true, ✗ 1 false, ~ 1 no consensus · 3 models · 2.4 s · 3,120 tokens · $0.0031`
-    fn summary(&self, result: &VerifyResponse, elapsed: Duration) -> Vec<String> {
+    pub(crate) fn summary(&self, result: &VerifyResponse, elapsed: Duration) -> Vec<String> {
         let painted = |assessment| {
             let (symbol, look) = mark(self.terminal, assessment);
             self.terminal.out.paint.apply(look, symbol)

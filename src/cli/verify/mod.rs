@@ -43,6 +43,7 @@ use crate::cli::progress::Mode;
 use crate::cli::{remote, runtime};
 use crate::clock::Time;
 use crate::config::{ClientConfig, FailOn, ServerArgs, ServerConfig, View, load_server};
+use human::Page;
 use input::Input;
 use json::Finished;
 use patience::{Patience, Waited};
@@ -222,6 +223,11 @@ fn place(args: &VerifyArgs, config: &ClientConfig, session: &Session) -> Result<
 impl Plan {
     fn request(&self, fact: String) -> VerifyRequest {
         VerifyRequest { fact, ..self.request.clone() }
+    }
+
+    /// What results for people are set on.
+    fn page(&self) -> Page<'_> {
+        Page { terminal: &self.printer.terminal, explain: self.request.explain == Some(true) }
     }
 
     /// Runs one verification, and again after each 429 that may be waited out.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::display::Display;
-use super::human::Page;
 use super::json::{self, Finished};
 use super::patience::Patience;
 use super::watch::{Moment, Target};
@@ -45,11 +44,8 @@ pub(crate) async fn run(plan: &Plan, target: &Target, text: String, is_sandbox: 
 fn print(plan: &Plan, finished: &Finished) -> Result<(), Failure> {
     let printer = &plan.printer;
     let lines = match plan.format {
-        Format::List => {
-            let page = Page { terminal: &printer.terminal, explain: plan.request.explain == Some(true) };
-            page.result(&finished.result, finished.elapsed)
-        }
-        Format::Table => table::lines(&printer.terminal, &finished.result),
+        Format::List => plan.page().result(&finished.result, finished.elapsed),
+        Format::Table => table::result(&plan.page(), &finished.result, finished.elapsed),
         Format::Json => return printer.document(&json::document(finished)),
         Format::JsonLines => return printer.json_line(&json::summary_line(None, finished)),
         Format::Plain => return Ok(()),

@@ -1,5 +1,7 @@
 //! Results as a table, a claim a row: `--view table`.
 
+use std::time::Duration;
+
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table};
 
 use super::votes;
@@ -7,10 +9,17 @@ use crate::api::verify::{Assessment, VerifyResponse};
 use crate::cli::sanitize;
 use crate::cli::term::{Paint, Terminal};
 
-use super::human::mark;
+use super::human::{Page, mark};
+
+/// Everything there is to say about a verification: the table, and what it comes to.
+pub(crate) fn result(page: &Page<'_>, result: &VerifyResponse, elapsed: Duration) -> Vec<String> {
+    let mut lines = lines(page.terminal, result);
+    lines.extend(page.summary(result, elapsed));
+    lines
+}
 
 /// The table's lines.
-pub(crate) fn lines(terminal: &Terminal, result: &VerifyResponse) -> Vec<String> {
+fn lines(terminal: &Terminal, result: &VerifyResponse) -> Vec<String> {
     let mut table = Table::new();
     table.load_style(terminal.symbols.table).set_header(["", "#", "verdict", "votes", "claim", "models say"]);
     if terminal.out.is_terminal {
@@ -91,6 +100,22 @@ mod tests {
     fn fits_44_columns() {
         let lines = lines(&Terminal::test(44, Paint::Plain), &result());
         assert!(lines.iter().all(|line| cells(line) <= 44), "{lines:#?}");
+    }
+
+    #[test]
+    fn the_summary_of_the_list_ends_it() {
+        for width in [44, 80] {
+            let terminal = Terminal::test(width, Paint::Plain);
+            let page = Page { terminal: &terminal, explain: false };
+            let elapsed = Duration::from_millis(2440);
+            let table = super::result(&page, &result(), elapsed);
+            let summary = page.summary(&result(), elapsed);
+            assert!(summary[0].starts_with("1 claim: ✗ 1 false"), "{summary:#?}");
+            assert!(
+                table.ends_with(&summary) && page.result(&result(), elapsed).ends_with(&summary),
+                "{table:#?}"
+            );
+        }
     }
 
     #[test]
