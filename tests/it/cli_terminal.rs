@@ -70,6 +70,26 @@ fn ascii_is_enough_outside_utf_8() {
 }
 
 #[test]
+fn what_was_found_before_the_time_was_up_is_shown_with_the_error_behind_it() {
+    let stalls = "The capital of Australia is Sydney [sandbox:stall].";
+    let text = format!("{stalls} The Eiffel Tower is in Paris.");
+    for (view, found) in [("list", "✓  2  TRUE  3/3"), ("table", " ✓   2   TRUE ")] {
+        for columns in [44, 80] {
+            let shown = verify(&[], &["--view", view, "--timeout", "1s", &text], columns).last;
+            let (before, error) = shown.split_once("error: no result within 1 s").unwrap();
+            assert!(before.contains(found) && before.contains("Eiffel"), "{shown}");
+            assert!(before.trim_end().ends_with("\nonly 1 of 2 claims was verified"), "{shown}");
+            assert!(!before.contains("Sydney") && error.contains("hint: allow more"), "{shown}");
+        }
+    }
+    let nothing = verify(&[], &["--timeout", "1s", stalls], 80).last;
+    assert!(nothing.contains("error: ") && !nothing.contains("only 0"), "{nothing}");
+    let piped = Mk::new().args(["verify", "--sandbox", "--timeout", "1s", &text]).run();
+    assert_eq!(piped.code(), 6, "{piped:?}");
+    assert_eq!(piped.stdout, "2\tTRUE\tTTT\tThe Eiffel Tower is in Paris.\n");
+}
+
+#[test]
 fn a_table_has_a_row_a_claim() {
     let shown = verify(&[], &["--view", "table", STATEMENT], 100).last;
     assert!(shown.contains("TRUE") && shown.contains("NO CONSENSUS"), "{shown}");

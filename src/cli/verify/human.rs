@@ -3,11 +3,13 @@
 //! A headline per claim with the verdict at the left and the votes at the right, the claim below, and the details
 //! only where models disagree with each other or with the claim. What does not fit beside something goes below it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::figures;
 use super::votes::{self, Vote};
 use crate::api::verify::{Assessment, ClaimResult, Skipped, VerifyResponse};
+use crate::cli::figures::counted;
 use crate::cli::sanitize;
 use crate::cli::term::{Look, Terminal};
 use crate::cli::wrap::{cells, wrap};
@@ -44,6 +46,22 @@ impl Page<'_> {
         }
         lines.extend(self.summary(result, elapsed));
         lines
+    }
+
+    /// What was found of `of` claims before a verification broke off, by their places.
+    pub(crate) fn part(&self, found: &BTreeMap<usize, ClaimResult>, of: usize) -> Vec<String> {
+        let digits = of.to_string().len();
+        let claims = found.iter().flat_map(|(index, claim)| self.claim(index + 1, digits, claim));
+        let mut lines: Vec<String> = claims.collect();
+        lines.push(String::new());
+        lines.extend(self.remainder(found.len(), of));
+        lines
+    }
+
+    /// `only 1 of 4 claims was verified`
+    pub(crate) fn remainder(&self, found: usize, of: usize) -> Vec<String> {
+        let were = if found == 1 { "was" } else { "were" };
+        self.paragraph(0, 0, &format!("only {found} of {} {were} verified", counted(of, "claim")))
     }
 
     fn claim(&self, number: usize, digits: usize, claim: &ClaimResult) -> Vec<String> {

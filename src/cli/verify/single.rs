@@ -33,8 +33,15 @@ pub(crate) async fn run(plan: &Plan, target: &Target, text: String, is_sandbox: 
         display.borrow_mut().event(event);
         early.event(event)
     };
-    let finished = plan.verify(target, text, &patience, &tell, &mut observe).await?;
+    let verified = plan.verify(target, text, &patience, &tell, &mut observe).await;
     display.borrow_mut().end();
+    let finished = match verified {
+        Ok(finished) => finished,
+        Err(failure) => {
+            early.break_off(plan)?;
+            return Err(failure);
+        }
+    };
     early.finish(&finished)?;
     print(plan, &finished)?;
     Ok(finished.exit)
@@ -54,7 +61,8 @@ fn print(plan: &Plan, finished: &Finished) -> Result<(), Failure> {
 }
 
 /// Prints claims while others still run: plain lines in document order, each as soon as all before it are out; JSON
-/// lines as they arrive. A server that does not send full results early gets its plain lines printed at the end.
+/// lines as they arrive. A server that does not send full results early gets its plain lines printed at the end. Where
+/// the end never comes, what was found until then is printed all the same: it was paid for, and holds.
 struct Early<'a, 'd> {
     printer: &'a Printer,
     format: Format,
@@ -77,11 +85,15 @@ impl<'a, 'd> Early<'a, 'd> {
                 let text = self.claims.get(verified.claim_index).map_or("", String::as_str);
                 self.printer.json_line(&json::claim_line(None, text, verified))?;
             }
-            Event::ClaimVerified(verified) if self.format == Format::Plain => {
-                if let Some(result) = &verified.result {
+            Event::ClaimVerified(verified) => {
+                if let Some(result) = &verified.result
+                    && verified.claim_index < self.claims.len()
+                {
                     self.waiting.insert(verified.claim_index, (**result).clone());
                 }
-                while let Some(claim) = self.waiting.remove(&self.printed) {
+                while self.format == Format::Plain
+                    && let Some(claim) = self.waiting.remove(&self.printed)
+                {
                     self.plain(&claim)?;
                 }
             }
@@ -95,6 +107,19 @@ impl<'a, 'd> Early<'a, 'd> {
         self.printer.line(&plain::claim(None, self.printed, claim))?;
         self.printed += 1;
         Ok(())
+    }
+
+    /// Prints what was found before a failure and is not out yet.
+    fn break_off(&mut self, plan: &Plan) -> Result<(), Failure> {
+        let found = std::mem::take(&mut self.waiting);
+        let lines = match self.format {
+            _ if found.is_empty() => return Ok(()),
+            Format::List => plan.page().part(&found, self.claims.len()),
+            Format::Table => table::part(&plan.page(), &found, self.claims.len()),
+            Format::Plain => found.iter().map(|(index, claim)| plain::claim(None, *index, claim)).collect(),
+            Format::Json | Format::JsonLines => return Ok(()),
+        };
+        lines.iter().try_for_each(|line| self.printer.line(line))
     }
 
     fn finish(&mut self, finished: &Finished) -> Result<(), Failure> {

@@ -1,11 +1,12 @@
 //! Results as a table, a claim a row: `--view table`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table};
 
 use super::votes;
-use crate::api::verify::{Assessment, VerifyResponse};
+use crate::api::verify::{Assessment, ClaimResult, Skipped, VerifyResponse};
 use crate::cli::sanitize;
 use crate::cli::term::{Paint, Terminal};
 
@@ -13,13 +14,24 @@ use super::human::{Page, mark};
 
 /// Everything there is to say about a verification: the table, and what it comes to.
 pub(crate) fn result(page: &Page<'_>, result: &VerifyResponse, elapsed: Duration) -> Vec<String> {
-    let mut lines = lines(page.terminal, result);
+    let mut lines = lines(page.terminal, result.results.iter().enumerate(), &result.skipped);
     lines.extend(page.summary(result, elapsed));
     lines
 }
 
+/// What was found of `of` claims before a verification broke off, by their places.
+pub(crate) fn part(page: &Page<'_>, found: &BTreeMap<usize, ClaimResult>, of: usize) -> Vec<String> {
+    let mut lines = lines(page.terminal, found.iter().map(|(index, claim)| (*index, claim)), &[]);
+    lines.extend(page.remainder(found.len(), of));
+    lines
+}
+
 /// The table's lines.
-fn lines(terminal: &Terminal, result: &VerifyResponse) -> Vec<String> {
+fn lines<'a>(
+    terminal: &Terminal,
+    claims: impl Iterator<Item = (usize, &'a ClaimResult)>,
+    skipped: &[Skipped],
+) -> Vec<String> {
     let mut table = Table::new();
     table.load_style(terminal.symbols.table).set_header(["", "#", "verdict", "votes", "claim", "models say"]);
     if terminal.out.is_terminal {
@@ -33,7 +45,7 @@ fn lines(terminal: &Terminal, result: &VerifyResponse) -> Vec<String> {
     } else {
         table.force_no_tty();
     }
-    for (index, claim) in result.results.iter().enumerate() {
+    for (index, claim) in claims {
         table.add_row([
             symbol(terminal, claim.assessment),
             Cell::new(index + 1),
@@ -43,7 +55,7 @@ fn lines(terminal: &Terminal, result: &VerifyResponse) -> Vec<String> {
             Cell::new(votes::consensus_text(claim)),
         ]);
     }
-    for part in &result.skipped {
+    for part in skipped {
         table.add_row([
             Cell::new(terminal.symbols.skipped),
             Cell::new("-"),
@@ -84,6 +96,10 @@ mod tests {
             "minRequired": 2, "skipped": [{ "text": "So nice!", "reason": "opinion" }],
         }))
         .unwrap()
+    }
+
+    fn lines(terminal: &Terminal, result: &VerifyResponse) -> Vec<String> {
+        super::lines(terminal, result.results.iter().enumerate(), &result.skipped)
     }
 
     #[test]
