@@ -125,6 +125,10 @@ impl AppsArgs {
         self.common().json
     }
 
+    const fn only_reads(&self) -> bool {
+        matches!(self.command, Command::List { .. } | Command::Show { .. } | Command::Statement { .. })
+    }
+
     fn common(&self) -> &Common {
         match &self.command {
             Command::Create { common, .. }
@@ -140,7 +144,12 @@ impl AppsArgs {
 /// Runs the command.
 pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
     let is_json = args.wants_json();
-    let desk = Desk::open(&args.common().database, session)?;
+    let database = &args.common().database;
+    let desk = if args.only_reads() {
+        Desk::open_to_read(database, session)?
+    } else {
+        Desk::open(database, session)?
+    };
     match &args.command {
         Command::Create { name, budget_usd, .. } => {
             let app = desk.create_app(name, *budget_usd)?;
@@ -179,6 +188,10 @@ fn list(session: &Session, records: &[App], is_json: bool) -> Result<(), Failure
     let printer = &session.printer;
     if is_json {
         return printer.document(&json!({ "schema": "mk.apps/1", "apps": records }));
+    }
+    if records.is_empty() {
+        printer.sentence("no apps to list; `mk apps create NAME` makes one");
+        return Ok(());
     }
     if !printer.terminal.out.is_terminal {
         let rows: Vec<Vec<String>> = records.iter().map(plain_cells).collect();

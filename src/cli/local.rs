@@ -34,15 +34,17 @@ pub(crate) struct Local {
     pub(crate) store: Store,
     /// The moment that everything of this command happens at.
     pub(crate) now: Time,
+    /// Whether it stands in for one that is not there: nothing in it has an id that will be known later.
+    pub(crate) is_stand_in: bool,
 }
 
 impl Local {
-    /// One in which nothing has ever been done.
-    pub(crate) fn empty() -> Result<Self, Failure> {
+    /// One in which nothing has ever been done, in the place of one that is not there.
+    pub(crate) fn stand_in() -> Result<Self, Failure> {
         let now = Clock::system().now();
         let store = Store::in_memory(now)
             .map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
-        Ok(Self { store, now })
+        Ok(Self { store, now, is_stand_in: true })
     }
 }
 
@@ -66,13 +68,19 @@ impl Database {
         Ok(load_data_dir(&args, &session.env)?)
     }
 
-    /// Opens it, making it if it is not there yet.
-    pub(crate) fn open(&self, session: &Session) -> Result<Local, Failure> {
+    /// Where it lies, told with `-v`.
+    pub(crate) fn told_dir(&self, session: &Session) -> Result<PathBuf, Failure> {
         let dir = self.dir(session)?;
         session.printer.detail(&format!("database: {}", dir.display()));
+        Ok(dir)
+    }
+
+    /// Opens it, making it if it is not there yet.
+    pub(crate) fn open(&self, session: &Session) -> Result<Local, Failure> {
+        let dir = self.told_dir(session)?;
         let now = Clock::system().now();
         let store = Store::open(&dir, now).map_err(|cause| unusable(&dir, cause))?;
-        Ok(Local { store: store.acting(whoever(&session.env)), now })
+        Ok(Local { store: store.acting(whoever(&session.env)), now, is_stand_in: false })
     }
 }
 

@@ -105,6 +105,7 @@ fn an_app_s_budget_is_set_changed_and_taken_away() {
 #[test]
 fn people_get_the_day_an_app_was_made() {
     let desk = Desk::new();
+    desk.done(&["apps", "create", "news"]);
     let listed = desk.done(&["apps", "list"]).stdout;
     let moment = listed.split('\t').nth(3).unwrap();
     assert_eq!(moment.len(), "2026-11-20T09:30:00.000Z".len(), "{listed}");

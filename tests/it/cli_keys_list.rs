@@ -86,15 +86,22 @@ fn ascii_is_enough_for_keys_and_sentences() {
 fn a_directory_without_a_database_is_told_and_not_made() {
     let mk = Mk::new();
     let nowhere = mk.home().join("typo");
-    for command in [&["keys", "list"][..], &["usage"], &["keys", "show", "ci"]] {
+    for command in [
+        &["keys", "list"][..],
+        &["usage"],
+        &["keys", "show", "ci"],
+        &["apps", "list"],
+        &["apps", "show", "ci"],
+        &["apps", "statement", "ci"],
+    ] {
         let ran =
             mk.clone().args(command.iter().copied()).args(["--data-dir", nowhere.to_str().unwrap()]).run();
-        let expected = if command.contains(&"show") { 9 } else { 0 };
+        let expected = if command.contains(&"ci") { 9 } else { 0 };
         assert_eq!(ran.code(), expected, "{ran:?}");
         assert!(
             ran.stderr.contains(&format!("there is no database in {} yet", nowhere.display())),
             "{ran:?}"
         );
-        assert!(!nowhere.exists());
+        assert!(!nowhere.exists() && ran.stdout.is_empty(), "{ran:?}");
     }
 }

@@ -95,6 +95,8 @@ fn a_table_has_a_row_a_claim() {
     assert!(shown.contains("TRUE") && shown.contains("NO CONSENSUS"), "{shown}");
     let summary = shown.trim_end().lines().last().unwrap();
     assert!(summary.starts_with("3 claims: ✓ 1 true, ✗ 1 false, ~ 1 no consensus · 3 models"), "{shown}");
-    let keys = pty::run(&Mk::new().args(["apps", "list"]), 80, 24).last;
-    assert!(keys.contains("default"), "{keys}");
+    let user = Mk::new();
+    assert_eq!(user.clone().args(["apps", "create", "website"]).run().code(), 0);
+    let apps = pty::run(&user.args(["apps", "list"]), 80, 24).last;
+    assert!(apps.contains("default") && apps.contains("website"), "{apps}");
 }

@@ -191,7 +191,7 @@ fn a_data_directory_that_cannot_be_used_is_said_in_a_sentence() {
 
     let used = |name: &str| {
         let data = dir.path().join(name);
-        let made = Mk::new().args(["apps", "list"]).env("MK_DATA_DIR", data.to_str().unwrap()).run();
+        let made = Mk::new().args(["apps", "create", "x"]).env("MK_DATA_DIR", data.to_str().unwrap()).run();
         assert_eq!(made.code(), 0, "{made:?}");
         data
     };

@@ -57,13 +57,13 @@ impl Desk {
         if let Place::Remote(config) = choose(database, session)? {
             return Ok(Self::Remote(Remote::at(&config, session)?));
         }
-        let dir = database.dir(session)?;
         // What keeps it from being seen is told when it is opened.
-        if !matches!(dir.join("mk.db").try_exists(), Ok(false)) {
+        if !matches!(database.dir(session)?.join("mk.db").try_exists(), Ok(false)) {
             return Ok(Self::Local(database.open(session)?));
         }
+        let dir = database.told_dir(session)?;
         session.printer.warning(&format!("there is no database in {} yet", dir.display()));
-        Ok(Self::Local(Local::empty()?))
+        Ok(Self::Local(Local::stand_in()?))
     }
 
     /// Opens the one that is meant, unless it is a database that is not there.

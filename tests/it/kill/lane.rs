@@ -50,11 +50,12 @@ async fn key(server: &Mk, service: &str, per_day: usize) -> String {
 }
 
 async fn keys(server: &Mk) -> Keys {
+    let console = key(server, "console", 0).await;
     let apps = operator(server, &["apps", "list", "--json"]).run_beside().await.json().to_string();
     let at = apps.find("app_").unwrap();
     Keys {
         http: client(),
-        console: key(server, "console", 0).await,
+        console,
         verify: key(server, "verify", PLENTY).await,
         chat: key(server, "inference", 0).await,
         scarce: key(server, "verify", SCARCE).await,
