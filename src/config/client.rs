@@ -99,6 +99,11 @@ impl ClientConfig {
         self.bearers.origin(service)
     }
 
+    /// Where a value comes from, by its key as `mk config list` names it.
+    pub fn origin(&self, key: &str) -> Origin {
+        self.origins.of(key)
+    }
+
     /// Where [`ClientConfig::chat_model`] comes from.
     pub fn chat_model_origin(&self) -> Origin {
         self.origins.of(CHAT_MODEL)

@@ -119,6 +119,51 @@ fn usage_errors_are_2_with_a_hint() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_value_of_a_file_that_does_not_fit_is_told_by_its_key_and_place() {
+    let ours = Mk::new().args(["verify", "--sandbox", "x"]);
+    let project = ours.home().join(".mk.toml");
+    std::fs::write(&project, "[verify]\nmin_required = 3\n").unwrap();
+    let flag_and_file = ours.clone().args(["--total-models", "2"]).run();
+    assert_eq!(
+        (flag_and_file.code(), flag_and_file.stderr),
+        (
+            2,
+            format!(
+                "error: --total-models 2 asks fewer models than verify.min_required = 3 ({}:2) needs\n\
+                 hint: change the file, or outrank it by --min-required\n",
+                project.display()
+            )
+        )
+    );
+    let user = ours.home().join(".config/mk/config.toml");
+    std::fs::create_dir_all(user.parent().unwrap()).unwrap();
+    std::fs::write(&user, "[verify]\ndomain = \"general\"\ntotal_models = 2\n").unwrap();
+    let files = ours.clone().run();
+    let expected = format!(
+        "error: verify.total_models = 2 ({}:3) asks fewer models than verify.min_required = 3 ({}:2) needs\n",
+        user.display(),
+        project.display()
+    );
+    assert!(files.code() == 2 && files.stderr.starts_with(&expected), "{files:?}");
+    let flags = ours.clone().args(["--total-models", "2", "--min-required", "3"]).run();
+    assert_eq!(flags.stderr, "error: --total-models 2 asks fewer models than --min-required 3 needs\n");
+    assert_eq!(ours.args(["--total-models", "3", "-q"]).run().code(), 12);
+
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let theirs = against(&server, &["x"]);
+    let project = theirs.home().join(".mk.toml");
+    std::fs::write(&project, "[verify]\ntotal_models = 9\n").unwrap();
+    let told = theirs.run_beside().await;
+    let expected = format!(
+        "error: verify.total_models ({}:2) must be a whole number from 2 to 3, not 9",
+        project.display()
+    );
+    assert!(told.code() == 2 && told.stderr.starts_with(&expected), "{told:?}");
+    let told = theirs.args(["--total-models", "8"]).run_beside().await;
+    assert!(told.stderr.starts_with("error: --total-models must be"), "{told:?}");
+}
+
 #[test]
 fn without_server_or_key_it_says_what_to_do() {
     let ran = Mk::new().args(["verify", "x"]).env("MK_SERVER", "http://127.0.0.1:9").run();

@@ -19,6 +19,7 @@ mod input;
 mod json;
 mod patience;
 mod plain;
+mod set_by;
 mod single;
 mod table;
 mod verdict;
@@ -47,6 +48,7 @@ use human::Page;
 use input::Input;
 use json::Finished;
 use patience::{Patience, Waited};
+use set_by::{MIN_REQUIRED, SetBy, TOTAL_MODELS};
 use watch::{Moment, Target};
 
 /// How long several statements wait for the rate limit, each, unless `--max-wait` says otherwise.
@@ -75,6 +77,7 @@ struct Plan {
     progress: Mode,
     /// All but the statement.
     request: VerifyRequest,
+    set_by: SetBy,
     fail_on: Vec<FailOn>,
     jobs: usize,
     limit: Duration,
@@ -138,10 +141,12 @@ fn plan(args: &VerifyArgs, config: &ClientConfig, session: &Session) -> Result<P
     let format = format(args, config, &printer);
     let shares_terminal = format == Format::JsonLines && printer.terminal.out.is_terminal;
     let progress = if shares_terminal { Mode::None } else { session.progress(config) };
+    let set_by = SetBy::of(args, config);
     Ok(Plan {
         format,
         progress,
-        request: request(args, config)?,
+        request: request(args, config, &set_by)?,
+        set_by,
         fail_on: args
             .output
             .fail_on
@@ -170,7 +175,7 @@ fn format(args: &VerifyArgs, config: &ClientConfig, printer: &Printer) -> Format
     }
 }
 
-fn request(args: &VerifyArgs, config: &ClientConfig) -> Result<VerifyRequest, Failure> {
+fn request(args: &VerifyArgs, config: &ClientConfig, set_by: &SetBy) -> Result<VerifyRequest, Failure> {
     let how = &args.how;
     if let Some(date) = &how.as_of
         && Time::parse(date).is_none()
@@ -182,9 +187,10 @@ fn request(args: &VerifyArgs, config: &ClientConfig) -> Result<VerifyRequest, Fa
     if let (Some(needed), Some(asked)) = (min_required, total_models)
         && asked < needed
     {
-        return Err(Failure::usage(format!(
-            "--total-models {asked} asks fewer models than --min-required {needed} needs"
-        )));
+        let (asks, needs) = (set_by.with_value(TOTAL_MODELS, asked), set_by.with_value(MIN_REQUIRED, needed));
+        let failure = Failure::usage(format!("{asks} asks fewer models than {needs} needs"));
+        let way_out = set_by.way_out(&[TOTAL_MODELS, MIN_REQUIRED]);
+        return Err(way_out.into_iter().fold(failure, Failure::hint));
     }
     Ok(VerifyRequest {
         fact: String::new(),
@@ -246,7 +252,10 @@ impl Plan {
             match watch::watch(target, &request, observe).await {
                 Ok((result, elapsed)) => return Ok(self.finished(result, elapsed)),
                 Err(failure) if patience.allows(&failure, &mut waited, tell) => {}
-                Err(failure) => return Err(failure),
+                Err(mut failure) => {
+                    failure.message = self.set_by.told(failure.message);
+                    return Err(failure);
+                }
             }
         }
     }

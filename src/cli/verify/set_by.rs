@@ -1,0 +1,73 @@
+//! Who set a value that a message is about: a flag, or else the key of a file and its place there.
+
+use super::VerifyArgs;
+use crate::config::{ClientConfig, Origin};
+
+/// The settings that a flag or a file may decide: the flag, and the key in files.
+const SETTINGS: [(&str, &str); 3] = [
+    ("--domain", "verify.domain"),
+    (MIN_REQUIRED, "verify.min_required"),
+    (TOTAL_MODELS, "verify.total_models"),
+];
+
+/// The flag of how many models must agree.
+pub(crate) const MIN_REQUIRED: &str = "--min-required";
+/// The flag of how many models are asked.
+pub(crate) const TOTAL_MODELS: &str = "--total-models";
+
+/// The settings of one call that files decided.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SetBy(Vec<FromFile>);
+
+#[derive(Clone, Debug)]
+struct FromFile {
+    flag: &'static str,
+    key: &'static str,
+    place: Origin,
+}
+
+impl SetBy {
+    /// Who set what for this call.
+    pub(crate) fn of(args: &VerifyArgs, config: &ClientConfig) -> Self {
+        let how = &args.how;
+        let is_flag_given = |flag: &str| match flag {
+            MIN_REQUIRED => how.min_required.is_some(),
+            TOTAL_MODELS => how.total_models.is_some(),
+            _ => how.domain.is_some(),
+        };
+        let from_file = |(flag, key): (&'static str, &'static str)| {
+            let place = config.origin(key);
+            let is_decided_there = matches!(place, Origin::File { .. }) && !is_flag_given(flag);
+            is_decided_there.then_some(FromFile { flag, key, place })
+        };
+        Self(SETTINGS.into_iter().filter_map(from_file).collect())
+    }
+
+    /// A setting with its value: `--total-models 2`, `verify.total_models = 2 (/home/me/.mk.toml:3)`.
+    pub(crate) fn with_value(&self, flag: &str, value: u32) -> String {
+        match self.file_of(flag) {
+            Some(FromFile { key, place, .. }) => format!("{key} = {value} ({place})"),
+            None => format!("{flag} {value}"),
+        }
+    }
+
+    /// A message that begins with a flag, said of whoever set the value.
+    pub(crate) fn told(&self, message: String) -> String {
+        let told = |FromFile { flag, key, place }: &FromFile| {
+            message.strip_prefix(flag).map(|rest| format!("{key} ({place}){rest}"))
+        };
+        self.0.iter().find_map(told).unwrap_or(message)
+    }
+
+    /// What to do about a value of one of these flags, where it is not from a flag.
+    pub(crate) fn way_out(&self, flags: &[&'static str]) -> Option<String> {
+        let outranked: Vec<&str> =
+            flags.iter().copied().filter(|flag| self.file_of(flag).is_some()).collect();
+        (!outranked.is_empty())
+            .then(|| format!("change the file, or outrank it by {}", outranked.join(" or ")))
+    }
+
+    fn file_of(&self, flag: &str) -> Option<&FromFile> {
+        self.0.iter().find(|found| found.flag == flag)
+    }
+}
