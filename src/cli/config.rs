@@ -17,6 +17,18 @@ Examples:
   mk config list --origin          every value, and who decided it
   mk config list server --origin   the server's only";
 
+/// Which layer wins, and what a project may say; last in the help of `mk config`.
+pub(crate) const NOTES: &str = "\
+A value comes from the first of these that has it: a flag, a variable (MK_...),
+the project's .mk.toml, your config.toml, the default; of the server: a flag, a
+variable, server.toml, the default.
+
+.mk.toml is the nearest one from the working directory up to the root of its
+repository; outside of a repository only the working directory's counts. It
+comes with a checkout, so it may hold [verify] (domain, min_required,
+total_models, jobs, fail_on) and [output] (color, progress, view) only: never a
+server, a key, a certificate authority or a model for chats.";
+
 /// The arguments of `mk config`.
 #[derive(Args, Debug)]
 pub(crate) struct ConfigArgs {

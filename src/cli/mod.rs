@@ -121,7 +121,7 @@ enum Command {
     #[command(help_template = HELP, before_help = usage::EXAMPLES, after_help = usage::NOTES)]
     Usage(usage::UsageArgs),
     /// Show configuration, or begin one
-    #[command(help_template = HELP, before_help = config::EXAMPLES)]
+    #[command(help_template = HELP, before_help = config::EXAMPLES, after_help = config::NOTES)]
     Config(config::ConfigArgs),
     /// Store an API key for a server
     #[command(help_template = HELP, before_help = login::LOGIN_EXAMPLES)]

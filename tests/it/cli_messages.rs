@@ -41,6 +41,28 @@ fn usage_hints_show_the_usage_and_not_what_was_wrong_with_it() {
 }
 
 #[test]
+fn what_a_project_may_set_is_told_and_is_so() {
+    let readme = include_str!("../../README.md");
+    let example = readme.split("```toml\n[verify]").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let user = Mk::new();
+    std::fs::write(user.home().join(".mk.toml"), format!("[verify]{example}")).unwrap();
+    let listed = user.args(["config", "list", "client", "--origin", "--json"]).run().json();
+    let of_project: Vec<&str> = listed["client"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|entry| entry["origin"].as_str().unwrap().contains(".mk.toml"))
+        .map(|entry| entry["key"].as_str().unwrap())
+        .collect();
+    let verify = ["domain", "min_required", "total_models", "jobs", "fail_on"];
+    let expected: Vec<String> =
+        ["output.view".to_owned()].into_iter().chain(verify.map(|key| format!("verify.{key}"))).collect();
+    assert_eq!(of_project, expected);
+    let help = mk(&["config", "--help"]).stdout;
+    assert!(help.contains(".mk.toml") && verify.iter().all(|key| help.contains(key)), "{help}");
+}
+
+#[test]
 fn a_text_without_quotes_gets_the_advice_to_quote_it() {
     let ran = mk(&["verify", "Paris", "is", "in", "France."]);
     assert_eq!(ran.code(), 2, "{ran:?}");
