@@ -73,6 +73,23 @@ async fn certificates_are_checked_and_further_authorities_are_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn quiet_lines_tell_their_errors_in_one_and_nothing_else() {
+    let failing = lines("http://127.0.0.1:1", "one\n\nthree\n", &["-q"]).run_beside().await;
+    assert_eq!((failing.code(), failing.stdout.as_str()), (6, ""), "{failing:?}");
+    let told: Vec<&str> = failing.stderr.lines().collect();
+    let expected =
+        "error: 2 statements were not verified; line 1: cannot reach http://127.0.0.1:1 (connection refused)";
+    assert!(told.len() == 2 && told[0] == expected && told[1].starts_with("hint: "), "{failing:?}");
+    let json = lines("http://127.0.0.1:1", "one\n", &["-q", "--json"]).run_beside().await;
+    assert!(json.json()["statements"][0]["error"].is_object() && json.stderr.is_empty(), "{json:?}");
+
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Rome")).await;
+    let key = server.key(Service::Verify);
+    let found = lines(&server.base, "one\n", &["-q"]).env("MK_VERIFY_KEY", &key).run_beside().await;
+    assert_eq!((found.code(), found.stdout.as_str(), found.stderr.as_str()), (10, "", ""), "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_scheme_is_told_with_the_right_one() {
     let (plain, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
     let at = |scheme: &str, base: &str| format!("{scheme}{}", base.split_once("://").unwrap().1);

@@ -41,12 +41,19 @@ pub(crate) async fn run(
         display: RefCell::new(BatchDisplay::begin(&plan.printer, plan.progress, is_sandbox)),
         begun: Instant::now(),
     };
-    let mut report =
-        Report { batch: &batch, entries: Vec::new(), worst: 0, verified: 0, empty: 0, failed: 0 };
+    let mut report = Report {
+        batch: &batch,
+        entries: Vec::new(),
+        worst: 0,
+        verified: 0,
+        empty: 0,
+        failed: 0,
+        first_failure: None,
+    };
     let running = statements.map(|(source, text)| batch.one(source, text)).buffered(plan.jobs);
     let mut running = std::pin::pin!(running);
     while let Some(done) = running.next().await {
-        report.take(&done)?;
+        report.take(done)?;
     }
     report.finish()
 }
@@ -119,10 +126,12 @@ struct Report<'a, 'p> {
     /// Those of the verified in which there was no claim.
     empty: usize,
     failed: usize,
+    /// The statement and why, where nobody was told: with `-q` its line is not printed.
+    first_failure: Option<(Source, Failure)>,
 }
 
 impl Report<'_, '_> {
-    fn take(&mut self, done: &Done) -> Result<(), Failure> {
+    fn take(&mut self, done: Done) -> Result<(), Failure> {
         let code = match &done.outcome {
             Ok(finished) => {
                 self.verified += 1;
@@ -142,9 +151,13 @@ impl Report<'_, '_> {
         self.batch.display.borrow_mut().count(self.verified, self.failed);
         match self.batch.plan.format {
             Format::Json => self.entries.push(json::entry(&done.source, &done.outcome)),
-            Format::JsonLines => self.failed_json_line(done)?,
-            Format::Plain => self.plain(done)?,
-            Format::List | Format::Table => self.for_people(done)?,
+            Format::JsonLines => self.failed_json_line(&done)?,
+            _ if self.batch.plan.printer.quiet => {
+                let failure = done.outcome.err().map(|failure| (done.source, failure));
+                self.first_failure = self.first_failure.take().or(failure);
+            }
+            Format::Plain => self.plain(&done)?,
+            Format::List | Format::Table => self.for_people(&done)?,
         }
         Ok(())
     }
@@ -216,6 +229,12 @@ impl Report<'_, '_> {
             }
             Format::List | Format::Table => printer.line(&self.total(self.batch.begun.elapsed()))?,
             Format::Plain => {}
+        }
+        if let Some((source, failure)) = self.first_failure {
+            let statements = figures::counted(self.failed, "statement");
+            let were = if self.failed == 1 { "was" } else { "were" };
+            let message = format!("{statements} {were} not verified; {}: {}", source.name(), failure.message);
+            printer.failure(&Failure { message, ..failure });
         }
         Ok(self.worst)
     }

@@ -31,6 +31,14 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// As a sentence names it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::File { file } => file.clone(),
+            Self::Line { line } => format!("line {line}"),
+        }
+    }
+
     /// The first column of plain output.
     pub(crate) fn label(&self) -> String {
         match self {
