@@ -90,11 +90,17 @@ pub struct Name<'a> {
 
 impl<'a> Name<'a> {
     /// What it says; `None` if that cannot be decoded.
+    ///
+    /// Inlined, as a name that has just been made is otherwise read from memory before it is there, which takes longer
+    /// than to find it.
+    #[inline]
     pub fn text(self) -> Option<Cow<'a, str>> {
-        if self.has_escapes {
-            return serde_json::from_str(&format!("\"{}\"", self.inner)).ok().map(Cow::Owned);
-        }
-        Some(Cow::Borrowed(self.inner))
+        if self.has_escapes { self.decoded().map(Cow::Owned) } else { Some(Cow::Borrowed(self.inner)) }
+    }
+
+    #[cold]
+    fn decoded(self) -> Option<String> {
+        serde_json::from_str(&format!("\"{}\"", self.inner)).ok()
     }
 }
 

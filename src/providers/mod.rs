@@ -173,7 +173,7 @@ pub struct KeyHeader {
 pub struct Incoming {
     /// The HTTP status.
     pub status: u16,
-    /// The headers; foreign.
+    /// Those headers that formats read, of which `link::head` keeps the list; foreign.
     pub headers: HeaderMap,
     /// The body, capped by the transport; foreign.
     pub body: Bytes,

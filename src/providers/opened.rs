@@ -1,6 +1,8 @@
 //! An answer that has begun: its head is there, its body is pulled, with a limit on every wait and on its size.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -50,11 +52,17 @@ impl Opened {
     /// # Errors
     /// If the piece does not come in time or the connection breaks.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
-        let limit = *self.limit.get_or_insert_with(|| self.end.min(Instant::now() + self.idle));
         loop {
-            let Some(frame) = within(limit, self.body.frame()).await?.transpose()? else {
-                return Ok(None);
+            // What is there needs no timer.
+            let ready = poll_fn(|context| Poll::Ready(Pin::new(&mut self.body).poll_frame(context))).await;
+            let frame = match ready {
+                Poll::Ready(frame) => frame,
+                Poll::Pending => {
+                    let limit = *self.limit.get_or_insert_with(|| self.end.min(Instant::now() + self.idle));
+                    within(limit, self.body.frame()).await?
+                }
             };
+            let Some(frame) = frame.transpose()? else { return Ok(None) };
             // Trailers tell nothing.
             if let Ok(piece) = frame.into_data() {
                 self.limit = None;

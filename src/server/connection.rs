@@ -13,7 +13,7 @@
 
 use std::fmt::Display;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +26,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
+use super::aside::Aside;
 use super::envelope;
 use super::parked::{self, Berth, Line};
 use super::refusal::Refusals;
@@ -60,9 +61,13 @@ pub(crate) async fn serve(
     let stream = StallGuard::new(socket, context.options.write_timeout);
     let stalled = stream.stalled();
     let mut ending = closing.clone();
-    tokio::select! {
-        () = speak(stream, stalled, peer, routes, context, closing) => {}
-        () = watch.left() => return,
+    {
+        let left = pin!(watch.left());
+        tokio::select! {
+            biased;
+            () = speak(stream, stalled, peer, routes, context, closing) => {}
+            () = Aside::new(left) => return,
+        }
     }
     tokio::select! {
         () = watch.linger() => {}
@@ -119,7 +124,7 @@ async fn speak_http1<S>(
     peer: SocketAddr,
     routes: Routes,
     context: Arc<Context>,
-    mut closing: watch::Receiver<()>,
+    closing: watch::Receiver<()>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -139,6 +144,9 @@ async fn speak_http1<S>(
             answer.map(|response| lender.lend(response.map(|body| Underway::new(body, ours)), version))
         })
     });
+    let mut watched = closing.clone();
+    let closes = pin!(watched.changed());
+    let mut closes = Aside::new(closes);
     let connection = loop {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -149,11 +157,12 @@ async fn speak_http1<S>(
             .serve_connection(line, service);
         let mut connection = Box::pin(connection);
         let silent = tokio::select! {
+            biased;
             followed = berth.follow(connection.as_mut(), &stalled) => match followed {
                 Ok(silent) => silent,
                 Err(ended) => return log_end(peer, ended),
             },
-            _ = closing.changed() => {
+            _ = &mut closes => {
                 connection.as_mut().graceful_shutdown();
                 break connection;
             }

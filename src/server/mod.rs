@@ -10,6 +10,7 @@
 //! request id and limits; after `shutdown`, requests under way get a grace period, then a proper end, and nothing
 //! that was counted is lost.
 
+mod aside;
 mod chat;
 mod clerks;
 mod connection;

@@ -14,6 +14,7 @@
 use std::future::{Future, poll_fn};
 use std::io::{self, Write as _};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -62,7 +63,13 @@ pub(crate) struct Silent<B> {
 }
 
 /// Where the answer lies that a connection is busy with, while it is silent. Clones are one place.
-pub(crate) struct Berth<B>(Arc<Mutex<Option<Silent<B>>>>);
+pub(crate) struct Berth<B>(Arc<Place<B>>);
+
+struct Place<B> {
+    silent: Mutex<Option<Silent<B>>>,
+    /// Whether there is one: a lock costs more than all else that a connection does here at each step of each request.
+    is_taken: AtomicBool,
+}
 
 impl<B> Clone for Berth<B> {
     fn clone(&self) -> Self {
@@ -73,7 +80,7 @@ impl<B> Clone for Berth<B> {
 impl<B> Berth<B> {
     /// An empty one.
     pub(crate) fn new() -> Self {
-        Self(Arc::default())
+        Self(Arc::new(Place { silent: Mutex::new(None), is_taken: AtomicBool::new(false) }))
     }
 
     /// The answer to a request of this version, as hyper gets it.
@@ -93,14 +100,31 @@ impl<B> Berth<B> {
         poll_fn(|context| match connection.as_mut().poll(context) {
             Poll::Ready(ended) => Poll::Ready(Err(ended)),
             Poll::Pending if stalled.is_so() => Poll::Pending,
-            Poll::Pending => self.place().take().map_or(Poll::Pending, |silent| Poll::Ready(Ok(silent))),
+            Poll::Pending => self.take().map_or(Poll::Pending, |silent| Poll::Ready(Ok(silent))),
         })
         .await
     }
 
+    /// Takes out what lies there.
+    fn take(&self) -> Option<Silent<B>> {
+        if !self.0.is_taken.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut place = self.place();
+        self.0.is_taken.store(false, Ordering::Release);
+        place.take()
+    }
+
+    /// Puts an answer there.
+    fn put(&self, silent: Silent<B>) {
+        let mut place = self.place();
+        *place = Some(silent);
+        self.0.is_taken.store(true, Ordering::Release);
+    }
+
     /// Also after a panic elsewhere: it is filled and emptied whole.
     fn place(&self) -> MutexGuard<'_, Option<Silent<B>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.silent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -123,12 +147,12 @@ impl<B: Body + Unpin> Body for Lent<B> {
         match &mut *self {
             Self::Kept(body) => Pin::new(body).poll_frame(context),
             Self::Movable { silent, berth } => {
-                let Some(mut answer) = silent.take().or_else(|| berth.place().take()) else {
+                let Some(mut answer) = silent.take().or_else(|| berth.take()) else {
                     return Poll::Ready(None);
                 };
                 let frame = Pin::new(&mut answer.body).poll_frame(context);
                 match &frame {
-                    Poll::Pending => *berth.place() = Some(answer),
+                    Poll::Pending => berth.put(answer),
                     Poll::Ready(_) => *silent = Some(answer),
                 }
                 frame

@@ -2,8 +2,8 @@
 
 use std::mem::MaybeUninit;
 
-use bytes::{Buf, Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
+use bytes::{Buf, BytesMut};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use httparse::{ParserConfig, Status};
 
@@ -14,12 +14,24 @@ use super::framing::Framing;
 pub(super) const MOST_BYTES: usize = 64 * 1024;
 /// The most headers in one.
 const MOST_HEADERS: usize = 128;
+/// The headers that anybody reads, here or in a format. What else a provider says of an answer, and that is much, is left
+/// where it came.
+const READ: [HeaderName; 7] = [
+    CONTENT_LENGTH,
+    CONTENT_TYPE,
+    TRANSFER_ENCODING,
+    CONNECTION,
+    RETRY_AFTER,
+    HeaderName::from_static("retry-after-ms"),
+    DATE,
+];
 /// Where the status stands in an answer: `HTTP/1.1 200`.
 const STATUS_AT: usize = 9;
 
 /// The head of an answer that is the last word on its request.
 #[derive(Debug)]
 pub(super) struct Head {
+    /// With the headers of [`READ`].
     pub(super) response: Response<()>,
     pub(super) framing: Framing,
     /// Whether the connection stays open behind the answer (RFC 9112, section 9.3).
@@ -70,14 +82,11 @@ fn read(came: &[u8]) -> Result<Option<(usize, Option<Head>)>, Broken> {
     if status.is_informational() {
         return Ok(Some((length, None)));
     }
-    // One copy, of which every value is a part.
-    let text = Bytes::copy_from_slice(&came[..length]);
-    let mut map = HeaderMap::with_capacity(response.headers.len());
+    let mut map = HeaderMap::with_capacity(READ.len());
     for header in &*response.headers {
-        let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| Broken)?;
-        let begin = header.value.as_ptr().addr() - came.as_ptr().addr();
-        let value = text.slice(begin..begin + header.value.len());
-        map.append(name, HeaderValue::from_maybe_shared(value).map_err(|_| Broken)?);
+        if let Some(name) = READ.iter().find(|name| name.as_str().eq_ignore_ascii_case(header.name)) {
+            map.append(name, HeaderValue::from_bytes(header.value).map_err(|_| Broken)?);
+        }
     }
     let is_1_1 = response.version == Some(1);
     if !is_1_1 && map.contains_key(TRANSFER_ENCODING) {
@@ -114,14 +123,14 @@ mod tests {
 
     #[test]
     fn a_head_is_taken_and_what_is_behind_it_stays() {
-        let (head, left) =
-            taken("HTTP/1.1 429 \r\nX-A:  b c \r\nx-a: d\r\nContent-Length: 2\r\n\r\nok").unwrap().unwrap();
+        let headers = "Retry-After:  b c \r\nretry-after: d\r\nX-Other: e\r\nContent-Length: 2\r\n";
+        let (head, left) = taken(&format!("HTTP/1.1 429 \r\n{headers}\r\nok")).unwrap().unwrap();
         assert_eq!(
             (head.response.status().as_u16(), head.framing, head.stays_open),
             (429, Framing::Length(2), true)
         );
-        let values: Vec<_> =
-            head.response.headers().get_all("x-a").iter().map(|value| value.to_str().unwrap()).collect();
+        let values = head.response.headers().get_all("retry-after").iter();
+        let values: Vec<_> = values.map(|value| value.to_str().unwrap()).collect();
         assert_eq!((values[0], values[1], values.len(), left.as_str()), ("b c", "d", 2, "ok"));
         for partial in ["", "HTTP/1.1 2", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\na: b\r\n\r"] {
             assert!(taken(partial).unwrap().is_none(), "{partial:?}");

@@ -1,0 +1,149 @@
+//! A wait beside other work, looked at only when there is something to see.
+//!
+//! Whoever waits for several things at once polls them all each time that one of them moves. What waits for the end of
+//! a whole connection is so polled for each step of each request, and each time notes anew in a timer or a list whom to
+//! wake: a tenth of all that a short answer takes outside the kernel. Here it is told once.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use futures_util::task::AtomicWaker;
+
+/// A future that is polled once, and then when it has been woken.
+pub(crate) struct Aside<F> {
+    wait: F,
+    bell: Arc<Bell>,
+    /// What rings the bell.
+    waker: Waker,
+    /// Whom the bell wakes.
+    told: Option<Waker>,
+}
+
+struct Bell {
+    task: AtomicWaker,
+    has_rung: AtomicBool,
+}
+
+impl<F: Future + Unpin> Aside<F> {
+    pub(crate) fn new(wait: F) -> Self {
+        // It has not been polled yet.
+        let bell = Arc::new(Bell { task: AtomicWaker::new(), has_rung: AtomicBool::new(true) });
+        Self { wait, waker: bell.clone().into(), bell, told: None }
+    }
+}
+
+impl<F: Future + Unpin> Future for Aside<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = &mut *self;
+        if this.told.as_ref().is_none_or(|told| !told.will_wake(context.waker())) {
+            this.bell.task.register(context.waker());
+            this.told = Some(context.waker().clone());
+        }
+        // What rings behind this look wakes the task.
+        if !this.bell.has_rung.load(Ordering::Acquire) {
+            return Poll::Pending;
+        }
+        // Who was woken is told no more.
+        this.bell.task.register(context.waker());
+        this.bell.has_rung.swap(false, Ordering::AcqRel);
+        Pin::new(&mut this.wait).poll(&mut Context::from_waker(&this.waker))
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.has_rung.store(true, Ordering::Release);
+        self.task.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::atomic::AtomicUsize;
+
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn task() -> (Arc<Count>, Waker) {
+        let count = Arc::<Count>::default();
+        (count.clone(), count.into())
+    }
+
+    #[test]
+    fn it_is_polled_once_and_when_it_was_woken() {
+        let notify = Notify::new();
+        let mut notified = std::pin::pin!(notify.notified());
+        let mut polls = 0;
+        let (count, waker) = task();
+        let mut aside = Aside::new(poll_fn(|context| {
+            polls += 1;
+            notified.as_mut().poll(context)
+        }));
+        let mut poll = || Pin::new(&mut aside).poll(&mut Context::from_waker(&waker));
+        for _ in 0..3 {
+            assert!(poll().is_pending());
+        }
+        notify.notify_waiters();
+        assert_eq!(count.0.load(Ordering::SeqCst), 1);
+        assert!(poll().is_ready());
+        assert_eq!(polls, 2);
+    }
+
+    #[test]
+    fn whoever_polled_last_is_woken_each_time() {
+        let (wake, waits) = (AtomicWaker::new(), AtomicUsize::new(0));
+        let mut aside = Aside::new(poll_fn(|context| {
+            waits.fetch_add(1, Ordering::SeqCst);
+            wake.register(context.waker());
+            Poll::<()>::Pending
+        }));
+        let ((first, its), (second, other)) = (task(), task());
+        let woken = || (first.0.swap(0, Ordering::SeqCst), second.0.swap(0, Ordering::SeqCst));
+        for (waker, expected) in
+            [(&its, (1, 0)), (&its, (1, 0)), (&other, (0, 1)), (&other, (0, 1)), (&its, (1, 0))]
+        {
+            assert!(Pin::new(&mut aside).poll(&mut Context::from_waker(waker)).is_pending());
+            wake.wake();
+            assert_eq!(woken(), expected);
+        }
+        assert_eq!(waits.load(Ordering::SeqCst), 5);
+    }
+
+    #[test]
+    fn a_future_that_wakes_itself_is_polled_again() {
+        let mut left = 3;
+        let aside = Aside::new(poll_fn(|context| {
+            if left == 0 {
+                return Poll::Ready(());
+            }
+            left -= 1;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }));
+        futures_util::FutureExt::now_or_never(async {
+            let mut aside = aside;
+            while poll_fn(|context| Poll::Ready(Pin::new(&mut aside).poll(context).is_pending())).await {}
+        })
+        .unwrap();
+    }
+}
