@@ -18,7 +18,8 @@ use crate::keys::setup::Setup;
 use crate::limits::Limiter;
 use crate::metrics::Metrics;
 use crate::storage::{self, Store};
-use crate::usage::Ledger;
+use crate::usage::{Books, Ledger};
+use crate::workers::Each;
 
 /// Everything a request may need. One per server, shared by all connections.
 pub struct App {
@@ -34,6 +35,7 @@ pub struct App {
     pub setup: Setup,
     /// The time of day.
     pub clock: Clock,
+    books: Each<Arc<Books>>,
     configured: ArcSwap<Configured>,
     /// Held while the configuration is exchanged: the next one follows on the one in force.
     exchange: Mutex<()>,
@@ -90,16 +92,23 @@ impl App {
         let now = clock.now();
         let (providers, models) = names(&configured, &clock);
         let metrics = Arc::new(Metrics::new(providers, models, now));
+        let ledger = Ledger::new(store.clone()).counted_in(metrics.clone());
         Ok(Self {
             setup: Setup::default(),
             limiter: Limiter::new(store.clone()),
-            ledger: Ledger::new(store.clone()).counted_in(metrics.clone()),
+            books: Each::new(|| Books::new(ledger.clone(), clock.clone())),
+            ledger,
             metrics,
             clock,
             configured: ArcSwap::from_pointee(configured),
             exchange: Mutex::default(),
             store,
         })
+    }
+
+    /// Where a request of this worker is put down.
+    pub fn books(&self) -> Arc<Books> {
+        self.books.here().clone()
     }
 
     /// What configuration decides, as of now. A request takes it once, when it comes.

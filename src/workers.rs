@@ -34,6 +34,23 @@ pub fn current() -> usize {
     CURRENT.get()
 }
 
+/// One of something for each worker, and one for all other threads: what several cores write to is carried from one to
+/// the other each time, which takes longer than most of what is done with it.
+#[derive(Debug)]
+pub struct Each<T>(Box<[T]>);
+
+impl<T> Each<T> {
+    /// As many as there are cores, and one more.
+    pub fn new(make: impl FnMut() -> T) -> Self {
+        Self(std::iter::repeat_with(make).take(cores() + 1).collect())
+    }
+
+    /// This thread's.
+    pub fn here(&self) -> &T {
+        &self.0[current().min(self.0.len() - 1)]
+    }
+}
+
 /// Runtimes on threads of their own. They end, with everything that still runs on them, when this is dropped.
 pub struct Workers {
     handles: Vec<Handle>,
@@ -86,6 +103,26 @@ mod tests {
             (0..4).map(|_| here.block_on(workers.next().spawn(async { current() })).unwrap()).collect();
         assert_eq!(places, [1, 2, 1, 2]);
         assert_eq!(current(), 0);
+    }
+
+    #[test]
+    fn each_worker_has_its_own_and_all_other_threads_one() {
+        let workers = Workers::start(1).unwrap();
+        let mut made = 0;
+        let each = Each::new(|| {
+            made += 1;
+            made
+        });
+        let here = Builder::new_current_thread().build().unwrap();
+        assert_eq!(*each.here(), 1);
+        let (each, there) = here
+            .block_on(workers.next().spawn(async move {
+                let there = *each.here();
+                (each, there)
+            }))
+            .unwrap();
+        assert_eq!((there, *each.here()), (2, 1));
+        assert_eq!(made, cores() + 1);
     }
 
     #[test]

@@ -10,6 +10,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::TryFutureExt;
+use futures_util::future::Either;
 use http::{Response, Uri};
 use hyper::body::{Frame, SizeHint};
 use hyper_util::client::proxy::matcher::Matcher;
@@ -49,31 +51,45 @@ impl Client {
         Ok(Self::Direct(Box::new(Links::new(address, connect_timeout, tls)?)))
     }
 
-    /// Sends a request, whose address is its path alone, and waits for the head of its answer. Dropping the future, or
-    /// the body that it gives, closes the connection if the answer has not come to its end.
+    /// Sends a request and waits for the head of its answer. Dropping the future, or the body that it gives, closes the
+    /// connection if the answer has not come to its end. Of `asked`, nothing is kept while the answer is waited for.
     ///
     /// # Errors
     /// [`Failure::Unreachable`] or [`Failure::NoDescriptors`] if no connection stood, [`Failure::Cut`] if it broke.
-    pub(super) async fn send(&self, request: Asked) -> Result<Response<Body>, Failure> {
+    pub(super) fn send<'c>(
+        &'c self,
+        asked: &Asked<'_>,
+    ) -> impl Future<Output = Result<Response<Body>, Failure>> + Send + use<'c> {
         match self {
-            Self::Direct(links) => Ok(links.send(request).await?.map(Body::Direct)),
-            Self::Proxied(client, address) => Box::pin(send_by_proxy(client, address, request)).await,
+            Self::Direct(links) => {
+                // An async block would have room for the call twice.
+                let sending = links.send(links.question(asked));
+                Either::Left(sending.map_ok(|response| response.map(Body::Direct)))
+            }
+            Self::Proxied(client, address) => {
+                let request = for_proxy(address, asked);
+                Either::Right(Box::pin(async move { send_by_proxy(client, request?).await }))
+            }
         }
     }
 }
 
+fn for_proxy(address: &Uri, asked: &Asked<'_>) -> Result<reqwest::Request, Failure> {
+    let mut parts = address.clone().into_parts();
+    parts.path_and_query = Some(asked.target.parse().map_err(|_| Failure::Unreachable)?);
+    let uri = Uri::from_parts(parts).map_err(|_| Failure::Unreachable)?;
+    let mut request = http::Request::new(reqwest::Body::from(asked.body.clone()));
+    (*request.method_mut(), *request.uri_mut()) = (asked.method.clone(), uri);
+    for (name, value) in &asked.headers {
+        request.headers_mut().append(*name, (*value).clone());
+    }
+    reqwest::Request::try_from(request).map_err(|_| Failure::Unreachable)
+}
+
 async fn send_by_proxy(
     client: &reqwest::Client,
-    address: &Uri,
-    request: Asked,
+    request: reqwest::Request,
 ) -> Result<Response<Body>, Failure> {
-    let mut parts = address.clone().into_parts();
-    parts.path_and_query = request.uri().path_and_query().cloned();
-    let mut request = request.map(reqwest::Body::from);
-    *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Failure::Unreachable)?;
-    // The library says it of the address itself.
-    request.headers_mut().remove(http::header::HOST);
-    let request = reqwest::Request::try_from(request).map_err(|_| Failure::Unreachable)?;
     match client.execute(request).await {
         Ok(response) => {
             connecting::stands();

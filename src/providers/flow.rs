@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
 use super::lease::Lease;
@@ -19,6 +20,12 @@ use crate::secret::SecretString;
 
 /// How long a whole answer waits for its usage and the end mark, which some providers never send.
 const EPILOGUE: Duration = Duration::from_millis(500);
+
+/// The most connections on which the end is waited for behind an answer that is whole and has given its place back; on
+/// others it is not worth it.
+const MOST_LEAVING: usize = 64;
+
+static LEAVING: Semaphore = Semaphore::const_new(MOST_LEAVING);
 
 /// A streamed answer under way. Dropping it stops the provider, and so does the end of its time.
 pub struct Flow {
@@ -224,8 +231,9 @@ impl Flow {
             self.state = State::Over;
             if let Source::Http(lease) = std::mem::replace(&mut self.source, Source::Spent)
                 && let Some(opened) = lease.end()
+                && let Ok(leave) = LEAVING.try_acquire()
             {
-                tokio::spawn(see_off(opened));
+                tokio::spawn(see_off(opened, leave));
             }
             return;
         }
@@ -237,7 +245,7 @@ impl Flow {
 }
 
 /// Reads the end of a body whose answer is whole: a connection can only be used again when nothing is left on it.
-async fn see_off(mut opened: Opened) {
+async fn see_off(mut opened: Opened, _leave: SemaphorePermit<'static>) {
     const MOST_PIECES: usize = 16;
     let end = Instant::now() + EPILOGUE;
     for _ in 0..MOST_PIECES {

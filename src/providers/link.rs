@@ -11,6 +11,7 @@
 //! not take, because the provider had closed it meanwhile, goes out on another one; one that may have been taken is never
 //! sent twice.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -19,7 +20,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, Uri};
+use http::{HeaderName, HeaderValue, Method, Response, Uri};
 use hyper::body::{Frame, SizeHint};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -38,15 +39,24 @@ mod wire;
 
 use framing::Framing;
 use head::Head;
-use question::Question;
+pub(super) use question::Question;
 use wire::{Sent, Wire};
 
+/// The most connections that are kept unused, by each worker.
+const MOST_KEPT: usize = 128;
 /// How long a connection is kept unused; common servers close theirs after a minute or more.
 const KEEP: Duration = Duration::from_secs(50);
 
-/// A request on its way to a connection. In a box, as it is moved from hand to hand, and every call that waits has room
-/// for it in each of them.
-pub(super) type Asked = Box<Request<Bytes>>;
+/// A request, as it is given to whoever sends it.
+#[derive(Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) method: Method,
+    /// Path and query.
+    pub(super) target: Cow<'a, str>,
+    /// All but `Host` and the length of the body.
+    pub(super) headers: Vec<(&'a HeaderName, &'a HeaderValue)>,
+    pub(super) body: Bytes,
+}
 
 /// What a connector connects.
 type Connected = TokioIo<TcpStream>;
@@ -101,15 +111,20 @@ impl Links {
         })
     }
 
-    /// Sends a request, whose address is its path alone, and waits for the head of its answer. An answer that begins
-    /// before the request has left is read as well, and its connection is closed then.
+    /// A request as it goes to this provider.
+    pub(super) fn question(&self, asked: &Asked<'_>) -> Question {
+        Question::new(asked, &self.host)
+    }
+
+    /// Sends a request and waits for the head of its answer. An answer that begins before the request has left is read
+    /// as well, and its connection is closed then.
     ///
     /// # Errors
     /// [`Failure::Unreachable`] or [`Failure::NoDescriptors`] if no connection stood, [`Failure::Cut`] if it broke.
-    pub(super) async fn send(&self, request: Asked) -> Result<Response<Body>, Failure> {
+    pub(super) async fn send(&self, question: Question) -> Result<Response<Body>, Failure> {
         pass_turn().await;
         // In a box, as the request is no part of the call that waits.
-        let (mut wire, is_sent) = Box::pin(self.hand_over(Question::new(request, &self.host))).await?;
+        let (mut wire, is_sent) = Box::pin(self.hand_over(question)).await?;
         let head = wire.head().await.map_err(|_| Failure::Cut)?;
         pass_turn().await;
         Ok(self.answered(wire, head, is_sent))
@@ -196,10 +211,14 @@ impl Idle {
 
     fn keep(self: &Arc<Self>, wire: Wire) {
         let mut kept = self.kept();
+        let oldest = (kept.wires.len() >= MOST_KEPT).then(|| kept.wires.remove(0));
         kept.wires.push((wire, Instant::now()));
         if !std::mem::replace(&mut kept.is_swept, true) {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
+        drop(kept);
+        // Closed behind the lock.
+        drop(oldest);
     }
 
     /// Closes what was unused for long; when to come again, if anything is left.

@@ -8,9 +8,9 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::uri::{Authority, InvalidUri, PathAndQuery, Scheme};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri};
 use reqwest::Url;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
@@ -21,7 +21,7 @@ use super::opened::{Opened, Reply, within};
 use super::{Failure, KeyHeader, Outgoing, Patience, Settings, connecting};
 use crate::loopback::is_loopback;
 use crate::secret::ExposeSecret;
-use crate::workers;
+use crate::workers::Each;
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("mk/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -36,9 +36,9 @@ pub(super) struct Transport {
     /// The name of the key's header, if there is a key.
     key: Option<HeaderName>,
     connect_timeout: Duration,
-    /// One for each worker, and the first for threads that are none. Made at the first call: reading the system's
+    /// Made at the first call: reading the system's
     /// root certificates takes some 20 ms, which a command that never calls this provider must not pay.
-    clients: Vec<OnceCell<Client>>,
+    clients: Each<OnceCell<Client>>,
 }
 
 /// The limits of a call that begins now.
@@ -71,7 +71,7 @@ struct Base {
     /// Such as an API version.
     query: Option<String>,
     /// Of the first path that is the same for all requests, what it becomes: of most formats there is but one.
-    usual: OnceLock<(&'static str, PathAndQuery)>,
+    usual: OnceLock<(&'static str, String)>,
 }
 
 impl Transport {
@@ -83,9 +83,9 @@ impl Transport {
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(ACCEPT, ANYTHING);
         headers.insert(USER_AGENT, AGENT);
-        // Whoever sends it says so again; a copy of these headers has no room for another one.
-        let host = HeaderValue::from_str(base.authority.as_str());
-        headers.insert(HOST, host.map_err(|_| "base_url holds characters that no header can".to_owned())?);
+        if HeaderValue::from_str(base.authority.as_str()).is_err() {
+            return Err("base_url holds characters that no header can".to_owned());
+        }
         if let Some(key) = &settings.api_key {
             headers.insert(header.name.clone(), sensitive(header.prefix, key.expose_secret())?);
         }
@@ -94,7 +94,7 @@ impl Transport {
             headers,
             key: settings.api_key.is_some().then_some(header.name),
             connect_timeout: settings.connect_timeout,
-            clients: (0..=workers::cores()).map(|_| OnceCell::new()).collect(),
+            clients: Each::new(OnceCell::new),
         })
     }
 
@@ -113,8 +113,8 @@ impl Transport {
         let limits = Limits::now(patience, deadline);
         async move {
             let client = Box::pin(self.client(deadline)).await?;
-            let request = self.request(Method::POST, &outgoing())?;
-            let answered = within(limits.first_byte, Box::pin(client.send(request))).await??;
+            let sending = Box::pin(client.send(&self.asked(Method::POST, &outgoing())?));
+            let answered = within(limits.first_byte, sending).await??;
             Box::pin(limits.open(answered).whole()).await
         }
     }
@@ -129,7 +129,7 @@ impl Transport {
         patience: &Patience,
         deadline: Instant,
     ) -> Result<Opened, Failure> {
-        self.begin(self.request(Method::POST, outgoing)?, patience, deadline).await
+        self.begin(&self.asked(Method::POST, outgoing)?, patience, deadline).await
     }
 
     /// The same for a request without a body; `with_key` is whether it carries the key.
@@ -143,12 +143,10 @@ impl Transport {
         patience: &Patience,
         deadline: Instant,
     ) -> Result<Opened, Failure> {
-        let mut request = self.request(Method::GET, outgoing)?;
-        request.headers_mut().remove(CONTENT_TYPE);
-        if let Some(name) = self.key.as_ref().filter(|_| !with_key) {
-            request.headers_mut().remove(name);
-        }
-        self.begin(request, patience, deadline).await
+        let mut asked = self.asked(Method::GET, outgoing)?;
+        let without = self.key.as_ref().filter(|_| !with_key);
+        asked.headers.retain(|(name, _)| **name != CONTENT_TYPE && Some(*name) != without);
+        self.begin(&asked, patience, deadline).await
     }
 
     /// Whether calls carry a key.
@@ -156,33 +154,38 @@ impl Transport {
         self.key.is_some()
     }
 
-    async fn begin(&self, request: Asked, patience: &Patience, deadline: Instant) -> Result<Opened, Failure> {
+    async fn begin(
+        &self,
+        asked: &Asked<'_>,
+        patience: &Patience,
+        deadline: Instant,
+    ) -> Result<Opened, Failure> {
         let client = self.client(deadline).await?;
         let limits = Limits::now(patience, deadline);
-        let sending = client.send(request);
+        let sending = client.send(asked);
         Ok(limits.open(within(limits.first_byte, sending).await??))
     }
 
     /// The connections of this thread.
     async fn client(&self, deadline: Instant) -> Result<&Client, Failure> {
-        let place = workers::current().min(self.clients.len() - 1);
-        if let Some(client) = self.clients[place].get() {
+        let client = self.clients.here();
+        if let Some(client) = client.get() {
             return Ok(client);
         }
-        let connecting = Box::pin(self.clients[place].get_or_try_init(|| self.connect()));
+        let connecting = Box::pin(client.get_or_try_init(|| self.connect()));
         within(deadline, connecting).await?
     }
 
-    fn request(&self, method: Method, outgoing: &Outgoing) -> Result<Asked, Failure> {
-        let mut request = Box::new(Request::new(outgoing.body.clone()));
-        *request.method_mut() = method;
+    fn asked<'a>(&'a self, method: Method, outgoing: &'a Outgoing) -> Result<Asked<'a>, Failure> {
         // Only a dialect that puts a caller's bytes into a path unencoded could make this fail.
-        *request.uri_mut() = self.base.target(outgoing).map_err(|_| Failure::Unreachable)?.into();
-        *request.headers_mut() = self.headers.clone();
-        for (name, value) in &outgoing.headers {
-            request.headers_mut().append(name, value.clone());
-        }
-        Ok(request)
+        let target = self.base.target(outgoing).map_err(|_| Failure::Unreachable)?;
+        let own = outgoing.headers.iter().map(|(name, value)| (name, value));
+        Ok(Asked {
+            method,
+            target,
+            headers: self.headers.iter().chain(own).collect(),
+            body: outgoing.body.clone(),
+        })
     }
 
     async fn connect(&self) -> Result<Client, Failure> {
@@ -234,22 +237,20 @@ impl Base {
     }
 
     /// Where a request goes.
-    fn target(&self, outgoing: &Outgoing) -> Result<PathAndQuery, InvalidUri> {
-        let Cow::Borrowed(path) = outgoing.path else { return self.joined(&outgoing.path) };
+    fn target<'a>(&'a self, outgoing: &Outgoing) -> Result<Cow<'a, str>, InvalidUri> {
+        let Cow::Borrowed(path) = outgoing.path else { return self.joined(&outgoing.path).map(Cow::Owned) };
+        if self.usual.get().is_none() {
+            // If another one was quicker, that one is kept.
+            let _ = self.usual.set((path, self.joined(path)?));
+        }
         match self.usual.get() {
-            Some((usual, target)) if *usual == path => Ok(target.clone()),
-            Some(_) => self.joined(path),
-            None => {
-                let target = self.joined(path)?;
-                // If another one was quicker, that one is kept.
-                let _ = self.usual.set((path, target.clone()));
-                Ok(target)
-            }
+            Some((usual, target)) if *usual == path => Ok(target.into()),
+            _ => self.joined(path).map(Cow::Owned),
         }
     }
 
     /// The base's path and `path` behind it; the base's query stays, in front of the path's own.
-    fn joined(&self, path: &str) -> Result<PathAndQuery, InvalidUri> {
+    fn joined(&self, path: &str) -> Result<String, InvalidUri> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let own = self.query.as_deref().unwrap_or_default();
         let mut full = String::with_capacity(self.path.len() + path.len() + own.len() + query.len() + 2);
@@ -264,7 +265,8 @@ impl Base {
                 full.push_str(query);
             }
         }
-        PathAndQuery::from_maybe_shared(bytes::Bytes::from(full))
+        full.parse::<PathAndQuery>()?;
+        Ok(full)
     }
 }
 
@@ -324,9 +326,7 @@ mod tests {
 
     #[test]
     fn the_path_goes_behind_the_base_and_before_its_query() {
-        let at = |base: &str, path: &str| {
-            transport(&settings(base)).unwrap().base.joined(path).unwrap().to_string()
-        };
+        let at = |base: &str, path: &str| transport(&settings(base)).unwrap().base.joined(path).unwrap();
         let address = |base: &str| at(base, "/chat/completions");
         assert_eq!(address("https://a.example/v1"), "/v1/chat/completions");
         assert_eq!(address("https://a.example/v1/?v=2"), "/v1/chat/completions?v=2");

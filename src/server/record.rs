@@ -16,7 +16,7 @@ use super::shown;
 use crate::metrics::{Held, Metrics};
 use crate::money::NanoUsd;
 use crate::storage::KeyRow;
-use crate::usage::Meter;
+use crate::usage::{Books, Meter};
 
 /// The outcome of a request that came to its end.
 pub(crate) const OK: &str = "ok";
@@ -25,7 +25,7 @@ const CANCELLED: &str = "cancelled";
 
 /// One request, from its head to its end.
 pub(crate) struct Record {
-    metrics: Arc<Metrics>,
+    books: Arc<Books>,
     begun: Instant,
     request_id: Arc<str>,
     client: IpAddr,
@@ -60,14 +60,14 @@ struct Stream {
 impl Record {
     /// The record of a request whose head has come.
     pub(crate) fn begin(
-        metrics: Arc<Metrics>,
+        books: Arc<Books>,
         request_id: Arc<str>,
         client: IpAddr,
         method: Method,
         path: &str,
     ) -> Arc<Self> {
         Arc::new(Self {
-            metrics,
+            books,
             begun: Instant::now(),
             request_id,
             client,
@@ -109,7 +109,8 @@ impl Record {
     /// Notes that the answer is a stream whose first piece is there; from now on it is open until its end, which
     /// [`Record::ends`] tells.
     pub(crate) fn streams(&self) {
-        let stream = Stream { first_token: self.begun.elapsed(), _open: self.metrics.http.streams.hold() };
+        let stream =
+            Stream { first_token: self.begun.elapsed(), _open: self.books.metrics().http.streams.hold() };
         self.notes().stream = Some(stream);
     }
 
@@ -138,7 +139,7 @@ impl Drop for Record {
         let took = self.begun.elapsed();
         let notes = self.notes.get_mut().unwrap_or_else(PoisonError::into_inner);
         let status = notes.status.as_ref().map(StatusCode::as_str);
-        self.metrics.http.count(&self.path, self.method.as_str(), status, took);
+        self.books.metrics().http.count(&self.path, self.method.as_str(), status, took);
 
         let (key, work) = (notes.key.as_ref(), notes.work.as_ref());
         let sum = work.map(|work| work.meter.sum());

@@ -184,7 +184,7 @@ fn start(
 ) -> Result<Running, ApiError> {
     let app = &context.app;
     let id = job.id.clone();
-    let meter = Meter::new(pass.account(id.as_str()), app.ledger.clone(), app.clock.clone());
+    let meter = Meter::new(pass.account(id.as_str()), app.books());
     pass.record.verifies(&id, &meter);
     verifier.check_budget(&job, &meter).map_err(|error| ApiError::from_event(error.event(&id)))?;
     let listed = gate::enlist(context, pass)?;

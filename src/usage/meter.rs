@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::budgets::Hold;
-use super::{Account, Ledger, Purpose, Unpaid};
-use crate::clock::{Clock, Time};
+use super::{Account, Books, Purpose, Unpaid};
+use crate::clock::Time;
 use crate::metrics;
 use crate::money::NanoUsd;
 use crate::storage::AttemptRow;
@@ -22,17 +22,16 @@ pub struct Meter(Arc<Shared>);
 
 struct Shared {
     account: Account,
-    ledger: Ledger,
-    clock: Clock,
+    books: Arc<Books>,
     totals: Mutex<Vec<Total>>,
     attempts: AtomicU32,
 }
 
 impl Meter {
-    /// A meter whose attempts go to `ledger`.
-    pub fn new(account: Account, ledger: Ledger, clock: Clock) -> Self {
+    /// A meter whose attempts go to these books.
+    pub fn new(account: Account, books: Arc<Books>) -> Self {
         let (totals, attempts) = (Mutex::new(Vec::new()), AtomicU32::new(0));
-        Self(Arc::new(Shared { account, ledger, clock, totals, attempts }))
+        Self(Arc::new(Shared { account, books, totals, attempts }))
     }
 
     /// Begins an attempt at `model` (its full identifier). Where there is a budget, `most` says what it may cost at
@@ -46,9 +45,12 @@ impl Meter {
         purpose: Purpose,
         most: impl FnOnce() -> Option<NanoUsd>,
     ) -> Result<Attempt, Unpaid> {
-        let Shared { account, ledger, .. } = &*self.0;
-        let hold =
-            if account.budget.is_set() { Some(ledger.reserve(account, most(), self.now())?) } else { None };
+        let Shared { account, books, .. } = &*self.0;
+        let hold = if account.budget.is_set() {
+            Some(books.ledger.reserve(account, most(), self.now())?)
+        } else {
+            None
+        };
         Ok(Attempt {
             meter: self.clone(),
             model: model.into(),
@@ -74,12 +76,12 @@ impl Meter {
         if !self.has_budget() {
             return Ok(());
         }
-        self.0.ledger.check(&self.0.account, most, self.now())
+        self.0.books.ledger.check(&self.0.account, most, self.now())
     }
 
     /// The time that attempts are booked at.
     pub fn now(&self) -> Time {
-        self.0.clock.now()
+        self.0.books.clock.now()
     }
 
     /// What has been booked so far, by model (in order of first use) and purpose.
@@ -102,12 +104,12 @@ impl Meter {
 
     /// Counts that an attempt at `model` repeats one that failed.
     pub fn retried(&self, model: &str) {
-        self.0.ledger.metrics().attempts.count_retry(model);
+        self.0.books.metrics().attempts.count_retry(model);
     }
 
     /// Counts and logs that `fallback` is asked in the place of `model`.
     pub fn fell_back(&self, model: &str, fallback: &str) {
-        self.0.ledger.metrics().attempts.count_fallback(model);
+        self.0.books.metrics().attempts.count_fallback(model);
         tracing::warn!(model, fallback, "another model is asked in the place of one that failed");
     }
 
@@ -125,7 +127,7 @@ impl Meter {
             completion_tokens: usage.completion_tokens,
             cost: usage.cost,
         };
-        self.0.ledger.metrics().attempts.count(&counted);
+        self.0.books.metrics().attempts.count(&counted);
         let latency_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         tracing::debug!(
             request_id = &*account.request_id,
@@ -139,7 +141,7 @@ impl Meter {
             "attempt"
         );
         let row = AttemptRow {
-            at: self.0.clock.now(),
+            at: self.0.books.clock.now(),
             request_id: account.request_id.clone(),
             app_id: account.app_id.clone(),
             key_id: account.key_id.clone(),
@@ -153,7 +155,7 @@ impl Meter {
             is_first: place.is_first,
             is_first_of_model: place.is_first_of_model,
         };
-        self.0.ledger.book(row, hold);
+        self.0.books.ledger.book(row, hold);
     }
 
     fn add(&self, model: &Arc<str>, purpose: Purpose, usage: Usage) -> Place {
@@ -299,8 +301,9 @@ impl Total {
 mod tests {
     use super::*;
     use crate::api::Service;
+    use crate::clock::Clock;
     use crate::storage::Store;
-    use crate::usage::Budget;
+    use crate::usage::{Budget, Ledger};
 
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 
@@ -320,7 +323,7 @@ mod tests {
             service: Service::Verify,
             budget: Budget::default(),
         };
-        let meter = Meter::new(account, ledger.clone(), Clock::manual(NOW));
+        let meter = Meter::new(account, Books::new(ledger.clone(), Clock::manual(NOW)));
         Desk { store, ledger, meter }
     }
 

@@ -11,6 +11,7 @@
 //! fallbacks like any other, so that requests that run side by side cannot overrun it together.
 
 mod billing;
+mod books;
 mod budgets;
 mod days;
 mod forecast;
@@ -22,6 +23,7 @@ mod tallies;
 #[cfg(test)]
 pub use crate::storage::Store;
 pub use billing::{billing, statement};
+pub use books::Books;
 pub use budgets::{Budget, Unpaid};
 pub use days::{Days, Month, parse_date};
 pub use ledger::Ledger;

@@ -224,7 +224,7 @@ async fn names_that_callers_make_up_do_not_grow_the_page() {
         budget: Budget::default(),
     };
     let app = &desk.server.app;
-    let meter = Meter::new(account, app.ledger.clone(), app.clock.clone());
+    let meter = Meter::new(account, app.books());
     for number in 0..10_000 {
         let model = format!("fake/made-up-{number}");
         let outcome = if number % 2 == 0 { "ok" } else { "unknown_model" };

@@ -8,7 +8,7 @@ use crate::clock::Time;
 use crate::providers::scripted::{Scripted, Step, completion, response};
 use crate::providers::{Kind, Message, ModelSettings, Role, Settings};
 use crate::storage::Store;
-use crate::usage::{Account, Budget, Ledger, Total};
+use crate::usage::{Account, Books, Budget, Ledger, Total};
 
 /// A dollar for a million tokens of prompt, two for as many of completion.
 const PRICE: Price =
@@ -32,7 +32,7 @@ fn meter() -> Meter {
         budget: Budget::default(),
     };
     let store = Store::in_memory(Time::from_unix_ms(0)).unwrap();
-    Meter::new(account, Ledger::new(store), Clock::system())
+    Meter::new(account, Books::new(Ledger::new(store), Clock::system()))
 }
 
 /// A prompt of 14 tokens by estimate.

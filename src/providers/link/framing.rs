@@ -43,7 +43,7 @@ pub(super) enum Place {
 impl Framing {
     /// That of the answer with this head to a request that is not `HEAD`.
     pub(super) fn of(status: StatusCode, headers: &HeaderMap) -> Result<Self, Broken> {
-        if matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+        if Self::has_none(status) {
             return Ok(Self::Length(0));
         }
         // Who sends both means the codings.
@@ -63,6 +63,11 @@ impl Framing {
             }
         }
         Ok(length.map_or(Self::UntilClosed, Self::Length))
+    }
+
+    /// Whether no body belongs to an answer with this status, whatever its head says.
+    pub(super) fn has_none(status: StatusCode) -> bool {
+        matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
     }
 
     /// Takes what there is of the data from the beginning of what came. Nothing is left there but what belongs to no

@@ -38,34 +38,51 @@ pub(super) struct Head {
     pub(super) stays_open: bool,
 }
 
+/// What an answer begins with, as far as whoever still sends the request has to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FirstWord {
+    /// A success: the request may go on.
+    Answer,
+    /// Anything else, or no answer.
+    Refusal,
+}
+
 /// Takes the head at the beginning of what came, and all before it that is not the last word (1xx); `None` if it is not
-/// all there.
-pub(super) fn take(came: &mut BytesMut) -> Result<Option<Head>, Broken> {
+/// all there. `passed` is how much was before it already.
+pub(super) fn take(came: &mut BytesMut, passed: &mut usize) -> Result<Option<Head>, Broken> {
     loop {
-        let Some((length, head)) = read(came)? else {
-            return if came.len() > MOST_BYTES { Err(Broken) } else { Ok(None) };
-        };
-        came.advance(length);
-        if let Some(head) = head {
-            return Ok(Some(head));
+        let read = read(came)?;
+        let length = read.as_ref().map_or(came.len(), |(length, _)| *length);
+        if *passed + length > MOST_BYTES {
+            return Err(Broken);
         }
+        let Some((length, head)) = read else { return Ok(None) };
+        came.advance(length);
+        if head.is_some() {
+            return Ok(head);
+        }
+        *passed += length;
     }
 }
 
-/// Whether an answer that is the last word on its request has begun, or something that is no answer. What comes before it
-/// is taken away.
-pub(super) fn has_begun(came: &mut BytesMut) -> bool {
-    while let Some(status) = came.get(STATUS_AT) {
-        if *status != b'1' {
-            return true;
+/// How an answer begins that has come in part; `None` if that cannot be seen yet. What comes before it is taken away, as
+/// by [`take`].
+pub(super) fn first_word(came: &mut BytesMut, passed: &mut usize) -> Option<FirstWord> {
+    loop {
+        match *came.get(STATUS_AT)? {
+            b'1' => {}
+            b'2' => return Some(FirstWord::Answer),
+            _ => return Some(FirstWord::Refusal),
         }
         match read(came) {
-            Ok(Some((length, None))) => came.advance(length),
-            Ok(None) if came.len() <= MOST_BYTES => return false,
-            _ => return true,
+            Ok(Some((length, None))) if *passed + length <= MOST_BYTES => {
+                came.advance(length);
+                *passed += length;
+            }
+            Ok(None) if *passed + came.len() <= MOST_BYTES => return None,
+            _ => return Some(FirstWord::Refusal),
         }
     }
-    false
 }
 
 /// The head at the beginning, and its length; no head if it is not the last word.
@@ -94,21 +111,22 @@ fn read(came: &[u8]) -> Result<Option<(usize, Option<Head>)>, Broken> {
         return Err(Broken);
     }
     let framing = Framing::of(status, &map)?;
-    let stays_open = framing != Framing::UntilClosed && stays_open(is_1_1, &map);
+    let stays_open = framing != Framing::UntilClosed && stays_open(is_1_1, status, &map);
     let mut response = Response::new(());
     *response.status_mut() = status;
     *response.headers_mut() = map;
     Ok(Some((length, Some(Head { response, framing, stays_open }))))
 }
 
-fn stays_open(is_1_1: bool, headers: &HeaderMap) -> bool {
+fn stays_open(is_1_1: bool, status: StatusCode, headers: &HeaderMap) -> bool {
     let says = |word: &str| {
         let values = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
         values.flat_map(|value| value.split(',')).any(|said| said.trim().eq_ignore_ascii_case(word))
     };
-    // Who tells of both means one of them wrongly.
-    let is_doubtful = headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH);
-    !is_doubtful && if is_1_1 { !says("close") } else { says("keep-alive") }
+    // Who tells of both means one of them wrongly, and who tells of a body where none can be may send it.
+    let told = [TRANSFER_ENCODING, CONTENT_LENGTH].iter().filter(|name| headers.contains_key(*name)).count();
+    let most = usize::from(!Framing::has_none(status));
+    told <= most && if is_1_1 { !says("close") } else { says("keep-alive") }
 }
 
 #[cfg(test)]
@@ -117,7 +135,7 @@ mod tests {
 
     fn taken(text: &str) -> Result<Option<(Head, String)>, Broken> {
         let mut came = BytesMut::from(text);
-        let head = take(&mut came)?;
+        let head = take(&mut came, &mut 0)?;
         Ok(head.map(|head| (head, String::from_utf8(came.to_vec()).unwrap())))
     }
 
@@ -144,24 +162,39 @@ mod tests {
         assert_eq!((head.response.status().as_u16(), head.response.headers().len()), (200, 0));
         assert!(taken(before).unwrap().is_none());
 
-        let mut came = BytesMut::from(before);
-        assert_eq!((has_begun(&mut came), came.len()), (false, 0));
+        let (mut came, mut passed) = (BytesMut::from(before), 0);
+        assert_eq!((first_word(&mut came, &mut passed), came.len(), passed), (None, 0, before.len()));
         for (text, expected) in [
-            ("HTTP/1.1", false),
-            ("HTTP/1.1 1", false),
-            ("HTTP/1.1 4", true),
-            ("anything at all", true),
-            ("HTTP/1.1 101 Go\r\n\r\n", true),
-            ("HTTP/1.1 1xx\r\n\r\n", true),
+            ("HTTP/1.1", None),
+            ("HTTP/1.1 1", None),
+            ("HTTP/1.1 2", Some(FirstWord::Answer)),
+            ("HTTP/1.1 4", Some(FirstWord::Refusal)),
+            ("anything at all", Some(FirstWord::Refusal)),
+            ("HTTP/1.1 101 Go\r\n\r\n", Some(FirstWord::Refusal)),
+            ("HTTP/1.1 1xx\r\n\r\n", Some(FirstWord::Refusal)),
         ] {
-            assert_eq!(has_begun(&mut BytesMut::from(text)), expected, "{text}");
+            assert_eq!(first_word(&mut BytesMut::from(text), &mut 0), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn nobody_is_kept_by_words_before_the_last() {
+        let hint = "HTTP/1.1 103 x\r\na: b\r\n\r\n";
+        let (mut passed, mut refused) = (0, 0);
+        let mut heads = 0;
+        while take(&mut BytesMut::from(hint), &mut passed).is_ok() {
+            assert_eq!(first_word(&mut BytesMut::from(hint), &mut refused), None);
+            heads += 1;
+        }
+        assert_eq!(heads, MOST_BYTES / hint.len());
+        assert_eq!(first_word(&mut BytesMut::from(hint), &mut refused), Some(FirstWord::Refusal));
     }
 
     #[test]
     fn what_is_no_head_is_broken() {
         let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(MOST_HEADERS + 1));
         let long = format!("HTTP/1.1 200 OK\r\na: {}", "b".repeat(MOST_BYTES));
+        let whole = format!("{long}\r\n\r\n");
         let hints = format!("HTTP/1.1 103 X\r\na: {}", "b".repeat(MOST_BYTES));
         for wrong in [
             "SSH-2.0-x\r\n\r\n",
@@ -175,6 +208,7 @@ mod tests {
             "HTTP/1.1 101 Switching Protocols\r\n\r\n",
             &many,
             &long,
+            &whole,
             &hints,
         ] {
             assert!(taken(wrong).is_err(), "{:?}", &wrong[..wrong.len().min(60)]);
@@ -200,5 +234,9 @@ mod tests {
         };
         assert!(stays_open("transfer-encoding: chunked\r\n"));
         assert!(!stays_open(""), "the connection's end is the body's");
+        let bodyless =
+            |headers: &str| taken(&format!("HTTP/1.1 204 x\r\n{headers}\r\n")).unwrap().unwrap().0.stays_open;
+        assert!(bodyless(""));
+        assert!(!bodyless("content-length: 9\r\n"), "what is announced may come");
     }
 }

@@ -22,12 +22,14 @@ async fn desk() -> (TcpListener, Links) {
     (listener, Links::new(&address, Duration::from_secs(5), tls).unwrap())
 }
 
-fn request() -> Asked {
-    posted("/v1?x=1", "question")
+fn request(links: &Links) -> Question {
+    posted(links, "question")
 }
 
-fn posted(uri: &str, body: impl Into<Bytes>) -> Asked {
-    Box::new(Request::post(uri).body(body.into()).unwrap())
+fn posted(links: &Links, body: impl Into<Bytes>) -> Question {
+    let asked =
+        Asked { method: Method::POST, target: "/v1?x=1".into(), headers: Vec::new(), body: body.into() };
+    links.question(&asked)
 }
 
 /// Reads one request and answers it.
@@ -44,7 +46,7 @@ async fn answer(stream: &mut TcpStream, with: &str) -> String {
 }
 
 async fn asked(links: &Links) -> Result<Bytes, Failure> {
-    Ok(links.send(request()).await?.into_body().collect().await?.to_bytes())
+    Ok(links.send(request(links)).await?.into_body().collect().await?.to_bytes())
 }
 
 #[tokio::test]
@@ -94,7 +96,7 @@ async fn an_answer_that_is_not_read_to_its_end_closes_its_connection() {
     for is_asked_only in [false, true] {
         let (response, mut stream) = tokio::join!(
             async {
-                let sending = links.send(request());
+                let sending = links.send(request(&links));
                 if is_asked_only {
                     timeout(Duration::from_millis(50), sending).await.ok()
                 } else {
@@ -212,9 +214,58 @@ async fn a_connection_on_which_more_came_than_was_asked_for_is_closed() {
 }
 
 #[tokio::test]
+async fn a_connection_is_looked_at_however_much_its_task_has_done() {
+    let (listener, links) = desk().await;
+    let (given, mut stream) = tokio::join!(asked(&links), async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        answer(&mut stream, WHOLE).await;
+        stream
+    });
+    assert_eq!(given.unwrap(), "ok");
+    let mut wire = links.idle.take().unwrap();
+    stream.write_all(WHOLE.as_bytes()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    while tokio::task::coop::has_budget_remaining() {
+        let _ = futures_util::FutureExt::now_or_never(tokio::task::coop::consume_budget());
+    }
+    assert!(!wire.is_quiet(), "the next caller would get the answer of another");
+}
+
+#[tokio::test]
+async fn only_so_many_connections_are_kept_and_the_oldest_go_first() {
+    let (listener, links) = desk().await;
+    let mut streams = Vec::new();
+    for _ in 0..=MOST_KEPT {
+        let (wire, accepted) = tokio::join!(links.connect(), listener.accept());
+        links.idle.keep(wire.unwrap());
+        streams.push(accepted.unwrap().0);
+    }
+    assert_eq!(links.idle.kept().wires.len(), MOST_KEPT);
+    assert_eq!(streams[0].read(&mut [0]).await.unwrap(), 0, "the oldest one stays open");
+}
+
+#[tokio::test]
+async fn an_answer_that_begins_while_its_request_is_read_stops_nothing() {
+    let (listener, links) = desk().await;
+    let large = posted(&links, vec![b'x'; LARGE]);
+    let serving = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.read_exact(&mut [0; 1024]).await.unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n").await.unwrap();
+        stream.read_exact(&mut vec![0; LARGE - 1024]).await.unwrap();
+        stream.write_all(b"ok").await.unwrap();
+        stream
+    };
+    let both = async { tokio::join!(links.send(large), serving) };
+    let both = timeout(Duration::from_mins(1), both).await;
+    let (response, _stream) = both.expect("half a request was sent, and the rest is waited for");
+    assert_eq!(response.unwrap().into_body().collect().await.unwrap().to_bytes(), "ok");
+}
+
+#[tokio::test]
 async fn all_that_came_at_once_is_one_piece() {
     let (listener, links) = desk().await;
-    let (response, _stream) = tokio::join!(links.send(request()), async {
+    let (response, _stream) = tokio::join!(links.send(request(&links)), async {
         let (mut stream, _) = listener.accept().await.unwrap();
         let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
         answer(&mut stream, &format!("{head}{}", "5\r\nevent\r\n".repeat(100))).await;
@@ -243,8 +294,7 @@ async fn a_connection_that_is_not_used_is_closed() {
 #[tokio::test]
 async fn an_answer_to_a_request_that_has_not_all_arrived_is_read_and_ends_its_connection() {
     let (listener, links) = desk().await;
-    let uri = links.address.to_string();
-    let large = posted(&uri, vec![b'x'; LARGE]);
+    let large = posted(&links, vec![b'x'; LARGE]);
     let (response, mut stream) = tokio::join!(links.send(large), async {
         let (mut stream, _) = listener.accept().await.unwrap();
         stream.read_exact(&mut [0; 1024]).await.unwrap();
@@ -301,7 +351,7 @@ async fn what_tls_says_of_its_own_is_no_answer() {
     };
     let asking = async {
         for _ in 0..2 {
-            let large = posted("/v1", vec![b'x'; LARGE]);
+            let large = posted(&links, vec![b'x'; LARGE]);
             let response = links.send(large).await.unwrap();
             assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "ok");
         }
@@ -313,7 +363,7 @@ async fn what_tls_says_of_its_own_is_no_answer() {
 #[tokio::test]
 async fn an_answer_that_is_not_the_last_word_stops_no_request() {
     let (listener, links) = desk().await;
-    let large = posted("/v1", vec![b'x'; LARGE]);
+    let large = posted(&links, vec![b'x'; LARGE]);
     let serving = async {
         let (mut stream, _) = listener.accept().await.unwrap();
         stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await.unwrap();
@@ -331,7 +381,7 @@ async fn an_answer_that_is_not_the_last_word_stops_no_request() {
 /// Status and body of an answer that comes like this before its connection ends, as it is read here.
 fn read_here(bytes: &[u8]) -> Option<(u16, Vec<u8>)> {
     let mut came = bytes::BytesMut::from(bytes);
-    let Head { response, mut framing, .. } = head::take(&mut came).ok()??;
+    let Head { response, mut framing, .. } = head::take(&mut came, &mut 0).ok()??;
     let body = framing.take(&mut came).ok()?;
     let is_whole = framing.is_over() || framing == Framing::UntilClosed;
     is_whole.then(|| (response.status().as_u16(), body.to_vec()))
@@ -342,7 +392,7 @@ async fn read_by_hyper(bytes: &[u8]) -> Option<(u16, Vec<u8>)> {
     let (near, mut far) = tokio::io::duplex(1 << 16);
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(near)).await.ok()?;
     let asking = async {
-        let question = Request::post("/").body(http_body_util::Empty::<Bytes>::new()).unwrap();
+        let question = http::Request::post("/").body(http_body_util::Empty::<Bytes>::new()).unwrap();
         let response = sender.send_request(question).await.ok()?;
         let status = response.status().as_u16();
         Some((status, response.into_body().collect().await.ok()?.to_bytes().to_vec()))

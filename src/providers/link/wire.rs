@@ -4,10 +4,10 @@
 //! comes is read into room on the stack, and only what has come is kept.
 
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::mem::MaybeUninit;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Bytes, BytesMut};
@@ -15,10 +15,11 @@ use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::task::coop;
 use tokio_rustls::client::TlsStream;
 
 use super::framing::Framing;
-use super::head::{self, Head};
+use super::head::{self, FirstWord, Head};
 use super::question::Question;
 use super::{Broken, Connected};
 
@@ -30,6 +31,8 @@ pub(super) struct Wire {
     stream: Stream,
     /// What came and was not yet taken.
     came: BytesMut,
+    /// How much of the present answer came before its last word, and was taken away.
+    passed: usize,
 }
 
 enum Stream {
@@ -43,7 +46,7 @@ enum Stream {
 pub(super) enum Sent {
     /// All of it has left.
     Whole,
-    /// The provider has answered, or closed, before it had taken all.
+    /// The provider has refused it, or closed, before it had taken all.
     InPart,
     /// Nothing has left.
     Nothing,
@@ -55,11 +58,12 @@ impl Wire {
             MaybeHttpsStream::Http(plain) => Stream::Plain(plain.into_inner()),
             MaybeHttpsStream::Https(tls) => Stream::Tls(Box::new(tls.into_inner())),
         };
-        Self { stream, came: BytesMut::new() }
+        Self { stream, came: BytesMut::new(), passed: 0 }
     }
 
-    /// Sends a request, unless the provider has its say before all of it has left.
+    /// Sends a request, unless the provider refuses it before all of it has left.
     pub(super) async fn send(&mut self, question: &mut Question) -> Sent {
+        self.passed = 0;
         poll_fn(|context| {
             loop {
                 let is_sent = question.is_sent();
@@ -71,7 +75,7 @@ impl Wire {
                     Poll::Ready(_) if question.has_begun() => return Poll::Ready(Sent::InPart),
                     Poll::Ready(_) => return Poll::Ready(Sent::Nothing),
                     Poll::Pending if question.has_begun() => {
-                        return self.poll_answered(context).map(|()| Sent::InPart);
+                        return self.poll_refused(context).map(|()| Sent::InPart);
                     }
                     Poll::Pending => return Poll::Pending,
                 }
@@ -84,7 +88,7 @@ impl Wire {
     pub(super) async fn head(&mut self) -> Result<Head, Broken> {
         poll_fn(|context| {
             loop {
-                if let Some(head) = head::take(&mut self.came)? {
+                if let Some(head) = head::take(&mut self.came, &mut self.passed)? {
                     return Poll::Ready(Ok(head));
                 }
                 if ready!(self.poll_read(context)).map_err(|_| Broken)? == 0 {
@@ -118,7 +122,12 @@ impl Wire {
 
     /// Whether another request may follow: nothing came that nobody asked for, and the provider has not closed it.
     pub(super) fn is_quiet(&mut self) -> bool {
-        self.came.is_empty() && self.poll_read(&mut Context::from_waker(Waker::noop())).is_pending()
+        if !self.came.is_empty() {
+            return false;
+        }
+        // A task that has done much is told of every socket that there is nothing, unless it is asked so.
+        let look = coop::unconstrained(poll_fn(|context| self.poll_read(context)));
+        pin!(look).poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
     /// Holds nothing any more but the connection, and wakes nobody; whether another request may follow, as far as is
@@ -130,14 +139,19 @@ impl Wire {
         is_empty && (matches!(self.stream, Stream::Plain(_)) || self.is_quiet())
     }
 
-    /// Whether the provider has answered, or closed, so that no more of the request need be sent.
-    fn poll_answered(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        while !head::has_begun(&mut self.came) {
+    /// Whether the provider has refused, or closed, so that no more of the request need be sent. One that begins with its
+    /// answer may still read, and what it says is left where it is until the request has left.
+    fn poll_refused(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match head::first_word(&mut self.came, &mut self.passed) {
+                Some(FirstWord::Answer) => return Poll::Pending,
+                Some(FirstWord::Refusal) => return Poll::Ready(()),
+                None => {}
+            }
             if !matches!(ready!(self.poll_read(context)), Ok(count) if count > 0) {
-                break;
+                return Poll::Ready(());
             }
         }
-        Poll::Ready(())
     }
 
     /// Reads what there is, and how much that was; none at the end.

@@ -122,7 +122,7 @@ async fn ask(
 ) -> Result<Response, ApiError> {
     let run = context.runs.token();
     let account = pass.account(incoming.request_id.clone());
-    let meter = Meter::new(account, context.app.ledger.clone(), context.app.clock.clone());
+    let meter = Meter::new(account, context.app.books());
     pass.record.asks(chain.first(), &meter);
     let answered = tokio::select! {
         biased;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::api::Service;
 use crate::clock::Clock;
-use crate::usage::{Attempt, Ledger, Meter, Purpose};
+use crate::usage::{Attempt, Books, Ledger, Meter, Purpose};
 
 const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 const MODEL: &str = "a/x";
@@ -38,7 +38,7 @@ fn left(meter: &Meter) -> u64 {
 #[test]
 fn threads_together_never_take_more_than_there_is() {
     let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
-    let meter = Meter::new(account(Some(1_000), Some(1_500)), ledger.clone(), Clock::manual(NOW));
+    let meter = Meter::new(account(Some(1_000), Some(1_500)), Books::new(ledger.clone(), Clock::manual(NOW)));
     let begun: usize = std::thread::scope(|scope| {
         let flushing = scope.spawn(|| (0..50).for_each(|_| ledger.flush().unwrap()));
         let threads: Vec<_> = (0..8)
@@ -63,7 +63,7 @@ fn threads_together_never_take_more_than_there_is() {
 #[test]
 fn a_dropped_attempt_settles_with_what_it_is_booked_with() {
     let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
-    let meter = Meter::new(account(Some(100), None), ledger.clone(), Clock::manual(NOW));
+    let meter = Meter::new(account(Some(100), None), Books::new(ledger.clone(), Clock::manual(NOW)));
     let mut attempt = begin(&meter, 90).unwrap();
     attempt.expect(5, 0, Some(NanoUsd(30)));
     assert_eq!(left(&meter), 10);
@@ -76,7 +76,7 @@ fn a_dropped_attempt_settles_with_what_it_is_booked_with() {
 #[test]
 fn without_a_budget_nothing_is_asked_and_nothing_kept() {
     let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
-    let meter = Meter::new(account(None, None), ledger, Clock::manual(NOW));
+    let meter = Meter::new(account(None, None), Books::new(ledger, Clock::manual(NOW)));
     let attempt = meter.attempt(MODEL, Purpose::Chat, || panic!("nobody asks what it may cost"));
     attempt.unwrap().finish("ok", 1, 1, Some(NanoUsd(1)));
     meter.check(None).unwrap();
@@ -85,7 +85,7 @@ fn without_a_budget_nothing_is_asked_and_nothing_kept() {
 #[test]
 fn a_price_that_is_not_known_is_never_zero() {
     let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
-    let meter = Meter::new(account(None, Some(100)), ledger, Clock::manual(NOW));
+    let meter = Meter::new(account(None, Some(100)), Books::new(ledger, Clock::manual(NOW)));
     assert_eq!(meter.attempt(MODEL, Purpose::Chat, || None).err(), Some(Unpaid::PriceUnknown));
 }
 
@@ -94,13 +94,13 @@ fn spending_survives_a_restart_and_ends_with_the_month() {
     let dir = tempfile::tempdir().unwrap();
     let clock = Clock::manual(NOW);
     let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
-    let meter = Meter::new(account(Some(100), None), ledger.clone(), clock.clone());
+    let meter = Meter::new(account(Some(100), None), Books::new(ledger.clone(), clock.clone()));
     spend(&meter, 60);
     ledger.flush().unwrap();
     drop((meter, ledger));
 
     let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
-    let meter = Meter::new(account(Some(100), None), ledger.clone(), clock.clone());
+    let meter = Meter::new(account(Some(100), None), Books::new(ledger.clone(), clock.clone()));
     assert_eq!(left(&meter), 40);
     let under_way = begin(&meter, 25).unwrap();
     let last_second = Time::from_unix_ms(NOW.next_utc_month().unix_ms() - 1_000);
@@ -119,7 +119,7 @@ fn two_servers_see_each_other_within_a_flush() {
     let clock = Clock::manual(NOW);
     let server = || {
         let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
-        (Meter::new(account(None, Some(100)), ledger.clone(), clock.clone()), ledger)
+        (Meter::new(account(None, Some(100)), Books::new(ledger.clone(), clock.clone())), ledger)
     };
     let ((here, here_kept), (there, there_kept)) = (server(), server());
     assert_eq!((left(&here), left(&there)), (100, 100));
@@ -133,7 +133,7 @@ fn two_servers_see_each_other_within_a_flush() {
 fn a_store_that_cannot_say_is_no_pass() {
     let dir = tempfile::tempdir().unwrap();
     let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
-    let meter = Meter::new(account(Some(100), None), ledger.clone(), Clock::manual(NOW));
+    let meter = Meter::new(account(Some(100), None), Books::new(ledger.clone(), Clock::manual(NOW)));
     let breaker = rusqlite::Connection::open(dir.path().join("ledger.db")).unwrap();
     breaker.execute_batch("ALTER TABLE spend RENAME TO hidden").unwrap();
     assert_eq!(begin(&meter, 1).err(), Some(Unpaid::Unavailable));
@@ -154,8 +154,8 @@ fn what_was_dropped_unwritten_stays_spent_until_the_month_ends() {
     let dir = tempfile::tempdir().unwrap();
     let clock = Clock::manual(NOW);
     let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
-    let without_budget = Meter::new(account(None, None), ledger.clone(), clock.clone());
-    let meter = Meter::new(account(Some(100), Some(1_000)), ledger.clone(), clock.clone());
+    let without_budget = Meter::new(account(None, None), Books::new(ledger.clone(), clock.clone()));
+    let meter = Meter::new(account(Some(100), Some(1_000)), Books::new(ledger.clone(), clock.clone()));
     assert_eq!(left(&meter), 100);
     let breaker = rusqlite::Connection::open(dir.path().join("ledger.db")).unwrap();
     breaker.execute_batch("ALTER TABLE attempts RENAME TO hidden").unwrap();

@@ -13,7 +13,7 @@ use crate::api::verify::{ClaimResult, Domain, Event, VerifyResponse};
 use crate::clock::{Clock, Time};
 use crate::inference::{Answer, Chat, Failure, Finish};
 use crate::money::NanoUsd;
-use crate::usage::{Account, Budget, Ledger, Meter, Purpose, Store};
+use crate::usage::{Account, Books, Budget, Ledger, Meter, Purpose, Store};
 use crate::verify::calls::Ask;
 use crate::verify::{Job, PanelSettings, Settings, Verifier};
 
@@ -230,7 +230,7 @@ pub(super) fn meter() -> Meter {
         service: Service::Verify,
         budget: Budget::default(),
     };
-    Meter::new(account, Ledger::new(store), clock)
+    Meter::new(account, Books::new(Ledger::new(store), clock))
 }
 
 /// An extraction of so many claims; of each, `yes N` is claimed and `no N` is a rival.

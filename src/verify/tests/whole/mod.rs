@@ -27,7 +27,7 @@ use crate::clock::{Clock, Time};
 use crate::inference::Failure;
 use crate::providers::Usage;
 use crate::storage::Store;
-use crate::usage::{Account, Budget, Ledger, Meter};
+use crate::usage::{Account, Books, Budget, Ledger, Meter};
 use crate::verify::{Job, Settings, Verifier};
 
 /// Enough for every pair of behaviours to meet, few enough for a second or two.
@@ -212,7 +212,7 @@ impl Plan {
             service: Service::Verify,
             budget: Budget::default(),
         };
-        let meter = Meter::new(account, ledger.clone(), Clock::manual(Time::from_unix_ms(0)));
+        let meter = Meter::new(account, Books::new(ledger.clone(), Clock::manual(Time::from_unix_ms(0))));
         let (sender, mut receiver) = mpsc::channel::<Box<Event>>(self.reader.room);
         let began = Instant::now();
         let reader = self.reader.clone();
