@@ -30,7 +30,7 @@ pub(super) enum Client {
 }
 
 impl Client {
-    /// A client for `address`; nothing is connected yet. Blocking: for the first `https` address the system's root
+    /// A client for `address`, which keeps not more than `most_kept` connections unused; nothing is connected yet. Blocking: for the first `https` address the system's root
     /// certificates are read.
     ///
     /// # Errors
@@ -38,6 +38,7 @@ impl Client {
     pub(super) fn new(
         address: &Uri,
         connect_timeout: Duration,
+        most_kept: usize,
         no_proxy: bool,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let is_proxied = !no_proxy && Matcher::from_env().intercept(address).is_some();
@@ -48,7 +49,7 @@ impl Client {
         let is_secure = address.scheme_str() == Some("https");
         let roots = if is_secure { roots::roots()? } else { RootCertStore::empty().into() };
         let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-        Ok(Self::Direct(Box::new(Links::new(address, connect_timeout, tls)?)))
+        Ok(Self::Direct(Box::new(Links::new(address, connect_timeout, most_kept, tls)?)))
     }
 
     /// Sends a request and waits for the head of its answer. Dropping the future, or the body that it gives, closes the

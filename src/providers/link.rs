@@ -42,8 +42,6 @@ use head::Head;
 pub(super) use question::Question;
 use wire::{Sent, Wire};
 
-/// The most connections that are kept unused, by each worker.
-const MOST_KEPT: usize = 128;
 /// How long a connection is kept unused; common servers close theirs after a minute or more.
 const KEEP: Duration = Duration::from_secs(50);
 
@@ -77,9 +75,11 @@ pub(super) struct Links {
 }
 
 /// Connections that wait for a request, the longest unused first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Idle {
     kept: Mutex<Kept>,
+    /// How many at most.
+    most: usize,
 }
 
 #[derive(Debug, Default)]
@@ -90,10 +90,11 @@ struct Kept {
 }
 
 impl Links {
-    /// For the provider at `address`, a base address.
+    /// For the provider at `address`, a base address. Not more than `most_kept` connections are kept unused.
     pub(super) fn new(
         address: &Uri,
         connect_timeout: Duration,
+        most_kept: usize,
         tls: ClientConfig,
     ) -> Result<Self, http::Error> {
         let mut http = HttpConnector::new();
@@ -107,7 +108,7 @@ impl Links {
             address: address.clone(),
             connector: connector.wrap_connector(http),
             connect_timeout,
-            idle: Arc::default(),
+            idle: Arc::new(Idle { kept: Mutex::default(), most: most_kept }),
         })
     }
 
@@ -211,7 +212,7 @@ impl Idle {
 
     fn keep(self: &Arc<Self>, wire: Wire) {
         let mut kept = self.kept();
-        let oldest = (kept.wires.len() >= MOST_KEPT).then(|| kept.wires.remove(0));
+        let oldest = (kept.wires.len() >= self.most && !kept.wires.is_empty()).then(|| kept.wires.remove(0));
         kept.wires.push((wire, Instant::now()));
         if !std::mem::replace(&mut kept.is_swept, true) {
             tokio::spawn(sweep(Arc::downgrade(self)));

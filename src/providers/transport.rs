@@ -36,6 +36,8 @@ pub(super) struct Transport {
     /// The name of the key's header, if there is a key.
     key: Option<HeaderName>,
     connect_timeout: Duration,
+    /// More calls at once there are not.
+    max_concurrent: usize,
     /// Made at the first call: reading the system's
     /// root certificates takes some 20 ms, which a command that never calls this provider must not pay.
     clients: Each<OnceCell<Client>>,
@@ -94,6 +96,7 @@ impl Transport {
             headers,
             key: settings.api_key.is_some().then_some(header.name),
             connect_timeout: settings.connect_timeout,
+            max_concurrent: settings.max_concurrent,
             clients: Each::new(OnceCell::new),
         })
     }
@@ -192,9 +195,10 @@ impl Transport {
         let address = self.base.origin().map_err(|_| Failure::Unreachable)?;
         // A proxy from the environment could only reach its own loopback.
         let no_proxy = is_loopback(self.base.authority.host());
-        let timeout = self.connect_timeout;
+        let (timeout, most_kept) = (self.connect_timeout, self.max_concurrent);
         // Root certificates are read from disk here.
-        let built = tokio::task::spawn_blocking(move || Client::new(&address, timeout, no_proxy)).await;
+        let built =
+            tokio::task::spawn_blocking(move || Client::new(&address, timeout, most_kept, no_proxy)).await;
         match built {
             Ok(Ok(client)) => Ok(client),
             Ok(Err(cause)) => {

@@ -10,6 +10,7 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use super::*;
 
+const MOST_KEPT: usize = 8;
 const WHOLE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 /// More than any socket takes at once.
 const LARGE: usize = 16 << 20;
@@ -19,7 +20,7 @@ async fn desk() -> (TcpListener, Links) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address: Uri = format!("http://{}/v1", listener.local_addr().unwrap()).parse().unwrap();
     let tls = ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
-    (listener, Links::new(&address, Duration::from_secs(5), tls).unwrap())
+    (listener, Links::new(&address, Duration::from_secs(5), MOST_KEPT, tls).unwrap())
 }
 
 fn request(links: &Links) -> Question {
@@ -324,8 +325,12 @@ async fn desk_with_tls() -> (TcpListener, TlsAcceptor, Links) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    let links =
-        Links::new(&format!("https://localhost:{port}/v1").parse().unwrap(), Duration::from_secs(30), tls);
+    let links = Links::new(
+        &format!("https://localhost:{port}/v1").parse().unwrap(),
+        Duration::from_secs(30),
+        MOST_KEPT,
+        tls,
+    );
     (listener, Arc::new(server.unwrap()).into(), links.unwrap())
 }
 
