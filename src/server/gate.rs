@@ -90,6 +90,11 @@
 //! - **Hostile answers.** Counted while they come, bounded, in a verification cleaned; headers do not pass. Tests:
 //!   `huge_and_broken_provider_answers_are_failures_and_no_more`, `what_models_write_is_cleaned_before_it_goes_on`,
 //!   `no_header_of_a_provider_reaches_a_caller`, `a_provider_s_words_never_reach_the_caller`
+//! - **An answer that reaches another caller.** A connection to a provider is kept only if its answer came to an end
+//!   beyond doubt and nothing more, and looked at before each use. Tests: `whatever_could_be_read_in_two_ways_is_broken`,
+//!   `what_is_read_here_hyper_reads_as_well_and_as_the_same`,
+//!   `a_connection_on_which_more_came_than_was_asked_for_is_closed`,
+//!   `a_connection_is_looked_at_however_much_its_task_has_done`
 //!
 //! **Output**
 //! - **Log injection.** A line is one JSON object without a byte that commands a terminal; long texts are cut. Tests:
