@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table};
+use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table, Width};
 
 use super::votes;
 use crate::api::verify::{Assessment, ClaimResult, Skipped, VerifyResponse};
@@ -11,6 +11,12 @@ use crate::cli::sanitize;
 use crate::cli::term::{Paint, Terminal};
 
 use super::human::{Page, mark};
+
+/// The places of the columns that are words of ours.
+const VERDICT: usize = 2;
+const MODELS: usize = 5;
+/// What the longest of these words takes, `CONSENSUS`, with a space on either side.
+const NARROWEST: u16 = 11;
 
 /// Everything there is to say about a verification: the table, and what it comes to.
 pub(crate) fn result(page: &Page<'_>, result: &VerifyResponse, elapsed: Duration) -> Vec<String> {
@@ -65,7 +71,15 @@ fn lines<'a>(
             Cell::new(part.reason.as_str().replace('_', " ")),
         ]);
     }
+    keep_words_whole(&mut table);
     table.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// Leaves the claim what the others do not need: those have few words, and none of them is to be broken.
+fn keep_words_whole(table: &mut Table) {
+    for column in table.column_iter_mut().filter(|column| [VERDICT, MODELS].contains(&column.index)) {
+        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(NARROWEST)));
+    }
 }
 
 fn symbol(terminal: &Terminal, assessment: Assessment) -> Cell {
@@ -114,8 +128,13 @@ mod tests {
 
     #[test]
     fn fits_44_columns() {
-        let lines = lines(&Terminal::test(44, Paint::Plain), &result());
-        assert!(lines.iter().all(|line| cells(line) <= 44), "{lines:#?}");
+        let mut result = result();
+        result.results.push(claim("NO CONSENSUS", "A", &[("p/a", "A"), ("p/b", "B"), ("p/c", "D")]));
+        for width in [40, 44] {
+            let lines = lines(&Terminal::test(width, Paint::Plain), &result);
+            assert!(lines.iter().all(|line| cells(line) <= width), "{lines:#?}");
+            assert!(lines.iter().any(|line| line.contains(" CONSENSUS ")), "{lines:#?}");
+        }
     }
 
     #[test]
