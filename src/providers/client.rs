@@ -30,8 +30,8 @@ pub(super) enum Client {
 }
 
 impl Client {
-    /// A client for `address`, which keeps not more than `most_kept` connections unused; nothing is connected yet. Blocking: for the first `https` address the system's root
-    /// certificates are read.
+    /// A client for `address`, which keeps not more than `most_kept` connections unused; nothing is connected yet.
+    /// Blocking: for the first `https` address the system's root certificates are read.
     ///
     /// # Errors
     /// With a cause for the log; [`connecting::failure`] tells what it means.

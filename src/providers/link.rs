@@ -212,8 +212,8 @@ impl Idle {
 
     fn keep(self: &Arc<Self>, wire: Wire) {
         let mut kept = self.kept();
-        let oldest = (kept.wires.len() >= self.most && !kept.wires.is_empty()).then(|| kept.wires.remove(0));
         kept.wires.push((wire, Instant::now()));
+        let oldest = (kept.wires.len() > self.most).then(|| kept.wires.remove(0));
         if !std::mem::replace(&mut kept.is_swept, true) {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }

@@ -50,6 +50,15 @@ async fn asked(links: &Links) -> Result<Bytes, Failure> {
     Ok(links.send(request(links)).await?.into_body().collect().await?.to_bytes())
 }
 
+/// What was asked and answered on a new connection, and its other end.
+async fn answered(listener: &TcpListener, links: &Links, with: &str) -> (Result<Bytes, Failure>, TcpStream) {
+    tokio::join!(asked(links), async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        answer(&mut stream, with).await;
+        stream
+    })
+}
+
 #[tokio::test]
 async fn a_connection_is_used_again_once_its_answer_was_read() {
     let (listener, links) = desk().await;
@@ -144,11 +153,7 @@ async fn a_connection_that_its_provider_will_close_is_closed_with_the_answer() {
         "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
     ] {
-        let (given, mut stream) = tokio::join!(asked(&links), async {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            answer(&mut stream, with).await;
-            stream
-        });
+        let (given, mut stream) = answered(&listener, &links, with).await;
         given.unwrap();
         let closed = timeout(Duration::from_secs(20), stream.read(&mut [0])).await;
         assert_eq!(closed.expect("it stays open").unwrap_or(0), 0, "{with:?}");
@@ -183,21 +188,13 @@ async fn a_connection_that_its_provider_will_close_is_closed_with_the_answer() {
 async fn a_connection_on_which_more_came_than_was_asked_for_is_closed() {
     let (listener, links) = desk().await;
     for with in [format!("{WHOLE}HTTP"), format!("{CHUNKED}{WHOLE}")] {
-        let (given, mut stream) = tokio::join!(asked(&links), async {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            answer(&mut stream, &with).await;
-            stream
-        });
+        let (given, mut stream) = answered(&listener, &links, &with).await;
         assert_eq!(given.unwrap(), "ok");
         let closed = timeout(Duration::from_secs(20), stream.read(&mut [0])).await;
         assert_eq!(closed.expect("somebody would get the answer of another").unwrap_or(0), 0, "{with:?}");
     }
     // The same, when it comes later.
-    let (given, mut stream) = tokio::join!(asked(&links), async {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        answer(&mut stream, WHOLE).await;
-        stream
-    });
+    let (given, mut stream) = answered(&listener, &links, WHOLE).await;
     assert_eq!(given.unwrap(), "ok");
     stream.write_all(WHOLE.as_bytes()).await.unwrap();
     let serving = async {
@@ -217,11 +214,7 @@ async fn a_connection_on_which_more_came_than_was_asked_for_is_closed() {
 #[tokio::test]
 async fn a_connection_is_looked_at_however_much_its_task_has_done() {
     let (listener, links) = desk().await;
-    let (given, mut stream) = tokio::join!(asked(&links), async {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        answer(&mut stream, WHOLE).await;
-        stream
-    });
+    let (given, mut stream) = answered(&listener, &links, WHOLE).await;
     assert_eq!(given.unwrap(), "ok");
     let mut wire = links.idle.take().unwrap();
     stream.write_all(WHOLE.as_bytes()).await.unwrap();
@@ -279,11 +272,7 @@ async fn all_that_came_at_once_is_one_piece() {
 #[tokio::test]
 async fn a_connection_that_is_not_used_is_closed() {
     let (listener, links) = desk().await;
-    let (given, mut stream) = tokio::join!(asked(&links), async {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        answer(&mut stream, WHOLE).await;
-        stream
-    });
+    let (given, mut stream) = answered(&listener, &links, WHOLE).await;
     assert_eq!(given.unwrap(), "ok");
     let soon = Instant::now();
     let next = links.idle.close_unused(soon).unwrap();
