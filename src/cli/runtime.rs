@@ -24,15 +24,17 @@ pub(crate) fn run<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     run_listening(async {
-        tokio::select! {
+        let outcome = tokio::select! {
             // Listening begins before the work does: Ctrl-C finds somebody to clean up from the first moment on.
             biased;
-            () = interrupted() => {
-                printer.notice("interrupted");
-                Err(Failure::new(Kind::Interrupted, "interrupted"))
-            }
-            outcome = work => outcome,
-        }
+            () = interrupted() => None,
+            outcome = work => Some(outcome),
+        };
+        // The work is dropped by now, and its progress erased.
+        outcome.unwrap_or_else(|| {
+            printer.notice("interrupted");
+            Err(Failure::new(Kind::Interrupted, "interrupted"))
+        })
     })
 }
 

@@ -15,11 +15,16 @@ use super::human::{Page, mark};
 /// The places of the columns that are words of ours.
 const VERDICT: usize = 2;
 const MODELS: usize = 5;
+/// The narrowest table: a claim has some twenty cells in it.
+const LEAST_WIDTH: usize = 64;
 /// What the longest of these words takes, `CONSENSUS`, with a space on either side.
 const NARROWEST: u16 = 11;
 
 /// Everything there is to say about a verification: the table, and what it comes to.
 pub(crate) fn result(page: &Page<'_>, result: &VerifyResponse, elapsed: Duration) -> Vec<String> {
+    if is_too_narrow(page.terminal) {
+        return page.result(result, elapsed);
+    }
     let mut lines = lines(page.terminal, result.results.iter().enumerate(), &result.skipped);
     lines.extend(page.summary(result, elapsed));
     lines
@@ -27,9 +32,17 @@ pub(crate) fn result(page: &Page<'_>, result: &VerifyResponse, elapsed: Duration
 
 /// What was found of `of` claims before a verification broke off, by their places.
 pub(crate) fn part(page: &Page<'_>, found: &BTreeMap<usize, ClaimResult>, of: usize) -> Vec<String> {
+    if is_too_narrow(page.terminal) {
+        return page.part(found, of);
+    }
     let mut lines = lines(page.terminal, found.iter().map(|(index, claim)| (*index, claim)), &[]);
     lines.extend(page.remainder(found.len(), of));
     lines
+}
+
+/// Whether a claim beside all the rest would have a column in which no word has room: it is listed then.
+const fn is_too_narrow(terminal: &Terminal) -> bool {
+    terminal.out.is_terminal && terminal.width < LEAST_WIDTH
 }
 
 /// The table's lines.
@@ -127,13 +140,17 @@ mod tests {
     }
 
     #[test]
-    fn fits_44_columns() {
+    fn no_word_is_broken_on_a_narrow_terminal() {
         let mut result = result();
         result.results.push(claim("NO CONSENSUS", "A", &[("p/a", "A"), ("p/b", "B"), ("p/c", "D")]));
-        for width in [40, 44] {
-            let lines = lines(&Terminal::test(width, Paint::Plain), &result);
+        for width in [40, 44, LEAST_WIDTH, 80] {
+            let terminal = Terminal::test(width, Paint::Plain);
+            let page = Page { terminal: &terminal, explain: false };
+            let lines = super::result(&page, &result, Duration::ZERO);
             assert!(lines.iter().all(|line| cells(line) <= width), "{lines:#?}");
-            assert!(lines.iter().any(|line| line.contains(" CONSENSUS ")), "{lines:#?}");
+            for word in ["CONSENSUS", "completed", "claimed"] {
+                assert!(lines.iter().any(|line| line.contains(word)), "{word}: {lines:#?}");
+            }
         }
     }
 
