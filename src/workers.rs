@@ -8,10 +8,12 @@
 //! that another worker drives would cost what is saved here.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::thread;
 
 use tokio::runtime::{Builder, Handle};
@@ -37,18 +39,49 @@ pub fn current() -> usize {
 /// One of something for each worker, and one for all other threads: what several cores write to is carried from one to
 /// the other each time, which takes longer than most of what is done with it.
 #[derive(Debug)]
-pub struct Each<T>(Box<[T]>);
+pub struct Each<T>(Box<[Own<T>]>);
+
+/// Alone on its cache lines, of which processors fetch two at a time.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Own<T>(T);
 
 impl<T> Each<T> {
     /// As many as there are cores, and one more.
     pub fn new(make: impl FnMut() -> T) -> Self {
-        Self(std::iter::repeat_with(make).take(cores() + 1).collect())
+        Self(std::iter::repeat_with(make).map(Own).take(cores() + 1).collect())
     }
 
     /// This thread's.
     pub fn here(&self) -> &T {
-        &self.0[current().min(self.0.len() - 1)]
+        &self.0[current().min(self.0.len() - 1)].0
     }
+
+    /// Everybody's.
+    pub fn all(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|own| &own.0)
+    }
+}
+
+impl<T: Default> Default for Each<T> {
+    fn default() -> Self {
+        Self::new(T::default)
+    }
+}
+
+/// Lets everything else that is ready on this worker go first, once. What is sent to another process may have to wake it,
+/// which costs more than the sending: several requests in a row, and several answers in a row, wake it once.
+pub async fn pass_turn() {
+    let mut has_passed = false;
+    poll_fn(|context| {
+        if has_passed {
+            return Poll::Ready(());
+        }
+        has_passed = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Runtimes on threads of their own. They end, with everything that still runs on them, when this is dropped.

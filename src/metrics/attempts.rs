@@ -13,9 +13,10 @@ use arc_swap::ArcSwap;
 
 use super::page::{Page, Value};
 use super::table;
-use super::value::{Count, Histogram, Named as Outcomes};
+use super::value::{Count, Histogram, Named as Outcomes, Sum};
 use super::{Breaker, BreakerState};
 use crate::money::NanoUsd;
+use crate::workers::Each;
 
 /// How many models that were not known beforehand may get a label by answering.
 const MOST_MET: usize = 200;
@@ -27,7 +28,7 @@ const OTHER: &str = "other";
 const OK: &str = "ok";
 
 /// What attempts end with; that a failure's codes stand here is held by a test.
-const OUTCOMES: &[&str] = &[
+const OUTCOMES: [&str; 18] = [
     OK,
     "cancelled",
     "auth_failed",
@@ -85,9 +86,12 @@ struct Named {
     others: BTreeMap<String, Arc<Model>>,
 }
 
+/// By worker.
+type Model = Each<Counts>;
+
 #[derive(Debug)]
-struct Model {
-    outcomes: Outcomes,
+struct Counts {
+    outcomes: Outcomes<{ OUTCOMES.len() }>,
     duration: Histogram,
     first_token: Histogram,
     prompt_tokens: Count,
@@ -98,10 +102,10 @@ struct Model {
     fallbacks: Count,
 }
 
-impl Default for Model {
+impl Default for Counts {
     fn default() -> Self {
         Self {
-            outcomes: Outcomes::new(OUTCOMES),
+            outcomes: Outcomes::new(&OUTCOMES),
             duration: Histogram::default(),
             first_token: Histogram::default(),
             prompt_tokens: Count::default(),
@@ -160,16 +164,16 @@ impl Attempts {
     }
 
     /// Does something with the counts of a model, which gets some of its own if it has answered.
-    fn on(&self, id: &str, has_answered: bool, work: impl FnOnce(&Model)) {
+    fn on(&self, id: &str, has_answered: bool, work: impl FnOnce(&Counts)) {
         let named = self.named.load();
         if let Some(model) = named.known.get(id) {
-            return work(model);
+            return work(model.here());
         }
         let met = self.met.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
         if let Some(model) = met.or_else(|| has_answered.then(|| self.meet(id)).flatten()) {
-            work(&model);
+            work(model.here());
         } else if let Some(others) = named.others.get(provider(id)) {
-            work(others);
+            work(others.here());
         }
     }
 
@@ -207,12 +211,10 @@ impl Attempts {
             let met = self.met.read().unwrap_or_else(PoisonError::into_inner);
             (met.clone(), self.named.load_full())
         };
-        let known = named.known.iter().map(|(id, model)| (labels(id), &**model));
-        let met = met.iter().map(|(id, model)| (labels(id), &**model));
-        let others =
-            named.others.iter().map(|(name, model)| (vec![name.clone(), OTHER.to_owned()], &**model));
-        let all = known.chain(met).chain(others);
-        let mut models: Vec<Listed<'_>> = all.filter(|(_, model)| model.is_in_use()).collect();
+        let own = named.known.iter().chain(&met).map(|(id, model)| (labels(id), model));
+        let others = named.others.iter().map(|(name, model)| (vec![name.clone(), OTHER.to_owned()], model));
+        let all = own.chain(others).map(|(labels, model)| (labels, Counts::of(model.all())));
+        let mut models: Vec<Listed> = all.filter(|(_, counts)| counts.is_in_use()).collect();
         models.sort_by(|(one, _), (other, _)| one.cmp(other));
 
         let outcomes = models.iter().flat_map(|(labels, model)| {
@@ -247,7 +249,21 @@ impl Attempts {
     }
 }
 
-impl Model {
+impl Sum for Counts {
+    fn take_in(&self, other: &Self) {
+        self.outcomes.take_in(&other.outcomes);
+        self.duration.take_in(&other.duration);
+        self.first_token.take_in(&other.first_token);
+        self.prompt_tokens.take_in(&other.prompt_tokens);
+        self.completion_tokens.take_in(&other.completion_tokens);
+        self.cost_nano_usd.take_in(&other.cost_nano_usd);
+        self.unpriced.take_in(&other.unpriced);
+        self.retries.take_in(&other.retries);
+        self.fallbacks.take_in(&other.fallbacks);
+    }
+}
+
+impl Counts {
     fn count(&self, attempt: &Attempt<'_>) {
         self.outcomes.add(attempt.outcome);
         self.duration.observe(attempt.took);
@@ -270,17 +286,14 @@ impl Model {
 }
 
 /// A model's counts behind its labels.
-type Listed<'a> = (Vec<String>, &'a Model);
+type Listed = (Vec<String>, Counts);
 
-fn counts(models: &[Listed<'_>], of: fn(&Model) -> &Count) -> impl Iterator<Item = (Vec<String>, Value)> {
+fn counts(models: &[Listed], of: fn(&Counts) -> &Count) -> impl Iterator<Item = (Vec<String>, Value)> {
     models.iter().map(move |(labels, model)| (labels.clone(), Value::Count(of(model).get())))
 }
 
 /// Of those that have any.
-fn durations(
-    models: &[Listed<'_>],
-    of: fn(&Model) -> &Histogram,
-) -> impl Iterator<Item = (Vec<String>, Value)> {
+fn durations(models: &[Listed], of: fn(&Counts) -> &Histogram) -> impl Iterator<Item = (Vec<String>, Value)> {
     let readings = models.iter().map(move |(labels, model)| (labels, of(model).read()));
     let readings = readings.filter(|(_, reading)| reading.count > 0);
     readings.map(|(labels, reading)| (labels.clone(), Value::Histogram(reading)))

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::page::{Page, Value};
 use super::table;
-use super::value::{Histogram, Level, Named};
+use super::value::{Histogram, Level, Named, Sum};
+use crate::workers::Each;
 
 /// The addresses that are counted by name, with ids by their names in braces; what is asked of others is counted
 /// together, as callers make them up.
@@ -40,14 +41,14 @@ const METHODS: [&str; 6] = ["POST", "GET", "HEAD", "PATCH", "DELETE", "other"];
 /// Of a request that has no answer because its caller left.
 const CANCELLED: &str = "cancelled";
 
-const STATUSES: &[&str] = &[
+const STATUSES: [&str; 22] = [
     "200", "201", "204", "400", "401", "402", "403", "404", "405", "408", "409", "413", "414", "415", "429",
     "431", "500", "502", "503", "504", CANCELLED, "other",
 ];
 
-const SUBJECTS: &[&str] = &["key", "session", "open_page", "login", "failed_auth", "other"];
+const SUBJECTS: [&str; 6] = ["key", "session", "open_page", "login", "failed_auth", "other"];
 
-const REASONS: &[&str] = &[
+const REASONS: [&str; 10] = [
     "missing_api_key",
     "invalid_api_key",
     "api_key_revoked",
@@ -61,48 +62,63 @@ const REASONS: &[&str] = &[
 ];
 
 /// Counts what callers do.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Http {
-    /// One for each of [`ROUTES`], and one for all others.
-    routes: Vec<Route>,
+    counts: Each<Counts>,
     /// Connections that are open.
     pub connections: Arc<Level>,
     /// Streamed answers under way.
     pub streams: Arc<Level>,
-    limited_minute: Named,
-    limited_day: Named,
-    denied: Named,
+}
+
+#[derive(Debug)]
+struct Counts {
+    /// One for each of [`ROUTES`], and one for all others.
+    routes: Vec<Route>,
+    limited_minute: Named<{ SUBJECTS.len() }>,
+    limited_day: Named<{ SUBJECTS.len() }>,
+    denied: Named<{ REASONS.len() }>,
 }
 
 #[derive(Debug)]
 struct Route {
     name: &'static str,
-    methods: [Named; METHODS.len()],
+    methods: [Named<{ STATUSES.len() }>; METHODS.len()],
     duration: Histogram,
 }
 
-impl Default for Http {
+impl Default for Counts {
     fn default() -> Self {
         let route = |name| Route {
             name,
-            methods: std::array::from_fn(|_| Named::new(STATUSES)),
+            methods: std::array::from_fn(|_| Named::new(&STATUSES)),
             duration: Histogram::default(),
         };
         Self {
             routes: ROUTES.into_iter().chain(["other"]).map(route).collect(),
-            connections: Arc::default(),
-            streams: Arc::default(),
-            limited_minute: Named::new(SUBJECTS),
-            limited_day: Named::new(SUBJECTS),
-            denied: Named::new(REASONS),
+            limited_minute: Named::new(&SUBJECTS),
+            limited_day: Named::new(&SUBJECTS),
+            denied: Named::new(&REASONS),
         }
+    }
+}
+
+impl Sum for Counts {
+    fn take_in(&self, other: &Self) {
+        for (route, more) in self.routes.iter().zip(&other.routes) {
+            route.methods.iter().zip(&more.methods).for_each(|(statuses, more)| statuses.take_in(more));
+            route.duration.take_in(&more.duration);
+        }
+        self.limited_minute.take_in(&other.limited_minute);
+        self.limited_day.take_in(&other.limited_day);
+        self.denied.take_in(&other.denied);
     }
 }
 
 impl Http {
     /// Counts a request that has ended. Without a status its caller left before there was one.
     pub fn count(&self, path: &str, method: &str, status: Option<&str>, took: Duration) {
-        let Some(route) = self.routes.get(place(path)) else { return };
+        let Some(route) = self.counts.here().routes.get(place(path)) else { return };
         let method = METHODS.iter().position(|known| *known == method).unwrap_or(METHODS.len() - 1);
         if let Some(statuses) = route.methods.get(method) {
             statuses.add(status.unwrap_or(CANCELLED));
@@ -113,21 +129,22 @@ impl Http {
     /// Counts a request that was refused by the minute's limit of a `key`, a `session`, an `open_page`, a `login` or
     /// `failed_auth`.
     pub fn count_limited_by_minute(&self, subject: &str) {
-        self.limited_minute.add(subject);
+        self.counts.here().limited_minute.add(subject);
     }
 
     /// The same for a day's limit.
     pub fn count_limited_by_day(&self, subject: &str) {
-        self.limited_day.add(subject);
+        self.counts.here().limited_day.add(subject);
     }
 
     /// Counts a request that was refused for its key, by the code of the answer.
     pub fn count_denied(&self, reason: &str) {
-        self.denied.add(reason);
+        self.counts.here().denied.add(reason);
     }
 
     pub(super) fn write(&self, page: &mut Page) {
-        let requests = self.routes.iter().flat_map(|route| {
+        let counts = Counts::of(self.counts.all());
+        let requests = counts.routes.iter().flat_map(|route| {
             METHODS.iter().zip(&route.methods).flat_map(|(method, statuses)| {
                 statuses
                     .seen()
@@ -135,17 +152,17 @@ impl Http {
             })
         });
         page.add(&table::REQUESTS, requests);
-        let durations = self.routes.iter().map(|route| (texts([route.name]), route.duration.read()));
+        let durations = counts.routes.iter().map(|route| (texts([route.name]), route.duration.read()));
         let durations = durations.filter(|(_, reading)| reading.count > 0);
         page.add(&table::REQUEST_DURATION, durations.map(|(labels, it)| (labels, Value::Histogram(it))));
         page.add_one(&table::CONNECTIONS, Value::Count(self.connections.get()));
         page.add_one(&table::STREAMS, Value::Count(self.streams.get()));
-        let windows = [("minute", &self.limited_minute), ("day", &self.limited_day)];
+        let windows = [("minute", &counts.limited_minute), ("day", &counts.limited_day)];
         let limited = windows.into_iter().flat_map(|(window, subjects)| {
             subjects.all().map(move |(subject, count)| (texts([subject, window]), Value::Count(count)))
         });
         page.add(&table::LIMITED, limited);
-        let denied = self.denied.all().map(|(reason, count)| (texts([reason]), Value::Count(count)));
+        let denied = counts.denied.all().map(|(reason, count)| (texts([reason]), Value::Count(count)));
         page.add(&table::AUTH_FAILURES, denied);
     }
 }

@@ -1,13 +1,37 @@
 //! What counts: relaxed atomics, so that a request pays for some additions and waits for nobody. The library's own
 //! histogram locks, and its families hash their labels at every observation; these do neither.
+//!
+//! Each worker counts for itself ([`Sum`]): what two processors add to is carried from one to the other each time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// What several workers have counted, each for itself.
+pub(super) trait Sum: Default {
+    /// Adds what another one has counted.
+    fn take_in(&self, other: &Self);
+
+    /// All of it.
+    fn of<'a>(all: impl Iterator<Item = &'a Self>) -> Self
+    where
+        Self: 'a,
+    {
+        let sum = Self::default();
+        all.for_each(|one| sum.take_in(one));
+        sum
+    }
+}
+
 /// A number that only grows.
 #[derive(Debug, Default)]
 pub(super) struct Count(AtomicU64);
+
+impl Sum for Count {
+    fn take_in(&self, other: &Self) {
+        self.add(other.get());
+    }
+}
 
 impl Count {
     pub(super) fn add(&self, more: u64) {
@@ -23,14 +47,19 @@ impl Count {
 
 /// A count for each of some names, which are known beforehand; the last one stands for all that are not.
 #[derive(Debug)]
-pub(super) struct Named {
-    names: &'static [&'static str],
-    counts: Box<[Count]>,
+pub(super) struct Named<const N: usize> {
+    names: &'static [&'static str; N],
+    counts: [Count; N],
 }
 
-impl Named {
-    pub(super) fn new(names: &'static [&'static str]) -> Self {
-        Self { names, counts: names.iter().map(|_| Count::default()).collect() }
+impl<const N: usize> Named<N> {
+    pub(super) fn new(names: &'static [&'static str; N]) -> Self {
+        Self { names, counts: std::array::from_fn(|_| Count::default()) }
+    }
+
+    /// Adds what another one of the same names has counted.
+    pub(super) fn take_in(&self, other: &Self) {
+        self.counts.iter().zip(&other.counts).for_each(|(count, more)| count.take_in(more));
     }
 
     pub(super) fn add(&self, name: &str) {
@@ -105,6 +134,13 @@ pub(super) struct Reading {
     pub(super) count: u64,
     /// The upper bound of each bucket in seconds, and how many fell into it alone.
     pub(super) buckets: Vec<(f64, u64)>,
+}
+
+impl Sum for Histogram {
+    fn take_in(&self, other: &Self) {
+        self.buckets.iter().zip(&other.buckets).for_each(|(bucket, more)| bucket.take_in(more));
+        self.sum_micros.take_in(&other.sum_micros);
+    }
 }
 
 impl Histogram {

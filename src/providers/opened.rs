@@ -1,12 +1,11 @@
 //! An answer that has begun: its head is there, its body is pulled, with a limit on every wait and on its size.
 
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::future::Future;
 use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures_util::FutureExt;
+use futures_util::{FutureExt, poll};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, response};
 use http_body_util::BodyExt;
@@ -54,8 +53,7 @@ impl Opened {
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
             // What is there needs no timer.
-            let ready = poll_fn(|context| Poll::Ready(Pin::new(&mut self.body).poll_frame(context))).await;
-            let frame = match ready {
+            let frame = match poll!(self.body.frame()) {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {
                     let limit = *self.limit.get_or_insert_with(|| self.end.min(Instant::now() + self.idle));

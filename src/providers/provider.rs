@@ -1,8 +1,11 @@
 //! One configured provider: its limit on calls at once, its dialect, its connections.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
+use futures_util::poll;
 use tokio::time::{Instant, timeout_at};
 
 use super::anthropic::Anthropic;
@@ -155,8 +158,13 @@ impl Provider {
         if Instant::now() >= deadline {
             return Err(Failure::Timeout);
         }
-        let taken = timeout_at(deadline, self.places.take()).await;
-        taken.map(|held| Permit { _held: held }).map_err(|_| Failure::Timeout)
+        // A place that is free needs no timer.
+        let mut taking = pin!(self.places.take());
+        let taken = match poll!(taking.as_mut()) {
+            Poll::Ready(held) => held,
+            Poll::Pending => timeout_at(deadline, taking).await.map_err(|_| Failure::Timeout)?,
+        };
+        Ok(Permit { _held: taken })
     }
 
     /// Asks `model` once.

@@ -21,7 +21,7 @@ use super::opened::{Opened, Reply, within};
 use super::{Failure, KeyHeader, Outgoing, Patience, Settings, connecting};
 use crate::loopback::is_loopback;
 use crate::secret::ExposeSecret;
-use crate::workers::Each;
+use crate::workers::{Each, pass_turn};
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("mk/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -116,8 +116,10 @@ impl Transport {
         let limits = Limits::now(patience, deadline);
         async move {
             let client = Box::pin(self.client(deadline)).await?;
+            pass_turn().await;
             let sending = Box::pin(client.send(&self.asked(Method::POST, &outgoing())?));
             let answered = within(limits.first_byte, sending).await??;
+            pass_turn().await;
             Box::pin(limits.open(answered).whole()).await
         }
     }
@@ -165,8 +167,11 @@ impl Transport {
     ) -> Result<Opened, Failure> {
         let client = self.client(deadline).await?;
         let limits = Limits::now(patience, deadline);
-        let sending = client.send(asked);
-        Ok(limits.open(within(limits.first_byte, sending).await??))
+        // Not within a limit, whose timer would be told of each turn.
+        pass_turn().await;
+        let answered = within(limits.first_byte, client.send(asked)).await??;
+        pass_turn().await;
+        Ok(limits.open(answered))
     }
 
     /// The connections of this thread.

@@ -147,10 +147,18 @@ async fn speak_http1<S>(
     let mut watched = closing.clone();
     let closes = pin!(watched.changed());
     let mut closes = Aside::new(closes);
+    let idle = pin!(async {
+        turns.missed(header_timeout).await;
+        // Whoever takes an answer slowly is none of those who say nothing.
+        while stalled.is_so() {
+            turns.missed(header_timeout).await;
+        }
+    });
+    let mut idle = Aside::new(idle);
     let connection = loop {
         let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(header_timeout)
+            // `idle` sees to it.
+            .header_read_timeout(None)
             // Otherwise a caller who stops sending at once gets no answer at all; `socket::Watch` sees to those who left.
             .half_close(true)
             .max_buf_size(MAX_HEAD_BYTES)
@@ -165,6 +173,10 @@ async fn speak_http1<S>(
             _ = &mut closes => {
                 connection.as_mut().graceful_shutdown();
                 break connection;
+            }
+            () = &mut idle => {
+                tracing::debug!(%peer, "connection ended: no request came in time");
+                return;
             }
         };
         let http1::Parts { io, read_buf, service: again, .. } = Pin::into_inner(connection).into_parts();

@@ -1,13 +1,16 @@
 //! The requests under way, so that they can be cut: when their key is revoked, when the server ends.
 //!
 //! A cut reaches the request as a value on a channel of its own; the request then ends with a proper terminal
-//! frame, and dropping its work stops the provider calls.
+//! frame, and dropping its work stops the provider calls. Each worker lists its own: every request comes and goes here,
+//! and hardly ever is one cut.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use slab::Slab;
 use tokio::sync::oneshot;
+
+use crate::workers::Each;
 
 /// Why a request under way is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +28,17 @@ struct Open {
 }
 
 /// All requests under way that take long enough to be cut.
+#[derive(Default)]
+pub(crate) struct Streams(Each<List>);
+
+/// Those of one worker. Clones are one list.
 #[derive(Clone, Default)]
-pub(crate) struct Streams(Arc<Mutex<Slab<Open>>>);
+struct List(Arc<Mutex<Slab<Open>>>);
 
 /// A request's entry; leaves the list when dropped.
 pub(crate) struct Registration {
     place: usize,
-    streams: Streams,
+    list: List,
     cut: oneshot::Receiver<Cut>,
 }
 
@@ -39,14 +46,20 @@ impl Streams {
     /// Lists a request of the key `key_id`.
     pub(crate) fn register(&self, key_id: &Arc<str>) -> Registration {
         let (sender, receiver) = oneshot::channel();
-        let place = self.lock().insert(Open { key_id: key_id.clone(), cut: Some(sender) });
-        Registration { place, streams: self.clone(), cut: receiver }
+        let list = self.0.here().clone();
+        let place = list.lock().insert(Open { key_id: key_id.clone(), cut: Some(sender) });
+        Registration { place, list, cut: receiver }
     }
 
     /// The keys that requests are under way for.
     pub(crate) fn keys(&self) -> HashSet<Arc<str>> {
-        let open = self.lock();
-        open.iter().filter(|(_, open)| open.cut.is_some()).map(|(_, open)| open.key_id.clone()).collect()
+        let mut keys = HashSet::new();
+        for list in self.0.all() {
+            let open = list.lock();
+            let uncut = open.iter().filter(|(_, open)| open.cut.is_some());
+            keys.extend(uncut.map(|(_, open)| open.key_id.clone()));
+        }
+        keys
     }
 
     /// Ends the requests of one key.
@@ -60,14 +73,18 @@ impl Streams {
     }
 
     fn cut_where(&self, why: Cut, chosen: impl Fn(&Open) -> bool) {
-        for (_, open) in self.lock().iter_mut().filter(|(_, open)| chosen(open)) {
-            if let Some(cut) = open.cut.take() {
-                // A request that has just ended no longer listens; then there is nothing to cut.
-                let _ = cut.send(why);
+        for list in self.0.all() {
+            for (_, open) in list.lock().iter_mut().filter(|(_, open)| chosen(open)) {
+                if let Some(cut) = open.cut.take() {
+                    // A request that has just ended no longer listens; then there is nothing to cut.
+                    let _ = cut.send(why);
+                }
             }
         }
     }
+}
 
+impl List {
     fn lock(&self) -> std::sync::MutexGuard<'_, Slab<Open>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -88,7 +105,7 @@ impl Drop for Registration {
         // Otherwise the other half wakes whoever drops this one.
         self.cut.close();
         // Freed behind the lock.
-        let _open = self.streams.lock().try_remove(self.place);
+        let _open = self.list.lock().try_remove(self.place);
     }
 }
 

@@ -15,9 +15,9 @@ use crate::storage::{AttemptRow, Error, Store};
 /// Rows that may wait while the store is down: about 40 MB.
 pub(super) const MAX_QUEUED: usize = 100_000;
 
-/// Rows that are worth a write at once: what waits stays small however many requests come, about 1 MB, and in the
+/// Rows that are worth a write at once: what waits stays small however many requests come, some 250 KB, and in the
 /// processor's cache.
-const FULL: usize = 4096;
+const FULL: usize = 1024;
 
 /// Where attempts are booked; clones share one queue.
 #[derive(Clone)]

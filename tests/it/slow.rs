@@ -163,6 +163,33 @@ async fn a_caller_who_does_not_read_is_cut_off() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_taken_slowly_is_no_silence() {
+    let text = "x".repeat(4 << 20);
+    let answer = text.clone();
+    let short = |setup: Setup| {
+        setup.options(|options| {
+            options.header_timeout = Duration::from_millis(300);
+            options.write_timeout = Duration::from_secs(5);
+        })
+    };
+    let desk = desk_with("", "", short, move |_| Turn::Text(answer.clone())).await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(64 * 1024).unwrap();
+    let mut stream = socket.connect(desk.server.authority().parse().unwrap()).await.unwrap();
+    let bearer = format!("Bearer {}", desk.key);
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    let asked = request("POST", "/inference/v1/chat/completions", &headers, &hello().to_string());
+    stream.write_all(&asked).await.unwrap();
+    // Longer than a head may take, and never so long without a byte.
+    for _ in 0..12 {
+        stream.read_exact(&mut vec![0; 64 * 1024]).await.expect("cut off");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let rest = rest_of(&mut stream).await;
+    assert!(rest.len() > text.len() - 12 * 64 * 1024 && rest.ends_with('}'), "{} bytes", rest.len());
+}
+
+#[tokio::test]
 async fn a_kept_connection_that_idles_is_closed() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let setup = Setup::new(config(&provider.base_url));

@@ -24,6 +24,8 @@ use super::term::Paint;
 
 /// How long lines are gathered before they are written.
 const GATHER: Duration = Duration::from_millis(20);
+/// So much is worth a write at once: what waits stays in the processor's cache, however much is logged.
+const FULL: usize = 64 * 1024;
 /// The most that waits to be written; lines beyond are dropped.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
@@ -119,11 +121,9 @@ impl Lines {
             while waiting.bytes.is_empty() && !waiting.is_over {
                 waiting = self.0.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
             }
-            if !waiting.is_over {
-                drop(waiting);
-                thread::sleep(GATHER);
-                waiting = self.waiting();
-            }
+            let has_time = |waiting: &mut Waiting| waiting.bytes.len() < FULL && !waiting.is_over;
+            let gathered = self.0.changed.wait_timeout_while(waiting, GATHER, has_time);
+            (waiting, _) = gathered.unwrap_or_else(PoisonError::into_inner);
             let is_over = waiting.is_over;
             let dropped = std::mem::take(&mut waiting.dropped);
             std::mem::swap(&mut waiting.bytes, &mut taken);
@@ -157,10 +157,11 @@ impl Write for &Lines {
             waiting.dropped += 1;
             return Ok(line.len());
         }
-        let was_empty = waiting.bytes.is_empty();
+        let before = waiting.bytes.len();
         waiting.bytes.extend_from_slice(line);
+        let is_heard = before == 0 || (before < FULL && waiting.bytes.len() >= FULL);
         drop(waiting);
-        if was_empty {
+        if is_heard {
             self.0.changed.notify_one();
         }
         Ok(line.len())

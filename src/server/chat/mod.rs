@@ -30,6 +30,7 @@ use crate::api::Service;
 use crate::inference::{Answered, Completion, Gateway, Given};
 use crate::keys;
 use crate::usage::Meter;
+use crate::workers::pass_turn;
 
 /// The longest identifier of a model.
 const MAX_MODEL_BYTES: usize = 200;
@@ -132,7 +133,10 @@ async fn ask(
     let Answered { model, attempts, given } = answered;
     pass.record.is_answered_by(model.clone());
     let mut response = match given {
-        Given::Whole(body) => reply::written(body),
+        Given::Whole(body) => {
+            pass_turn().await;
+            reply::written(body)
+        }
         Given::Stream(relay) => {
             pass.record.streams();
             let (keep_alive, record) = (context.options.keep_alive, pass.record.clone());
