@@ -107,7 +107,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --as-of 'Judge the facts as of this date [default: today]'
             cand --context 'Answer from this text instead of from the models'' knowledge'
             cand --timeout 'How long one verification may take, such as 90s or 3m'
-            cand --view 'How results are shown: list or table [default: list on a terminal, tab-separated lines elsewhere]'
+            cand --view 'How results are shown: list or table (a list where the terminal is too narrow for one) [default: list on a terminal, tab-separated lines elsewhere]'
             cand --fail-on 'Verdicts that make the exit code other than 0: 10 for false, 11 for no-consensus, 12 for nothing and skipped [default: false,no-consensus,nothing]'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'

@@ -106,7 +106,7 @@ complete -c mk -n "__fish_mk_using_subcommand verify" -l total-models -d 'How ma
 complete -c mk -n "__fish_mk_using_subcommand verify" -l as-of -d 'Judge the facts as of this date [default: today]' -r
 complete -c mk -n "__fish_mk_using_subcommand verify" -l context -d 'Answer from this text instead of from the models\' knowledge' -r -F
 complete -c mk -n "__fish_mk_using_subcommand verify" -l timeout -d 'How long one verification may take, such as 90s or 3m' -r
-complete -c mk -n "__fish_mk_using_subcommand verify" -l view -d 'How results are shown: list or table [default: list on a terminal, tab-separated lines elsewhere]' -r -f -a "list\t'Claims below each other'
+complete -c mk -n "__fish_mk_using_subcommand verify" -l view -d 'How results are shown: list or table (a list where the terminal is too narrow for one) [default: list on a terminal, tab-separated lines elsewhere]' -r -f -a "list\t'Claims below each other'
 table\t'One claim a row'"
 complete -c mk -n "__fish_mk_using_subcommand verify" -l fail-on -d 'Verdicts that make the exit code other than 0: 10 for false, 11 for no-consensus, 12 for nothing and skipped [default: false,no-consensus,nothing]' -r -f -a "false\t'A claim is FALSE'
 no-consensus\t'A claim found NO CONSENSUS'

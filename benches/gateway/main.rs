@@ -38,6 +38,21 @@
 //!
 //! Changes for the sake of speed and what they did to this table, those that were not kept included; newest first.
 //!
+//! - Where a completion's cycles go (counters of the processor, 32 callers): 95,000 instructions in 46,000 to 52,000. Half
+//!   of what could be done waits for instructions (1,000 lines of them come from the second cache, 350 of these from the
+//!   third), a quarter for data: 480 lines come from behind the second cache, 31 of them from memory, where nginx needs 107
+//!   and less than one. So it is how much is touched that counts, and how far away it lies.
+//! - **A third turn, right before a whole answer is written**: 0.58 to 0.62 of nginx, most of it the kernel's time. More
+//!   turns, behind the head of a request or its JSON, change nothing: the same code is not nearer for it.
+//! - **Lines of the log written when there are 64 KB, rows of the ledger when there are 1,024**, not 20 ms and 4,096 later:
+//!   31 lines a request from memory became 8. **Each worker counts for itself and lists what is under way for itself, one
+//!   timer a connection for heads (hyper sets one a request), no timer for a free place, none told of turns**: with these
+//!   0.61 to 0.64 of nginx at 32 connections and at 128, in the same minutes.
+//! - Optimised for size: a quarter more cycles; level 2: the same as 3. A box around a call, so that the futures around it
+//!   are half as large: nothing, as the compiler builds them where they stay. Attempts inserted sixteen at a time: 0.90 to
+//!   0.75 µs a row, on a thread beside. jemalloc: 7 % fewer cycles at 32 connections, none at 128. None of them kept.
+//! - A bare relay on hyper's server, with the call to the provider written by hand: 1.16 of nginx, 1.9 µs outside the
+//!   kernel where `mk` takes 9. Everything beyond is what a gateway does.
 //! - **Answers of providers read without hyper's client** (`providers::link`): of 360 locked instructions of a completion
 //!   80 went, of 44 of a streamed event nearly all, and with them half of an event's time outside the kernel (Callgrind
 //!   with `--dump-instr=yes` beside a disassembly counts them; a profile of instructions shows nothing of it, one of

@@ -130,7 +130,8 @@ pub(crate) struct Output {
     #[arg(long, conflicts_with = "view")]
     pub(crate) jsonl: bool,
 
-    /// How results are shown: list or table [default: list on a terminal, tab-separated lines elsewhere]
+    /// How results are shown: list or table (a list where the terminal is too narrow for one) [default: list on a terminal,
+    /// tab-separated lines elsewhere]
     #[arg(long, value_enum, value_name = "VIEW", hide_possible_values = true)]
     pub(crate) view: Option<View>,
 
