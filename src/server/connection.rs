@@ -1,7 +1,7 @@
 //! One connection, from handshake to end, with a limit on every wait.
 //!
-//! HTTP/2 is spoken only after ALPN: a server that sniffs the version waits for silent peers before its header timer
-//! starts. The peer's address is put into each request's extensions, as warp does not know it under a loop of our own.
+//! HTTP/2 is spoken only after ALPN: to sniff the version would be one more wait for a silent peer. The peer's address is
+//! put into each request's extensions, as warp does not know it under a loop of our own.
 //!
 //! Ten thousand connections may idle at once, so what one takes is kept small: whatever is large stands in a box of
 //! its own that exists only while it is needed. A future that merely holds it by value would keep room for it, and for
