@@ -6,11 +6,9 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
-
-use futures_util::task::AtomicWaker;
 
 /// A future that is polled once, and then when it has been woken.
 pub(crate) struct Aside<F> {
@@ -22,15 +20,17 @@ pub(crate) struct Aside<F> {
     told: Option<Waker>,
 }
 
+/// Set before anybody is woken, and whoever is woken stays told: a ring that is seen before it has been heard takes
+/// nothing from the next one.
 struct Bell {
-    task: AtomicWaker,
+    task: Mutex<Option<Waker>>,
     has_rung: AtomicBool,
 }
 
 impl<F: Future + Unpin> Aside<F> {
     pub(crate) fn new(wait: F) -> Self {
         // It has not been polled yet.
-        let bell = Arc::new(Bell { task: AtomicWaker::new(), has_rung: AtomicBool::new(true) });
+        let bell = Arc::new(Bell { task: Mutex::new(None), has_rung: AtomicBool::new(true) });
         Self { wait, waker: bell.clone().into(), bell, told: None }
     }
 }
@@ -41,17 +41,22 @@ impl<F: Future + Unpin> Future for Aside<F> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
         if this.told.as_ref().is_none_or(|told| !told.will_wake(context.waker())) {
-            this.bell.task.register(context.waker());
+            *this.bell.task() = Some(context.waker().clone());
             this.told = Some(context.waker().clone());
         }
         // What rings behind this look wakes the task.
         if !this.bell.has_rung.load(Ordering::Acquire) {
             return Poll::Pending;
         }
-        // Who was woken is told no more.
-        this.bell.task.register(context.waker());
         this.bell.has_rung.swap(false, Ordering::AcqRel);
         Pin::new(&mut this.wait).poll(&mut Context::from_waker(&this.waker))
+    }
+}
+
+impl Bell {
+    /// Also after a panic elsewhere: it is set whole.
+    fn task(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -62,7 +67,10 @@ impl Wake for Bell {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.has_rung.store(true, Ordering::Release);
-        self.task.wake();
+        let task = self.task().clone();
+        if let Some(task) = task {
+            task.wake();
+        }
     }
 }
 
@@ -111,7 +119,7 @@ mod tests {
 
     #[test]
     fn whoever_polled_last_is_woken_each_time() {
-        let (wake, waits) = (AtomicWaker::new(), AtomicUsize::new(0));
+        let (wake, waits) = (futures_util::task::AtomicWaker::new(), AtomicUsize::new(0));
         let mut aside = Aside::new(poll_fn(|context| {
             waits.fetch_add(1, Ordering::SeqCst);
             wake.register(context.waker());
@@ -127,6 +135,33 @@ mod tests {
             assert_eq!(woken(), expected);
         }
         assert_eq!(waits.load(Ordering::SeqCst), 5);
+    }
+
+    #[test]
+    fn a_ring_that_is_seen_before_it_is_heard_takes_nothing_from_the_next() {
+        for _ in 0..2_000 {
+            let (bell, polls) = (Mutex::<Option<Waker>>::default(), AtomicUsize::new(0));
+            let (count, waker) = task();
+            let mut aside = Aside::new(poll_fn(|context| {
+                polls.fetch_add(1, Ordering::SeqCst);
+                *bell.lock().unwrap() = Some(context.waker().clone());
+                Poll::<()>::Pending
+            }));
+            let mut poll =
+                || assert!(Pin::new(&mut aside).poll(&mut Context::from_waker(&waker)).is_pending());
+            poll();
+            let ring = bell.lock().unwrap().clone().unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(|| ring.wake_by_ref());
+                while polls.load(Ordering::SeqCst) < 2 {
+                    poll();
+                }
+            });
+            poll();
+            let before = count.0.load(Ordering::SeqCst);
+            ring.wake_by_ref();
+            assert_eq!(count.0.load(Ordering::SeqCst), before + 1);
+        }
     }
 
     #[test]

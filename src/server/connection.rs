@@ -45,6 +45,12 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// At the end: for a head that has begun to become a request, or for an HTTP/2 peer to take the goodbye.
 const GOODBYE: Duration = Duration::from_secs(1);
 
+/// How a connection goes.
+struct Course {
+    stalled: Stalled,
+    turns: Turns,
+}
+
 /// Serves one connection until it ends, or until `closing` says to answer what is under way and end.
 pub(crate) async fn serve(
     stream: TcpStream,
@@ -58,14 +64,15 @@ pub(crate) async fn serve(
     let _ = stream.set_nodelay(true);
     vanished::give_up_on(&stream, context.options.write_timeout);
     let (socket, watch) = socket::split(stream);
-    let stream = StallGuard::new(socket, context.options.write_timeout);
-    let stalled = stream.stalled();
+    let turns = Turns::new();
+    let stream = StallGuard::new(socket, context.options.write_timeout, turns.clone());
+    let course = Course { stalled: stream.stalled(), turns };
     let mut ending = closing.clone();
     {
         let left = pin!(watch.left());
         tokio::select! {
             biased;
-            () = speak(stream, stalled, peer, routes, context, closing) => {}
+            () = speak(stream, course, peer, routes, context, closing) => {}
             () = Aside::new(left) => return,
         }
     }
@@ -77,7 +84,7 @@ pub(crate) async fn serve(
 
 async fn speak<S>(
     stream: S,
-    stalled: Stalled,
+    course: Course,
     peer: SocketAddr,
     routes: Routes,
     context: Arc<Context>,
@@ -86,15 +93,15 @@ async fn speak<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     match context.options.tls.clone() {
-        None => speak_http1(stream, stalled, peer, routes, context, closing).await,
-        Some(tls) => Box::pin(speak_tls(tls, stream, stalled, peer, routes, context, closing)).await,
+        None => speak_http1(stream, course, peer, routes, context, closing).await,
+        Some(tls) => Box::pin(speak_tls(tls, stream, course, peer, routes, context, closing)).await,
     }
 }
 
 async fn speak_tls<S>(
     tls: Tls,
     stream: S,
-    stalled: Stalled,
+    course: Course,
     peer: SocketAddr,
     routes: Routes,
     context: Arc<Context>,
@@ -112,15 +119,15 @@ async fn speak_tls<S>(
         return;
     };
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-        Box::pin(speak_http2(stream, peer, routes, context, closing)).await;
+        Box::pin(speak_http2(stream, course.turns, peer, routes, context, closing)).await;
     } else {
-        Box::pin(speak_http1(stream, stalled, peer, routes, context, closing)).await;
+        Box::pin(speak_http1(stream, course, peer, routes, context, closing)).await;
     }
 }
 
 async fn speak_http1<S>(
     stream: S,
-    stalled: Stalled,
+    course: Course,
     peer: SocketAddr,
     routes: Routes,
     context: Arc<Context>,
@@ -130,7 +137,7 @@ async fn speak_http1<S>(
 {
     let header_timeout = context.options.header_timeout;
     let mut line = Line::new(Refusals::new(stream, peer, context.clone()));
-    let turns = Turns::new();
+    let Course { stalled, turns } = course;
     let followed = turns.clone();
     let berth = Berth::new();
     let lender = berth.clone();
@@ -147,13 +154,7 @@ async fn speak_http1<S>(
     let mut watched = closing.clone();
     let closes = pin!(watched.changed());
     let mut closes = Aside::new(closes);
-    let idle = pin!(async {
-        turns.missed(header_timeout).await;
-        // Whoever takes an answer slowly is none of those who say nothing.
-        while stalled.is_so() {
-            turns.missed(header_timeout).await;
-        }
-    });
+    let idle = pin!(turns.missed(header_timeout));
     let mut idle = Aside::new(idle);
     let connection = loop {
         let connection = http1::Builder::new()
@@ -198,6 +199,7 @@ async fn speak_http1<S>(
 
 async fn speak_http2<S>(
     stream: S,
+    turns: Turns,
     peer: SocketAddr,
     routes: Routes,
     context: Arc<Context>,
@@ -206,7 +208,6 @@ async fn speak_http2<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let options = context.options.clone();
-    let turns = Turns::new();
     let followed = turns.clone();
     let service = service_fn(move |request: Request<Body>| {
         let (turns, ours) = (followed.clone(), followed.ours());

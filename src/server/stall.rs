@@ -1,6 +1,7 @@
 //! A peer that stops reading is cut off: hyper has no write timeout, and neither has warp.
 //!
-//! The timer is armed only when a write cannot go on at once, so that the usual write costs nothing.
+//! The timer is armed only when a write cannot go on at once, so that the usual write costs nothing. What the peer is to
+//! take then is still ours to give: a connection does not idle meanwhile.
 
 use std::future::Future;
 use std::io;
@@ -13,11 +14,15 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::turns::{Turn, Turns};
+
 /// A stream whose writes fail with `TimedOut` when the peer takes nothing for too long.
 pub(crate) struct StallGuard<S> {
     inner: S,
     limit: Duration,
-    waiting: Option<Pin<Box<Sleep>>>,
+    turns: Turns,
+    /// While a write cannot go on, which is a turn of ours.
+    waiting: Option<(Pin<Box<Sleep>>, Turn)>,
     stalled: Stalled,
 }
 
@@ -33,8 +38,8 @@ impl Stalled {
 }
 
 impl<S> StallGuard<S> {
-    pub(crate) fn new(inner: S, limit: Duration) -> Self {
-        Self { inner, limit, waiting: None, stalled: Stalled::default() }
+    pub(crate) fn new(inner: S, limit: Duration, turns: Turns) -> Self {
+        Self { inner, limit, turns, waiting: None, stalled: Stalled::default() }
     }
 
     /// Whether it waits for its peer.
@@ -50,8 +55,9 @@ impl<S> StallGuard<S> {
             return outcome;
         }
         self.stalled.0.store(true, Ordering::Relaxed);
-        let limit = self.limit;
-        let timer = self.waiting.get_or_insert_with(|| Box::pin(sleep(limit)));
+        let Self { limit, turns, waiting, .. } = self;
+        let (limit, begin) = (*limit, || (Box::pin(sleep(*limit)), turns.ours()));
+        let (timer, _) = waiting.get_or_insert_with(begin);
         ready!(timer.as_mut().poll(context));
         timer.as_mut().reset(Instant::now() + limit);
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer takes nothing")))

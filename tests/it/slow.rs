@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::support::chat::{desk_with, hello, hello_stream};
+use crate::support::chat::{Desk, desk_with, hello, hello_stream};
 use crate::support::events::read_until;
 use crate::support::eventually;
 use crate::support::panel::{config, eiffel, with_panel};
@@ -173,13 +173,8 @@ async fn an_answer_that_is_taken_slowly_is_no_silence() {
         })
     };
     let desk = desk_with("", "", short, move |_| Turn::Text(answer.clone())).await;
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.set_recv_buffer_size(64 * 1024).unwrap();
-    let mut stream = socket.connect(desk.server.authority().parse().unwrap()).await.unwrap();
-    let bearer = format!("Bearer {}", desk.key);
-    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
-    let asked = request("POST", "/inference/v1/chat/completions", &headers, &hello().to_string());
-    stream.write_all(&asked).await.unwrap();
+    let mut stream = connect_with_little_room(&desk.server).await;
+    stream.write_all(&asked(&desk)).await.unwrap();
     // Longer than a head may take, and never so long without a byte.
     for _ in 0..12 {
         stream.read_exact(&mut vec![0; 64 * 1024]).await.expect("cut off");
@@ -187,6 +182,60 @@ async fn an_answer_that_is_taken_slowly_is_no_silence() {
     }
     let rest = rest_of(&mut stream).await;
     assert!(rest.len() > text.len() - 12 * 64 * 1024 && rest.ends_with('}'), "{} bytes", rest.len());
+}
+
+#[tokio::test]
+async fn who_has_taken_an_answer_late_has_all_the_time_for_the_next_request() {
+    let text = "x".repeat(7 << 20);
+    let limit = Duration::from_secs(1);
+    let short = |setup: Setup| setup.options(|options| options.header_timeout = limit);
+    let answer = text.clone();
+    let desk = desk_with("", "", short, move |_| Turn::Text(answer.clone())).await;
+    let mut stream = connect_with_little_room(&desk.server).await;
+    stream.write_all(&asked(&desk)).await.unwrap();
+    stream.read_exact(&mut [0; 1024]).await.unwrap();
+    let untaken = limit.mul_f64(0.8);
+    tokio::time::sleep(untaken).await;
+    // Nearly all, so that the rest has been sent as well.
+    stream.read_exact(&mut vec![0; text.len() - 1024]).await.unwrap();
+    tokio::time::sleep(limit.mul_f64(0.4)).await;
+    stream.write_all(b"GET /verify/v1/health HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    let rest = rest_of(&mut stream).await;
+    assert!(rest.ends_with("{\"status\":\"ok\"}"), "{rest}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_being_taken_is_sent_whole_when_the_server_ends() {
+    let text = "x".repeat(7 << 20);
+    let answer = text.clone();
+    let mut desk = desk_with("", "", |setup| setup, move |_| Turn::Text(answer.clone())).await;
+    let mut stream = connect_with_little_room(&desk.server).await;
+    stream.write_all(&asked(&desk)).await.unwrap();
+    let mut taken = 1024;
+    stream.read_exact(&mut vec![0; taken]).await.unwrap();
+    desk.server.begin_shutdown();
+    // For longer than a server that ends waits for a head.
+    for _ in 0..25 {
+        stream.read_exact(&mut vec![0; 64 * 1024]).await.expect("cut off");
+        taken += 64 * 1024;
+        tokio::time::sleep(Duration::from_millis(60)).await;
+    }
+    let rest = rest_of(&mut stream).await;
+    assert!(taken + rest.len() > text.len() && rest.ends_with('}'), "{} bytes", taken + rest.len());
+}
+
+/// A connection on which little can be on its way.
+async fn connect_with_little_room(server: &TestServer) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(64 * 1024).unwrap();
+    socket.connect(server.authority().parse().unwrap()).await.unwrap()
+}
+
+/// A request for a completion, its connection kept.
+fn asked(desk: &Desk) -> Vec<u8> {
+    let body = hello().to_string();
+    let head = head(&desk.key, &[("content-length", body.len().to_string().as_str())]);
+    (head.replace("/verify/v1/stream", "/inference/v1/chat/completions") + &body).into_bytes()
 }
 
 #[tokio::test]

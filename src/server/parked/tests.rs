@@ -15,6 +15,7 @@ use crate::clock::{Clock, Time};
 use crate::config::{Env, ServerArgs, load_server};
 use crate::server::routes::Routes;
 use crate::server::stall::StallGuard;
+use crate::server::turns::Turns;
 use crate::server::{Options, connection};
 
 type Piece = Result<&'static str, io::Error>;
@@ -147,7 +148,7 @@ async fn a_silent_body_lies_in_its_berth_until_it_is_wanted() {
 
     assert!(lent.frame().now_or_never().is_none());
     let (ours, theirs) = tokio::io::duplex(1);
-    let mut guard = StallGuard::new(ours, std::time::Duration::from_mins(1));
+    let mut guard = StallGuard::new(ours, std::time::Duration::from_mins(1), Turns::new());
     let stalled = guard.stalled();
     guard.write_all(b"1").await.unwrap();
     assert!(guard.write(b"2").now_or_never().is_none(), "there is room for one");
