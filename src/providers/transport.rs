@@ -118,9 +118,12 @@ impl Transport {
             let client = Box::pin(self.client(deadline)).await?;
             pass_turn().await;
             let sending = Box::pin(client.send(&self.asked(Method::POST, &outgoing())?));
-            let answered = within(limits.first_byte, sending).await??;
-            pass_turn().await;
-            Box::pin(limits.open(answered).whole()).await
+            let opened = limits.open(within(limits.first_byte, sending).await??);
+            Box::pin(async move {
+                pass_turn().await;
+                opened.whole().await
+            })
+            .await
         }
     }
 

@@ -51,6 +51,12 @@ struct Course {
     turns: Turns,
 }
 
+/// What ends a connection from beside.
+enum Over {
+    ServerEnds,
+    PeerIdles,
+}
+
 /// Serves one connection until it ends, or until `closing` says to answer what is under way and end.
 pub(crate) async fn serve(
     stream: TcpStream,
@@ -152,13 +158,16 @@ async fn speak_http1<S>(
         })
     });
     let mut watched = closing.clone();
-    let closes = pin!(watched.changed());
-    let mut closes = Aside::new(closes);
-    let idle = pin!(turns.missed(header_timeout));
-    let mut idle = Aside::new(idle);
+    let mut over = Aside::new(Box::pin(async {
+        tokio::select! {
+            biased;
+            _ = watched.changed() => Over::ServerEnds,
+            () = turns.missed(header_timeout) => Over::PeerIdles,
+        }
+    }));
     let connection = loop {
         let connection = http1::Builder::new()
-            // `idle` sees to it.
+            // `over` sees to it.
             .header_read_timeout(None)
             // Otherwise a caller who stops sending at once gets no answer at all; `socket::Watch` sees to those who left.
             .half_close(true)
@@ -171,14 +180,16 @@ async fn speak_http1<S>(
                 Ok(silent) => silent,
                 Err(ended) => return log_end(peer, ended),
             },
-            _ = &mut closes => {
-                connection.as_mut().graceful_shutdown();
-                break connection;
-            }
-            () = &mut idle => {
-                tracing::debug!(%peer, "connection ended: no request came in time");
-                return;
-            }
+            over = &mut over => match over {
+                Over::ServerEnds => {
+                    connection.as_mut().graceful_shutdown();
+                    break connection;
+                }
+                Over::PeerIdles => {
+                    tracing::debug!(%peer, "connection ended: no request came in time");
+                    return;
+                }
+            },
         };
         let http1::Parts { io, read_buf, service: again, .. } = Pin::into_inner(connection).into_parts();
         line = io;
