@@ -71,6 +71,8 @@ impl<T: Default> Default for Each<T> {
 
 /// Lets everything else that is ready on this worker go first, once. What is sent to another process may have to wake it,
 /// which costs more than the sending: several requests in a row, and several answers in a row, wake it once.
+///
+/// tokio's `yield_now` lets the system be asked for events first, which is a call of its own and no better.
 pub async fn pass_turn() {
     let mut has_passed = false;
     poll_fn(|context| {
@@ -126,6 +128,8 @@ impl Workers {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use super::*;
 
     #[test]
@@ -156,6 +160,26 @@ mod tests {
             .unwrap();
         assert_eq!((there, *each.here()), (2, 1));
         assert_eq!(made, cores() + 1);
+    }
+
+    #[test]
+    fn whoever_passes_a_turn_goes_on_behind_what_is_ready() {
+        let steps = Arc::new(Mutex::new(Vec::new()));
+        let step = |name| {
+            let steps = steps.clone();
+            move || steps.lock().unwrap().push(name)
+        };
+        let (begun, other, done) = (step("begun"), step("other"), step("done"));
+        Builder::new_current_thread().build().unwrap().block_on(async {
+            let passing = tokio::spawn(async move {
+                begun();
+                pass_turn().await;
+                done();
+            });
+            tokio::spawn(async move { other() }).await.unwrap();
+            passing.await.unwrap();
+        });
+        assert_eq!(*steps.lock().unwrap(), ["begun", "other", "done"]);
     }
 
     #[test]

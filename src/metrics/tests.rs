@@ -1,9 +1,11 @@
 //! What is counted, under which labels, and that the page says it in the form that scrapers read.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
 use crate::money::NanoUsd;
+use crate::workers::Workers;
 
 const NOW: Time = Time::from_unix_ms(1_795_202_760_500);
 
@@ -41,6 +43,30 @@ fn assert_has(page: &str, lines: &[&str]) {
 #[test]
 fn the_page_has_every_metric_of_the_table_once_and_in_its_order() {
     assert_eq!(metrics().collect(&Readings::default()).metrics(), table::ALL);
+}
+
+#[tokio::test]
+async fn what_workers_count_each_for_itself_stands_there_as_one() {
+    let metrics = Arc::new(metrics());
+    let count = |metrics: &Metrics| {
+        metrics.http.count("/v1/key", "GET", Some("200"), Duration::from_millis(3));
+        metrics.attempts.count(&attempt("fake/m"));
+    };
+    count(&metrics);
+    let workers = Workers::start(2).unwrap();
+    for _ in 0..2 {
+        let metrics = metrics.clone();
+        workers.next().spawn(async move { count(&metrics) }).await.unwrap();
+    }
+    assert_has(
+        &page(&metrics),
+        &[
+            r#"mk_http_requests_total{route="/v1/key",method="GET",status="200"} 3"#,
+            r#"mk_attempts_total{provider="fake",model="m",outcome="ok"} 3"#,
+            r#"mk_attempt_duration_seconds_count{provider="fake",model="m"} 3"#,
+            r#"mk_tokens_total{provider="fake",model="m",kind="prompt"} 30"#,
+        ],
+    );
 }
 
 #[test]
