@@ -37,6 +37,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
             [CompletionResult]::new('serve', 'serve', [CompletionResultType]::ParameterValue, 'Run the server')
             [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Verify a text')
+            [CompletionResult]::new('eval', 'eval', [CompletionResultType]::ParameterValue, 'Measure how often the panel is right, by statements with known answers')
             [CompletionResult]::new('chat', 'chat', [CompletionResultType]::ParameterValue, 'Ask a model, once or in a conversation')
             [CompletionResult]::new('models', 'models', [CompletionResultType]::ParameterValue, 'List the models that can be asked, with what they cost')
             [CompletionResult]::new('apps', 'apps', [CompletionResultType]::ParameterValue, 'Manage apps, which group keys and their usage')
@@ -129,6 +130,34 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--explain', '--explain', [CompletionResultType]::ParameterName, 'Ask the models for their reasons, which the list and JSON show')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'One JSON document, at the end')
             [CompletionResult]::new('--jsonl', '--jsonl', [CompletionResultType]::ParameterName, 'A line of JSON per claim as it arrives, then a summary')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'mk;eval' {
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'Take only the first N statements')
+            [CompletionResult]::new('--jobs', '--jobs', [CompletionResultType]::ParameterName, 'How many statements are verified at a time [default: 4]')
+            [CompletionResult]::new('--max-wait', '--max-wait', [CompletionResultType]::ParameterName, 'How long to wait out the server''s rate limit, per statement [default: 5m]')
+            [CompletionResult]::new('--min-accuracy', '--min-accuracy', [CompletionResultType]::ParameterName, 'Fail if fewer than this many percent are right')
+            [CompletionResult]::new('--domain', '--domain', [CompletionResultType]::ParameterName, 'Kind of statement: general, or legal (jurisdiction and date matter, citations are checked) [default: general]')
+            [CompletionResult]::new('--min-required', '--min-required', [CompletionResultType]::ParameterName, 'How many models must agree: 2 or 3 [default: 2]')
+            [CompletionResult]::new('--total-models', '--total-models', [CompletionResultType]::ParameterName, 'How many models are asked [default: 3]')
+            [CompletionResult]::new('--as-of', '--as-of', [CompletionResultType]::ParameterName, 'Judge the facts as of this date [default: today]')
+            [CompletionResult]::new('--context', '--context', [CompletionResultType]::ParameterName, 'Answer from this text instead of from the models'' knowledge')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'How long one verification may take, such as 90s or 3m')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Simulated models in this process: no server, key or network. They know few facts')
+            [CompletionResult]::new('--local', '--local', [CompletionResultType]::ParameterName, 'The configured providers, called from this process: no server needed')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
             [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
             [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
@@ -827,6 +856,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
         'mk;help' {
             [CompletionResult]::new('serve', 'serve', [CompletionResultType]::ParameterValue, 'Run the server')
             [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Verify a text')
+            [CompletionResult]::new('eval', 'eval', [CompletionResultType]::ParameterValue, 'Measure how often the panel is right, by statements with known answers')
             [CompletionResult]::new('chat', 'chat', [CompletionResultType]::ParameterValue, 'Ask a model, once or in a conversation')
             [CompletionResult]::new('models', 'models', [CompletionResultType]::ParameterValue, 'List the models that can be asked, with what they cost')
             [CompletionResult]::new('apps', 'apps', [CompletionResultType]::ParameterValue, 'Manage apps, which group keys and their usage')
@@ -853,6 +883,9 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             break
         }
         'mk;help;verify' {
+            break
+        }
+        'mk;help;eval' {
             break
         }
         'mk;help;chat' {

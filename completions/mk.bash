@@ -34,6 +34,9 @@ _mk() {
             mk,doctor)
                 cmd="mk__subcmd__doctor"
                 ;;
+            mk,eval)
+                cmd="mk__subcmd__eval"
+                ;;
             mk,help)
                 cmd="mk__subcmd__help"
                 ;;
@@ -153,6 +156,9 @@ _mk() {
                 ;;
             mk__subcmd__help,doctor)
                 cmd="mk__subcmd__help__subcmd__doctor"
+                ;;
+            mk__subcmd__help,eval)
+                cmd="mk__subcmd__help__subcmd__eval"
                 ;;
             mk__subcmd__help,help)
                 cmd="mk__subcmd__help__subcmd__help"
@@ -308,7 +314,7 @@ _mk() {
 
     case "${cmd}" in
         mk)
-            opts="-q -v -h -V --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help --version serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help"
+            opts="-q -v -h -V --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help --version serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1209,8 +1215,86 @@ _mk() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        mk__subcmd__eval)
+            opts="-q -v -h --limit --jobs --max-wait --min-accuracy --sandbox --local --domain --min-required --total-models --as-of --context --timeout --json --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-wait)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --min-accuracy)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --domain)
+                    COMPREPLY=($(compgen -W "general legal" -- "${cur}"))
+                    return 0
+                    ;;
+                --min-required)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --total-models)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --as-of)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --progress)
+                    COMPREPLY=($(compgen -W "auto bars lines none" -- "${cur}"))
+                    return 0
+                    ;;
+                --server)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --api-key-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ca-cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         mk__subcmd__help)
-            opts="serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help"
+            opts="serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1420,6 +1504,20 @@ _mk() {
             return 0
             ;;
         mk__subcmd__help__subcmd__doctor)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__help__subcmd__eval)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -2686,7 +2784,7 @@ _mk() {
             return 0
             ;;
         mk__subcmd__verify)
-            opts="-f -q -v -h --file --lines --jobs --max-wait --sandbox --local --domain --min-required --total-models --as-of --context --explain --timeout --json --jsonl --view --fail-on --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            opts="-f -q -v -h --file --lines --jobs --max-wait --sandbox --local --domain --min-required --total-models --as-of --context --timeout --explain --json --jsonl --view --fail-on --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -34,6 +34,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --version 'Print version'
             cand serve 'Run the server'
             cand verify 'Verify a text'
+            cand eval 'Measure how often the panel is right, by statements with known answers'
             cand chat 'Ask a model, once or in a conversation'
             cand models 'List the models that can be asked, with what they cost'
             cand apps 'Manage apps, which group keys and their usage'
@@ -120,6 +121,33 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --explain 'Ask the models for their reasons, which the list and JSON show'
             cand --json 'One JSON document, at the end'
             cand --jsonl 'A line of JSON per claim as it arrives, then a summary'
+            cand -q 'Print nothing but errors and what --json asks for'
+            cand --quiet 'Print nothing but errors and what --json asks for'
+            cand -v 'Tell causes and request ids of errors'
+            cand --verbose 'Tell causes and request ids of errors'
+            cand -h 'Print help'
+            cand --help 'Print help'
+        }
+        &'mk;eval'= {
+            cand --limit 'Take only the first N statements'
+            cand --jobs 'How many statements are verified at a time [default: 4]'
+            cand --max-wait 'How long to wait out the server''s rate limit, per statement [default: 5m]'
+            cand --min-accuracy 'Fail if fewer than this many percent are right'
+            cand --domain 'Kind of statement: general, or legal (jurisdiction and date matter, citations are checked) [default: general]'
+            cand --min-required 'How many models must agree: 2 or 3 [default: 2]'
+            cand --total-models 'How many models are asked [default: 3]'
+            cand --as-of 'Judge the facts as of this date [default: today]'
+            cand --context 'Answer from this text instead of from the models'' knowledge'
+            cand --timeout 'How long one verification may take, such as 90s or 3m'
+            cand --color 'When to colour: auto, always or never'
+            cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
+            cand --server 'Base address of the server [default: port 8080 of this machine]'
+            cand --profile 'Profile of config.toml to use'
+            cand --api-key-file 'File that holds the API key'
+            cand --ca-cert 'PEM file of further certificate authorities to trust'
+            cand --sandbox 'Simulated models in this process: no server, key or network. They know few facts'
+            cand --local 'The configured providers, called from this process: no server needed'
+            cand --json 'Print JSON'
             cand -q 'Print nothing but errors and what --json asks for'
             cand --quiet 'Print nothing but errors and what --json asks for'
             cand -v 'Tell causes and request ids of errors'
@@ -764,6 +792,7 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;help'= {
             cand serve 'Run the server'
             cand verify 'Verify a text'
+            cand eval 'Measure how often the panel is right, by statements with known answers'
             cand chat 'Ask a model, once or in a conversation'
             cand models 'List the models that can be asked, with what they cost'
             cand apps 'Manage apps, which group keys and their usage'
@@ -787,6 +816,8 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;help;serve;unit'= {
         }
         &'mk;help;verify'= {
+        }
+        &'mk;help;eval'= {
         }
         &'mk;help;chat'= {
         }

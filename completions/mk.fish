@@ -41,6 +41,7 @@ complete -c mk -n "__fish_mk_needs_command" -s h -l help -d 'Print help'
 complete -c mk -n "__fish_mk_needs_command" -s V -l version -d 'Print version'
 complete -c mk -n "__fish_mk_needs_command" -f -a "serve" -d 'Run the server'
 complete -c mk -n "__fish_mk_needs_command" -f -a "verify" -d 'Verify a text'
+complete -c mk -n "__fish_mk_needs_command" -f -a "eval" -d 'Measure how often the panel is right, by statements with known answers'
 complete -c mk -n "__fish_mk_needs_command" -f -a "chat" -d 'Ask a model, once or in a conversation'
 complete -c mk -n "__fish_mk_needs_command" -f -a "models" -d 'List the models that can be asked, with what they cost'
 complete -c mk -n "__fish_mk_needs_command" -f -a "apps" -d 'Manage apps, which group keys and their usage'
@@ -132,6 +133,34 @@ complete -c mk -n "__fish_mk_using_subcommand verify" -l jsonl -d 'A line of JSO
 complete -c mk -n "__fish_mk_using_subcommand verify" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand verify" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand verify" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand eval" -l limit -d 'Take only the first N statements' -r
+complete -c mk -n "__fish_mk_using_subcommand eval" -l jobs -d 'How many statements are verified at a time [default: 4]' -r
+complete -c mk -n "__fish_mk_using_subcommand eval" -l max-wait -d 'How long to wait out the server\'s rate limit, per statement [default: 5m]' -r
+complete -c mk -n "__fish_mk_using_subcommand eval" -l min-accuracy -d 'Fail if fewer than this many percent are right' -r
+complete -c mk -n "__fish_mk_using_subcommand eval" -l domain -d 'Kind of statement: general, or legal (jurisdiction and date matter, citations are checked) [default: general]' -r -f -a "general\t'Anything'
+legal\t'Law: jurisdiction and date matter, citations are checked by themselves'"
+complete -c mk -n "__fish_mk_using_subcommand eval" -l min-required -d 'How many models must agree: 2 or 3 [default: 2]' -r
+complete -c mk -n "__fish_mk_using_subcommand eval" -l total-models -d 'How many models are asked [default: 3]' -r
+complete -c mk -n "__fish_mk_using_subcommand eval" -l as-of -d 'Judge the facts as of this date [default: today]' -r
+complete -c mk -n "__fish_mk_using_subcommand eval" -l context -d 'Answer from this text instead of from the models\' knowledge' -r -F
+complete -c mk -n "__fish_mk_using_subcommand eval" -l timeout -d 'How long one verification may take, such as 90s or 3m' -r
+complete -c mk -n "__fish_mk_using_subcommand eval" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
+always\t'Also into pipes and files'
+never\t'Not at all'"
+complete -c mk -n "__fish_mk_using_subcommand eval" -l progress -d 'How to show progress: auto, bars, lines (for logs and screen readers) or none' -r -f -a "auto\t'Bars on a terminal, nothing elsewhere'
+bars\t'Bars'
+lines\t'One line a step, as logs and screen readers want it'
+none\t'Nothing'"
+complete -c mk -n "__fish_mk_using_subcommand eval" -l server -d 'Base address of the server [default: port 8080 of this machine]' -r
+complete -c mk -n "__fish_mk_using_subcommand eval" -l profile -d 'Profile of config.toml to use' -r
+complete -c mk -n "__fish_mk_using_subcommand eval" -l api-key-file -d 'File that holds the API key' -r -F
+complete -c mk -n "__fish_mk_using_subcommand eval" -l ca-cert -d 'PEM file of further certificate authorities to trust' -r -F
+complete -c mk -n "__fish_mk_using_subcommand eval" -l sandbox -d 'Simulated models in this process: no server, key or network. They know few facts'
+complete -c mk -n "__fish_mk_using_subcommand eval" -l local -d 'The configured providers, called from this process: no server needed'
+complete -c mk -n "__fish_mk_using_subcommand eval" -l json -d 'Print JSON'
+complete -c mk -n "__fish_mk_using_subcommand eval" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
+complete -c mk -n "__fish_mk_using_subcommand eval" -s v -l verbose -d 'Tell causes and request ids of errors'
+complete -c mk -n "__fish_mk_using_subcommand eval" -s h -l help -d 'Print help'
 complete -c mk -n "__fish_mk_using_subcommand chat" -s m -l model -d 'The model to ask, as `mk models` lists it [default: `MK_MODEL`, then `[chat] model` of config.toml, then the cheapest one listed]' -r
 complete -c mk -n "__fish_mk_using_subcommand chat" -l system -d 'What the model is told before anything else' -r
 complete -c mk -n "__fish_mk_using_subcommand chat" -l temperature -d 'How freely the model chooses its words, from 0 to 2 [default: the provider\'s]' -r
@@ -723,24 +752,25 @@ complete -c mk -n "__fish_mk_using_subcommand version" -l json -d 'Print JSON'
 complete -c mk -n "__fish_mk_using_subcommand version" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand version" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand version" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "serve" -d 'Run the server'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "verify" -d 'Verify a text'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "chat" -d 'Ask a model, once or in a conversation'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "models" -d 'List the models that can be asked, with what they cost'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "apps" -d 'Manage apps, which group keys and their usage'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "keys" -d 'Manage API keys'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "usage" -d 'Show what was used and what it cost'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "config" -d 'Show configuration, or begin one'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "login" -d 'Store an API key for a server'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "logout" -d 'Forget the API keys for a server'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "whoami" -d 'Show which server and keys are used, and whether the server answers'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "doctor" -d 'Check this installation: configuration, database, clock, providers, server'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "backup" -d 'Back up the databases, beside a running server'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "restore" -d 'Put a backup of the databases back'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "completions" -d 'Print completions for a shell'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "man" -d 'Write the manual pages'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "version" -d 'Print the version'
-complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "serve" -d 'Run the server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "verify" -d 'Verify a text'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "eval" -d 'Measure how often the panel is right, by statements with known answers'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "chat" -d 'Ask a model, once or in a conversation'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "models" -d 'List the models that can be asked, with what they cost'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "apps" -d 'Manage apps, which group keys and their usage'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "keys" -d 'Manage API keys'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "usage" -d 'Show what was used and what it cost'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "config" -d 'Show configuration, or begin one'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "login" -d 'Store an API key for a server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "logout" -d 'Forget the API keys for a server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "whoami" -d 'Show which server and keys are used, and whether the server answers'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "doctor" -d 'Check this installation: configuration, database, clock, providers, server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "backup" -d 'Back up the databases, beside a running server'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "restore" -d 'Put a backup of the databases back'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "completions" -d 'Print completions for a shell'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "man" -d 'Write the manual pages'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "version" -d 'Print the version'
+complete -c mk -n "__fish_mk_using_subcommand help; and not __fish_seen_subcommand_from serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from serve" -f -a "unit" -d 'Print a unit for systemd'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "create" -d 'Make an app'
 complete -c mk -n "__fish_mk_using_subcommand help; and __fish_seen_subcommand_from apps" -f -a "list" -d 'List all apps'

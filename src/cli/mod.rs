@@ -16,6 +16,7 @@ mod defect;
 mod desk;
 mod doctor;
 mod embedded;
+mod eval;
 mod exit;
 mod figures;
 mod generate;
@@ -105,6 +106,9 @@ enum Command {
     /// Verify a text
     #[command(help_template = HELP, before_help = verify::EXAMPLES, after_help = verify::NOTES)]
     Verify(Box<verify::VerifyArgs>),
+    /// Measure how often the panel is right, by statements with known answers
+    #[command(help_template = HELP, before_help = eval::EXAMPLES, after_help = eval::NOTES)]
+    Eval(Box<eval::EvalArgs>),
     /// Ask a model, once or in a conversation
     #[command(help_template = HELP, before_help = chat::EXAMPLES, after_help = chat::NOTES)]
     Chat(Box<chat::ChatArgs>),
@@ -156,6 +160,7 @@ impl Command {
     fn wants_json(&self) -> bool {
         match self {
             Self::Verify(args) => args.output.json || args.output.jsonl,
+            Self::Eval(args) => args.json,
             Self::Chat(args) => args.json,
             Self::Models(args) => args.json,
             Self::Apps(args) => args.wants_json(),
@@ -195,6 +200,7 @@ fn dispatch(command: &Command, session: &mut Session) -> Outcome {
     match command {
         Command::Serve(args) => serve::run(args, session),
         Command::Verify(args) => verify::run(args, session),
+        Command::Eval(args) => eval::run(args, session),
         Command::Chat(args) => chat::run(args, session),
         Command::Models(args) => models::run(args, session),
         Command::Apps(args) => apps::run(args, session),

@@ -30,6 +30,7 @@ mod cli_budgets;
 mod cli_chat;
 mod cli_chat_model;
 mod cli_doctor;
+mod cli_eval;
 mod cli_hostile;
 mod cli_interrupt;
 mod cli_keys;

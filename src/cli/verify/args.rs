@@ -68,6 +68,10 @@ pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) how: How,
 
+    /// Ask the models for their reasons, which the list and JSON show
+    #[arg(long, help_heading = "How")]
+    pub(crate) explain: bool,
+
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -108,10 +112,6 @@ pub(crate) struct How {
     /// Answer from this text instead of from the models' knowledge
     #[arg(long, value_name = "FILE")]
     pub(crate) context: Option<PathBuf>,
-
-    /// Ask the models for their reasons, which the list and JSON show
-    #[arg(long)]
-    pub(crate) explain: bool,
 
     /// How long one verification may take, such as 90s or 3m
     #[arg(long, value_name = "TIME")]

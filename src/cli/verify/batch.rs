@@ -38,7 +38,7 @@ pub(crate) async fn run(
         plan,
         target,
         patience: Patience::new(plan.max_wait.unwrap_or(BATCH_PATIENCE)),
-        display: RefCell::new(BatchDisplay::begin(&plan.printer, plan.progress, is_sandbox)),
+        display: RefCell::new(BatchDisplay::begin(&plan.printer, plan.progress, None, is_sandbox)),
         begun: Instant::now(),
     };
     let mut report = Report {

@@ -12,6 +12,8 @@ use crate::cli::wrap::cut;
 pub(crate) struct BatchDisplay<'a> {
     printer: &'a Printer,
     mode: Mode,
+    /// How many there are, where that is known.
+    all: Option<usize>,
     live: Option<(MultiProgress, ProgressBar)>,
     begun: Instant,
     is_sandbox: bool,
@@ -22,10 +24,19 @@ pub(crate) struct BatchDisplay<'a> {
 
 impl<'a> BatchDisplay<'a> {
     /// A display that shows at once that something happens.
-    pub(crate) fn begin(printer: &'a Printer, mode: Mode, is_sandbox: bool) -> Self {
+    pub(crate) fn begin(printer: &'a Printer, mode: Mode, all: Option<usize>, is_sandbox: bool) -> Self {
         let live = (mode == Mode::Bars).then(|| progress::bars(&printer.terminal));
-        let display =
-            Self { printer, mode, live, begun: Instant::now(), is_sandbox, verified: 0, failed: 0, ticks: 0 };
+        let display = Self {
+            printer,
+            mode,
+            all,
+            live,
+            begun: Instant::now(),
+            is_sandbox,
+            verified: 0,
+            failed: 0,
+            ticks: 0,
+        };
         display.draw();
         display
     }
@@ -86,12 +97,13 @@ impl<'a> BatchDisplay<'a> {
         progress::set(line, cut(&text, self.printer.terminal.width - 1, ""));
     }
 
-    /// `Verifying statements  12 done, 2 failed  8s  [SANDBOX]`
+    /// `Verifying statements  12 of 40 done, 2 failed  8s  [SANDBOX]`
     fn text(&self) -> String {
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
         let mode = if self.is_sandbox { "  [SANDBOX]" } else { "" };
         let done = self.verified + self.failed;
-        format!("Verifying statements  {done} done{failed}  {}s{mode}", self.begun.elapsed().as_secs())
+        let all = self.all.map(|all| format!(" of {all}")).unwrap_or_default();
+        format!("Verifying statements  {done}{all} done{failed}  {}s{mode}", self.begun.elapsed().as_secs())
     }
 }
 

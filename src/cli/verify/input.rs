@@ -122,12 +122,14 @@ pub(crate) fn lines(path: &Path) -> Result<mpsc::Receiver<Line>, Failure> {
         Box::new(open(path).map_err(|cause| unreadable(&path.display().to_string(), cause))?)
     };
     let (sender, receiver) = mpsc::channel(16);
-    std::thread::spawn(move || read_lines(BufReader::new(source), &sender));
+    std::thread::spawn(move || {
+        read_lines(BufReader::new(source), |line| sender.blocking_send(line).is_ok());
+    });
     Ok(receiver)
 }
 
 /// A file to read. A directory opens as well on some systems, and fails only once it is read.
-fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open(path: &Path) -> io::Result<File> {
     let file = File::open(path)?;
     if file.metadata()?.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
@@ -135,8 +137,8 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Hands on lines until the end, or until nobody wants more.
-fn read_lines(mut reader: impl BufRead, sender: &mpsc::Sender<Line>) {
+/// Hands on the lines that are not blank until the end, or until `take` wants no more.
+pub(crate) fn read_lines(mut reader: impl BufRead, mut take: impl FnMut(Line) -> bool) {
     for line in 1.. {
         let (item, is_last) = match next_line(&mut reader, line) {
             Ok(None) => return,
@@ -144,7 +146,7 @@ fn read_lines(mut reader: impl BufRead, sender: &mpsc::Sender<Line>) {
             Err(cause) => (Err(unreadable(&format!("line {line}"), cause)), true),
         };
         let is_blank = matches!(&item, Ok(text) if text.trim().is_empty());
-        if !is_blank && sender.blocking_send((Source::Line { line }, item)).is_err() {
+        if !is_blank && !take((Source::Line { line }, item)) {
             return;
         }
         if is_last {
@@ -209,11 +211,13 @@ mod tests {
                 Err(io::ErrorKind::TimedOut.into())
             }
         }
-        let (sender, mut receiver) = mpsc::channel(4);
-        read_lines(BufReader::new((&b"one\n"[..]).chain(Torn)), &sender);
-        drop(sender);
-        assert_eq!(receiver.blocking_recv().unwrap().1.unwrap(), "one");
-        assert!(receiver.blocking_recv().unwrap().1.is_err());
-        assert!(receiver.blocking_recv().is_none());
+        let mut read = Vec::new();
+        read_lines(BufReader::new((&b"one\n"[..]).chain(Torn)), |(_, line)| {
+            read.push(line);
+            true
+        });
+        assert_eq!(read[0].as_deref().unwrap(), "one");
+        assert!(read[1].is_err());
+        assert_eq!(read.len(), 2);
     }
 }

@@ -1,6 +1,6 @@
 //! Who set a value that a message is about: a flag, or else the key of a file and its place there.
 
-use super::VerifyArgs;
+use super::args::How;
 use crate::config::{ClientConfig, Origin};
 
 /// The settings that a flag or a file may decide: the flag, and the key in files.
@@ -28,8 +28,7 @@ struct FromFile {
 
 impl SetBy {
     /// Who set what for this call.
-    pub(crate) fn of(args: &VerifyArgs, config: &ClientConfig) -> Self {
-        let how = &args.how;
+    pub(crate) fn of(how: &How, config: &ClientConfig) -> Self {
         let is_flag_given = |flag: &str| match flag {
             MIN_REQUIRED => how.min_required.is_some(),
             TOTAL_MODELS => how.total_models.is_some(),

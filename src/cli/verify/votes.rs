@@ -146,17 +146,13 @@ fn bare(model: &str) -> &str {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::cli) mod tests {
     use serde_json::json;
 
     use super::*;
 
     /// A claim about the year of a tower; `answers` are keys by model, `!code` stands for an error.
-    pub(in crate::cli::verify) fn claim(
-        assessment: &str,
-        consensus: &str,
-        answers: &[(&str, &str)],
-    ) -> ClaimResult {
+    pub(in crate::cli) fn claim(assessment: &str, consensus: &str, answers: &[(&str, &str)]) -> ClaimResult {
         let (failed, given): (Vec<_>, Vec<_>) =
             answers.iter().partition(|(_, answer)| answer.starts_with('!'));
         serde_json::from_value(json!({

@@ -1,0 +1,337 @@
+//! Statements with known answers: lines of JSON, read and checked whole before anything is spent on them.
+//!
+//! A line is an object with a `fact` and what is `expected` of it, and may have an `id`, a `domain`, a `context` and an
+//! `asOf`. Whatever else stands there is left alone, as datasets carry their sources and notes. The names and labels of
+//! [FEVER](https://fever.ai/dataset/fever.html) (`claim`, `label`, `SUPPORTS` …) are understood as well.
+
+use std::fmt;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::api::verify::Domain;
+use crate::cli::exit::Failure;
+use crate::cli::figures::thousands;
+use crate::cli::printer::Printer;
+use crate::cli::text::{read_stdin, unreadable};
+use crate::cli::verify::input::{self, Line};
+use crate::clock::Time;
+
+/// More than this is no dataset for paid models, and would be held in memory as a whole.
+const MOST: usize = 100_000;
+
+/// How many wrong lines are told at once.
+const MOST_TOLD: usize = 5;
+
+/// What a statement is, or was found to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Label {
+    /// Every claim holds.
+    True,
+    /// A claim does not.
+    False,
+    /// None is false, but one is open.
+    NoConsensus,
+    /// There is no claim in it.
+    Nothing,
+}
+
+impl Label {
+    /// All of them, in the order of tables.
+    pub(crate) const ALL: [Self; 4] = [Self::True, Self::False, Self::NoConsensus, Self::Nothing];
+
+    /// The words for people.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "TRUE",
+            Self::False => "FALSE",
+            Self::NoConsensus => "NO CONSENSUS",
+            Self::Nothing => "NOTHING",
+        }
+    }
+
+    /// One word, for programs that split at blanks.
+    pub(crate) const fn as_word(self) -> &'static str {
+        match self {
+            Self::NoConsensus => "NO_CONSENSUS",
+            other => other.as_str(),
+        }
+    }
+
+    fn parse(value: &Value) -> Option<Self> {
+        let text = match value {
+            Value::Bool(is_true) => return Some(if *is_true { Self::True } else { Self::False }),
+            Value::String(text) => text.trim().to_ascii_uppercase().replace(['_', '-'], " "),
+            _ => return None,
+        };
+        match text.as_str() {
+            "TRUE" | "SUPPORTS" | "SUPPORTED" => Some(Self::True),
+            "FALSE" | "REFUTES" | "REFUTED" => Some(Self::False),
+            "NO CONSENSUS" | "NOT ENOUGH INFO" | "NOT ENOUGH EVIDENCE" => Some(Self::NoConsensus),
+            "NOTHING" => Some(Self::Nothing),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl Serialize for Label {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// Where a statement stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Position {
+    /// The file as it was named, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) file: Option<String>,
+    /// From 1.
+    pub(crate) line: usize,
+}
+
+impl Position {
+    /// As a sentence names it.
+    pub(crate) fn name(&self) -> String {
+        match &self.file {
+            Some(file) => format!("{file} line {}", self.line),
+            None => format!("line {}", self.line),
+        }
+    }
+
+    /// The first column of plain output.
+    pub(crate) fn label(&self) -> String {
+        match &self.file {
+            Some(file) => format!("{file}:{}", self.line),
+            None => self.line.to_string(),
+        }
+    }
+}
+
+/// A statement, and what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    pub(crate) at: Position,
+    /// As the dataset has it: a text or a number.
+    pub(crate) id: Option<Value>,
+    pub(crate) fact: String,
+    pub(crate) expected: Label,
+    pub(crate) domain: Option<Domain>,
+    pub(crate) context: Option<String>,
+    pub(crate) as_of: Option<String>,
+}
+
+/// All statements of the files, at most `limit`; `-` is standard input.
+///
+/// # Errors
+/// If a file cannot be read, a line is none of a dataset, or there is no line at all.
+pub(crate) fn read(files: &[PathBuf], limit: Option<usize>, printer: &Printer) -> Result<Vec<Item>, Failure> {
+    let most = limit.unwrap_or(MOST);
+    let mut reading = Reading { most, items: Vec::new(), wrong: Vec::new(), has_more: false };
+    for path in files {
+        let file = (files.len() > 1).then(|| path.display().to_string());
+        reading = if path == Path::new("-") {
+            read_stdin(printer, move |stdin| {
+                input::read_lines(stdin, |line| reading.take(file.as_deref(), line));
+                reading
+            })?
+        } else {
+            let opened = input::open(path).map_err(|cause| unreadable(&path.display().to_string(), cause))?;
+            input::read_lines(BufReader::new(opened), |line| reading.take(file.as_deref(), line));
+            reading
+        };
+    }
+    reading.items(limit.is_some())
+}
+
+struct Reading {
+    most: usize,
+    items: Vec<Item>,
+    wrong: Vec<String>,
+    has_more: bool,
+}
+
+impl Reading {
+    /// Takes up a line; whether there may be another.
+    fn take(&mut self, file: Option<&str>, (source, line): Line) -> bool {
+        if self.items.len() == self.most {
+            self.has_more = true;
+            return false;
+        }
+        let input::Source::Line { line: number } = source else { return true };
+        let at = Position { file: file.map(str::to_owned), line: number };
+        let name = at.name();
+        match line.map_err(|failure| failure.message).and_then(|text| item(at, &text)) {
+            Ok(item) => self.items.push(item),
+            // Messages about lines begin with their number, those about their content with nothing.
+            Err(wrong) => {
+                let told = wrong.strip_prefix(&format!("line {number} ")).map_or(wrong.as_str(), |rest| rest);
+                let joint = if told.len() == wrong.len() { ": " } else { " " };
+                self.wrong.push(format!("{name}{joint}{told}"));
+            }
+        }
+        self.wrong.len() <= MOST_TOLD
+    }
+
+    fn items(self, is_limited: bool) -> Result<Vec<Item>, Failure> {
+        if !self.wrong.is_empty() {
+            let told: Vec<&str> = self.wrong.iter().take(MOST_TOLD).map(String::as_str).collect();
+            let more = if self.wrong.len() > MOST_TOLD { "; and more" } else { "" };
+            return Err(Failure::usage(format!("{}{more}", told.join("; "))).hint(
+                "a line is such as {\"fact\": \"Two and two is four.\", \"expected\": \"TRUE\"}; nothing was verified",
+            ));
+        }
+        if self.has_more && !is_limited {
+            return Err(Failure::usage(format!("there are more than {} statements", thousands(MOST as u64)))
+                .hint("take some of them: --limit N"));
+        }
+        if self.items.is_empty() {
+            return Err(Failure::usage("there are no statements in the dataset"));
+        }
+        Ok(self.items)
+    }
+}
+
+fn item(at: Position, line: &str) -> Result<Item, String> {
+    // A mark that some editors put before the first line is no part of it.
+    let line = line.strip_prefix('\u{feff}').unwrap_or(line);
+    let parsed = serde_json::from_str(line)
+        .map_err(|cause| format!("it is not JSON, from column {} on", cause.column()))?;
+    let Value::Object(mut fields) = parsed else {
+        return Err("it is JSON, but no object".to_owned());
+    };
+    let fact = text(&mut fields, &["fact", "claim"])?.ok_or("it has no `fact`")?;
+    if fact.trim().is_empty() {
+        return Err("its `fact` is empty".to_owned());
+    }
+    let (name, expected) =
+        first(&mut fields, &["expected", "label"]).ok_or("it does not say what is `expected`")?;
+    let expected = Label::parse(&expected).ok_or_else(|| {
+        format!("`{name}` is {}; it must be TRUE, FALSE, NO CONSENSUS or NOTHING", shown(&expected))
+    })?;
+    let domain = text(&mut fields, &["domain"])?;
+    let domain = domain.map(|name| {
+        [Domain::General, Domain::Legal]
+            .into_iter()
+            .find(|domain| domain.as_str() == name)
+            .ok_or_else(|| format!("`domain` is {name:?}; it must be \"general\" or \"legal\""))
+    });
+    let as_of = text(&mut fields, &["asOf", "as_of"])?;
+    if let Some(date) = as_of.as_ref().filter(|date| Time::parse(date).is_none()) {
+        return Err(format!("`asOf` is {date:?}, which is no date such as 2026-11-20"));
+    }
+    let id = fields.remove("id").filter(|id| id.is_string() || id.is_number());
+    let context = text(&mut fields, &["context"])?;
+    Ok(Item { at, id, fact, expected, domain: domain.transpose()?, context, as_of })
+}
+
+/// The first of these fields that is there and not null, by its name.
+fn first<'a>(fields: &mut Map<String, Value>, names: &[&'a str]) -> Option<(&'a str, Value)> {
+    names.iter().find_map(|name| {
+        let value = fields.remove(*name).filter(|value| !value.is_null())?;
+        Some((*name, value))
+    })
+}
+
+fn text(fields: &mut Map<String, Value>, names: &[&str]) -> Result<Option<String>, String> {
+    match first(fields, names) {
+        None => Ok(None),
+        Some((_, Value::String(text))) => Ok(Some(text)),
+        Some((name, other)) => Err(format!("`{name}` is {}; it must be a text", shown(&other))),
+    }
+}
+
+/// A value as an error shows it: whole if it is short.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= 40 {
+        text
+    } else {
+        format!("{}…", text.chars().take(40).collect::<String>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn read_line(line: &str) -> Result<Item, String> {
+        item(Position { file: None, line: 1 }, line)
+    }
+
+    #[test]
+    fn a_line_says_what_is_expected_of_a_statement() {
+        let line = r#"{"id": 7, "fact": "F", "expected": "no_consensus", "domain": "legal", "asOf": "2026-01-02",
+            "context": "C", "source": ["left", "alone"]}"#;
+        let item = read_line(line).unwrap();
+        assert_eq!((item.id, item.fact.as_str(), item.expected), (Some(json!(7)), "F", Label::NoConsensus));
+        assert_eq!(item.domain, Some(Domain::Legal));
+        assert_eq!((item.context.as_deref(), item.as_of.as_deref()), (Some("C"), Some("2026-01-02")));
+    }
+
+    #[test]
+    fn labels_are_understood_as_datasets_write_them() {
+        let said = [
+            (json!(true), Label::True),
+            (json!("true"), Label::True),
+            (json!("SUPPORTS"), Label::True),
+            (json!(false), Label::False),
+            (json!("REFUTES"), Label::False),
+            (json!("NOT ENOUGH INFO"), Label::NoConsensus),
+            (json!("NO CONSENSUS"), Label::NoConsensus),
+            (json!("nothing"), Label::Nothing),
+        ];
+        for (value, label) in said {
+            let line = json!({ "claim": "F", "label": value }).to_string();
+            assert_eq!(read_line(&line).unwrap().expected, label, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_line_is_said_by_name() {
+        let wrong = [
+            ("{\"fact\": ", "it is not JSON, from column 9 on"),
+            ("[1]", "it is JSON, but no object"),
+            ("{}", "it has no `fact`"),
+            (r#"{"fact": 4, "expected": true}"#, "`fact` is 4; it must be a text"),
+            (r#"{"fact": " ", "expected": true}"#, "its `fact` is empty"),
+            (r#"{"fact": "F"}"#, "it does not say what is `expected`"),
+            (r#"{"fact": "F", "expected": null}"#, "it does not say what is `expected`"),
+            (
+                r#"{"fact": "F", "label": "maybe"}"#,
+                "`label` is \"maybe\"; it must be TRUE, FALSE, NO CONSENSUS or NOTHING",
+            ),
+            (
+                r#"{"fact": "F", "expected": true, "domain": "x"}"#,
+                "`domain` is \"x\"; it must be \"general\" or \"legal\"",
+            ),
+            (
+                r#"{"fact": "F", "expected": true, "asOf": "soon"}"#,
+                "`asOf` is \"soon\", which is no date such as 2026-11-20",
+            ),
+        ];
+        for (line, message) in wrong {
+            assert_eq!(read_line(line).unwrap_err(), message, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_is_too_strange(line in "\\PC{0,80}", depth in 0..3000_usize) {
+            let _ = read_line(&line);
+            let deep = format!("{}{}", "[".repeat(depth), line);
+            prop_assert!(depth == 0 || read_line(&deep).is_err());
+        }
+    }
+}

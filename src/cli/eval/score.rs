@@ -1,0 +1,300 @@
+//! How often the panel, and each of its models, was right.
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+
+use super::dataset::Label;
+use crate::api::verify::{Assessment, VerifyResponse};
+use crate::cli::verify::votes::{self, Vote};
+
+/// What a verification says of its statement as a whole.
+pub(crate) fn said(result: &VerifyResponse) -> Label {
+    let has = |assessment| result.results.iter().any(|claim| claim.assessment == assessment);
+    match () {
+        () if result.results.is_empty() => Label::Nothing,
+        () if has(Assessment::False) => Label::False,
+        () if has(Assessment::NoConsensus) => Label::NoConsensus,
+        () => Label::True,
+    }
+}
+
+/// So many of so many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rate {
+    /// Those that count.
+    pub(crate) hits: usize,
+    /// All of them.
+    pub(crate) of: usize,
+}
+
+impl Rate {
+    /// In hundredths; none of nothing.
+    pub(crate) fn percent(self) -> Option<f64> {
+        (self.of > 0).then(|| 100.0 * ratio(self.hits, self.of))
+    }
+
+    /// Between which values, in hundredths, the rate of all such statements lies with a probability of 95 %: Wilson's
+    /// score interval, which holds for few statements and near 0 and 100 as well.
+    pub(crate) fn interval(self) -> Option<(f64, f64)> {
+        /// The standard normal distribution's 97.5th percentile.
+        const Z: f64 = 1.959_964;
+        if self.of == 0 {
+            return None;
+        }
+        let (share, one) = (ratio(self.hits, self.of), ratio(1, self.of));
+        let spread = Z * (share * (1.0 - share) * one + Z * Z * one * one / 4.0).sqrt();
+        let (middle, scale) = (share + Z * Z * one / 2.0, 1.0 + Z * Z * one);
+        let bound = |value: f64| 100.0 * (value / scale).clamp(0.0, 1.0);
+        Some((bound(middle - spread), bound(middle + spread)))
+    }
+}
+
+impl Serialize for Rate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Shown {
+            count: usize,
+            of: usize,
+            percent: Option<f64>,
+            interval: Option<(f64, f64)>,
+        }
+        let tenths = |value: f64| (value * 10.0).round() / 10.0;
+        Shown {
+            count: self.hits,
+            of: self.of,
+            percent: self.percent().map(tenths),
+            interval: self.interval().map(|(low, high)| (tenths(low), tenths(high))),
+        }
+        .serialize(serializer)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "there are no datasets of 2^52 statements")]
+fn ratio(part: usize, whole: usize) -> f64 {
+    part as f64 / whole as f64
+}
+
+/// One model's answers to statements that are true or false.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct ModelScore {
+    pub(crate) right: usize,
+    pub(crate) wrong: usize,
+    /// It said that it cannot be determined.
+    pub(crate) cannot_tell: usize,
+    pub(crate) no_answer: usize,
+}
+
+impl ModelScore {
+    /// Of all it was asked.
+    pub(crate) fn rate(self) -> Rate {
+        Rate { hits: self.right, of: self.right + self.wrong + self.cannot_tell + self.no_answer }
+    }
+}
+
+/// The sums over all statements that were verified.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Score {
+    counts: BTreeMap<(Label, Label), usize>,
+    /// By model, in the order of their names.
+    pub(crate) models: BTreeMap<String, ModelScore>,
+    /// Everything that was spent.
+    pub(crate) tokens: u64,
+    /// In US dollars; none where a price is unknown.
+    pub(crate) cost_usd: Option<f64>,
+    /// Whether models took part that cost nothing, as they are simulated.
+    pub(crate) is_sandbox: bool,
+}
+
+impl Score {
+    /// Nothing so far, which costs nothing.
+    pub(crate) fn new() -> Self {
+        Self { cost_usd: Some(0.0), ..Self::default() }
+    }
+
+    /// Adds a statement.
+    pub(crate) fn add(&mut self, expected: Label, result: &VerifyResponse) {
+        *self.counts.entry((expected, said(result))).or_default() += 1;
+        let usage = &result.token_usage;
+        self.tokens += usage.total_tokens;
+        self.is_sandbox |= result.mode.is_some();
+        let cost: Option<f64> =
+            usage.model_usage.as_ref().and_then(|models| models.iter().map(|model| model.cost_usd).sum());
+        self.cost_usd = self.cost_usd.zip(cost).map(|(sum, cost)| sum + cost);
+        if matches!(expected, Label::True | Label::False) {
+            self.add_models(expected, result);
+        }
+    }
+
+    fn add_models(&mut self, expected: Label, result: &VerifyResponse) {
+        let mut cast: BTreeMap<&str, Vec<Vote>> = BTreeMap::new();
+        for claim in &result.results {
+            for (model, vote) in votes::models(claim).zip(votes::votes(claim)) {
+                cast.entry(model).or_default().push(vote);
+            }
+        }
+        for (model, votes) in cast {
+            let score = self.models.entry(model.to_owned()).or_default();
+            let field = match whole(&votes) {
+                Vote::Claimed if expected == Label::True => &mut score.right,
+                Vote::Other if expected == Label::False => &mut score.right,
+                Vote::Claimed | Vote::Other => &mut score.wrong,
+                Vote::Undecided => &mut score.cannot_tell,
+                Vote::Missing => &mut score.no_answer,
+            };
+            *field += 1;
+        }
+    }
+
+    /// How many statements that are `expected` were found to be `said`.
+    pub(crate) fn count(&self, expected: Label, said: Label) -> usize {
+        self.counts.get(&(expected, said)).copied().unwrap_or(0)
+    }
+
+    /// How many statements satisfy this.
+    fn sum(&self, counts: impl Fn(Label, Label) -> bool) -> usize {
+        let chosen = self.counts.iter().filter(|((expected, said), _)| counts(*expected, *said));
+        chosen.map(|(_, count)| count).sum()
+    }
+
+    /// All that were verified.
+    pub(crate) fn verified(&self) -> usize {
+        self.sum(|_, _| true)
+    }
+
+    /// Found to be what they are.
+    pub(crate) fn right(&self) -> Rate {
+        Rate { hits: self.sum(|expected, said| expected == said), of: self.verified() }
+    }
+
+    /// Found to be true or false at all.
+    pub(crate) fn decided(&self) -> Rate {
+        Rate { hits: self.sum(|_, said| is_verdict(said)), of: self.verified() }
+    }
+
+    /// Of those that were found to be true or false, the ones that are.
+    pub(crate) fn right_when_decided(&self) -> Rate {
+        let hits = self.sum(|expected, said| expected == said && is_verdict(said));
+        Rate { hits, of: self.decided().hits }
+    }
+
+    /// Of the false ones, those that were found to be.
+    pub(crate) fn false_found(&self) -> Rate {
+        let hits = self.count(Label::False, Label::False);
+        Rate { hits, of: self.sum(|expected, _| expected == Label::False) }
+    }
+
+    /// Of the false ones, those that passed for true: what a gate lets through.
+    pub(crate) fn false_passed(&self) -> Rate {
+        let hits = self.count(Label::False, Label::True);
+        Rate { hits, of: self.sum(|expected, _| expected == Label::False) }
+    }
+
+    /// Of the true ones, those that were called false.
+    pub(crate) fn true_called_false(&self) -> Rate {
+        let hits = self.count(Label::True, Label::False);
+        Rate { hits, of: self.sum(|expected, _| expected == Label::True) }
+    }
+}
+
+fn is_verdict(label: Label) -> bool {
+    matches!(label, Label::True | Label::False)
+}
+
+/// What a model's votes on the claims of a statement say of it: false if one of them is, and true only if all are.
+fn whole(votes: &[Vote]) -> Vote {
+    [Vote::Other, Vote::Missing, Vote::Undecided]
+        .into_iter()
+        .find(|vote| votes.contains(vote))
+        .unwrap_or(Vote::Claimed)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::verify::votes::tests::claim;
+
+    fn result(claims: &[(&str, &[(&str, &str)])], cost: Option<f64>) -> VerifyResponse {
+        let claims: Vec<_> = claims.iter().map(|(said, answers)| claim(said, "A", answers)).collect();
+        serde_json::from_value(json!({
+            "requestId": "ver_1", "original_fact": "x", "results": claims, "timestamp": "t",
+            "tokenUsage": {
+                "promptTokens": 90, "completionTokens": 10, "totalTokens": 100,
+                "modelUsage": [{ "model": "p/a", "promptTokens": 90, "completionTokens": 10, "totalTokens": 100,
+                    "costUsd": cost }],
+            },
+            "minRequired": 2, "skipped": [],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_statement_is_what_its_worst_claim_is() {
+        let of = |claims: &[&str]| {
+            let claims: Vec<_> = claims.iter().map(|said| (*said, &[][..])).collect();
+            said(&result(&claims, None))
+        };
+        assert_eq!(of(&["TRUE", "TRUE"]), Label::True);
+        assert_eq!(of(&["TRUE", "NO CONSENSUS"]), Label::NoConsensus);
+        assert_eq!(of(&["NO CONSENSUS", "FALSE", "TRUE"]), Label::False);
+        assert_eq!(of(&[]), Label::Nothing);
+    }
+
+    #[test]
+    fn rates_are_of_what_they_say() {
+        let mut score = Score::new();
+        let found = |said| result(&[(said, &[])], Some(0.25));
+        for (expected, said) in [
+            (Label::True, "TRUE"),
+            (Label::True, "FALSE"),
+            (Label::True, "NO CONSENSUS"),
+            (Label::False, "FALSE"),
+            (Label::False, "TRUE"),
+            (Label::NoConsensus, "NO CONSENSUS"),
+        ] {
+            score.add(expected, &found(said));
+        }
+        assert_eq!(score.right(), Rate { hits: 3, of: 6 });
+        assert_eq!(score.decided(), Rate { hits: 4, of: 6 });
+        assert_eq!(score.right_when_decided(), Rate { hits: 2, of: 4 });
+        assert_eq!(score.false_found(), Rate { hits: 1, of: 2 });
+        assert_eq!(score.false_passed(), Rate { hits: 1, of: 2 });
+        assert_eq!(score.true_called_false(), Rate { hits: 1, of: 3 });
+        assert_eq!((score.tokens, score.cost_usd), (600, Some(1.5)));
+        score.add(Label::True, &result(&[], None));
+        assert_eq!(score.cost_usd, None, "a sum without one of its parts would be too small");
+    }
+
+    #[test]
+    fn a_model_is_right_by_all_of_its_votes() {
+        let mut score = Score::new();
+        let votes: [&[(&str, &str)]; 2] =
+            [&[("p/a", "A"), ("p/b", "A"), ("p/c", "E")], &[("p/a", "A"), ("p/b", "B"), ("p/d", "!timeout")]];
+        let both = result(&[("TRUE", votes[0]), ("NO CONSENSUS", votes[1])], None);
+        score.add(Label::True, &both);
+        score.add(Label::False, &both);
+        score.add(Label::NoConsensus, &both);
+        let expected = [
+            ("p/a", ModelScore { right: 1, wrong: 1, ..ModelScore::default() }),
+            ("p/b", ModelScore { right: 1, wrong: 1, ..ModelScore::default() }),
+            ("p/c", ModelScore { cannot_tell: 2, ..ModelScore::default() }),
+            ("p/d", ModelScore { no_answer: 2, ..ModelScore::default() }),
+        ];
+        assert_eq!(score.models, expected.map(|(name, score)| (name.to_owned(), score)).into());
+    }
+
+    #[test]
+    fn intervals_are_wilsons() {
+        // Values of R's `prop.test(…, correct = FALSE)`.
+        let near = |rate: Rate, low: f64, high: f64| {
+            let (is_low, is_high) = rate.interval().unwrap();
+            assert!((is_low - low).abs() < 0.05 && (is_high - high).abs() < 0.05, "{is_low} {is_high}");
+        };
+        near(Rate { hits: 35, of: 40 }, 73.9, 94.5);
+        near(Rate { hits: 0, of: 10 }, 0.0, 27.8);
+        near(Rate { hits: 10, of: 10 }, 72.2, 100.0);
+        assert_eq!(Rate::default().interval(), None);
+    }
+}

@@ -1,0 +1,93 @@
+//! How statements are verified, whatever they are: what flags and files say of it, and the way of one request.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use super::args::How;
+use super::patience::{Patience, Waited};
+use super::set_by::{MIN_REQUIRED, SetBy, TOTAL_MODELS};
+use super::watch::{self, Moment, Target};
+use crate::api::verify::{VerifyRequest, VerifyResponse};
+use crate::cli::exit::Failure;
+use crate::clock::Time;
+use crate::config::ClientConfig;
+
+/// How long a verification may take in all, unless somebody says otherwise: above what servers allow themselves.
+const LIMIT: Duration = Duration::from_mins(10);
+
+/// How long a verification may take in all.
+pub(crate) fn limit(config: &ClientConfig) -> Duration {
+    config.timeout.unwrap_or(LIMIT)
+}
+
+/// What all statements of a command are asked with.
+pub(crate) struct Asking {
+    /// All but the statement.
+    pub(crate) request: VerifyRequest,
+    set_by: SetBy,
+}
+
+impl Asking {
+    /// What flags and configuration say; `explain` asks for the models' reasons.
+    pub(crate) fn of(how: &How, explain: bool, config: &ClientConfig) -> Result<Self, Failure> {
+        let set_by = SetBy::of(how, config);
+        if let Some(date) = &how.as_of
+            && Time::parse(date).is_none()
+        {
+            return Err(
+                Failure::usage(format!("--as-of: `{date}` is no date")).hint("write it as 2026-11-20")
+            );
+        }
+        let min_required = how.min_required.or(config.verify.min_required);
+        let total_models = how.total_models.or(config.verify.total_models);
+        if let (Some(needed), Some(asked)) = (min_required, total_models)
+            && asked < needed
+        {
+            let asks = set_by.with_value(TOTAL_MODELS, asked);
+            let needs = set_by.with_value(MIN_REQUIRED, needed);
+            let failure = Failure::usage(format!("{asks} asks fewer models than {needs} needs"));
+            let way_out = set_by.way_out(&[TOTAL_MODELS, MIN_REQUIRED]);
+            return Err(way_out.into_iter().fold(failure, Failure::hint));
+        }
+        let request = VerifyRequest {
+            fact: String::new(),
+            domain: how.domain.map(Into::into).or(config.verify.domain),
+            min_required,
+            total_models,
+            as_of: how.as_of.clone(),
+            explain: explain.then_some(true),
+            context: how.context.as_deref().map(context).transpose()?,
+        };
+        Ok(Self { request, set_by })
+    }
+
+    /// Runs one verification, and again after each 429 that may be waited out. Returns how long the last took, too.
+    pub(crate) async fn verify(
+        &self,
+        target: &Target,
+        request: &VerifyRequest,
+        patience: &Patience,
+        tell: &dyn Fn(&str),
+        observe: &mut (dyn FnMut(Moment<'_>) -> Result<(), Failure> + '_),
+    ) -> Result<(VerifyResponse, Duration), Failure> {
+        let mut waited = Waited::default();
+        loop {
+            patience.pause().await;
+            match watch::watch(target, request, observe).await {
+                Ok(done) => return Ok(done),
+                Err(failure) if patience.allows(&failure, &mut waited, tell) => {}
+                Err(mut failure) => {
+                    failure.message = self.set_by.told(failure.message);
+                    return Err(failure);
+                }
+            }
+        }
+    }
+}
+
+fn context(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|cause| {
+        Failure::usage(format!("--context: cannot read {}: {cause}", path.display())).caused_by(cause)
+    })
+}

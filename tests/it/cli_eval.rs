@@ -1,0 +1,219 @@
+//! `mk eval`: what it counts, what it prints, and that nothing is spent on a dataset that cannot be read.
+
+use mk::api::Service;
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
+
+use crate::support::mk::{Mk, Ran};
+use crate::support::panel::{config, eiffel};
+use crate::support::provider::{Ask, FakeProvider, Turn, claims};
+use crate::support::pty;
+use crate::support::server::{Setup, TestServer};
+
+/// To the sandbox's models the first is TRUE, the second FALSE, the third open, and in the last is nothing to verify.
+const FACTS: [(&str, &str); 4] = [
+    ("The capital of Australia is Canberra.", "TRUE"),
+    ("The capital of Australia is Sydney.", "TRUE"),
+    ("The Nile is the longest river in the world.", "FALSE"),
+    ("Paris is beautiful.", "NOTHING"),
+];
+
+/// Lines of a dataset.
+fn dataset(facts: &[(&str, &str)]) -> String {
+    let line = |(fact, label): &(&str, &str)| json!({ "fact": fact, "expected": label }).to_string() + "\n";
+    facts.iter().map(line).collect()
+}
+
+fn sandbox(text: &str, arguments: &[&str]) -> Ran {
+    in_sandbox(text).args(arguments.iter().copied()).run()
+}
+
+fn in_sandbox(text: &str) -> Mk {
+    let mk = Mk::new().args(["eval", "--sandbox", "facts.jsonl"]);
+    std::fs::write(mk.home().join("facts.jsonl"), text).unwrap();
+    mk
+}
+
+fn against(server: &TestServer, text: &str) -> Mk {
+    let mk = Mk::new()
+        .args(["eval", "facts.jsonl"])
+        .env("MK_SERVER", &server.base)
+        .env("MK_API_KEY", &server.key(Service::Verify));
+    std::fs::write(mk.home().join("facts.jsonl"), text).unwrap();
+    mk
+}
+
+#[test]
+fn a_pipe_gets_a_line_a_statement_and_the_sums_stay_out_of_it() {
+    let ran = sandbox(&dataset(&FACTS), &[]);
+    let lines: Vec<Vec<&str>> = ran.stdout.lines().map(|line| line.split('\t').collect()).collect();
+    let expected = [
+        ["1", "RIGHT", "TRUE", "TRUE", "-", FACTS[0].0],
+        ["2", "WRONG", "TRUE", "FALSE", "-", FACTS[1].0],
+        ["3", "WRONG", "FALSE", "NO_CONSENSUS", "-", FACTS[2].0],
+        ["4", "RIGHT", "NOTHING", "NOTHING", "-", FACTS[3].0],
+    ];
+    assert_eq!(lines, expected, "{ran:?}");
+    assert_eq!(ran.code(), 0, "being wrong is what it measures: {ran:?}");
+    assert!(ran.stderr.contains("4 statements: 2 right, 2 not"), "{ran:?}");
+    assert!(ran.stderr.contains("SANDBOX"), "{ran:?}");
+}
+
+#[test]
+fn json_has_every_share_with_what_it_is_of() {
+    let ran = sandbox(&dataset(&FACTS), &["--json"]);
+    let document = ran.json();
+    assert_eq!(
+        (document["schema"].as_str(), document["mode"].as_str()),
+        (Some("mk.eval/1"), Some("sandbox"))
+    );
+    let share = |name: &str| (document[name]["count"].as_u64(), document[name]["of"].as_u64());
+    assert_eq!(share("accuracy"), (Some(2), Some(4)));
+    assert_eq!(share("decided"), (Some(2), Some(4)));
+    assert_eq!(share("accuracy_when_decided"), (Some(1), Some(2)));
+    assert_eq!(share("false_found"), (Some(0), Some(1)));
+    assert_eq!(share("true_called_false"), (Some(1), Some(2)));
+    assert_eq!(document["accuracy"]["percent"], 50.0);
+    assert_eq!(document["matrix"]["TRUE"]["FALSE"], 1);
+    assert_eq!(document["matrix"]["FALSE"]["NO CONSENSUS"], 1);
+    let models = document["models"].as_array().unwrap();
+    assert_eq!(models.len(), 3, "{document}");
+    for model in models {
+        assert_eq!(model["accuracy"]["of"], 3, "what is neither true nor false says nothing of one: {model}");
+    }
+    let results = document["results"].as_array().unwrap();
+    assert_eq!((results[1]["line"].as_u64(), results[1]["right"].as_bool()), (Some(2), Some(false)));
+    let tokens: u64 = results.iter().map(|one| one["tokenUsage"]["totalTokens"].as_u64().unwrap()).sum();
+    assert_eq!(document["tokens"].as_u64(), Some(tokens));
+}
+
+#[test]
+fn a_gate_fails_below_its_share_and_says_which() {
+    let ran = sandbox(&dataset(&FACTS), &["--min-accuracy", "50.1%", "--json"]);
+    assert_eq!((ran.code(), ran.json()["exit"].as_u64()), (1, Some(1)), "{ran:?}");
+    assert!(ran.stderr.contains("2 of 4, 50.0 %") && ran.stderr.contains("50.1 %"), "{ran:?}");
+    assert_eq!(sandbox(&dataset(&FACTS), &["--min-accuracy", "50"]).code(), 0);
+    let quiet = sandbox(&dataset(&FACTS), &["--min-accuracy", "90", "-q"]);
+    assert_eq!((quiet.code(), quiet.stdout.as_str()), (1, ""), "{quiet:?}");
+}
+
+#[test]
+fn datasets_come_from_standard_input_and_from_several_files() {
+    let text = dataset(&FACTS);
+    let stdin = Mk::new().args(["eval", "--sandbox", "-", "--limit", "1"]).stdin(text.as_str()).run();
+    assert_eq!((stdin.code(), stdin.stdout.lines().count()), (0, 1), "{stdin:?}");
+    let mk = in_sandbox(&text);
+    let fever = "\u{feff}{\"id\": 9, \"claim\": \"Two plus two is five.\", \"label\": \"REFUTES\"}\n";
+    std::fs::write(mk.home().join("fever.jsonl"), fever).unwrap();
+    let both = mk.args(["fever.jsonl"]).run();
+    assert!(both.stdout.contains("facts.jsonl:2\tWRONG\t"), "{both:?}");
+    assert!(both.stdout.contains("fever.jsonl:1\tRIGHT\tFALSE\tFALSE\t9\tTwo plus"), "{both:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_sent_before_every_line_is_understood() {
+    let provider = FakeProvider::start(|ask| ask.choose("Paris")).await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let call = against(&server, "{\"fact\": \"a\", \"expected\": true}\n{\"fact\": \"b\"}\n\nnone\n");
+    let ran = call.run_beside().await;
+    let told =
+        "error: line 2: it does not say what is `expected`; line 4: it is not JSON, from column 2 on\n";
+    assert!(ran.code() == 2 && ran.stderr.starts_with(told), "{ran:?}");
+    assert_eq!(ran.stdout, "");
+    assert_eq!(provider.asks().len(), 0);
+    let json = call.args(["--json"]).run_beside().await;
+    assert_eq!((json.code(), json.json()["exit"].as_u64()), (2, Some(2)), "{json:?}");
+}
+
+#[test]
+fn bytes_that_are_no_text_and_files_that_are_none_are_told_by_name() {
+    let mk = in_sandbox("");
+    std::fs::write(mk.home().join("facts.jsonl"), b"{\"fact\": \"\xff\"}\n").unwrap();
+    let binary = mk.run();
+    assert!(binary.code() == 2 && binary.stderr.contains("line 1 is not UTF-8"), "{binary:?}");
+    let empty = in_sandbox(" \n\n").run();
+    assert!(empty.code() == 2 && empty.stderr.contains("no statements in the dataset"), "{empty:?}");
+    let missing = Mk::new().args(["eval", "--sandbox", "nowhere.jsonl"]).run();
+    assert!(missing.code() == 2 && missing.stderr.contains("cannot read nowhere.jsonl"), "{missing:?}");
+    let deep = in_sandbox(&format!("{}\n", "[".repeat(500_000))).run();
+    assert!(deep.code() == 2 && deep.stderr.contains("line 1: it is not JSON"), "{deep:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_failed_counts_neither_as_right_nor_as_wrong() {
+    let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {
+        "claims" if ask.block("STATEMENT").contains("broken") => Turn::status(500, &json!({})),
+        "claims" => claims(&[eiffel()]),
+        _ => ask.choose("Paris"),
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let text = dataset(&[("fine", "TRUE"), ("broken", "TRUE"), ("fine too", "FALSE")]);
+    let ran =
+        against(&server, &text).args(["--jobs", "1", "--json", "--min-accuracy", "40"]).run_beside().await;
+    let document = ran.json();
+    assert_eq!((ran.code(), document["exit"].as_u64()), (5, Some(5)), "{ran:?}");
+    assert_eq!(
+        (document["accuracy"]["count"].as_u64(), document["accuracy"]["of"].as_u64()),
+        (Some(1), Some(2))
+    );
+    assert_eq!(document["failed"], 1);
+    let failed = &document["results"][1];
+    assert_eq!((failed["line"].as_u64(), failed["error"]["kind"].as_str()), (Some(2), Some("server")));
+    assert_eq!(document["cost_usd"], Value::Null, "prices of these models are not known");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_line_says_outranks_the_flags() {
+    let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => ask.choose("Paris"),
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let own = json!({ "fact": "own", "expected": true, "context": "of the line", "asOf": "2001-02-03" });
+    let text = format!("{own}\n{}\n", json!({ "fact": "common", "expected": true }));
+    let call = against(&server, &text).args(["--jobs", "1", "--context", "all.txt", "--as-of", "2004-05-06"]);
+    std::fs::write(call.home().join("all.txt"), "of the flag").unwrap();
+    let ran = call.run_beside().await;
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    let asks: Vec<String> = provider.asks_of("one").iter().map(Ask::text).collect();
+    let has = |ask: &str, words: &[&str]| words.iter().all(|word| ask.contains(word));
+    assert!(has(&asks[0], &["of the line", "2001-02-03"]) && !asks[0].contains("of the flag"), "{asks:#?}");
+    assert!(has(&asks[1], &["of the flag", "2004-05-06"]), "{asks:#?}");
+}
+
+#[test]
+fn people_see_what_was_wrong_and_how_much_was_right() {
+    for columns in [44, 80] {
+        let shown = pty::run(&in_sandbox(&dataset(&FACTS)), columns, 100).last;
+        for words in
+            ["✗  line 2: said FALSE, is TRUE", "~  line 3: said NO CONSENSUS, is FALSE", "2 of 4, 50.0 %"]
+        {
+            assert!(shown.contains(words), "{columns}: {words:?} is not in\n{shown}");
+        }
+        for words in ["sandbox/alpha", "FALSE found", "4 statements: 2 right, 2 not"] {
+            assert!(shown.contains(words), "{columns}: {words:?} is not in\n{shown}");
+        }
+        assert!(!shown.contains("line 1:"), "those that are right need no reading\n{shown}");
+        let too_wide = shown.lines().find(|line| line.width() > usize::from(columns));
+        assert_eq!(too_wide, None, "{columns}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_refused_ends_it_and_what_was_found_is_told() {
+    let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {
+        "claims" => claims(&[eiffel()]),
+        _ => ask.choose("Paris"),
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let text = dataset(&[("one", "TRUE"), ("two", "TRUE"), ("three", "TRUE"), ("four", "TRUE")]);
+    let wrong = against(&server, &text).env("MK_API_KEY", "mk_verify_00000000000000000000000000000000");
+    let ran = wrong.args(["--jobs", "1", "--json"]).run_beside().await;
+    let document = ran.json();
+    assert_eq!((ran.code(), document["exit"].as_u64()), (4, Some(4)), "{ran:?}");
+    assert_eq!((document["failed"].as_u64(), document["not_asked"].as_u64()), (Some(1), Some(3)), "{ran:?}");
+    assert!(ran.stderr.contains("error: ") && ran.stderr.contains("3 statements were not asked"), "{ran:?}");
+}
