@@ -95,26 +95,27 @@ impl Gateway {
         let deadline = candidate.span.deadline;
         let (mut after, mut retries) = (candidate.after, candidate.retried);
         let mut failed = None;
+        let mut now = candidate.span.asked;
         loop {
             // Asked before the wait for a turn as well: nobody queues up for a call that will not be made.
-            if let Some(paused) = breakers.refusal(model, Instant::now()) {
+            if let Some(paused) = breakers.refusal(model, now) {
                 return Err(failed.unwrap_or(paused));
             }
             let limit = candidate.limit(self.settings().first_token_timeout_with_fallback);
-            let admitted_by = limit.map_or(deadline, |limit| Instant::now() + limit);
-            let permit = provider.admit(admitted_by.min(deadline)).await?;
-            let ticket = match breakers.enter(model, threshold(patience), candidate.span, Instant::now()) {
+            let admitted_by = limit.map_or(deadline, |limit| now + limit);
+            let (permit, admitted) = provider.admit(now, admitted_by.min(deadline)).await?;
+            let ticket = match breakers.enter(model, threshold(patience), candidate.span, admitted) {
                 Ok(ticket) => ticket,
                 Err(paused) => return Err(failed.unwrap_or(paused)),
             };
             // Without the money for it, nothing is called.
-            let attempt = match candidate.begin() {
+            let attempt = match candidate.begin(admitted) {
                 Ok(attempt) => attempt,
                 Err(unpaid) => return Err(failed.unwrap_or(unpaid)),
             };
             *attempts += 1;
             candidate.follow(after);
-            let first_token = limit.filter(|_| candidate.asked.stream).map(|limit| Instant::now() + limit);
+            let first_token = limit.filter(|_| candidate.asked.stream).map(|limit| admitted + limit);
             let failure = match candidate.attempt(attempt, permit, ticket, first_token).await {
                 Ok(given) => return Ok(given),
                 Err(failure) => failure,
@@ -123,6 +124,7 @@ impl Gateway {
             told::failed(candidate.id, &failure, pause);
             let Some(pause) = pause else { return Err(failure) };
             sleep(pause).await;
+            now = Instant::now();
             retries += 1;
             (after, failed) = (Some(&**candidate.id), Some(failure));
         }
@@ -164,9 +166,9 @@ impl Candidate<'_> {
         }
     }
 
-    fn begin(&self) -> Result<Attempt, Failure> {
+    fn begin(&self, now: Instant) -> Result<Attempt, Failure> {
         let most = || most::of_completion(self.asked, self.provider, self.model, self.price);
-        let mut attempt = self.meter.attempt(self.id.clone(), Purpose::Chat, most)?;
+        let mut attempt = self.meter.attempt(self.id.clone(), Purpose::Chat, now.into_std(), most)?;
         let prompt_tokens = self.asked.prompt_tokens;
         attempt.expect(prompt_tokens, 0, self.cost(Usage { prompt_tokens, completion_tokens: 0 }));
         Ok(attempt)

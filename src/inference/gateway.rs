@@ -165,18 +165,19 @@ impl Gateway {
         let mut failed = None;
         loop {
             // Asked before the wait for a turn as well: nobody queues up for a call that will not be made.
-            if let Some(paused) = breakers.refusal(model, Instant::now()) {
+            let now = Instant::now();
+            if let Some(paused) = breakers.refusal(model, now) {
                 return Err(failed.unwrap_or(paused));
             }
-            let permit = provider.admit(deadline).await?;
-            let ticket = match breakers.enter(model, threshold, span, Instant::now()) {
+            let (permit, now) = provider.admit(now, deadline).await?;
+            let ticket = match breakers.enter(model, threshold, span, now) {
                 Ok(ticket) => ticket,
                 Err(paused) => return Err(failed.unwrap_or(paused)),
             };
             if failed.is_some() {
                 meter.retried(id);
             }
-            let failure = match call.attempt(permit).await {
+            let failure = match call.attempt(permit, now).await {
                 Ok(answer) => {
                     ticket.succeeded();
                     return Ok(answer);
@@ -247,9 +248,9 @@ pub(super) const fn threshold(patience: &Patience) -> Threshold {
 }
 
 impl Call<'_> {
-    async fn attempt(&self, permit: Permit) -> Result<Answer, Failure> {
+    async fn attempt(&self, permit: Permit, now: Instant) -> Result<Answer, Failure> {
         let most = || most::of_chat(self.chat, self.provider, self.model, self.price);
-        let mut attempt = self.meter.attempt(self.id, self.purpose, most)?;
+        let mut attempt = self.meter.attempt(self.id, self.purpose, now.into_std(), most)?;
         let prompt_tokens = estimate::prompt_tokens(self.chat);
         attempt.expect(prompt_tokens, 0, self.price.map(|price| price.of(prompt_tokens, 0)));
         let result = self.provider.complete(permit, self.chat, self.model, self.deadline).await;

@@ -17,7 +17,7 @@ use super::{
     Chunks, Completion, Completions, Dialect, Failed, Failure, Fields, Incoming, Kind, Labels, Model, Step,
     Usage, sse,
 };
-use crate::clock::Time;
+use crate::clock::Clock;
 
 /// Plays every scenario of a dialect; how many there were. Failures of other calls are not counted.
 pub(super) fn play(dialect: &dyn Dialect, kind: Kind) -> usize {
@@ -157,7 +157,7 @@ fn same_failure(dialect: &dyn Dialect, speaker: &dyn Completions, scenario: &Pat
 
 fn incoming(scenario: &Path, status: u16) -> Incoming {
     let body = fs::read(scenario.join("answer.json")).unwrap().into();
-    Incoming { status, headers: HeaderMap::new(), body, at: Time::from_unix_ms(0) }
+    Incoming { status, headers: HeaderMap::new(), body, clock: Clock::system() }
 }
 
 /// A request as the server reads it.

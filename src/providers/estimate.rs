@@ -11,7 +11,13 @@ pub const TOKENS_PER_MESSAGE: u64 = 4;
 
 /// Tokens of one text.
 pub fn text_tokens(text: &str) -> u64 {
-    length_tokens(text.chars().count() as u64)
+    length_tokens(characters(text))
+}
+
+/// How many characters a text has. Most prompts are ASCII alone, which is seen many bytes at a time.
+pub fn characters(text: &str) -> u64 {
+    let count = if text.is_ascii() { text.len() } else { text.chars().count() };
+    count as u64
 }
 
 /// Tokens of a text of this many characters.

@@ -72,7 +72,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
-use crate::clock::Time;
+use crate::clock::Clock;
 
 /// A conversation to be completed, in no provider's format.
 #[derive(Clone, Debug)]
@@ -177,14 +177,14 @@ pub struct Incoming {
     pub headers: HeaderMap,
     /// The body, capped by the transport; foreign.
     pub body: Bytes,
-    /// When it came: what dates in its headers are relative to.
-    pub at: Time,
+    /// Tells what dates in its headers are relative to. Most answers have none, and need no time.
+    pub clock: Clock,
 }
 
 impl Incoming {
     /// What an event came with that tells a failure inside a stream: nothing of its own.
     fn in_stream() -> Self {
-        Self { status: 200, headers: HeaderMap::new(), body: Bytes::new(), at: Time::from_unix_ms(0) }
+        Self { status: 200, headers: HeaderMap::new(), body: Bytes::new(), clock: Clock::system() }
     }
 }
 

@@ -150,21 +150,24 @@ impl Provider {
         self.settings.models.iter().map(|(name, settings)| (name.as_str(), settings))
     }
 
-    /// Waits until one more call may be made, about in the order of asking.
+    /// Waits until one more call may be made, about in the order of asking. Also gives the time: `now`, or what it is
+    /// behind a wait.
     ///
     /// # Errors
     /// [`Failure::Timeout`] at `deadline`.
-    pub async fn admit(&self, deadline: Instant) -> Result<Permit, Failure> {
-        if Instant::now() >= deadline {
+    pub async fn admit(&self, now: Instant, deadline: Instant) -> Result<(Permit, Instant), Failure> {
+        if now >= deadline {
             return Err(Failure::Timeout);
         }
         // A place that is free needs no timer.
         let mut taking = pin!(self.places.take());
-        let taken = match poll!(taking.as_mut()) {
-            Poll::Ready(held) => held,
-            Poll::Pending => timeout_at(deadline, taking).await.map_err(|_| Failure::Timeout)?,
-        };
-        Ok(Permit { _held: taken })
+        match poll!(taking.as_mut()) {
+            Poll::Ready(held) => Ok((Permit { _held: held }, now)),
+            Poll::Pending => {
+                let held = timeout_at(deadline, taking).await.map_err(|_| Failure::Timeout)?;
+                Ok((Permit { _held: held }, Instant::now()))
+            }
+        }
     }
 
     /// Asks `model` once.
@@ -198,7 +201,7 @@ impl Provider {
                 transport.send(|| dialect.request(chat, &target), &patience, deadline)
             }
             .await?;
-            let answer = dialect.answer(&Incoming { status, headers, body, at: self.clock.now() });
+            let answer = dialect.answer(&Incoming { status, headers, body, clock: self.clock.clone() });
             let answer = answer.map_err(|failed| failed.without(self.settings.api_key.as_ref()));
             let Err(Failed { failure: Failure::Rejected { message, .. }, .. }) = &answer else {
                 return answer;

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName};
 use serde_json::{Map, Value, json};
 
 use super::{Chat, Dialect, Failed, Incoming, Kind, Message, Model, Role, Schema, Structure, Usage};
-use crate::clock::Time;
+use crate::clock::{Clock, Time};
 
 pub(super) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/providers");
 
@@ -83,7 +83,7 @@ fn answer(dialect: &dyn Dialect, scenario: &Path) -> Value {
         headers,
         body: fs::read(scenario.join("answer.json")).unwrap().into(),
         // 2026-11-20T19:26:00Z
-        at: Time::from_unix_ms(1_795_202_760_000),
+        clock: Clock::manual(Time::from_unix_ms(1_795_202_760_000)),
     };
     let tokens = |usage: Usage| json!([usage.prompt_tokens, usage.completion_tokens]);
     match dialect.answer(&incoming) {

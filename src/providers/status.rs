@@ -6,7 +6,7 @@ use super::{Failure, Incoming, retry_after};
 /// The failure behind a status; `None` where only the body can tell. The status is a parameter, as some gateways
 /// write the true one into a body of success.
 pub(super) fn failure(status: u16, incoming: &Incoming) -> Option<Failure> {
-    let wait = || retry_after::read(&incoming.headers, incoming.at);
+    let wait = || retry_after::read(&incoming.headers, incoming.clock.now());
     Some(match status {
         401 | 403 => Failure::Unauthorized,
         402 => Failure::QuotaExhausted,

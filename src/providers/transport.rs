@@ -173,7 +173,6 @@ impl Transport {
         // Not within a limit, whose timer would be told of each turn.
         pass_turn().await;
         let answered = within(limits.first_byte, client.send(asked)).await??;
-        pass_turn().await;
         Ok(limits.open(answered))
     }
 

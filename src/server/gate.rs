@@ -140,6 +140,7 @@ use super::reply::ApiError;
 use super::streams::Registration;
 use crate::api::Service;
 use crate::app::{App, Configured};
+use crate::clock::Time;
 use crate::keys::{self, Denied};
 use crate::limits::{Decision, Quota, State, Subject, Window};
 use crate::storage::KeyRow;
@@ -175,8 +176,9 @@ impl Pass {
 
 /// Lets a request with a valid key for `service` through.
 pub(crate) fn keyed(app: &App, incoming: &Incoming, service: Service) -> Result<Pass, ApiError> {
-    let key = authenticated(app, incoming, service)?;
-    let rate = take(app, &Subject::Key(key.id.clone()), quota_of(incoming, &key))?;
+    let now = app.clock.now();
+    let key = authenticated(app, incoming, service, now)?;
+    let rate = take(app, &Subject::Key(key.id.clone()), quota_of(incoming, &key), now)?;
     Ok(Pass { key, rate, record: incoming.record.clone() })
 }
 
@@ -193,15 +195,20 @@ fn quota_of(incoming: &Incoming, key: &KeyRow) -> Quota {
 /// counts as one for an open page and not against the key: whoever scrapes every few seconds would use up any day.
 pub(crate) fn operator(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
     if !incoming.is_local() {
-        let key = authenticated(app, incoming, Service::Console)?;
-        app.limiter.note_use(&key.id, app.clock.now());
+        let now = app.clock.now();
+        let key = authenticated(app, incoming, Service::Console, now)?;
+        app.limiter.note_use(&key.id, now);
     }
     open(app, incoming)
 }
 
 /// The key of a request, if it is one for `service`.
-fn authenticated(app: &App, incoming: &Incoming, service: Service) -> Result<Arc<KeyRow>, ApiError> {
-    let now = app.clock.now();
+fn authenticated(
+    app: &App,
+    incoming: &Incoming,
+    service: Service,
+    now: Time,
+) -> Result<Arc<KeyRow>, ApiError> {
     let found = keys::authenticate(&app.store, bearer(&incoming.headers), service, incoming.address, now);
     let key = found.map_err(|denied| refuse(app, incoming, denied, None))?;
     incoming.record.came_with(key.clone());
@@ -225,15 +232,15 @@ fn refuse(app: &App, incoming: &Incoming, denied: Denied, rate: Option<State>) -
 fn count_failure(app: &App, incoming: &Incoming, error: ApiError) -> ApiError {
     app.metrics.http.count_denied(error.code());
     let quota = per_minute(incoming.configured.limits.failed_auth_per_minute);
-    match take(app, &Subject::FailedAuth(incoming.address), quota) {
+    match take(app, &Subject::FailedAuth(incoming.address), quota, app.clock.now()) {
         Ok(rate) => error.with_rate(rate),
         Err(limited) => limited,
     }
 }
 
 /// Counts a request against its limits, or refuses it.
-fn take(app: &App, subject: &Subject, quota: Quota) -> Result<State, ApiError> {
-    let (state, window) = match app.limiter.take(subject, quota, app.clock.now()) {
+fn take(app: &App, subject: &Subject, quota: Quota, now: Time) -> Result<State, ApiError> {
+    let (state, window) = match app.limiter.take(subject, quota, now) {
         Decision::Admitted(state) => return Ok(state),
         Decision::Refused(state, window) => (state, window),
     };
@@ -265,7 +272,7 @@ pub(crate) fn enlist(context: &Context, pass: &Pass) -> Result<Registration, Api
 /// Lets a request for an open page through: health, and addresses that do not exist.
 pub(crate) fn open(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
     let quota = per_minute(incoming.configured.limits.open_pages_per_minute);
-    take(app, &Subject::OpenPage(incoming.address), quota)
+    take(app, &Subject::OpenPage(incoming.address), quota, app.clock.now())
 }
 
 /// The limits of open pages as they stand for this caller, nothing counted.

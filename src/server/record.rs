@@ -77,6 +77,11 @@ impl Record {
         })
     }
 
+    /// How long ago the head came.
+    pub(crate) fn age(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
     /// The request's path as it is logged.
     pub(crate) fn path(&self) -> &str {
         &self.path

@@ -34,7 +34,7 @@ impl Meter {
         Self(Arc::new(Shared { account, books, totals, attempts }))
     }
 
-    /// Begins an attempt at `model` (its full identifier). Where there is a budget, `most` says what it may cost at
+    /// Begins an attempt at `model` (its full identifier), `now`. Where there is a budget, `most` says what it may cost at
     /// most (`None` if that cannot be told), and that much is reserved until the attempt is on the books.
     ///
     /// # Errors
@@ -43,6 +43,7 @@ impl Meter {
         &self,
         model: impl Into<Arc<str>>,
         purpose: Purpose,
+        now: Instant,
         most: impl FnOnce() -> Option<NanoUsd>,
     ) -> Result<Attempt, Unpaid> {
         let Shared { account, books, .. } = &*self.0;
@@ -55,7 +56,7 @@ impl Meter {
             meter: self.clone(),
             model: model.into(),
             purpose,
-            begun: Instant::now(),
+            begun: now,
             first_token: None,
             expected: Usage::default(),
             hold,
@@ -328,7 +329,7 @@ mod tests {
     }
 
     fn begin(desk: &Desk, model: &str, purpose: Purpose) -> Attempt {
-        desk.meter.attempt(model, purpose, || None).unwrap()
+        desk.meter.attempt(model, purpose, Instant::now(), || None).unwrap()
     }
 
     fn booked(desk: &Desk) -> Vec<AttemptRow> {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use futures_util::StreamExt;
 use mk::api::Service;
@@ -228,7 +229,12 @@ async fn names_that_callers_make_up_do_not_grow_the_page() {
     for number in 0..10_000 {
         let model = format!("fake/made-up-{number}");
         let outcome = if number % 2 == 0 { "ok" } else { "unknown_model" };
-        meter.attempt(model, Purpose::Chat, || None).unwrap().finish(outcome, 1, 1, Some(NanoUsd(1)));
+        meter.attempt(model, Purpose::Chat, Instant::now(), || None).unwrap().finish(
+            outcome,
+            1,
+            1,
+            Some(NanoUsd(1)),
+        );
     }
     let page = scrape(&desk.server).await;
     let own = |series: &&String| series.starts_with("mk_attempts_total") && series.contains("made-up");

@@ -38,7 +38,7 @@ pub(super) fn inside_success(body: &Value, incoming: &Incoming) -> Failure {
 
 /// What the error's type alone tells.
 fn named(error: &Value, incoming: &Incoming) -> Option<Failure> {
-    let wait = || retry_after::read(&incoming.headers, incoming.at);
+    let wait = || retry_after::read(&incoming.headers, incoming.clock.now());
     Some(match error["type"].as_str()? {
         "authentication_error" | "permission_error" => Failure::Unauthorized,
         "billing_error" => Failure::QuotaExhausted,

@@ -76,7 +76,7 @@ impl<'a> Complaint<'a> {
         }
         let asked = self.details.iter().find_map(|detail| duration(&detail["retryDelay"]));
         Failure::RateLimited {
-            retry_after: asked.or_else(|| retry_after::read(&incoming.headers, incoming.at)),
+            retry_after: asked.or_else(|| retry_after::read(&incoming.headers, incoming.clock.now())),
         }
     }
 

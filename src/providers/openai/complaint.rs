@@ -111,8 +111,9 @@ impl Complaint {
         if has(&MODEL_NAMES) {
             return Some(Failure::UnknownModel);
         }
-        has(&["rate_limit_exceeded"])
-            .then(|| Failure::RateLimited { retry_after: retry_after::read(&incoming.headers, incoming.at) })
+        has(&["rate_limit_exceeded"]).then(|| Failure::RateLimited {
+            retry_after: retry_after::read(&incoming.headers, incoming.clock.now()),
+        })
     }
 
     fn phrased(&self, status: u16) -> Failure {

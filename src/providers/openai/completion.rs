@@ -213,7 +213,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::clock::Time;
+    use crate::clock::Clock;
     use crate::providers::Kind;
 
     fn sent(body: &str, stream: bool, change: impl FnOnce(&mut Model)) -> String {
@@ -233,8 +233,8 @@ mod tests {
             choices: 1,
             prompt_tokens: 8,
         };
-        let at = Time::from_unix_ms(0);
-        let incoming = Incoming { status: 200, headers: HeaderMap::new(), body: body.to_owned().into(), at };
+        let (headers, clock) = (HeaderMap::new(), Clock::system());
+        let incoming = Incoming { status: 200, headers, body: body.to_owned().into(), clock };
         let labels = Labels { model: "a/b".into(), created: 7 };
         let completed = OpenAi.chat_answer(&incoming, &asked, &labels).map_err(|failed| failed.failure)?;
         Ok(serde_json::from_slice(&completed.body).unwrap())

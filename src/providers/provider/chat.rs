@@ -105,7 +105,7 @@ impl Provider {
                 status: reply.status,
                 headers: reply.headers,
                 body: reply.body,
-                at: self.clock.now(),
+                clock: self.clock.clone(),
             };
             let failed = match speaker.chat_answer(&incoming, asked, labels) {
                 Ok(completed) => {

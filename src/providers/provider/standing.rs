@@ -71,7 +71,7 @@ impl Provider {
             Err(failure) => return failure,
         };
         let (status, headers, body) = (reply.status, reply.headers, reply.body);
-        match dialect.answer(&Incoming { status, headers, body, at: self.clock.now() }) {
+        match dialect.answer(&Incoming { status, headers, body, clock: self.clock.clone() }) {
             Err(failed) => failed.failure,
             Ok(_) => Failure::Malformed,
         }

@@ -27,7 +27,7 @@ use super::arithmetic::Sum;
 use super::script::Beat;
 use super::triggers::{self, Act};
 use super::{MODELS, answer, knowledge, latency, numbers};
-use crate::clock::Time;
+use crate::clock::Clock;
 use crate::providers::{Completion, Failure, Incoming, asked, estimate};
 
 /// Between two words, and between those of `[sandbox:slow]`.
@@ -84,7 +84,7 @@ pub(in crate::providers) async fn whole(asked: &Completion<'_>, model: &str) -> 
         "usage": usage(asked, &text),
     });
     let body = Bytes::from(body.to_string());
-    Ok(Incoming { status: 200, headers: HeaderMap::new(), body, at: Time::from_unix_ms(0) })
+    Ok(Incoming { status: 200, headers: HeaderMap::new(), body, clock: Clock::system() })
 }
 
 /// A streamed answer, a word a chunk, as a provider would send it. One that stalls is waited for as long as `patience`.

@@ -12,7 +12,7 @@ pub(super) use message::ROLES;
 pub(super) use request::{MOST_CHOICES, MOST_TOKENS, TEMPERATURE, read};
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
@@ -70,12 +70,11 @@ async fn answer<B: Buf, E>(
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, E>>,
 ) -> Result<Response, ApiError> {
-    let admitted = Instant::now();
     let body = context.read_json(incoming, body).await?;
     let (model, asked) = read(&body)?;
     let chain = chain(&incoming.configured.gateway, pass, &model)?;
     // A whole answer may end as it began; a stream goes on for long, and so may a caller who sends.
-    let listed = if asked.stream || admitted.elapsed() > PROMPT {
+    let listed = if asked.stream || incoming.record.age() > PROMPT {
         gate::enlist(context, pass)?
     } else {
         context.streams.register(&pass.key.id)

@@ -82,8 +82,8 @@ fn recognised(app: &App, incoming: &Incoming, token: &str) -> Result<Session, Ap
 async fn count(context: &Context, incoming: &Incoming, session: &Session) -> Result<State, ApiError> {
     let app = &context.app;
     let subject = Subject::Session(session.key.id.clone());
-    let rate = take(app, &subject, per_minute(incoming.configured.limits.open_pages_per_minute))?;
     let now = app.clock.now();
+    let rate = take(app, &subject, per_minute(incoming.configured.limits.open_pages_per_minute), now)?;
     app.limiter.note_use(&session.key.id, now);
     if session.is_due {
         let (app, session) = (app.clone(), session.clone());
@@ -100,7 +100,8 @@ async fn count(context: &Context, incoming: &Incoming, session: &Session) -> Res
 
 /// Lets an attempt to begin a session through, whatever will come of it.
 pub(crate) fn login(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
-    let rate = take(app, &Subject::Login(incoming.address), per_minute(LOGINS_PER_MINUTE))?;
+    let subject = Subject::Login(incoming.address);
+    let rate = take(app, &subject, per_minute(LOGINS_PER_MINUTE), app.clock.now())?;
     site::must_not_be_foreign(incoming)
         .map_err(|error| count_failure(app, incoming, error.with_rate(rate)))?;
     Ok(rate)

@@ -1,6 +1,6 @@
 //! Budgets on a real store: by way of meters and ledgers, as requests use them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::api::Service;
@@ -21,7 +21,7 @@ fn account(key: Option<u64>, app: Option<u64>) -> Account {
 }
 
 fn begin(meter: &Meter, most: u64) -> Result<Attempt, Unpaid> {
-    meter.attempt(MODEL, Purpose::Chat, || Some(NanoUsd(most)))
+    meter.attempt(MODEL, Purpose::Chat, Instant::now(), || Some(NanoUsd(most)))
 }
 
 fn spend(meter: &Meter, cost: u64) {
@@ -77,7 +77,8 @@ fn a_dropped_attempt_settles_with_what_it_is_booked_with() {
 fn without_a_budget_nothing_is_asked_and_nothing_kept() {
     let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
     let meter = Meter::new(account(None, None), Books::new(ledger, Clock::manual(NOW)));
-    let attempt = meter.attempt(MODEL, Purpose::Chat, || panic!("nobody asks what it may cost"));
+    let attempt =
+        meter.attempt(MODEL, Purpose::Chat, Instant::now(), || panic!("nobody asks what it may cost"));
     attempt.unwrap().finish("ok", 1, 1, Some(NanoUsd(1)));
     meter.check(None).unwrap();
 }
@@ -86,7 +87,10 @@ fn without_a_budget_nothing_is_asked_and_nothing_kept() {
 fn a_price_that_is_not_known_is_never_zero() {
     let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
     let meter = Meter::new(account(None, Some(100)), Books::new(ledger, Clock::manual(NOW)));
-    assert_eq!(meter.attempt(MODEL, Purpose::Chat, || None).err(), Some(Unpaid::PriceUnknown));
+    assert_eq!(
+        meter.attempt(MODEL, Purpose::Chat, Instant::now(), || None).err(),
+        Some(Unpaid::PriceUnknown)
+    );
 }
 
 #[test]
@@ -160,7 +164,7 @@ fn what_was_dropped_unwritten_stays_spent_until_the_month_ends() {
     let breaker = rusqlite::Connection::open(dir.path().join("ledger.db")).unwrap();
     breaker.execute_batch("ALTER TABLE attempts RENAME TO hidden").unwrap();
     while ledger.queued() < crate::usage::ledger::MAX_QUEUED {
-        let attempt = without_budget.attempt(MODEL, Purpose::Chat, || None).unwrap();
+        let attempt = without_budget.attempt(MODEL, Purpose::Chat, Instant::now(), || None).unwrap();
         attempt.finish("ok", 1, 1, None);
     }
     spend(&meter, 60);

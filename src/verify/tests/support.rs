@@ -98,7 +98,8 @@ impl Ask for Scripted {
         let turn =
             (self.script)(&Call { model, purpose, chat, time: deadline.duration_since(Instant::now()) });
         Box::pin(async move {
-            let mut attempt = meter.attempt(model, purpose, || Some(NanoUsd(13)))?;
+            let mut attempt =
+                meter.attempt(model, purpose, Instant::now().into_std(), || Some(NanoUsd(13)))?;
             attempt.expect(7, 0, None);
             let (text, finish) = match turn {
                 Turn::Says(text) => (text, Finish::Stop),

@@ -41,7 +41,7 @@ fn stream(body: &str) -> Vec<Step> {
 /// All that a caller gets, and whether the stream was whole.
 async fn heard(provider: &Provider) -> (String, Option<Failure>) {
     let deadline = Instant::now() + Duration::from_secs(20);
-    let permit = provider.admit(deadline).await.unwrap();
+    let permit = provider.admit(Instant::now(), deadline).await.unwrap().0;
     let mut flow = provider.open(permit, &asked(true), "m", &labels(), deadline).await.unwrap();
     let mut text = Vec::new();
     loop {
@@ -87,7 +87,7 @@ async fn whole_answers_in_other_formats_are_told_in_the_callers() {
         let server = Scripted::start(vec![turn]).await;
         let provider = provider(&server, kind);
         let deadline = Instant::now() + Duration::from_secs(20);
-        let permit = provider.admit(deadline).await.unwrap();
+        let permit = provider.admit(Instant::now(), deadline).await.unwrap().0;
         let completed = provider.chat(permit, &asked(false), "m", &labels(), deadline).await.unwrap();
         let body: Value = serde_json::from_slice(&completed.body).unwrap();
         let said = json!({"role": "assistant", "content": "4"});
@@ -105,7 +105,7 @@ async fn a_caller_s_mistake_teaches_nothing_about_the_model() {
     let server = Scripted::start(vec![refused(), refused(), stream(whole)]).await;
     let provider = provider(&server, Kind::OpenAi);
     let deadline = Instant::now() + Duration::from_secs(20);
-    let permit = provider.admit(deadline).await.unwrap();
+    let permit = provider.admit(Instant::now(), deadline).await.unwrap().0;
     let opened = provider.open(permit, &asked(true), "m", &labels(), deadline).await;
     assert!(matches!(opened.err().unwrap().failure, Failure::Rejected { .. }));
     let (text, failure) = heard(&provider).await;

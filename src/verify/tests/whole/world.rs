@@ -138,7 +138,7 @@ impl Ask for World {
             let call = Call { model, purpose, chat, time: deadline.duration_since(Instant::now()) };
             let question = if call.is_extraction() { String::new() } else { call.question() };
             let habit = self.habit(model, &question, purpose);
-            let mut attempt = meter.attempt(model, purpose, || None)?;
+            let mut attempt = meter.attempt(model, purpose, Instant::now().into_std(), || None)?;
             let prompt = Usage { completion_tokens: 0, ..habit.usage };
             attempt.expect(prompt.prompt_tokens, 0, None);
             let report = Report { model: model.to_owned(), purpose, outcome: "cancelled", usage: prompt };
