@@ -38,6 +38,15 @@
 //!
 //! Changes for the sake of speed and what they did to this table, those that were not kept included; newest first.
 //!
+//! - **The clock asked 21 times for a completion instead of 28** (20 ns each: key and limits share a reading, and so do
+//!   admission, circuit breaker and account), **no turn behind the head of a provider's answer** (the one before the answer
+//!   is written does its work), characters of ASCII not counted: 94,000 to 91,300 instructions, 0.63 to 0.65 of nginx at 32
+//!   connections, in the same minutes.
+//! - Code laid out by how often it runs (a symbol order by Callgrind): of 1,000 misses a request of the first level that
+//!   translates code's addresses 900 stay, 1 to 2 % of the time. The program's text moved to huge pages: 200 stay, 8 to 10 %
+//!   less time, 0.57 to 0.61 of nginx in a noisy hour; but it takes memory that is written and then run, which a hardened
+//!   unit forbids. Cold blocks split off by the compiler, mimalloc of its second version, 4 to 32 events at a time from the
+//!   system: nothing. None of them kept.
 //! - Where a completion's cycles go (counters of the processor, 32 callers): 95,000 instructions in 46,000 to 52,000. Half
 //!   of what could be done waits for instructions (1,000 lines of them come from the second cache, 350 of these from the
 //!   third), a quarter for data: 480 lines come from behind the second cache, 31 of them from memory, where nginx needs 107

@@ -113,13 +113,15 @@ pub(crate) struct Failure {
     pub(crate) said: Option<Box<Said>>,
     /// What lies below; shown with `-v`.
     pub(crate) source: Option<anyhow::Error>,
+    /// The document of what was done before.
+    pub(crate) partial: Option<Box<serde_json::Value>>,
 }
 
 impl Failure {
     /// A failure with a message.
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
         let message = reason::without_numbers(message.into());
-        Self { kind, message, hints: Vec::new(), said: None, source: None }
+        Self { kind, message, hints: Vec::new(), said: None, source: None, partial: None }
     }
 
     /// Wrong flags, arguments or configuration.
@@ -141,6 +143,13 @@ impl Failure {
         self
     }
 
+    /// Adds the document of what was done before.
+    #[must_use]
+    pub(crate) fn with_partial(mut self, document: serde_json::Value) -> Self {
+        self.partial = Some(Box::new(document));
+        self
+    }
+
     /// The failure as the one document of `--json`.
     pub(crate) fn document(&self) -> serde_json::Value {
         let mut error = json!({ "kind": self.kind.as_str(), "message": self.message, "hints": self.hints });
@@ -148,7 +157,11 @@ impl Failure {
             error["code"] = json!(said.code);
             error["request_id"] = json!(said.request_id);
         }
-        json!({ "schema": "mk.error/1", "error": error, "exit": self.kind.code() })
+        let mut document = json!({ "schema": "mk.error/1", "error": error, "exit": self.kind.code() });
+        if let Some(partial) = &self.partial {
+            document["partial"] = (**partial).clone();
+        }
+        document
     }
 }
 

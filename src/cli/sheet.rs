@@ -91,13 +91,16 @@ pub(crate) fn say_left_out(printer: &Printer, columns: &[Column], fitting: &[Col
 
 /// Prints one record: a name and a value a line, which is wrapped for people.
 pub(crate) fn record(printer: &Printer, fields: &[(&str, String)]) -> Result<(), Failure> {
+    if printer.terminal.out.is_terminal {
+        return labelled_lines(printer, fields).iter().try_for_each(|line| printer.line(line));
+    }
+    fields.iter().try_for_each(|(name, value)| printer.line(&format!("{name}\t{}", sanitize::line(value))))
+}
+
+/// The lines of a record for people.
+pub(crate) fn labelled_lines(printer: &Printer, fields: &[(&str, String)]) -> Vec<String> {
     let indent = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
-    fields.iter().try_for_each(|(name, value)| {
-        if printer.terminal.out.is_terminal {
-            return labelled(printer, indent, name, value).iter().try_for_each(|line| printer.line(line));
-        }
-        printer.line(&format!("{name}\t{}", sanitize::line(value)))
-    })
+    fields.iter().flat_map(|(name, value)| labelled(printer, indent, name, value)).collect()
 }
 
 /// A text behind its label.
@@ -177,7 +180,8 @@ fn shown(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> (Vec<Co
     (seen.collect(), rows.iter().map(texts).collect())
 }
 
-fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<String> {
+/// The lines of a table for people.
+pub(crate) fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<String> {
     let (columns, rows) = shown(printer, columns, rows);
     if least_width(&columns, &rows) > printer.terminal.width {
         return blocks(printer, &columns, &rows);

@@ -55,8 +55,12 @@ fn a_pipe_gets_a_line_a_statement_and_the_sums_stay_out_of_it() {
     ];
     assert_eq!(lines, expected, "{ran:?}");
     assert_eq!(ran.code(), 0, "being wrong is what it measures: {ran:?}");
-    assert!(ran.stderr.contains("4 statements: 2 right, 2 not"), "{ran:?}");
+    assert!(ran.stderr.contains("4 statements: 2 right, 2 wrong"), "{ran:?}");
     assert!(ran.stderr.contains("SANDBOX"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("FALSE passed as TRUE  0 of 1, 0.0 %"),
+        "the figures are for logs, too: {ran:?}"
+    );
 }
 
 #[test]
@@ -102,6 +106,9 @@ fn datasets_come_from_standard_input_and_from_several_files() {
     let text = dataset(&FACTS);
     let stdin = Mk::new().args(["eval", "--sandbox", "-", "--limit", "1"]).stdin(text.as_str()).run();
     assert_eq!((stdin.code(), stdin.stdout.lines().count()), (0, 1), "{stdin:?}");
+    let enough =
+        Mk::new().args(["eval", "--sandbox", "-", "nowhere.jsonl", "--limit", "4"]).stdin(text.as_str());
+    assert_eq!(enough.run().code(), 0, "what is not needed is not opened");
     let mk = in_sandbox(&text);
     let fever = "\u{feff}{\"id\": 9, \"claim\": \"Two plus two is five.\", \"label\": \"REFUTES\"}\n";
     std::fs::write(mk.home().join("fever.jsonl"), fever).unwrap();
@@ -116,8 +123,8 @@ async fn nothing_is_sent_before_every_line_is_understood() {
     let server = Setup::new(config(&provider.base_url)).start().await;
     let call = against(&server, "{\"fact\": \"a\", \"expected\": true}\n{\"fact\": \"b\"}\n\nnone\n");
     let ran = call.run_beside().await;
-    let told =
-        "error: line 2: it does not say what is `expected`; line 4: it is not JSON, from column 2 on\n";
+    let told = "error: line 2: it does not say what is `expected`; line 4: it is no JSON that can be read, from \
+                column 2 on: expected ident\n";
     assert!(ran.code() == 2 && ran.stderr.starts_with(told), "{ran:?}");
     assert_eq!(ran.stdout, "");
     assert_eq!(provider.asks().len(), 0);
@@ -136,7 +143,7 @@ fn bytes_that_are_no_text_and_files_that_are_none_are_told_by_name() {
     let missing = Mk::new().args(["eval", "--sandbox", "nowhere.jsonl"]).run();
     assert!(missing.code() == 2 && missing.stderr.contains("cannot read nowhere.jsonl"), "{missing:?}");
     let deep = in_sandbox(&format!("{}\n", "[".repeat(500_000))).run();
-    assert!(deep.code() == 2 && deep.stderr.contains("line 1: it is not JSON"), "{deep:?}");
+    assert!(deep.code() == 2 && deep.stderr.contains("line 1: it is no JSON that can be read"), "{deep:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -161,6 +168,9 @@ async fn what_failed_counts_neither_as_right_nor_as_wrong() {
     let failed = &document["results"][1];
     assert_eq!((failed["line"].as_u64(), failed["error"]["kind"].as_str()), (Some(2), Some("server")));
     assert_eq!(document["cost_usd"], Value::Null, "prices of these models are not known");
+    let quiet = against(&server, &text).args(["-q"]).run_beside().await;
+    assert_eq!((quiet.code(), quiet.stdout.as_str()), (5, ""), "{quiet:?}");
+    assert!(quiet.stderr.starts_with("error: 1 statement was not verified; line 2: "), "{quiet:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -192,7 +202,7 @@ fn people_see_what_was_wrong_and_how_much_was_right() {
         {
             assert!(shown.contains(words), "{columns}: {words:?} is not in\n{shown}");
         }
-        for words in ["sandbox/alpha", "FALSE found", "4 statements: 2 right, 2 not"] {
+        for words in ["sandbox/alpha", "FALSE found", "4 statements: 2 right, 2 wrong"] {
             assert!(shown.contains(words), "{columns}: {words:?} is not in\n{shown}");
         }
         assert!(!shown.contains("line 1:"), "those that are right need no reading\n{shown}");
@@ -203,11 +213,7 @@ fn people_see_what_was_wrong_and_how_much_was_right() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_is_refused_ends_it_and_what_was_found_is_told() {
-    let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => ask.choose("Paris"),
-    })
-    .await;
+    let provider = FakeProvider::start(|ask| ask.choose("Paris")).await;
     let server = Setup::new(config(&provider.base_url)).start().await;
     let text = dataset(&[("one", "TRUE"), ("two", "TRUE"), ("three", "TRUE"), ("four", "TRUE")]);
     let wrong = against(&server, &text).env("MK_API_KEY", "mk_verify_00000000000000000000000000000000");
@@ -215,5 +221,126 @@ async fn a_key_that_is_refused_ends_it_and_what_was_found_is_told() {
     let document = ran.json();
     assert_eq!((ran.code(), document["exit"].as_u64()), (4, Some(4)), "{ran:?}");
     assert_eq!((document["failed"].as_u64(), document["not_asked"].as_u64()), (Some(1), Some(3)), "{ran:?}");
+    assert_eq!(document["error"]["kind"], "unauthorized");
     assert!(ran.stderr.contains("error: ") && ran.stderr.contains("3 statements were not asked"), "{ran:?}");
+}
+
+/// A server whose caller's budget is used up by the statement "refused"; it answers all others once it has said so.
+async fn server_with_a_small_budget() -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let (has_refused, _) = tokio::sync::watch::channel(false);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let has_refused = has_refused.clone();
+            tokio::spawn(async move {
+                let mut asked = Vec::new();
+                while !asked.ends_with(b"}") {
+                    assert!(stream.read_buf(&mut asked).await.unwrap() > 0);
+                }
+                let is_refused = String::from_utf8(asked).unwrap().contains("\"refused\"");
+                let (status, kind, body) = if is_refused {
+                    let error =
+                        json!({ "error": "no budget", "message": "no budget", "code": "budget_exceeded" });
+                    ("402 Payment Required", "application/json", error.to_string())
+                } else {
+                    has_refused.subscribe().wait_for(|is_so| *is_so).await.unwrap();
+                    let result = json!({
+                        "requestId": "ver_1", "original_fact": "x", "results": [], "timestamp": "t",
+                        "tokenUsage": { "promptTokens": 1, "completionTokens": 0, "totalTokens": 1 },
+                        "minRequired": 2,
+                    });
+                    ("200 OK", "text/event-stream", format!("event: completed\ndata: {result}\n\n"))
+                };
+                let answer = format!(
+                    "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                    body.len()
+                );
+                stream.write_all(answer.as_bytes()).await.unwrap();
+                stream.shutdown().await.unwrap();
+                if is_refused {
+                    has_refused.send_replace(true);
+                }
+            });
+        }
+    });
+    base
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_under_way_when_the_budget_is_used_up_still_counts() {
+    let base = server_with_a_small_budget().await;
+    let facts = [
+        ("one", "NOTHING"),
+        ("refused", "TRUE"),
+        ("three", "NOTHING"),
+        ("four", "NOTHING"),
+        ("five", "TRUE"),
+    ];
+    let mk = Mk::new()
+        .args(["eval", "facts.jsonl", "--jobs", "3"])
+        .env("MK_SERVER", &base)
+        .env("MK_API_KEY", "mk_verify_x");
+    std::fs::write(mk.home().join("facts.jsonl"), dataset(&facts)).unwrap();
+    let ran = mk.run_beside().await;
+    let starts: Vec<String> = ran.stdout.lines().map(|line| line[..7].to_owned()).collect();
+    assert_eq!(starts[..3], ["1\tRIGHT", "2\tERROR", "3\tRIGHT"], "in the order of the dataset: {ran:?}");
+    assert_eq!(ran.code(), 4, "{ran:?}");
+    assert!(ran.stderr.contains("were not asked") || ran.stderr.contains("was not asked"), "{ran:?}");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_not_asked_for_ever() {
+    let facts: Vec<(String, &str)> = (0..40).map(|at| (format!("{at}"), "TRUE")).collect();
+    let facts: Vec<(&str, &str)> = facts.iter().map(|(fact, label)| (fact.as_str(), *label)).collect();
+    let mk = Mk::new()
+        .args(["eval", "facts.jsonl", "--jobs", "1"])
+        .env("MK_SERVER", "http://127.0.0.1:1")
+        .env("MK_API_KEY", "mk_verify_x");
+    std::fs::write(mk.home().join("facts.jsonl"), dataset(&facts)).unwrap();
+    let ran = mk.run();
+    assert_eq!((ran.code(), ran.stdout.lines().count()), (6, 5), "{ran:?}");
+    assert!(
+        ran.stderr.contains("cannot reach http://127.0.0.1:1") && ran.stderr.contains("hint: "),
+        "{ran:?}"
+    );
+    assert!(ran.stderr.contains("35 statements were not asked"), "{ran:?}");
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_keeps_what_was_found() {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+    let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {
+        "claims" if ask.block("STATEMENT") == "stuck" => Turn::Hang,
+        "claims" => claims(&[eiffel()]),
+        _ => ask.choose("Paris"),
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let text = dataset(&[("stuck", "TRUE"), ("quick", "TRUE"), ("stuck", "TRUE")]);
+    let call = against(&server, &text).args(["--jobs", "2", "--json"]);
+    let child = call.command().stdout(Stdio::piped()).spawn().unwrap();
+    crate::support::eventually("the second is done and the third asked", || {
+        provider.asks_of("extractor").len() == 3 && provider.in_flight() == 2
+    })
+    .await;
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let ended = tokio::task::spawn_blocking(move || child.wait_with_output()).await.unwrap().unwrap();
+    assert_eq!(ended.status.signal(), Some(2), "{ended:?}");
+    let document: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(
+        (document["error"]["kind"].as_str(), document["exit"].as_u64()),
+        (Some("interrupted"), Some(130))
+    );
+    let partial = &document["partial"];
+    assert_eq!(
+        (partial["verified"].as_u64(), partial["not_asked"].as_u64()),
+        (Some(1), Some(2)),
+        "{document}"
+    );
+    assert_eq!(partial["results"][0]["line"], 2);
 }

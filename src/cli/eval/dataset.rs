@@ -13,7 +13,6 @@ use serde_json::{Map, Value};
 
 use crate::api::verify::Domain;
 use crate::cli::exit::Failure;
-use crate::cli::figures::thousands;
 use crate::cli::printer::Printer;
 use crate::cli::text::{read_stdin, unreadable};
 use crate::cli::verify::input::{self, Line};
@@ -21,6 +20,9 @@ use crate::clock::Time;
 
 /// More than this is no dataset for paid models, and would be held in memory as a whole.
 const MOST: usize = 100_000;
+
+/// The same in bytes.
+const MOST_BYTES: usize = 64 << 20;
 
 /// How many wrong lines are told at once.
 const MOST_TOLD: usize = 5;
@@ -135,8 +137,13 @@ pub(crate) struct Item {
 /// If a file cannot be read, a line is none of a dataset, or there is no line at all.
 pub(crate) fn read(files: &[PathBuf], limit: Option<usize>, printer: &Printer) -> Result<Vec<Item>, Failure> {
     let most = limit.unwrap_or(MOST);
-    let mut reading = Reading { most, items: Vec::new(), wrong: Vec::new(), has_more: false };
+    let is_limited = limit.is_some();
+    let mut reading =
+        Reading { most, is_limited, bytes: 0, items: Vec::new(), wrong: Vec::new(), over: None };
     for path in files {
+        if reading.is_full() {
+            break;
+        }
         let file = (files.len() > 1).then(|| path.display().to_string());
         reading = if path == Path::new("-") {
             read_stdin(printer, move |stdin| {
@@ -149,21 +156,32 @@ pub(crate) fn read(files: &[PathBuf], limit: Option<usize>, printer: &Printer) -
             reading
         };
     }
-    reading.items(limit.is_some())
+    reading.items()
 }
 
 struct Reading {
     most: usize,
+    /// Whether no more than `most` are asked for, or allowed.
+    is_limited: bool,
+    bytes: usize,
     items: Vec<Item>,
     wrong: Vec<String>,
-    has_more: bool,
+    /// Of what there is more than may be.
+    over: Option<&'static str>,
 }
 
 impl Reading {
+    /// Whether all are there that are asked for: whoever writes more may be slow.
+    fn is_full(&self) -> bool {
+        self.is_limited && self.items.len() == self.most
+    }
+
     /// Takes up a line; whether there may be another.
     fn take(&mut self, file: Option<&str>, (source, line): Line) -> bool {
-        if self.items.len() == self.most {
-            self.has_more = true;
+        self.bytes += line.as_ref().map_or(0, String::len);
+        let is_too_much = self.bytes > MOST_BYTES;
+        if is_too_much || self.items.len() == self.most {
+            self.over = Some(if is_too_much { "64 MiB" } else { "100,000 statements" });
             return false;
         }
         let input::Source::Line { line: number } = source else { return true };
@@ -178,20 +196,21 @@ impl Reading {
                 self.wrong.push(format!("{name}{joint}{told}"));
             }
         }
-        self.wrong.len() <= MOST_TOLD
+        self.wrong.len() <= MOST_TOLD && !self.is_full()
     }
 
-    fn items(self, is_limited: bool) -> Result<Vec<Item>, Failure> {
+    fn items(self) -> Result<Vec<Item>, Failure> {
         if !self.wrong.is_empty() {
             let told: Vec<&str> = self.wrong.iter().take(MOST_TOLD).map(String::as_str).collect();
             let more = if self.wrong.len() > MOST_TOLD { "; and more" } else { "" };
             return Err(Failure::usage(format!("{}{more}", told.join("; "))).hint(
-                "a line is such as {\"fact\": \"Two and two is four.\", \"expected\": \"TRUE\"}; nothing was verified",
+                "each line is an object such as {\"fact\": \"Two and two is four.\", \"expected\": \"TRUE\"}; \
+                 `jq -c '.[]'` makes lines of an array. Nothing was verified",
             ));
         }
-        if self.has_more && !is_limited {
-            return Err(Failure::usage(format!("there are more than {} statements", thousands(MOST as u64)))
-                .hint("take some of them: --limit N"));
+        if let Some(most) = self.over {
+            return Err(Failure::usage(format!("the dataset has more than {most}"))
+                .hint("take some of them: --limit N, or split the file"));
         }
         if self.items.is_empty() {
             return Err(Failure::usage("there are no statements in the dataset"));
@@ -203,8 +222,12 @@ impl Reading {
 fn item(at: Position, line: &str) -> Result<Item, String> {
     // A mark that some editors put before the first line is no part of it.
     let line = line.strip_prefix('\u{feff}').unwrap_or(line);
-    let parsed = serde_json::from_str(line)
-        .map_err(|cause| format!("it is not JSON, from column {} on", cause.column()))?;
+    let parsed = serde_json::from_str(line).map_err(|cause| {
+        // Its place would be that in a document of its own.
+        let text = cause.to_string();
+        let why = text.split(" at line ").next().unwrap_or_default();
+        format!("it is no JSON that can be read, from column {} on: {why}", cause.column())
+    })?;
     let Value::Object(mut fields) = parsed else {
         return Err("it is JSON, but no object".to_owned());
     };
@@ -221,14 +244,17 @@ fn item(at: Position, line: &str) -> Result<Item, String> {
     let domain = domain.map(|name| {
         [Domain::General, Domain::Legal]
             .into_iter()
-            .find(|domain| domain.as_str() == name)
+            .find(|domain| domain.as_str().eq_ignore_ascii_case(&name))
             .ok_or_else(|| format!("`domain` is {name:?}; it must be \"general\" or \"legal\""))
     });
     let as_of = text(&mut fields, &["asOf", "as_of"])?;
     if let Some(date) = as_of.as_ref().filter(|date| Time::parse(date).is_none()) {
         return Err(format!("`asOf` is {date:?}, which is no date such as 2026-11-20"));
     }
-    let id = fields.remove("id").filter(|id| id.is_string() || id.is_number());
+    let id = fields.remove("id").filter(|id| !id.is_null());
+    if let Some(id) = id.as_ref().filter(|id| !(id.is_string() || id.is_i64() || id.is_u64())) {
+        return Err(format!("`id` is {}; it must be a text or a whole number below 2^64", shown(id)));
+    }
     let context = text(&mut fields, &["context"])?;
     Ok(Item { at, id, fact, expected, domain: domain.transpose()?, context, as_of })
 }
@@ -301,7 +327,12 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_line_is_said_by_name() {
         let wrong = [
-            ("{\"fact\": ", "it is not JSON, from column 9 on"),
+            ("{\"fact\": ", "it is no JSON that can be read, from column 9 on: EOF while parsing a value"),
+            ("{\"id\": 1e400}", "it is no JSON that can be read, from column 11 on: number out of range"),
+            (
+                r#"{"fact": "F", "expected": true, "id": 1.5}"#,
+                "`id` is 1.5; it must be a text or a whole number below 2^64",
+            ),
             ("[1]", "it is JSON, but no object"),
             ("{}", "it has no `fact`"),
             (r#"{"fact": 4, "expected": true}"#, "`fact` is 4; it must be a text"),

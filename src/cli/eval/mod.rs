@@ -11,7 +11,7 @@ mod dataset;
 mod report;
 mod score;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use clap::Args;
 use futures_util::{StreamExt, stream};
 
 use super::embedded::SANDBOX_BANNER;
-use super::exit::{Failure, Outcome};
+use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::number::within;
 use super::printer::Printer;
@@ -44,7 +44,10 @@ Examples:
   mk eval facts.jsonl --limit 20               the first 20, to see what it costs
   mk eval facts.jsonl --min-accuracy 90        for CI: exit code 1 below 90 %
   mk eval facts.jsonl --json | jq .models      each model by itself
-  mk eval facts.jsonl | grep WRONG             the ones it was wrong about";
+  mk eval facts.jsonl | awk -F'\\t' '$2 == \"WRONG\"'   what it was wrong about";
+
+/// So many statements in a row that could not be put to the server at all are enough.
+const FUTILE: usize = 5;
 
 /// What stands below the options of `mk eval --help`.
 pub(crate) const NOTES: &str = "\
@@ -53,21 +56,27 @@ FALSE, NO CONSENSUS or NOTHING (to verify). `id`, `domain`, `context` and `asOf`
 may stand beside them; the last three outrank the flags. Other fields are left
 alone. FEVER's `claim` and `label` are understood.
 
-A statement is FALSE if one of its claims is, TRUE if all of them are. What
-failed counts neither as right nor as wrong; a refused key or a used-up budget
-ends it. Behind a share stands where that of all such statements lies with a
-probability of 95 %.
+A statement is said to be FALSE if one of its claims is, else NO CONSENSUS if
+one of them is, and TRUE if all are. A model is judged by its votes in the same
+way, on statements that are TRUE or FALSE. What failed counts neither as right
+nor as wrong; tokens and cost are those of the others. Shares come with their
+95 % confidence interval (Wilson).
 
 In a pipe each statement is a line of tab-separated fields: line, RIGHT, WRONG
-or ERROR, what it is, what was said (or the kind of the error), id, text.
+or ERROR, what is expected, what was said (or the kind of the error), id, text.
+The figures go to standard error.
+
+A refused key, a used-up budget or a server that cannot be reached ends it, with
+the figures so far, and so does Ctrl-C.
 
 Exit codes: 0 all were verified; 1 fewer were right than --min-accuracy; else
-the worst of what failed, as of `mk verify`.";
+the worst of what failed: 2 usage; 4 no key, or refused; 5 server or provider
+failed; 6 cannot reach; 7 refused for now; 8 incomplete.";
 
 /// The arguments of `mk eval`.
 #[derive(Args, Debug)]
 pub(crate) struct EvalArgs {
-    /// Statements with what they are, as lines of JSON; `-` for standard input. Repeat it for several
+    /// Statements with known answers, as lines of JSON; `-` for standard input. Repeat it for several
     #[arg(value_name = "DATASET", required = true)]
     files: Vec<PathBuf>,
 
@@ -119,8 +128,11 @@ struct Plan {
 
 /// What became of a statement.
 struct Done {
+    /// Its place among all.
+    place: usize,
     item: Item,
-    outcome: Result<(VerifyResponse, Duration), Failure>,
+    /// None of one that was not asked any more.
+    outcome: Option<Result<(VerifyResponse, Duration), Failure>>,
 }
 
 /// Runs the command.
@@ -139,59 +151,101 @@ pub(crate) fn run(args: &EvalArgs, session: &mut Session) -> Outcome {
     let place = Place::settle(&args.place, &config, session, asking::limit(&config), try_without)?;
     let limit = args.limit.and_then(|limit| usize::try_from(limit).ok());
     let items = dataset::read(&args.files, limit, &plan.printer)?;
-    runtime::run(&session.printer, execute(&plan, place, items))
+    let (begun, mut report) = (Instant::now(), Report::new(&plan, items.len()));
+    match runtime::run(&session.printer, execute(&plan, place, items, &mut report)) {
+        Ok(()) => report.finish(begun.elapsed()),
+        // What was found is paid for.
+        Err(interrupted) if interrupted.kind == Kind::Interrupted => {
+            Err(report.break_off(interrupted, begun.elapsed())?)
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
-async fn execute(plan: &Plan, place: Place, items: Vec<Item>) -> Outcome {
+async fn execute(
+    plan: &Plan,
+    place: Place,
+    items: Vec<Item>,
+    report: &mut Report<'_>,
+) -> Result<(), Failure> {
     let open = place.open().await?;
     if open.is_sandbox {
         plan.printer.notice(SANDBOX_BANNER);
     }
     let display = BatchDisplay::begin(&plan.printer, plan.progress, Some(items.len()), open.is_sandbox);
-    let display = RefCell::new(display);
-    let patience = Patience::new(plan.max_wait);
-    let begun = Instant::now();
-    let mut report = Report::new(plan, &display, items.len());
-    let one = |item| one(plan, &open, &patience, &display, item);
-    let running = stream::iter(items).map(one).buffered(plan.jobs);
-    let mut running = std::pin::pin!(running);
+    let course = Course {
+        plan,
+        open: &open,
+        patience: Patience::new(plan.max_wait),
+        display: RefCell::new(display),
+        in_vain: Cell::new(0),
+        is_over: Cell::new(false),
+    };
+    let running = stream::iter(items.into_iter().enumerate()).map(|(place, item)| course.one(place, item));
+    let mut running = std::pin::pin!(running.buffer_unordered(plan.jobs));
     while let Some(done) = running.next().await {
-        if report.take(done)?.is_break() {
-            break;
-        }
+        report.take(done, &course.display)?;
     }
-    report.finish(begun.elapsed())
+    course.display.borrow_mut().end();
+    Ok(())
 }
 
-async fn one(
-    plan: &Plan,
-    open: &Open,
-    patience: &Patience,
-    display: &RefCell<BatchDisplay<'_>>,
-    item: Item,
-) -> Done {
-    let tell = |text: &str| display.borrow().notice(text);
-    let mut observe = |moment: Moment<'_>| {
-        match moment {
-            Moment::Tick => display.borrow_mut().tick(),
-            Moment::Event(event) => {
-                if verify::tells_sandbox(event) && display.borrow_mut().learn_sandbox() {
-                    tell(SANDBOX_BANNER);
+/// All statements on their way.
+struct Course<'a> {
+    plan: &'a Plan,
+    open: &'a Open,
+    patience: Patience,
+    display: RefCell<BatchDisplay<'a>>,
+    /// How many in a row could not be put to the server.
+    in_vain: Cell<usize>,
+    /// Whether there is no point in asking what was not asked yet. What is under way goes on: it may be paid for already.
+    is_over: Cell<bool>,
+}
+
+impl Course<'_> {
+    async fn one(&self, place: usize, item: Item) -> Done {
+        if self.is_over.get() {
+            return Done { place, item, outcome: None };
+        }
+        let tell = |text: &str| self.display.borrow().notice(text);
+        let mut observe = |moment: Moment<'_>| {
+            match moment {
+                Moment::Tick => self.display.borrow_mut().tick(),
+                Moment::Event(event) => {
+                    if verify::tells_sandbox(event) && self.display.borrow_mut().learn_sandbox() {
+                        tell(SANDBOX_BANNER);
+                    }
                 }
             }
+            Ok(())
+        };
+        let general = &self.plan.asking.request;
+        let request = VerifyRequest {
+            fact: item.fact.clone(),
+            domain: item.domain.or(general.domain),
+            as_of: item.as_of.clone().or_else(|| general.as_of.clone()),
+            context: item.context.clone().or_else(|| general.context.clone()),
+            ..general.clone()
+        };
+        let asking = &self.plan.asking;
+        let outcome = asking.verify(&self.open.target, &request, &self.patience, &tell, &mut observe).await;
+        self.learn(&outcome);
+        Done { place, item, outcome: Some(outcome) }
+    }
+
+    /// Whether the other statements would fare better.
+    fn learn<T>(&self, outcome: &Result<T, Failure>) {
+        match outcome.as_ref().err().map(|failure| failure.kind) {
+            // The key is refused, or its budget is used up.
+            Some(Kind::Unauthorized) => self.is_over.set(true),
+            // Nobody is there, or a limit is reached that is too long to wait out.
+            Some(Kind::Unreachable | Kind::Busy) => self.in_vain.set(self.in_vain.get() + 1),
+            _ => self.in_vain.set(0),
         }
-        Ok(())
-    };
-    let general = &plan.asking.request;
-    let request = VerifyRequest {
-        fact: item.fact.clone(),
-        domain: item.domain.or(general.domain),
-        as_of: item.as_of.clone().or_else(|| general.as_of.clone()),
-        context: item.context.clone().or_else(|| general.context.clone()),
-        ..general.clone()
-    };
-    let outcome = plan.asking.verify(&open.target, &request, patience, &tell, &mut observe).await;
-    Done { item, outcome }
+        if self.in_vain.get() >= FUTILE {
+            self.is_over.set(true);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,92 +1,111 @@
 //! What is printed of an evaluation: each statement as it is known, then the figures.
 
 use std::cell::RefCell;
-use std::ops::ControlFlow;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::dataset::Label;
+use super::dataset::{Item, Label};
 use super::score::{ModelScore, Rate, Score, said};
 use super::{Done, Plan};
 use crate::api::verify::VerifyResponse;
-use crate::cli::exit::{Failure, Kind, Outcome};
+use crate::cli;
+use crate::cli::exit::{Failure, Kind};
 use crate::cli::figures::{counted, dollars, seconds, thousands};
 use crate::cli::sanitize;
 use crate::cli::sheet::{self, Column, column, number, whole};
 use crate::cli::term::Look;
 use crate::cli::verify::batch_display::BatchDisplay;
 use crate::cli::verify::verdict;
-use crate::cli::wrap::cut;
+use crate::cli::wrap::{cut, wrap};
+
+/// What came of asking about a statement, and how long it took.
+type Outcome = Result<(VerifyResponse, Duration), Failure>;
 
 /// How far the text below a headline stands in.
 const INDENT: &str = "   ";
 
 /// Prints statements in their order, and sums them up.
-pub(super) struct Report<'a, 'd> {
+pub(super) struct Report<'a> {
     plan: &'a Plan,
-    display: &'a RefCell<BatchDisplay<'d>>,
-    score: Score,
-    entries: Vec<Value>,
-    failed: usize,
     /// How many there are to take.
     all: usize,
+    score: Score,
+    failed: usize,
     worst: u8,
-    /// Why the others were not asked.
-    stopped_by: Option<Failure>,
+    /// The first statement that failed, and why.
+    failure: Option<(String, Failure)>,
+    entries: Vec<Value>,
+    /// Those that wait for one before them to be printed.
+    waiting: BTreeMap<usize, Done>,
+    printed: usize,
 }
 
-impl<'a, 'd> Report<'a, 'd> {
+impl<'a> Report<'a> {
     /// Of nothing so far, and `all` statements to come.
-    pub(super) fn new(plan: &'a Plan, display: &'a RefCell<BatchDisplay<'d>>, all: usize) -> Self {
-        let (score, entries) = (Score::new(), Vec::new());
-        Self { plan, display, score, entries, failed: 0, all, worst: 0, stopped_by: None }
-    }
-
-    /// Adds a statement. There is no point in the others once the key is refused, or its budget is used up.
-    pub(super) fn take(&mut self, done: Done) -> Result<ControlFlow<()>, Failure> {
-        self.count(&done);
-        self.show(&done)?;
-        match done.outcome {
-            Err(failure) if failure.kind == Kind::Unauthorized => {
-                self.stopped_by = Some(failure);
-                Ok(ControlFlow::Break(()))
-            }
-            _ => Ok(ControlFlow::Continue(())),
+    pub(super) fn new(plan: &'a Plan, all: usize) -> Self {
+        Self {
+            plan,
+            all,
+            score: Score::new(),
+            failed: 0,
+            worst: 0,
+            failure: None,
+            entries: Vec::new(),
+            waiting: BTreeMap::new(),
+            printed: 0,
         }
     }
 
-    fn count(&mut self, done: &Done) {
+    /// Adds a statement.
+    pub(super) fn take(&mut self, done: Done, display: &RefCell<BatchDisplay<'_>>) -> Result<(), Failure> {
         match &done.outcome {
-            Ok((result, _)) => self.score.add(done.item.expected, result),
-            Err(failure) => {
+            None => {}
+            Some(Ok((result, _))) => self.score.add(done.item.expected, result),
+            Some(Err(failure)) => {
                 self.failed += 1;
                 self.worst = verdict::worse(self.worst, failure.kind.code());
             }
         }
-        self.display.borrow_mut().count(self.score.verified(), self.failed);
+        display.borrow_mut().count(self.score.verified(), self.failed);
+        self.waiting.insert(done.place, done);
+        while let Some(next) = self.waiting.remove(&self.printed) {
+            self.printed += 1;
+            self.show(next, Some(display))?;
+        }
+        Ok(())
     }
 
-    fn show(&mut self, done: &Done) -> Result<(), Failure> {
-        if self.plan.json {
-            self.entries.push(entry(done));
-            return Ok(());
-        }
-        let lines = if self.plan.printer.terminal.out.is_terminal {
-            self.for_people(done)
+    fn show(&mut self, done: Done, display: Option<&RefCell<BatchDisplay<'_>>>) -> Result<(), Failure> {
+        let Some(outcome) = done.outcome else { return Ok(()) };
+        let printer = &self.plan.printer;
+        let lines = if self.plan.json {
+            self.entries.push(entry(&done.item, &outcome));
+            Vec::new()
+        } else if printer.terminal.out.is_terminal {
+            self.for_people(&done.item, &outcome)
         } else {
-            vec![plain(done)]
+            vec![plain(&done.item, &outcome)]
         };
-        self.display.borrow_mut().make_way();
-        let display = self.display.borrow();
-        display.suspended(|| lines.iter().try_for_each(|line| self.plan.printer.line(line)))
+        if let Err(failure) = outcome {
+            self.failure.get_or_insert_with(|| (done.item.at.name(), failure));
+        }
+        let print = || lines.iter().try_for_each(|line| printer.line(line));
+        match display {
+            Some(display) => {
+                display.borrow_mut().make_way();
+                display.borrow().suspended(print)
+            }
+            None => print(),
+        }
     }
 
     /// What is not as it should be: those that are right need no reading.
-    fn for_people(&self, done: &Done) -> Vec<String> {
+    fn for_people(&self, item: &Item, outcome: &Outcome) -> Vec<String> {
         let terminal = &self.plan.printer.terminal;
-        let (item, symbols) = (&done.item, terminal.symbols);
-        let (look, symbol, what) = match &done.outcome {
+        let symbols = terminal.symbols;
+        let (look, symbol, what) = match outcome {
             Ok((result, _)) if said(result) == item.expected => return Vec::new(),
             Ok((result, _)) => {
                 let what = format!("said {}, is {}", said(result), item.expected);
@@ -109,31 +128,45 @@ impl<'a, 'd> Report<'a, 'd> {
     }
 
     /// Prints the figures. The exit code is the worst of what failed, or tells that too few were right.
-    pub(super) fn finish(mut self, elapsed: Duration) -> Outcome {
-        self.display.borrow_mut().end();
+    pub(super) fn finish(mut self, elapsed: Duration) -> cli::exit::Outcome {
+        let printer = &self.plan.printer;
         let short = self.too_few_right();
         if self.worst == 0 && short.is_some() {
             self.worst = Kind::Other.code();
         }
         if self.plan.json {
-            self.plan.printer.document(&self.document(elapsed))?;
-        } else if self.plan.printer.terminal.out.is_terminal {
-            self.figures(elapsed)?;
+            printer.document(&self.document(elapsed))?;
         } else {
-            self.plan.printer.sentence(&self.summary(elapsed));
+            self.print_figures(elapsed)?;
         }
         let not_asked = self.not_asked();
-        if let Some(failure) = self.stopped_by.take() {
-            let were = if not_asked == 1 { "was" } else { "were" };
-            let rest = format!("{} {were} not asked", counted(not_asked, "statement"));
-            let message =
-                if not_asked > 0 { format!("{}; {rest}", failure.message) } else { failure.message };
-            self.plan.printer.failure(&Failure { message, ..failure });
+        if let Some((name, failure)) = self.failure {
+            let were = |count: usize| {
+                format!("{} {}", counted(count, "statement"), if count == 1 { "was" } else { "were" })
+            };
+            let mut message = format!("{} not verified; {name}: {}", were(self.failed), failure.message);
+            if not_asked > 0 {
+                message = format!("{message}; {} not asked", were(not_asked));
+            }
+            printer.failure(&Failure { message, ..failure });
         }
         if let Some(failure) = short {
-            self.plan.printer.failure(&failure);
+            printer.failure(&failure);
         }
         Ok(self.worst)
+    }
+
+    /// Prints what was found before an interrupt, or hands it over for the document that tells of it.
+    pub(super) fn break_off(mut self, interrupted: Failure, elapsed: Duration) -> Result<Failure, Failure> {
+        for (_, done) in std::mem::take(&mut self.waiting) {
+            self.show(done, None)?;
+        }
+        if self.plan.json {
+            self.worst = interrupted.kind.code();
+            return Ok(interrupted.with_partial(self.document(elapsed)));
+        }
+        self.print_figures(elapsed)?;
+        Ok(interrupted)
     }
 
     fn not_asked(&self) -> usize {
@@ -143,34 +176,46 @@ impl<'a, 'd> Report<'a, 'd> {
     fn too_few_right(&self) -> Option<Failure> {
         let least = self.plan.min_accuracy?;
         let right = self.score.right();
-        let is_enough = right.percent().is_some_and(|percent| percent >= least);
-        (!is_enough).then(|| {
-            let right = shown(right);
-            Failure::new(Kind::Other, format!("right were {right}; --min-accuracy asks for {least} %"))
-        })
+        let found = match right.of {
+            0 => "nothing was verified".to_owned(),
+            _ => format!("right were {}", shown(right)),
+        };
+        let message = format!("{found}; --min-accuracy asks for {least} %");
+        (!right.reaches(least)).then(|| Failure::new(Kind::Other, message))
     }
 
-    fn figures(&self, elapsed: Duration) -> Result<(), Failure> {
+    /// The figures, with the results on a terminal, and beside them elsewhere.
+    fn print_figures(&self, elapsed: Duration) -> Result<(), Failure> {
         let printer = &self.plan.printer;
+        let lines = self.figures(elapsed);
+        if printer.terminal.out.is_terminal {
+            return lines.iter().try_for_each(|line| printer.line(line));
+        }
+        for line in &lines {
+            printer.notice(line);
+        }
+        Ok(())
+    }
+
+    fn figures(&self, elapsed: Duration) -> Vec<String> {
+        let printer = &self.plan.printer;
+        let mut lines = Vec::new();
         if self.score.verified() > self.score.right().hits || self.failed > 0 {
-            printer.line("")?;
+            lines.push(String::new());
         }
         if self.score.verified() > 0 {
-            let (columns, rows) = self.matrix();
-            sheet::print(printer, &columns, &rows)?;
-            sheet::end(printer, &columns, &rows)?;
-            let (columns, rows) = self.models();
-            if !rows.is_empty() {
-                sheet::print(printer, &columns, &rows)?;
-                sheet::end(printer, &columns, &rows)?;
+            for (columns, rows) in [self.matrix(), self.models()] {
+                if !rows.is_empty() {
+                    lines.extend(sheet::table(printer, &columns, &rows));
+                    lines.push(String::new());
+                }
             }
-            sheet::record(printer, &self.rates())?;
-            printer.line("")?;
+            lines.extend(sheet::labelled_lines(printer, &self.rates()));
+            lines.push(String::new());
         }
         let summary = self.summary(elapsed);
-        crate::cli::wrap::wrap(&printer.terminal.symbols.spelt(summary.into()), printer.terminal.width)
-            .iter()
-            .try_for_each(|line| printer.line(line))
+        lines.extend(wrap(&printer.terminal.symbols.spelt(summary.into()), printer.terminal.width));
+        lines
     }
 
     /// What statements are, by line, and what was said, by column; without columns and lines of nothing.
@@ -181,7 +226,7 @@ impl<'a, 'd> Report<'a, 'd> {
         let said: Vec<Label> =
             Label::ALL.into_iter().filter(|label| always(label) || is_said(label)).collect();
         let columns =
-            [whole("is")].into_iter().chain(said.iter().map(|label| number(heading(*label)))).collect();
+            [whole("expected")].into_iter().chain(said.iter().map(|label| number(heading(*label)))).collect();
         let row = |expected: Label| {
             let counts = said.iter().map(|said| score.count(expected, *said));
             let is_empty = counts.clone().sum::<usize>() == 0;
@@ -192,10 +237,10 @@ impl<'a, 'd> Report<'a, 'd> {
     }
 
     fn models(&self) -> (Vec<Column>, Vec<Vec<String>>) {
-        let columns = ["right", "wrong", "cannot tell", "no answer"].map(number);
+        let columns = ["asked", "right", "wrong", "cannot tell", "no answer"].map(number);
         let columns = [column("model")].into_iter().chain(columns).chain([number("right, %")]).collect();
         let row = |(name, score): (&String, &ModelScore)| {
-            let counts = [score.right, score.wrong, score.cannot_tell, score.no_answer];
+            let counts = [score.rate().of, score.right, score.wrong, score.cannot_tell, score.no_answer];
             let texts = counts.map(|count| count.to_string());
             let percent = score.rate().percent().map_or_else(String::new, |percent| format!("{percent:.1}"));
             [name.clone()].into_iter().chain(texts).chain([percent]).collect()
@@ -217,7 +262,7 @@ impl<'a, 'd> Report<'a, 'd> {
         rates.into_iter().filter(|(_, rate)| rate.of > 0).map(|(name, rate)| (name, shown(rate))).collect()
     }
 
-    /// `40 statements: 35 right, 4 wrong, 1 failed · 3 models · 62 s · 41,220 tokens · $0.0412`
+    /// `40 statements: 35 right, 4 wrong, 1 failed · 1 m 02 s · 41,220 tokens · $0.0412`
     fn summary(&self, elapsed: Duration) -> String {
         let score = &self.score;
         let right = score.right();
@@ -227,7 +272,7 @@ impl<'a, 'd> Report<'a, 'd> {
             "{}: {} right{}{}{}",
             counted(self.all, "statement"),
             right.hits,
-            some(right.of - right.hits, "not"),
+            some(right.of - right.hits, "wrong"),
             some(self.failed, "failed"),
             some(self.not_asked(), "not asked"),
         )];
@@ -265,6 +310,7 @@ impl<'a, 'd> Report<'a, 'd> {
             "verified": score.verified(),
             "failed": self.failed,
             "not_asked": self.not_asked(),
+            "min_accuracy": self.plan.min_accuracy,
             "accuracy": score.right(),
             "decided": score.decided(),
             "accuracy_when_decided": score.right_when_decided(),
@@ -277,6 +323,9 @@ impl<'a, 'd> Report<'a, 'd> {
             "cost_usd": score.cost_usd,
             "results": self.entries,
         });
+        if let Some((_, failure)) = &self.failure {
+            document["error"] = failure.document()["error"].take();
+        }
         if score.is_sandbox {
             document["mode"] = json!("sandbox");
         }
@@ -294,7 +343,7 @@ const fn heading(label: Label) -> &'static str {
     }
 }
 
-/// `35 of 40, 87.5 % (73.9 to 94.5)`
+/// `35 of 40, 87.5 % (73.9 to 94.5)`: a share with its 95 % confidence interval.
 fn shown(rate: Rate) -> String {
     let count = format!("{} of {}", rate.hits, rate.of);
     match rate.percent().zip(rate.interval()) {
@@ -304,9 +353,8 @@ fn shown(rate: Rate) -> String {
 }
 
 /// `7<TAB>WRONG<TAB>FALSE<TAB>TRUE<TAB>id<TAB>text`
-fn plain(done: &Done) -> String {
-    let item = &done.item;
-    let (outcome, second) = match &done.outcome {
+fn plain(item: &Item, outcome: &Outcome) -> String {
+    let (verdict, second) = match outcome {
         Ok((result, _)) if said(result) == item.expected => ("RIGHT", said(result).as_word()),
         Ok((result, _)) => ("WRONG", said(result).as_word()),
         Err(failure) => ("ERROR", failure.kind.as_str()),
@@ -316,20 +364,19 @@ fn plain(done: &Done) -> String {
         Some(id) => id.to_string(),
         None => "-".to_owned(),
     };
-    let fields = [&item.at.label(), outcome, item.expected.as_word(), second, &id, &item.fact];
+    let fields = [&item.at.label(), verdict, item.expected.as_word(), second, &id, &item.fact];
     fields.map(|field| sanitize::line(field).into_owned()).join("\t")
 }
 
 /// A statement of `--json`.
-fn entry(done: &Done) -> Value {
-    let item = &done.item;
+fn entry(item: &Item, outcome: &Outcome) -> Value {
     let mut entry = json!(item.at);
     entry["id"] = json!(item.id);
     entry["fact"] = json!(item.fact);
     entry["expected"] = json!(item.expected);
-    let more = match &done.outcome {
+    let more = match outcome {
         Ok((result, elapsed)) => found(result, item.expected, *elapsed),
-        Err(failure) => failure.document(),
+        Err(failure) => json!({ "error": failure.document()["error"].take() }),
     };
     if let (Value::Object(entry), Value::Object(more)) = (&mut entry, more) {
         entry.extend(more);

@@ -34,8 +34,14 @@ impl Rate {
         (self.of > 0).then(|| 100.0 * ratio(self.hits, self.of))
     }
 
-    /// Between which values, in hundredths, the rate of all such statements lies with a probability of 95 %: Wilson's
-    /// score interval, which holds for few statements and near 0 and 100 as well.
+    /// Whether it is at least so many hundredths.
+    pub(crate) fn reaches(self, percent: f64) -> bool {
+        // Multiplied, as 29 of 100 divided is a little less than 0.29.
+        self.of > 0 && 100.0 * ratio(self.hits, 1) >= percent * ratio(self.of, 1)
+    }
+
+    /// The 95 % confidence interval in hundredths: Wilson's score interval, which holds for few statements and near 0
+    /// and 100 as well.
     pub(crate) fn interval(self) -> Option<(f64, f64)> {
         /// The standard normal distribution's 97.5th percentile.
         const Z: f64 = 1.959_964;
@@ -57,14 +63,14 @@ impl Serialize for Rate {
             count: usize,
             of: usize,
             percent: Option<f64>,
-            interval: Option<(f64, f64)>,
+            interval_95: Option<(f64, f64)>,
         }
         let tenths = |value: f64| (value * 10.0).round() / 10.0;
         Shown {
             count: self.hits,
             of: self.of,
             percent: self.percent().map(tenths),
-            interval: self.interval().map(|(low, high)| (tenths(low), tenths(high))),
+            interval_95: self.interval().map(|(low, high)| (tenths(low), tenths(high))),
         }
         .serialize(serializer)
     }
@@ -98,7 +104,7 @@ pub(crate) struct Score {
     counts: BTreeMap<(Label, Label), usize>,
     /// By model, in the order of their names.
     pub(crate) models: BTreeMap<String, ModelScore>,
-    /// Everything that was spent.
+    /// What they took.
     pub(crate) tokens: u64,
     /// In US dollars; none where a price is unknown.
     pub(crate) cost_usd: Option<f64>,
@@ -116,11 +122,13 @@ impl Score {
     pub(crate) fn add(&mut self, expected: Label, result: &VerifyResponse) {
         *self.counts.entry((expected, said(result))).or_default() += 1;
         let usage = &result.token_usage;
-        self.tokens += usage.total_tokens;
-        self.is_sandbox |= result.mode.is_some();
+        self.tokens = self.tokens.saturating_add(usage.total_tokens);
+        self.is_sandbox |= result.mode.as_deref() == Some("sandbox");
         let cost: Option<f64> =
             usage.model_usage.as_ref().and_then(|models| models.iter().map(|model| model.cost_usd).sum());
-        self.cost_usd = self.cost_usd.zip(cost).map(|(sum, cost)| sum + cost);
+        // A server's word, as all of this.
+        let cost = cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
+        self.cost_usd = self.cost_usd.zip(cost).map(|(sum, cost)| sum + cost).filter(|sum| sum.is_finite());
         if matches!(expected, Label::True | Label::False) {
             self.add_models(expected, result);
         }
@@ -283,6 +291,28 @@ mod tests {
             ("p/d", ModelScore { no_answer: 2, ..ModelScore::default() }),
         ];
         assert_eq!(score.models, expected.map(|(name, score)| (name.to_owned(), score)).into());
+    }
+
+    #[test]
+    fn a_share_reaches_itself() {
+        for of in 1..400 {
+            for hits in 0..=of {
+                let rate = Rate { hits, of };
+                assert!((hits * 100) % of > 0 || rate.reaches(ratio(hits * 100 / of, 1)), "{rate:?}");
+            }
+        }
+        assert!(!Rate { hits: 2249, of: 2500 }.reaches(90.0));
+        assert!(!Rate::default().reaches(0.0));
+    }
+
+    #[test]
+    fn what_a_server_says_of_tokens_and_cost_breaks_no_sum() {
+        let mut score = Score::new();
+        let mut odd = result(&[("TRUE", &[])], Some(-5.0));
+        odd.token_usage.total_tokens = u64::MAX;
+        score.add(Label::True, &odd);
+        score.add(Label::True, &odd);
+        assert_eq!((score.tokens, score.cost_usd), (u64::MAX, None));
     }
 
     #[test]
