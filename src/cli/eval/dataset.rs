@@ -328,7 +328,7 @@ mod tests {
     fn what_is_wrong_with_a_line_is_said_by_name() {
         let wrong = [
             ("{\"fact\": ", "it is no JSON that can be read, from column 9 on: EOF while parsing a value"),
-            ("{\"id\": 1e400}", "it is no JSON that can be read, from column 11 on: number out of range"),
+            ("{\"id\": 1e400}", "it is no JSON that can be read, from column 12 on: number out of range"),
             (
                 r#"{"fact": "F", "expected": true, "id": 1.5}"#,
                 "`id` is 1.5; it must be a text or a whole number below 2^64",

@@ -257,7 +257,8 @@ async fn waiting_for_leave_ends_at_the_deadline() {
     assert_eq!(refused.unwrap_err(), Failure::Timeout);
     drop(held);
     assert!(provider.admit(Instant::now(), Instant::now() + Duration::from_secs(20)).await.is_ok());
-    assert_eq!(provider.admit(Instant::now(), Instant::now()).await.unwrap_err(), Failure::Timeout);
+    let now = Instant::now();
+    assert_eq!(provider.admit(now, now).await.unwrap_err(), Failure::Timeout);
 }
 
 #[test]
