@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{HeaderValue, RETRY_AFTER};
 use libfuzzer_sys::fuzz_target;
-use mk::clock::Time;
+use mk::clock::{Clock, Time};
 use mk::providers::{Completion, Dialect, Failed, Failure, Fields, Incoming, Kind, Labels, dialect};
 use mk_fuzz::{is_harmless, is_object, one_of};
 use serde_json::Value;
@@ -71,7 +71,7 @@ fuzz_target!(|bytes: &[u8]| {
             status,
             headers: headers.clone(),
             body: Bytes::copy_from_slice(bytes),
-            at: Time::from_unix_ms(1_795_176_000_000),
+            clock: Clock::manual(Time::from_unix_ms(1_795_176_000_000)),
         };
         for kind in [Kind::OpenAi, Kind::Anthropic, Kind::Google] {
             read(&*dialect(kind).expect("these are spoken over HTTP"), &incoming);
