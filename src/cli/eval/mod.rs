@@ -5,7 +5,8 @@
 //! ```
 //!
 //! What must hold: nothing is sent before every line of the dataset has been understood; a statement that failed is
-//! counted as failed and never as wrong; every share is shown with what it is a share of.
+//! counted as failed and never as wrong; what was found is shown, whatever ends the rest; every share is shown with what
+//! it is a share of.
 
 mod dataset;
 mod report;
@@ -45,9 +46,6 @@ Examples:
   mk eval facts.jsonl --min-accuracy 90        for CI: exit code 1 below 90 %
   mk eval facts.jsonl --json | jq .models      each model by itself
   mk eval facts.jsonl | awk -F'\\t' '$2 == \"WRONG\"'   what it was wrong about";
-
-/// So many statements in a row that could not be put to the server at all are enough.
-const FUTILE: usize = 5;
 
 /// What stands below the options of `mk eval --help`.
 pub(crate) const NOTES: &str = "\
@@ -106,6 +104,9 @@ pub(crate) struct EvalArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 }
+
+/// So many statements in a row that could not be put to the server at all are enough.
+const FUTILE: usize = 5;
 
 /// A share in hundredths, with or without its sign.
 fn percent(text: &str) -> Result<f64, String> {

@@ -35,7 +35,9 @@ pub(super) struct Report<'a> {
     failed: usize,
     worst: u8,
     /// The first statement that failed, and why.
-    failure: Option<(String, Failure)>,
+    first_failure: Option<(String, Failure)>,
+    /// The last one behind it: where others were not asked, it says why.
+    last_failure: Option<(String, Failure)>,
     entries: Vec<Value>,
     /// Those that wait for one before them to be printed.
     waiting: BTreeMap<usize, Done>,
@@ -51,7 +53,8 @@ impl<'a> Report<'a> {
             score: Score::new(),
             failed: 0,
             worst: 0,
-            failure: None,
+            first_failure: None,
+            last_failure: None,
             entries: Vec::new(),
             waiting: BTreeMap::new(),
             printed: 0,
@@ -89,7 +92,12 @@ impl<'a> Report<'a> {
             vec![plain(&done.item, &outcome)]
         };
         if let Err(failure) = outcome {
-            self.failure.get_or_insert_with(|| (done.item.at.name(), failure));
+            let failed = Some((done.item.at.name(), failure));
+            if self.first_failure.is_none() {
+                self.first_failure = failed;
+            } else {
+                self.last_failure = failed;
+            }
         }
         let print = || lines.iter().try_for_each(|line| printer.line(line));
         match display {
@@ -129,7 +137,8 @@ impl<'a> Report<'a> {
 
     /// Prints the figures. The exit code is the worst of what failed, or tells that too few were right.
     pub(super) fn finish(mut self, elapsed: Duration) -> cli::exit::Outcome {
-        let printer = &self.plan.printer;
+        let plan = self.plan;
+        let printer = &plan.printer;
         let short = self.too_few_right();
         if self.worst == 0 && short.is_some() {
             self.worst = Kind::Other.code();
@@ -140,7 +149,8 @@ impl<'a> Report<'a> {
             self.print_figures(elapsed)?;
         }
         let not_asked = self.not_asked();
-        if let Some((name, failure)) = self.failure {
+        let told = if not_asked > 0 { self.last_failure.take() } else { None };
+        if let Some((name, failure)) = told.or(self.first_failure) {
             let were = |count: usize| {
                 format!("{} {}", counted(count, "statement"), if count == 1 { "was" } else { "were" })
             };
@@ -323,7 +333,8 @@ impl<'a> Report<'a> {
             "cost_usd": score.cost_usd,
             "results": self.entries,
         });
-        if let Some((_, failure)) = &self.failure {
+        let last = self.last_failure.as_ref().filter(|_| self.not_asked() > 0);
+        if let Some((_, failure)) = last.or(self.first_failure.as_ref()) {
             document["error"] = failure.document()["error"].take();
         }
         if score.is_sandbox {
