@@ -79,7 +79,7 @@ fn assert_sums(usage: &Value, rows: &[AttemptRow]) {
 #[tokio::test]
 async fn success_repair_retry_standby_failure_and_timeout_are_booked_once_each() {
     let (server, provider, key) =
-        server(Duration::from_millis(400), |ask, count| match (ask.model.as_str(), count) {
+        server(Duration::from_secs(2), |ask, count| match (ask.model.as_str(), count) {
             ("extractor", 1) => Turn::status(503, &json!({})),
             ("extractor", _) => claims(&[eiffel()]),
             ("one", 1) => Turn::Text("no json".into()),
@@ -120,7 +120,7 @@ async fn what_the_deadline_cuts_is_in_the_sum() {
     })
     .await;
     let server = Setup::new(config(&provider.base_url))
-        .config(|config| config.verify.general.deadline = Duration::from_millis(500))
+        .config(|config| config.verify.general.deadline = Duration::from_secs(2))
         .start()
         .await;
     let key = server.key(Service::Verify);

@@ -123,7 +123,7 @@ async fn what_keeps_failing_is_no_longer_asked_and_the_answer_says_until_when() 
 #[tokio::test]
 async fn the_fallback_answers_at_once() {
     // Before it opens, the silent model is waited for.
-    let more = format!("[inference]\nfirst_token_timeout_with_fallback = \"100ms\"\n{FALLBACK}");
+    let more = format!("[inference]\nfirst_token_timeout_with_fallback = \"2s\"\n{FALLBACK}");
     let desk = desk_with(
         LONG,
         &more,
@@ -146,9 +146,9 @@ async fn the_fallback_answers_at_once() {
 
 #[tokio::test]
 async fn nobody_is_hurried_for_a_fallback_that_is_paused() {
-    let more = format!("[inference]\nfirst_token_timeout_with_fallback = \"100ms\"\n{FALLBACK}");
+    let more = format!("[inference]\nfirst_token_timeout_with_fallback = \"2s\"\n{FALLBACK}");
     let slow = |ask: &Ask| match ask.model.as_str() {
-        "m" => stream(&["slow"]).after(Duration::from_millis(400)),
+        "m" => stream(&["slow"]).after(Duration::from_secs(4)),
         _ => Turn::status(500, &json!({})),
     };
     let of_provider = "breaker_pause = \"5m\"\nbreaker_failures = 0\n\

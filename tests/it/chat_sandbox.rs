@@ -100,8 +100,8 @@ async fn trigger_words_make_it_fail_as_providers_do() {
             setup.config(|config| {
                 for provider in &mut config.providers {
                     provider.retries = 0;
-                    provider.idle_timeout = Duration::from_millis(400);
-                    provider.total_timeout = Duration::from_millis(400);
+                    provider.idle_timeout = Duration::from_secs(2);
+                    provider.total_timeout = Duration::from_secs(2);
                 }
             })
         },
@@ -130,5 +130,5 @@ async fn trigger_words_make_it_fail_as_providers_do() {
         assert!(raw.contains(&format!("\"code\":\"{code}\"")), "{word}: {raw}");
         assert!(text_of(&chunks(&raw), 0).len() < ANSWER.len());
     }
-    assert!(began.elapsed() < Duration::from_secs(10));
+    assert!(began.elapsed() < Duration::from_secs(15));
 }

@@ -284,7 +284,7 @@ async fn a_model_has_a_time_limit_of_its_own() {
     })
     .await;
     let server = Setup::new(config(&provider.base_url))
-        .config(|config| config.verify.general.model_timeout = Duration::from_millis(300))
+        .config(|config| config.verify.general.model_timeout = Duration::from_secs(2))
         .start()
         .await;
     let result = judge(&server, json!({"fact": "x"})).await;

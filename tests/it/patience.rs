@@ -11,8 +11,8 @@ use crate::support::provider::{Turn, stream};
 #[tokio::test]
 async fn a_model_s_settings_win_over_its_provider_s() {
     let of_provider = r#"
-first_byte_timeout = "200ms"
-idle_timeout = "200ms"
+first_byte_timeout = "2s"
+idle_timeout = "2s"
 breaker_failures = 0
 [providers.fake.models.patient]
 first_byte_timeout = "30s"
@@ -20,7 +20,7 @@ retries = 1
 [providers.fake.models.slow]
 first_byte_timeout = "30s"
 idle_timeout = "30s"
-total_timeout = "250ms"
+total_timeout = "2s"
 breaker_failures = 1
 "#;
     let retried = AtomicUsize::new(0);
@@ -31,7 +31,7 @@ breaker_failures = 1
         move |ask| match ask.model.as_str() {
             "patient" if retried.fetch_add(1, Ordering::SeqCst) == 0 => Turn::status(500, &json!({})),
             "slow" => Turn::Hang,
-            _ => Turn::Text("hello".to_owned()).after(Duration::from_millis(500)),
+            _ => Turn::Text("hello".to_owned()).after(Duration::from_secs(4)),
         },
     )
     .await;
@@ -50,14 +50,14 @@ breaker_failures = 1
 #[tokio::test]
 async fn a_model_s_first_token_timeout_wins_and_holds_where_there_is_a_fallback() {
     let of_provider =
-        "first_token_timeout = \"100ms\"\n[providers.fake.models.o]\nfirst_token_timeout = \"30s\"";
+        "first_token_timeout = \"2s\"\n[providers.fake.models.o]\nfirst_token_timeout = \"30s\"";
     let more = "[inference.fallbacks]\n\"fake/m\" = [\"fake/n\"]\n\"fake/o\" = [\"fake/n\"]\n";
     let desk = desk_with(
         of_provider,
         more,
         |setup| setup,
         |ask| match ask.model.as_str() {
-            "m" | "o" => stream(&["slow"]).after(Duration::from_millis(500)),
+            "m" | "o" => stream(&["slow"]).after(Duration::from_secs(4)),
             _ => stream(&["quick"]),
         },
     )

@@ -100,7 +100,7 @@ async fn play(callers: Vec<Caller>) {
     })
     .await;
     let server = Setup::new(config(&provider.base_url))
-        .config(|config| config.verify.general.model_timeout = Duration::from_millis(300))
+        .config(|config| config.verify.general.model_timeout = Duration::from_secs(2))
         .start()
         .await;
     let acts = futures_util::future::join_all(callers.into_iter().map(|caller| act(&server, caller)));
