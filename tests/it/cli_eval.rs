@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use crate::support::mk::{Mk, Ran};
-use crate::support::panel::{config, eiffel};
+use crate::support::panel::{config, eiffel, with_panel};
 use crate::support::provider::{Ask, FakeProvider, Turn, claims};
 use crate::support::pty;
 use crate::support::server::{Setup, TestServer};
@@ -119,8 +119,7 @@ fn datasets_come_from_standard_input_and_from_several_files() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_sent_before_every_line_is_understood() {
-    let provider = FakeProvider::start(|ask| ask.choose("Paris")).await;
-    let server = Setup::new(config(&provider.base_url)).start().await;
+    let (server, provider) = with_panel(|_, ask| ask.choose("Paris")).await;
     let call = against(&server, "{\"fact\": \"a\", \"expected\": true}\n{\"fact\": \"b\"}\n\nnone\n");
     let ran = call.run_beside().await;
     let told = "error: line 2: it does not say what is `expected`; line 4: it is no JSON that can be read, from \
@@ -138,6 +137,8 @@ fn bytes_that_are_no_text_and_files_that_are_none_are_told_by_name() {
     std::fs::write(mk.home().join("facts.jsonl"), b"{\"fact\": \"\xff\"}\n").unwrap();
     let binary = mk.run();
     assert!(binary.code() == 2 && binary.stderr.contains("line 1 is not UTF-8"), "{binary:?}");
+    let several = mk.args(["facts.jsonl"]).run();
+    assert!(several.stderr.contains("facts.jsonl: line 1 is not UTF-8"), "{several:?}");
     let empty = in_sandbox(" \n\n").run();
     assert!(empty.code() == 2 && empty.stderr.contains("no statements in the dataset"), "{empty:?}");
     let missing = Mk::new().args(["eval", "--sandbox", "nowhere.jsonl"]).run();
@@ -175,12 +176,7 @@ async fn what_failed_counts_neither_as_right_nor_as_wrong() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_line_says_outranks_the_flags() {
-    let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => ask.choose("Paris"),
-    })
-    .await;
-    let server = Setup::new(config(&provider.base_url)).start().await;
+    let (server, provider) = with_panel(|_, ask| ask.choose("Paris")).await;
     let own = json!({ "fact": "own", "expected": true, "context": "of the line", "asOf": "2001-02-03" });
     let text = format!("{own}\n{}\n", json!({ "fact": "common", "expected": true }));
     let call = against(&server, &text).args(["--jobs", "1", "--context", "all.txt", "--as-of", "2004-05-06"]);
@@ -213,8 +209,7 @@ fn people_see_what_was_wrong_and_how_much_was_right() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_is_refused_ends_it_and_what_was_found_is_told() {
-    let provider = FakeProvider::start(|ask| ask.choose("Paris")).await;
-    let server = Setup::new(config(&provider.base_url)).start().await;
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
     let text = dataset(&[("one", "TRUE"), ("two", "TRUE"), ("three", "TRUE"), ("four", "TRUE")]);
     let wrong = against(&server, &text).env("MK_API_KEY", "mk_verify_00000000000000000000000000000000");
     let ran = wrong.args(["--jobs", "1", "--json"]).run_beside().await;
@@ -225,7 +220,8 @@ async fn a_key_that_is_refused_ends_it_and_what_was_found_is_told() {
     assert!(ran.stderr.contains("error: ") && ran.stderr.contains("3 statements were not asked"), "{ran:?}");
 }
 
-/// A server whose caller's budget is used up by the statement "refused"; it answers all others once it has said so.
+/// A server whose caller's budget is used up by the statement "refused". It answers all others once it has said so, and
+/// fails at "broken".
 async fn server_with_a_small_budget() -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -239,7 +235,8 @@ async fn server_with_a_small_budget() -> String {
                 while !asked.ends_with(b"}") {
                     assert!(stream.read_buf(&mut asked).await.unwrap() > 0);
                 }
-                let is_refused = String::from_utf8(asked).unwrap().contains("\"refused\"");
+                let asked = String::from_utf8(asked).unwrap();
+                let is_refused = asked.contains("\"refused\"");
                 let (status, kind, body) = if is_refused {
                     let error =
                         json!({ "error": "no budget", "message": "no budget", "code": "budget_exceeded" });
@@ -251,7 +248,8 @@ async fn server_with_a_small_budget() -> String {
                         "tokenUsage": { "promptTokens": 1, "completionTokens": 0, "totalTokens": 1 },
                         "minRequired": 2,
                     });
-                    ("200 OK", "text/event-stream", format!("event: completed\ndata: {result}\n\n"))
+                    let status = if asked.contains("\"broken\"") { "500 Broken" } else { "200 OK" };
+                    (status, "text/event-stream", format!("event: completed\ndata: {result}\n\n"))
                 };
                 let answer = format!(
                     "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
@@ -274,7 +272,7 @@ async fn what_is_under_way_when_the_budget_is_used_up_still_counts() {
     let facts = [
         ("one", "NOTHING"),
         ("refused", "TRUE"),
-        ("three", "NOTHING"),
+        ("broken", "NOTHING"),
         ("four", "NOTHING"),
         ("five", "TRUE"),
     ];
@@ -285,9 +283,10 @@ async fn what_is_under_way_when_the_budget_is_used_up_still_counts() {
     std::fs::write(mk.home().join("facts.jsonl"), dataset(&facts)).unwrap();
     let ran = mk.run_beside().await;
     let starts: Vec<String> = ran.stdout.lines().map(|line| line[..7].to_owned()).collect();
-    assert_eq!(starts[..3], ["1\tRIGHT", "2\tERROR", "3\tRIGHT"], "in the order of the dataset: {ran:?}");
+    assert_eq!(starts[..3], ["1\tRIGHT", "2\tERROR", "3\tERROR"], "in the order of the dataset: {ran:?}");
     assert_eq!(ran.code(), 4, "{ran:?}");
     assert!(ran.stderr.contains("were not asked") || ran.stderr.contains("was not asked"), "{ran:?}");
+    assert!(ran.stderr.contains("not verified; line 2: no budget"), "what ended it is told: {ran:?}");
 }
 
 #[test]

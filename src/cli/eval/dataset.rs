@@ -136,10 +136,7 @@ pub(crate) struct Item {
 /// # Errors
 /// If a file cannot be read, a line is none of a dataset, or there is no line at all.
 pub(crate) fn read(files: &[PathBuf], limit: Option<usize>, printer: &Printer) -> Result<Vec<Item>, Failure> {
-    let most = limit.unwrap_or(MOST);
-    let is_limited = limit.is_some();
-    let mut reading =
-        Reading { most, is_limited, bytes: 0, items: Vec::new(), wrong: Vec::new(), over: None };
+    let mut reading = Reading { limit, bytes: 0, items: Vec::new(), wrong: Vec::new(), over: None };
     for path in files {
         if reading.is_full() {
             break;
@@ -160,9 +157,8 @@ pub(crate) fn read(files: &[PathBuf], limit: Option<usize>, printer: &Printer) -
 }
 
 struct Reading {
-    most: usize,
-    /// Whether no more than `most` are asked for, or allowed.
-    is_limited: bool,
+    /// No more are asked for.
+    limit: Option<usize>,
     bytes: usize,
     items: Vec<Item>,
     wrong: Vec<String>,
@@ -173,27 +169,29 @@ struct Reading {
 impl Reading {
     /// Whether all are there that are asked for: whoever writes more may be slow.
     fn is_full(&self) -> bool {
-        self.is_limited && self.items.len() == self.most
+        self.limit == Some(self.items.len())
     }
 
     /// Takes up a line; whether there may be another.
     fn take(&mut self, file: Option<&str>, (source, line): Line) -> bool {
         self.bytes += line.as_ref().map_or(0, String::len);
         let is_too_much = self.bytes > MOST_BYTES;
-        if is_too_much || self.items.len() == self.most {
+        if is_too_much || self.items.len() == MOST {
             self.over = Some(if is_too_much { "64 MiB" } else { "100,000 statements" });
             return false;
         }
         let input::Source::Line { line: number } = source else { return true };
         let at = Position { file: file.map(str::to_owned), line: number };
         let name = at.name();
-        match line.map_err(|failure| failure.message).and_then(|text| item(at, &text)) {
-            Ok(item) => self.items.push(item),
-            // Messages about lines begin with their number, those about their content with nothing.
-            Err(wrong) => {
-                let told = wrong.strip_prefix(&format!("line {number} ")).map_or(wrong.as_str(), |rest| rest);
-                let joint = if told.len() == wrong.len() { ": " } else { " " };
-                self.wrong.push(format!("{name}{joint}{told}"));
+        match line.map(|text| item(at, &text)) {
+            Ok(Ok(item)) => self.items.push(item),
+            Ok(Err(wrong)) => self.wrong.push(format!("{name}: {wrong}")),
+            // It names the line itself.
+            Err(Failure { message, .. }) => {
+                self.wrong.push(match file {
+                    Some(file) => format!("{file}: {message}"),
+                    None => message,
+                });
             }
         }
         self.wrong.len() <= MOST_TOLD && !self.is_full()

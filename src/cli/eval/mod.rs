@@ -134,6 +134,8 @@ struct Done {
     item: Item,
     /// None of one that was not asked any more.
     outcome: Option<Result<(VerifyResponse, Duration), Failure>>,
+    /// Whether it is why others are not asked.
+    ends_the_rest: bool,
 }
 
 /// Runs the command.
@@ -206,7 +208,7 @@ struct Course<'a> {
 impl Course<'_> {
     async fn one(&self, place: usize, item: Item) -> Done {
         if self.is_over.get() {
-            return Done { place, item, outcome: None };
+            return Done { place, item, outcome: None, ends_the_rest: false };
         }
         let tell = |text: &str| self.display.borrow().notice(text);
         let mut observe = |moment: Moment<'_>| {
@@ -230,22 +232,18 @@ impl Course<'_> {
         };
         let asking = &self.plan.asking;
         let outcome = asking.verify(&self.open.target, &request, &self.patience, &tell, &mut observe).await;
-        self.learn(&outcome);
-        Done { place, item, outcome: Some(outcome) }
+        let ends_the_rest = self.is_futile(&outcome) && !self.is_over.replace(true);
+        Done { place, item, outcome: Some(outcome), ends_the_rest }
     }
 
-    /// Whether the other statements would fare better.
-    fn learn<T>(&self, outcome: &Result<T, Failure>) {
-        match outcome.as_ref().err().map(|failure| failure.kind) {
-            // The key is refused, or its budget is used up.
-            Some(Kind::Unauthorized) => self.is_over.set(true),
-            // Nobody is there, or a limit is reached that is too long to wait out.
-            Some(Kind::Unreachable | Kind::Busy) => self.in_vain.set(self.in_vain.get() + 1),
-            _ => self.in_vain.set(0),
-        }
-        if self.in_vain.get() >= FUTILE {
-            self.is_over.set(true);
-        }
+    /// Whether the other statements would fare no better.
+    fn is_futile<T>(&self, outcome: &Result<T, Failure>) -> bool {
+        let kind = outcome.as_ref().err().map(|failure| failure.kind);
+        // Nobody is there, or a limit is reached that is too long to wait out.
+        let is_in_vain = matches!(kind, Some(Kind::Unreachable | Kind::Busy));
+        self.in_vain.set(if is_in_vain { self.in_vain.get() + 1 } else { 0 });
+        // The key is refused, or its budget is used up.
+        kind == Some(Kind::Unauthorized) || self.in_vain.get() >= FUTILE
     }
 }
 

@@ -17,6 +17,7 @@ use crate::cli::sanitize;
 use crate::cli::sheet::{self, Column, column, number, whole};
 use crate::cli::term::Look;
 use crate::cli::verify::batch_display::BatchDisplay;
+use crate::cli::verify::json::milliseconds;
 use crate::cli::verify::verdict;
 use crate::cli::wrap::{cut, wrap};
 
@@ -34,10 +35,8 @@ pub(super) struct Report<'a> {
     score: Score,
     failed: usize,
     worst: u8,
-    /// The first statement that failed, and why.
-    first_failure: Option<(String, Failure)>,
-    /// The last one behind it: where others were not asked, it says why.
-    last_failure: Option<(String, Failure)>,
+    /// The first statement that failed, or the one that ended the rest, and why.
+    failure: Option<(String, Failure)>,
     entries: Vec<Value>,
     /// Those that wait for one before them to be printed.
     waiting: BTreeMap<usize, Done>,
@@ -53,8 +52,7 @@ impl<'a> Report<'a> {
             score: Score::new(),
             failed: 0,
             worst: 0,
-            first_failure: None,
-            last_failure: None,
+            failure: None,
             entries: Vec::new(),
             waiting: BTreeMap::new(),
             printed: 0,
@@ -91,13 +89,10 @@ impl<'a> Report<'a> {
         } else {
             vec![plain(&done.item, &outcome)]
         };
-        if let Err(failure) = outcome {
-            let failed = Some((done.item.at.name(), failure));
-            if self.first_failure.is_none() {
-                self.first_failure = failed;
-            } else {
-                self.last_failure = failed;
-            }
+        if let Err(failure) = outcome
+            && (self.failure.is_none() || done.ends_the_rest)
+        {
+            self.failure = Some((done.item.at.name(), failure));
         }
         let print = || lines.iter().try_for_each(|line| printer.line(line));
         match display {
@@ -137,8 +132,7 @@ impl<'a> Report<'a> {
 
     /// Prints the figures. The exit code is the worst of what failed, or tells that too few were right.
     pub(super) fn finish(mut self, elapsed: Duration) -> cli::exit::Outcome {
-        let plan = self.plan;
-        let printer = &plan.printer;
+        let printer = &self.plan.printer;
         let short = self.too_few_right();
         if self.worst == 0 && short.is_some() {
             self.worst = Kind::Other.code();
@@ -149,8 +143,7 @@ impl<'a> Report<'a> {
             self.print_figures(elapsed)?;
         }
         let not_asked = self.not_asked();
-        let told = if not_asked > 0 { self.last_failure.take() } else { None };
-        if let Some((name, failure)) = told.or(self.first_failure) {
+        if let Some((name, failure)) = self.failure {
             let were = |count: usize| {
                 format!("{} {}", counted(count, "statement"), if count == 1 { "was" } else { "were" })
             };
@@ -333,8 +326,7 @@ impl<'a> Report<'a> {
             "cost_usd": score.cost_usd,
             "results": self.entries,
         });
-        let last = self.last_failure.as_ref().filter(|_| self.not_asked() > 0);
-        if let Some((_, failure)) = last.or(self.first_failure.as_ref()) {
+        if let Some((_, failure)) = &self.failure {
             document["error"] = failure.document()["error"].take();
         }
         if score.is_sandbox {
@@ -406,8 +398,4 @@ fn found(result: &VerifyResponse, expected: Label, elapsed: Duration) -> Value {
         "skipped": result.skipped,
         "tokenUsage": result.token_usage,
     })
-}
-
-fn milliseconds(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

@@ -138,6 +138,7 @@ fn append(line: &mut Value, more: Value) {
     }
 }
 
-fn milliseconds(span: Duration) -> u64 {
+/// A span as documents tell it.
+pub(crate) fn milliseconds(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

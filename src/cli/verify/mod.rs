@@ -17,7 +17,7 @@ mod display;
 mod figures;
 mod human;
 pub(super) mod input;
-mod json;
+pub(super) mod json;
 pub(super) mod patience;
 pub(super) mod place;
 mod plain;
