@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::support::mk::{Mk, Ran};
 use crate::support::panel::{config, eiffel, with_panel};
 use crate::support::provider::{Ask, FakeProvider, Turn, claim, claims};
+use crate::support::scrape::scrape_until;
 use crate::support::server::{Setup, TestServer};
 
 /// A sentence that is TRUE, and one that is FALSE, to the sandbox's models.
@@ -280,6 +281,20 @@ async fn lines_are_verified_each_by_itself() {
     assert_eq!(provider.asks_of("extractor").len(), 3, "an empty line is no statement");
     let text = ran.json().to_string();
     assert_eq!(text.matches("\"assessment\":\"TRUE\"").count(), 2, "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn once_the_key_is_refused_no_more_statements_are_asked() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let call = against(&server, &["--lines", "facts.txt", "--jobs", "2"]);
+    std::fs::write(call.home().join("facts.txt"), "a statement\n".repeat(40)).unwrap();
+    let ran = call.env("MK_API_KEY", "mk_verify_00000000000000000000000000000000").run_beside().await;
+    assert_eq!(ran.code(), 4, "{ran:?}");
+    assert_eq!(ran.stdout.lines().count(), 40, "each is told of: {ran:?}");
+    assert!(ran.stdout.lines().last().unwrap().contains("not asked, as another was refused: "), "{ran:?}");
+    let refused = r#"mk_http_requests_total{route="/verify/v1/stream",method="POST",status="401"}"#;
+    let page = scrape_until(&server, "refusals are counted", |page| page.get(refused) > 0.0).await;
+    assert!((1.0..=2.0).contains(&page.get(refused)), "{page:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

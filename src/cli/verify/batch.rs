@@ -39,6 +39,7 @@ pub(crate) async fn run(
         target,
         patience: Patience::new(plan.max_wait.unwrap_or(BATCH_PATIENCE)),
         display: RefCell::new(BatchDisplay::begin(&plan.printer, plan.progress, None, is_sandbox)),
+        refused: RefCell::default(),
         begun: Instant::now(),
     };
     let mut report = Report {
@@ -63,6 +64,8 @@ struct Batch<'a> {
     target: &'a Target,
     patience: Patience,
     display: RefCell<BatchDisplay<'a>>,
+    /// Why the key was refused. It is for all others too, and servers limit how often a caller may be refused.
+    refused: RefCell<Option<String>>,
     begun: Instant,
 }
 
@@ -78,6 +81,12 @@ impl Batch<'_> {
     }
 
     async fn verify(&self, source: &Source, text: String) -> Result<Finished, Failure> {
+        if let Some(why) = &*self.refused.borrow() {
+            return Err(Failure::new(
+                Kind::Unauthorized,
+                format!("not asked, as another was refused: {why}"),
+            ));
+        }
         let tell = |text: &str| self.display.borrow().notice(text);
         let mut claims = Vec::new();
         let mut observe = |moment: Moment<'_>| {
@@ -96,7 +105,12 @@ impl Batch<'_> {
             }
             Ok(())
         };
-        let finished = self.plan.verify(self.target, text, &self.patience, &tell, &mut observe).await?;
+        let outcome = self.plan.verify(self.target, text, &self.patience, &tell, &mut observe).await;
+        let finished = outcome.inspect_err(|failure| {
+            if failure.kind == Kind::Unauthorized {
+                self.refused.replace(Some(failure.message.clone()));
+            }
+        })?;
         if self.plan.format == Format::JsonLines {
             self.plan.printer.json_line(&json::summary_line(Some(source), &finished))?;
         }
