@@ -45,7 +45,8 @@
 //! - Code laid out by how often it runs (a symbol order by Callgrind): of 1,000 misses a request of the first level that
 //!   translates code's addresses 900 stay, 1 to 2 % of the time. The program's text moved to huge pages: 200 stay, 8 to 10 %
 //!   less time, 0.57 to 0.61 of nginx in a noisy hour; but it takes memory that is written and then run, which a hardened
-//!   unit forbids. Cold blocks split off by the compiler, mimalloc of its second version, 4 to 32 events at a time from the
+//!   unit forbids, or a copy of the program in a file of memory that takes its place, which needs `unsafe` code; that the
+//!   system does it by itself is left out of usual kernels. Cold blocks split off by the compiler, mimalloc of its second version, 4 to 32 events at a time from the
 //!   system: nothing. None of them kept.
 //! - Where a completion's cycles go (counters of the processor, 32 callers): 95,000 instructions in 46,000 to 52,000. Half
 //!   of what could be done waits for instructions (1,000 lines of them come from the second cache, 350 of these from the
