@@ -243,8 +243,11 @@ impl Chunks {
     }
 
     /// Notes what the provider says the answer took so far, and how it says it (an object on one line); the last word
-    /// counts.
+    /// counts, unless it takes everything back.
     pub fn usage(&mut self, usage: Usage, text: Option<&str>) {
+        if self.usage.is_some() && usage == Usage::default() {
+            return;
+        }
         self.usage = Some(usage);
         self.usage_text = text.filter(|_| self.include_usage).map(str::to_owned);
     }
@@ -283,7 +286,8 @@ impl Chunks {
     pub fn fault(&mut self, error: &Value) -> Bytes {
         self.out.clear();
         let unfinished = |index: &u32| self.place(*index) != Place::Behind;
-        let index = (0..).take(self.expected).find(unfinished).unwrap_or_default();
+        let open = self.choices.iter().filter(|choice| !choice.is_finished).map(|choice| choice.index).min();
+        let index = open.or_else(|| (0..).take(self.expected).find(unfinished)).unwrap_or_default();
         let choices = format!(r#"[{{"index":{index},"delta":{{}},"finish_reason":"error"}}]"#);
         self.write(&choices, std::iter::once(("error", error.to_string().as_str())));
         self.out.extend_from_slice(b"data: [DONE]\n\n");

@@ -18,8 +18,9 @@ use super::sandbox::chat::Script;
 use super::{Chunks, Completion, Decoder, Failure, Labels, Permit, Step, Usage, hole, sse};
 use crate::secret::SecretString;
 
-/// How long a whole answer waits for its usage and the end mark, which some providers never send.
-const EPILOGUE: Duration = Duration::from_millis(500);
+/// How long a whole answer waits for its usage and the end mark, which some providers never send. Long enough for what is
+/// lost on the way to be sent again: without the usage its tokens are a guess.
+const EPILOGUE: Duration = Duration::from_secs(2);
 
 /// The most connections on which the end is waited for behind an answer that is whole and has given its place back; on
 /// others it is not worth it.

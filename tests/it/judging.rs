@@ -264,7 +264,7 @@ async fn at_the_deadline_open_claims_have_no_consensus() {
         })
         .await;
         let setup = Setup::new(config(&provider.base_url))
-            .config(|config| config.verify.general.deadline = Duration::from_millis(700));
+            .config(|config| config.verify.general.deadline = Duration::from_secs(2));
         (setup.start().await, provider)
     };
     let key = server.key(Service::Verify);
@@ -273,6 +273,25 @@ async fn at_the_deadline_open_claims_have_no_consensus() {
     assert_eq!(outcome(&results[0]), ("TRUE", "A", "consensus"));
     assert_eq!(outcome(&results[1]), ("NO CONSENSUS", "", "insufficient_answers"));
     assert_eq!(results[1]["model_errors"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn an_answer_within_prose_is_no_vote_but_may_be_given_again() {
+    let prose = |ask: &Ask| {
+        Turn::Text(format!(
+            "I cannot help with that. The form would be {}.",
+            json!({"answer": ask.letter("Paris")})
+        ))
+    };
+    let (server, provider) = with_panel(move |model, ask| match model {
+        "one" => prose(ask),
+        _ => ask.choose("Rome"),
+    })
+    .await;
+    let result = judge(&server, json!({"fact": "x"})).await;
+    assert_eq!(outcome(&result).0, "FALSE");
+    assert_eq!(result["model_errors"], json!([{"model": "fake/one", "code": "malformed"}]));
+    assert_eq!(provider.asks_of("one").len(), 2, "it is asked once more, and no further");
 }
 
 #[tokio::test]

@@ -45,6 +45,9 @@ pub(super) fn put(
         let reason = choice.finish_reason.map_or("", RawValue::get).trim_matches('"');
         let reason = finish::read(reason)?;
         let mut delta = value.shift_remove("delta").unwrap_or_default();
+        if delta.is_null() && chunks.place(index) == Place::First {
+            delta = value.shift_remove("message").unwrap_or_default();
+        }
         value.shift_remove("finish_reason");
         tidy(&mut delta, numbers.get(place).and_then(Option::as_deref).unwrap_or_default());
         let has_content = says_something(&delta);

@@ -31,6 +31,9 @@ pub(super) struct Choice<'a> {
     pub(super) index: Option<u32>,
     #[serde(borrow)]
     pub(super) delta: Option<Delta<'a>>,
+    /// Servers that only pretend to stream send the whole answer as one chunk, in the words of a whole answer.
+    #[serde(borrow)]
+    message: Option<Delta<'a>>,
     #[serde(borrow)]
     pub(super) finish_reason: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -46,7 +49,7 @@ impl Choice<'_> {
 
     /// Notes what goes to the caller.
     pub(super) fn note(&self, chunks: &mut Chunks) {
-        if let Some(delta) = &self.delta {
+        if let Some(delta) = self.said(chunks) {
             delta.note(self.place(), chunks);
         }
         if self.logprobs.is_some() {
@@ -54,8 +57,14 @@ impl Choice<'_> {
         }
     }
 
-    fn calls(&self) -> Option<&RawValue> {
-        self.delta.as_ref()?.tool_calls
+    /// What it adds. A message beside deltas, or behind them, repeats what they have said.
+    fn said(&self, chunks: &Chunks) -> Option<&Delta<'_>> {
+        let is_first = || chunks.place(self.place()) == Place::First;
+        self.delta.as_ref().or_else(|| self.message.as_ref().filter(|_| is_first()))
+    }
+
+    fn calls(&self, chunks: &Chunks) -> Option<&RawValue> {
+        self.said(chunks)?.tool_calls
     }
 }
 
@@ -102,7 +111,7 @@ impl Reader {
         if !chunks.has_begun() {
             chunks.begin(fields.read::<String>("id").as_deref(), fields.read("created"));
         }
-        let numbers = self.numbers(&choices);
+        let numbers = self.numbers(&choices, chunks);
         if numbers.iter().all(Option::is_none) && choices.iter().all(|choice| order::holds(choice, chunks)) {
             let repeatable = repeatable(&fields, &choices, chunks);
             for choice in &*choices {
@@ -119,11 +128,12 @@ impl Reader {
     }
 
     /// For each choice, the numbers of its calls if they have to be changed; empty where no choice has a call.
-    fn numbers(&mut self, choices: &[Object<Choice<'_>>]) -> Vec<Option<Vec<u32>>> {
-        if choices.iter().all(|choice| choice.calls().is_none()) {
+    fn numbers(&mut self, choices: &[Object<Choice<'_>>], chunks: &Chunks) -> Vec<Option<Vec<u32>>> {
+        if choices.iter().all(|choice| choice.calls(chunks).is_none()) {
             return Vec::new();
         }
-        let numbers = |choice: &Object<Choice<'_>>| self.calls.renumbered(choice.place(), choice.calls()?);
+        let numbers =
+            |choice: &Object<Choice<'_>>| self.calls.renumbered(choice.place(), choice.calls(chunks)?);
         choices.iter().map(numbers).collect()
     }
 }
@@ -205,6 +215,38 @@ mod tests {
 
     fn one(choice: &str) -> String {
         format!("{{{HEAD},\"choices\":[{choice}]}}")
+    }
+
+    #[test]
+    fn a_whole_answer_in_one_chunk_is_one() {
+        let whole = r#"{"index":0,"message":{"role":"assistant","content":"all"},"finish_reason":"stop"}"#;
+        let (out, is_whole, failure) = play(&[one(whole)], 1);
+        assert!(is_whole && failure.is_none(), "{failure:?}");
+        let said: String =
+            out.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+        assert_eq!(
+            (said.as_str(), out.last().unwrap()["choices"][0]["finish_reason"].as_str()),
+            ("all", Some("stop"))
+        );
+        // Behind deltas it repeats them.
+        let delta = r#"{"index":0,"delta":{"role":"assistant","content":"all"}}"#;
+        let (out, ..) = play(&[one(delta), one(whole)], 1);
+        let said: String =
+            out.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+        assert_eq!(said, "all");
+    }
+
+    #[test]
+    fn figures_that_take_all_back_are_not_believed() {
+        let mut chunks = chunks(1);
+        let mut reader = Reader::default();
+        for usage in
+            [r#"{"prompt_tokens":9,"completion_tokens":8}"#, r#"{"prompt_tokens":0,"completion_tokens":0}"#]
+        {
+            let data = format!(r#"{{{HEAD},"choices":[],"usage":{usage}}}"#);
+            reader.read(&Event { name: b"", data: data.as_bytes() }, &mut chunks).unwrap();
+        }
+        assert_eq!((chunks.used().prompt_tokens, chunks.used().completion_tokens), (9, 8));
     }
 
     #[test]

@@ -31,8 +31,8 @@ impl<'a> Reported<'a> {
         let begin = reader.at();
         let [prompt, completion, total] = reader.known(FIGURES)?;
         let raw = reader.since(begin)?;
-        let read = |figure: Option<Json<'_>>| figure.and_then(|figure| figure.get().parse::<u64>().ok());
-        let believed = |figure| read(figure).filter(|count| tokens::is_believable(*count));
+        let believed =
+            |figure: Option<Json<'_>>| figure.and_then(|figure| tokens::written_count(figure.get()));
         let prompt_tokens = believed(prompt)?;
         let completion_tokens = believed(completion)?;
         let total = believed(total);
@@ -85,6 +85,7 @@ mod tests {
             (r#"{"prompt_tokens":3,"completion_tokens":null}"#, None),
             (r#"{"prompt_tokens":-3,"completion_tokens":4}"#, None),
             (r#"{"prompt_tokens":3.5,"completion_tokens":4}"#, None),
+            (r#"{"prompt_tokens":3.0,"completion_tokens":4e0,"total_tokens":7.0}"#, Some((3, 4))),
             (r#"{"prompt_tokens":3,"completion_tokens":99999999999999}"#, None),
             ("{}", None),
             ("[]", None),

@@ -94,6 +94,7 @@ fn babble() -> impl Strategy<Value = String> {
         r#"{"answer":["A"]}"#,
         r#"{"answer":"A"} or {"answer":"B"}"#,
         r#"{"answer":"A""#,
+        r#"I cannot help with that. The form would be {"answer":"A"}."#,
         "{\"claims\": 7}",
     ];
     prop_oneof![3 => prop::sample::select(known.to_vec()).prop_map(str::to_owned), 1 => any::<String>()]

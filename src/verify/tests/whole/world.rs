@@ -206,7 +206,7 @@ fn dressed(letter: &str, dress: usize) -> String {
     match dress {
         0 => answer.to_string(),
         1 => format!("```json\n{answer}\n```"),
-        2 => format!("Let me see. {answer} I am sure."),
+        2 => format!("\n```\n{answer}```"),
         _ => format!("\u{feff}{{\"extra\": 1, \"answer\": \" {letter} \"}}\n"),
     }
 }
