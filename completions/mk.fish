@@ -109,7 +109,7 @@ complete -c mk -n "__fish_mk_using_subcommand verify" -l context -d 'Answer from
 complete -c mk -n "__fish_mk_using_subcommand verify" -l timeout -d 'How long one verification may take, such as 90s or 3m' -r
 complete -c mk -n "__fish_mk_using_subcommand verify" -l view -d 'How results are shown: list or table (a list where the terminal is too narrow for one) [default: list on a terminal, tab-separated lines elsewhere]' -r -f -a "list\t'Claims below each other'
 table\t'One claim a row'"
-complete -c mk -n "__fish_mk_using_subcommand verify" -l fail-on -d 'Verdicts that make the exit code other than 0: 10 for false, 11 for no-consensus, 12 for nothing and skipped [default: false,no-consensus,nothing]' -r -f -a "false\t'A claim is FALSE'
+complete -c mk -n "__fish_mk_using_subcommand verify" -l fail-on -d 'Verdicts that make the exit code other than 0: 10 for false, 11 for no-consensus, 12 for nothing and skipped; never for none of them [default: false,no-consensus,nothing]' -r -f -a "false\t'A claim is FALSE'
 no-consensus\t'A claim found NO CONSENSUS'
 nothing\t'There was nothing to verify'
 skipped\t'A part of the text was skipped'

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::budget::Budget;
 use super::confirm::confirm;
-use super::desk::Desk;
+use super::desk::{Desk, same_place};
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::last_console;
@@ -154,8 +154,9 @@ pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
         Command::Create { name, budget_usd, .. } => {
             let app = desk.create_app(name, *budget_usd)?;
             session.printer.sentence(&format!(
-                "made the app; `mk keys create --service verify --app {}` makes a key in it",
-                as_argument(&app)
+                "made the app; `mk keys create --service verify --app {}{}` makes a key in it",
+                as_argument(&app),
+                same_place(database, session)
             ));
             show(session, app, is_json)?;
         }

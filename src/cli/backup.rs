@@ -133,6 +133,11 @@ fn kibibytes(bytes: u64) -> String {
 }
 
 fn not_made(dir: &Path, file: &Path, cause: Error) -> Failure {
+    let into = file.parent().filter(|into| !into.as_os_str().is_empty());
+    if let Some(into) = into.filter(|into| !into.exists()) {
+        return Failure::usage(format!("cannot write {}: {} is not there", file.display(), into.display()))
+            .caused_by(cause);
+    }
     let (dir, file) = (dir.display(), file.display());
     let failure = match kind(&cause) {
         Some(ErrorKind::AlreadyExists) => {
@@ -140,9 +145,8 @@ fn not_made(dir: &Path, file: &Path, cause: Error) -> Failure {
                 .hint("give another name, or --force to replace a file")
         }
         Some(ErrorKind::NotFound) => {
-            Failure::new(Kind::NotFound, format!("cannot back up {dir} to {file}: {cause}")).hint(
-                "name the directory of the databases with --data-dir or MK_DATA_DIR; that of FILE must exist",
-            )
+            Failure::new(Kind::NotFound, format!("cannot back up {dir} to {file}: {cause}"))
+                .hint("name the directory of the databases with --data-dir or MK_DATA_DIR")
         }
         _ => Failure::new(Kind::Other, format!("cannot back up {dir} to {file}: {cause}"))
             .hint("`mk doctor` checks the databases and the room on their disk"),
@@ -157,7 +161,7 @@ fn not_restored(dir: &Path, file: &Path, cause: Error) -> Failure {
             Failure::new(Kind::Conflict, format!("cannot restore into {dir}: {cause}"))
                 .hint("stop the server and move that directory away, or name another with --data-dir")
         }
-        Some(ErrorKind::NotFound) => Failure::new(Kind::NotFound, format!("cannot read {file}: {cause}")),
+        Some(ErrorKind::NotFound) => Failure::usage(format!("cannot read {file}: {cause}")),
         Some(ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {
             Failure::new(Kind::Other, format!("cannot restore {file} into {dir}: {cause}"))
                 .hint("take another backup, or the whole of this one; nothing was put there")

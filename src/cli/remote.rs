@@ -116,6 +116,10 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
             Failure::new(Kind::Unreachable, format!("cannot reach {server} ({reason})"))
                 .hint(unreachable_hint(server, reason))
         }
+        Error::Distrusted(flaw, _) => {
+            Failure::new(Kind::Unreachable, format!("cannot reach {server} ({})", flaw.as_str()))
+                .hint(flaw.hint())
+        }
         Error::Silent => Failure::new(Kind::Unreachable, format!("{server} does not answer (timeout)"))
             .hint("is the server well? `mk doctor` checks"),
         Error::Refused(refusal) => refused(server, refusal),
@@ -245,6 +249,9 @@ fn hint(server: &str, refusal: &Refusal) -> Option<String> {
         }
         (401, _) => {
             format!("`mk keys check` tells whether a key is mistyped; `mk login` stores one for {server}")
+        }
+        (403, "address_not_allowed" | "model_not_allowed") => {
+            "what a key may do is changed on the server's machine: `mk keys update`".to_owned()
         }
         // The message says where models are listed.
         (404, "model_not_found") => return None,

@@ -115,7 +115,7 @@ Description=The listening socket of mk
 [Socket]
 ListenStream=127.0.0.1:8080
 NoDelay=true
-Backlog=1024
+Backlog=4096
 
 [Install]
 WantedBy=sockets.target

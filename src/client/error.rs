@@ -9,6 +9,7 @@ use reqwest::Response;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use tokio_rustls::rustls;
 
+use super::certificate::Flaw;
 use crate::api::error::{ErrorBody, ErrorEvent};
 
 /// The most that is read of an error's body; ours are far smaller.
@@ -30,6 +31,8 @@ pub enum Error {
     Setup(String),
     /// No connection, with the reason.
     Unreachable(String),
+    /// No connection, as the server's certificate is refused; what is wrong with it, and the library's words.
+    Distrusted(Flaw, String),
     /// The connection stands, but nothing came for too long.
     Silent,
     /// The server answered with an error status.
@@ -65,7 +68,11 @@ impl Error {
             return Self::Broken(NO_HTTP.to_owned());
         }
         if cause.is_connect() || cause.is_request() {
-            return Self::Unreachable(connect_reason(cause));
+            let flaw = below(cause).find_map(|source| Flaw::of(tls_error(source)?));
+            return match flaw {
+                Some(flaw) => Self::Distrusted(flaw, innermost(cause)),
+                None => Self::Unreachable(connect_reason(cause)),
+            };
         }
         Self::Broken(innermost(cause))
     }
@@ -80,6 +87,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Setup(what) | Self::Unreachable(what) | Self::Broken(what) => f.write_str(what),
+            Self::Distrusted(flaw, what) => write!(f, "{} ({what})", flaw.as_str()),
             Self::Silent => f.write_str("no answer in time"),
             Self::Refused(refusal) => write!(f, "{} ({})", refusal.body.message, refusal.status),
             Self::Failed(event) => f.write_str(&event.message),
@@ -135,14 +143,12 @@ async fn capped_body(mut response: Response) -> Vec<u8> {
 
 /// Whether somebody answered who speaks another protocol, such as TLS where none was expected.
 fn is_no_http(cause: &reqwest::Error) -> bool {
-    let mut below = cause.source();
-    while let Some(source) = below {
-        if source.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) {
-            return true;
-        }
-        below = source.source();
-    }
-    false
+    below(cause).any(|source| source.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
+}
+
+/// What an error comes of, from the outside in.
+fn below(cause: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(cause.source(), |source| (*source).source())
 }
 
 /// Why no connection came about, in a person's words where they are known.
@@ -150,12 +156,11 @@ fn connect_reason(cause: &reqwest::Error) -> String {
     if cause.is_timeout() {
         return "no answer in time".to_owned();
     }
-    let mut below = cause.source();
-    while let Some(source) = below {
+    for source in below(cause) {
         if source.to_string().contains("dns error") {
             return UNRESOLVED.to_owned();
         }
-        if is_plain(source) {
+        if matches!(tls_error(source), Some(rustls::Error::InvalidMessage(_))) {
             return PLAIN.to_owned();
         }
         if let Some(io) = source.downcast_ref::<io::Error>()
@@ -163,17 +168,15 @@ fn connect_reason(cause: &reqwest::Error) -> String {
         {
             return words.to_owned();
         }
-        below = source.source();
     }
     innermost(cause)
 }
 
-/// Whether this is of a handshake that was answered by something else than TLS. Errors of the handshake lie within
-/// others of input and output, which do not name them as their source.
-fn is_plain(cause: &(dyn std::error::Error + 'static)) -> bool {
+/// What a handshake failed of. Its errors lie within others of input and output, which do not name them as their source.
+fn tls_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::Error> {
     match cause.downcast_ref::<io::Error>() {
-        Some(outer) => outer.get_ref().is_some_and(|inner| is_plain(inner)),
-        None => matches!(cause.downcast_ref(), Some(rustls::Error::InvalidMessage(_))),
+        Some(outer) => outer.get_ref().and_then(|inner| tls_error(inner)),
+        None => cause.downcast_ref(),
     }
 }
 

@@ -4,12 +4,14 @@
 //! comment every 15 s). A limit on the whole is the caller's business. Redirects are not followed: a key must not
 //! travel to an address that nobody named. Proxies come from the environment, but not for loopback addresses.
 
+mod certificate;
 mod chat;
 mod console;
 mod error;
 mod events;
 mod frames;
 
+pub use certificate::Flaw;
 pub use chat::{ChatStream, Piece};
 pub use error::{Error, NO_HTTP, PLAIN, Refusal, UNRESOLVED};
 pub use events::Events;

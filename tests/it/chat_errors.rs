@@ -75,7 +75,7 @@ async fn every_failure_has_its_status_streamed_or_not() {
     for (turn, status, code) in cases {
         let shown = format!("{turn:?}");
         let only_streams = matches!(turn, Turn::Stream(_));
-        let timeouts = "first_byte_timeout = \"300ms\"\nidle_timeout = \"300ms\"";
+        let timeouts = "first_byte_timeout = \"2s\"\nidle_timeout = \"2s\"";
         let desk = desk_with(timeouts, "", |setup| setup, move |_| turn.clone()).await;
         for body in [hello_stream(), hello()].iter().take(if only_streams { 1 } else { 2 }) {
             let response = desk.ask(body).await;

@@ -67,7 +67,7 @@ async fn comments_go_out_while_another_answer_is_waited_for_and_the_silent_is_le
 #[tokio::test]
 async fn the_time_for_the_whole_answer_is_not_begun_again() {
     let desk = desk_with(
-        "total_timeout = \"700ms\"",
+        "total_timeout = \"2s\"",
         FALLBACK,
         |setup| setup,
         |_| {

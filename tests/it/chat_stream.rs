@@ -263,9 +263,9 @@ async fn a_line_without_end_breaks_the_stream_and_not_the_server() {
 #[tokio::test]
 async fn comments_go_out_while_nothing_comes_and_silence_ends() {
     let desk = desk_with(
-        "idle_timeout = \"400ms\"",
+        "idle_timeout = \"2s\"",
         "",
-        |setup| setup.options(|options| options.keep_alive = Duration::from_millis(150)),
+        |setup| setup.options(|options| options.keep_alive = Duration::from_millis(750)),
         |_| Turn::Stream(vec![role_chunk(), text_chunk("a"), Beat::Stall]),
     )
     .await;
@@ -279,7 +279,7 @@ async fn comments_go_out_while_nothing_comes_and_silence_ends() {
 #[tokio::test]
 async fn a_stream_that_goes_on_for_ever_ends_at_the_total() {
     let desk = desk_with(
-        "total_timeout = \"500ms\"",
+        "total_timeout = \"2s\"",
         "",
         |setup| setup,
         |_| {
@@ -292,7 +292,7 @@ async fn a_stream_that_goes_on_for_ever_ends_at_the_total() {
     )
     .await;
     let raw = desk.stream(&hello_stream()).await;
-    assert!(raw.contains("\"code\":\"provider_timeout\"") && raw.matches("\"a\"").count() < 40, "{raw}");
+    assert!(raw.contains("\"code\":\"provider_timeout\"") && raw.matches("\"a\"").count() < 150, "{raw}");
 }
 
 #[tokio::test]

@@ -4,13 +4,17 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 
+use mk::api::Service;
 use serde_json::Value;
 
 use crate::support::eventually;
 use crate::support::mk::{Mk, Ran};
+use crate::support::panel::{config, eiffel};
+use crate::support::provider::{FakeProvider, Turn, claims};
 use crate::support::pty::{INTERRUPTED, Person};
 use crate::support::scripted::{Scripted, Step};
 use crate::support::serve::signal;
+use crate::support::server::Setup;
 
 const SIGINT: Option<i32> = Some(2);
 
@@ -59,6 +63,32 @@ async fn whoever_asked_for_a_document_gets_one_before_the_death() {
         assert_eq!(ran.status.signal(), SIGINT, "{arguments:?}: {ran:?}");
         assert!(is_the_document_of_an_interrupt(&ran.json()), "{arguments:?}: {ran:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_that_were_verified_are_kept() {
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" if ask.block("STATEMENT").contains("endless") => Turn::Hang,
+        "claims" => claims(&[eiffel()]),
+        _ => ask.choose("Paris"),
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let call = Mk::new()
+        .args(["verify", "--lines", "facts.txt", "--jobs", "1", "--json"])
+        .env("MK_SERVER", &server.base)
+        .env("MK_API_KEY", &server.key(Service::Verify));
+    std::fs::write(call.home().join("facts.txt"), "one\nendless\n").unwrap();
+    let child = spawn(&call);
+    eventually("the second is asked", || provider.asks_of("extractor").len() == 2).await;
+    let ran = interrupted(child).await;
+    assert_eq!(ran.status.signal(), SIGINT, "{ran:?}");
+    let document = ran.json();
+    assert!(is_the_document_of_an_interrupt(&document), "{ran:?}");
+    let found = &document["partial"];
+    assert_eq!((&found["schema"], &found["exit"]), (&"mk.verify.batch/1".into(), &130.into()), "{ran:?}");
+    assert_eq!(found["statements"].as_array().unwrap().len(), 1, "{ran:?}");
+    assert_eq!(found["statements"][0]["results"][0]["assessment"], "TRUE", "{ran:?}");
 }
 
 /// A call that is interrupted while it reads standard input, which nobody writes to.

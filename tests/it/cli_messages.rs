@@ -286,6 +286,20 @@ fn sentences_break_between_words() {
 }
 
 #[test]
+fn what_to_do_next_works_in_the_same_place() {
+    let user = Mk::new();
+    let made = user.clone().args(["apps", "create", "news", "--data-dir", "own place"]).run();
+    assert!(
+        made.stderr.contains("`mk keys create --service verify --app news --data-dir 'own place'` "),
+        "{made:?}"
+    );
+    let next = ["keys", "create", "--service", "verify", "--app", "news", "--data-dir", "own place"];
+    let key = user.args(next).run();
+    assert_eq!(key.code(), 0, "{key:?}");
+    assert!(key.stderr.ends_with("it is on standard output, this once\n"), "{key:?}");
+}
+
+#[test]
 fn statements_with_nothing_to_verify_are_not_called_verified() {
     let user = Mk::new().args(["verify", "--sandbox", "--lines", "facts.txt", "--view", "list"]);
     std::fs::write(user.home().join("facts.txt"), "2+2=4.\nWhat a lovely day!\n").unwrap();

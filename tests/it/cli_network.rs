@@ -64,12 +64,51 @@ async fn certificates_are_checked_and_further_authorities_are_taken() {
         Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", key.stdout.trim());
     let distrusted = verify.run_beside().await;
     assert_eq!(distrusted.code(), 6, "{distrusted:?}");
-    assert!(distrusted.stderr.contains("certificate"), "{distrusted:?}");
+    assert!(
+        distrusted.stderr.contains("its certificate is signed by nobody who is trusted here"),
+        "{distrusted:?}"
+    );
+    assert!(distrusted.stderr.contains("hint: --ca-cert or MK_CACERT names"), "{distrusted:?}");
+    assert!(!distrusted.stderr.contains("is the server running?"), "{distrusted:?}");
     let trusted = verify.clone().env("MK_CACERT", authority.to_str().unwrap()).run_beside().await;
     assert_eq!(trusted.code(), 0, "{trusted:?}");
     let missing = verify.args(["--ca-cert", "nowhere.pem"]).run_beside().await;
     assert_eq!(missing.code(), 2, "{missing:?}");
     assert!(missing.stderr.contains("nowhere.pem"), "{missing:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_a_certificate_is_told_with_what_to_do() {
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, date_time_ymd};
+    let made = |name: &str| CertificateParams::new(vec![name.to_owned()]).unwrap();
+    let mut authority = made("127.0.0.1");
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let mut ended = made("127.0.0.1");
+    ended.not_after = date_time_ymd(2001, 1, 1);
+    for (params, told, hint) in [
+        (authority, "its certificate is one of an authority, not of a server", "basicConstraints=CA:FALSE"),
+        (ended, "its certificate has expired, or is not valid yet", "is this machine's clock right?"),
+        (
+            made("elsewhere.example"),
+            "its certificate is for another name",
+            "name the server as its certificate does",
+        ),
+    ] {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap().pem();
+        let call = serve::call("http://127.0.0.1:1", "tls_cert = \"cert.pem\"\ntls_key = \"key.pem\"");
+        let file = call.home().join("cert.pem");
+        std::fs::write(&file, certificate).unwrap();
+        std::fs::write(call.home().join("key.pem"), key.serialize_pem()).unwrap();
+        let server = Serve::start(&call);
+        let asked = Mk::new()
+            .args(["verify", "x", "--ca-cert", file.to_str().unwrap()])
+            .env("MK_SERVER", &server.base)
+            .env("MK_API_KEY", "mk_verify_x");
+        let ran = asked.run_beside().await;
+        assert_eq!(ran.code(), 6, "{ran:?}");
+        assert!(ran.stderr.contains(told) && ran.stderr.contains(hint), "{ran:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,6 +31,7 @@ use crate::api::chat::{ChatMessage, ChatRequest, StreamOptions};
 use crate::api::models::Model;
 use crate::client;
 use crate::config::{ClientConfig, Origin};
+use ask::Answer;
 use output::Output;
 
 /// How long an answer may take in all, unless somebody says otherwise: above what servers allow themselves.
@@ -73,8 +74,12 @@ pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
     let prompt = args.prompt.as_deref().map(|prompt| resolve(prompt, &plan.printer)).transpose()?;
     match prompt {
         Some(prompt) => {
-            let printer = plan.printer.clone();
-            runtime::run(&printer, async { one_shot::run(&begin(&plan, settled).await?, prompt).await })
+            let mut answer = Answer::default();
+            let work = async { one_shot::run(&begin(&plan, settled).await?, prompt, &mut answer).await };
+            let outcome = runtime::run(&plan.printer, work);
+            outcome.map_err(
+                |failure| if plan.json { one_shot::with_what_came(failure, &answer) } else { failure },
+            )
         }
         None => runtime::run_listening(async { interactive::run(&begin(&plan, settled).await?).await }),
     }

@@ -4,16 +4,15 @@ use super::Talk;
 use super::ask::{Answer, ask};
 use super::output::document;
 use crate::api::chat::ChatMessage;
-use crate::cli::exit::{Kind, Outcome};
+use crate::cli::exit::{Failure, Kind, Outcome};
 
 /// Asks, and prints the answer.
-pub(super) async fn run(talk: &Talk<'_>, prompt: String) -> Outcome {
+pub(super) async fn run(talk: &Talk<'_>, prompt: String, answer: &mut Answer) -> Outcome {
     let mut messages = talk.opening();
     messages.push(ChatMessage::new("user", prompt));
     let is_json = talk.plan.json;
-    let mut answer = Answer::default();
     let mut pen = talk.output.pen(&talk.shown_model(), is_json);
-    let asked = ask(talk, &talk.request(messages), &mut answer, &mut pen).await;
+    let asked = ask(talk, &talk.request(messages), answer, &mut pen).await;
     drop(pen);
     let printer = &talk.plan.printer;
     if let Err(failure) = asked {
@@ -22,12 +21,39 @@ pub(super) async fn run(talk: &Talk<'_>, prompt: String) -> Outcome {
         }
         // Reported here: the one document is about what came, too.
         printer.failure(&failure);
-        printer.document(&document(&answer, Some(&failure)))?;
+        printer.document(&document(answer, Some(&failure)))?;
         return Ok(failure.kind.code());
     }
     if is_json {
-        printer.document(&document(&answer, None))?;
+        printer.document(&document(answer, None))?;
     }
-    talk.output.epilogue(&answer);
+    talk.output.epilogue(answer);
     Ok(0)
+}
+
+/// What Ctrl-C is told with where JSON is wanted: what had come is paid for.
+pub(super) fn with_what_came(failure: Failure, answer: &Answer) -> Failure {
+    if failure.kind != Kind::Interrupted || answer.text.is_empty() {
+        return failure;
+    }
+    let partial = document(answer, Some(&failure));
+    failure.with_partial(partial)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_keeps_what_had_come() {
+        let told = |kind, text: &str| {
+            let answer = Answer { text: text.to_owned(), ..Answer::default() };
+            with_what_came(Failure::new(kind, "x"), &answer).partial
+        };
+        let partial = told(Kind::Interrupted, "half of").unwrap();
+        assert_eq!((&partial["schema"], &partial["exit"]), (&"mk.chat/1".into(), &130.into()));
+        assert_eq!(partial["message"]["content"], "half of");
+        assert_eq!(told(Kind::Interrupted, ""), None);
+        assert_eq!(told(Kind::Server, "half of"), None, "it has a document of its own");
+    }
 }

@@ -14,6 +14,7 @@ mod remote;
 mod requests;
 mod usage;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::exit::{Failure, Kind};
@@ -180,6 +181,30 @@ impl Desk {
             Self::Remote(remote) => remote.rotate_key(key, grace),
         }
     }
+}
+
+/// The flags that chose the place of this command, as they are typed behind another one that is to work there: ` --server
+/// https://…`; nothing where no flag did.
+pub(crate) fn same_place(database: &Database, session: &Session) -> String {
+    let globals = &session.globals;
+    let path = |path: &PathBuf| path.display().to_string();
+    let flags = [
+        ("--data-dir", database.data_dir.as_ref().map(path)),
+        ("--config", database.config.as_ref().map(path)),
+        ("--profile", globals.profile.clone()),
+        ("--server", globals.server.clone()),
+    ];
+    let typed = |(flag, value): (&str, Option<String>)| Some(format!(" {flag} {}", in_shell(&value?)));
+    flags.into_iter().filter_map(typed).collect()
+}
+
+/// A value as a POSIX shell takes it for one word.
+fn in_shell(value: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._/:@%+,".contains(c);
+    if value.chars().all(is_plain) && !value.is_empty() {
+        return value.to_owned();
+    }
+    format!("'{}'", value.replace('\'', r"'\''"))
 }
 
 fn choose(database: &Database, session: &mut Session) -> Result<Place, Failure> {

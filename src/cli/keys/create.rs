@@ -96,9 +96,10 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         warn_of_namesake(session, &other, &made.record);
     }
     session.printer.sentence(&format!(
-        "made the {} in the app `{}`; it is shown this once:",
+        "made the {} in the app `{}`; it is {}",
         describe(&made.record),
-        made.record.app
+        made.record.app,
+        this_once(session)
     ));
     hand_over(session, &desk, made, args.common.json)
 }
@@ -125,7 +126,7 @@ pub(super) fn rotate(args: &RotateArgs, session: &mut Session) -> Result<(), Fai
     } else {
         format!("ends at {}", end_of(&old, &made.record, args.grace))
     };
-    session.printer.sentence(&format!("the {was} {end}; the new one is shown this once:"));
+    session.printer.sentence(&format!("the {was} {end}; the new one is {}", this_once(session)));
     hand_over(session, &desk, made, args.common.json)
 }
 
@@ -134,6 +135,15 @@ fn end_of(old: &Key, new: &Key, grace: Duration) -> String {
     let own = old.expires_at.as_deref().and_then(Time::parse);
     let after_grace = Time::parse(&new.created_at).map(|made| made.plus(grace));
     own.into_iter().chain(after_grace).min().map_or_else(|| "the end of its grace".to_owned(), Time::rfc3339)
+}
+
+/// Where the key is: beneath the sentence that says so, or somewhere that only the person knows.
+const fn this_once(session: &Session) -> &'static str {
+    if session.printer.terminal.out.is_terminal {
+        "shown this once:"
+    } else {
+        "on standard output, this once"
+    }
 }
 
 /// Prints a new key. One that nobody could see must not live on.

@@ -135,8 +135,8 @@ pub(crate) struct Output {
     #[arg(long, value_enum, value_name = "VIEW", hide_possible_values = true)]
     pub(crate) view: Option<View>,
 
-    /// Verdicts that make the exit code other than 0: 10 for false, 11 for no-consensus, 12 for nothing and skipped
-    /// [default: false,no-consensus,nothing]
+    /// Verdicts that make the exit code other than 0: 10 for false, 11 for no-consensus, 12 for nothing and skipped; never
+    /// for none of them [default: false,no-consensus,nothing]
     #[arg(long, value_enum, value_name = "VERDICTS", value_delimiter = ',', hide_possible_values = true)]
     pub(crate) fail_on: Option<Vec<FailOn>>,
 }

@@ -10,6 +10,7 @@ use super::set_by::{MIN_REQUIRED, SetBy, TOTAL_MODELS};
 use super::watch::{self, Moment, Target};
 use crate::api::verify::{VerifyRequest, VerifyResponse};
 use crate::cli::exit::Failure;
+use crate::cli::text;
 use crate::clock::Time;
 use crate::config::ClientConfig;
 
@@ -87,7 +88,11 @@ impl Asking {
 }
 
 fn context(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|cause| {
+    if path == Path::new("-") {
+        return Err(Failure::usage("--context takes a file, and not standard input"));
+    }
+    let read = fs::read_to_string(path).map_err(|cause| {
         Failure::usage(format!("--context: cannot read {}: {cause}", path.display())).caused_by(cause)
-    })
+    });
+    text::not_empty(read?, &format!("--context: {}", path.display()))
 }

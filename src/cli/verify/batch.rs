@@ -33,6 +33,7 @@ pub(crate) async fn run(
     target: &Target,
     statements: impl Stream<Item = (Source, Result<String, Failure>)>,
     is_sandbox: bool,
+    entries: &mut Vec<Value>,
 ) -> Outcome {
     let batch = Batch {
         plan,
@@ -42,15 +43,8 @@ pub(crate) async fn run(
         refused: RefCell::default(),
         begun: Instant::now(),
     };
-    let mut report = Report {
-        batch: &batch,
-        entries: Vec::new(),
-        worst: 0,
-        verified: 0,
-        empty: 0,
-        failed: 0,
-        first_failure: None,
-    };
+    let mut report =
+        Report { batch: &batch, entries, worst: 0, verified: 0, empty: 0, failed: 0, first_failure: None };
     let running = statements.map(|(source, text)| batch.one(source, text)).buffered(plan.jobs);
     let mut running = std::pin::pin!(running);
     while let Some(done) = running.next().await {
@@ -134,7 +128,7 @@ impl Batch<'_> {
 /// Prints what is done and sums it up.
 struct Report<'a, 'p> {
     batch: &'a Batch<'p>,
-    entries: Vec<Value>,
+    entries: &'a mut Vec<Value>,
     worst: u8,
     verified: usize,
     /// Those of the verified in which there was no claim.
@@ -237,7 +231,7 @@ impl Report<'_, '_> {
             return Err(Failure::usage("there are no statements in the input"));
         }
         match self.batch.plan.format {
-            Format::Json => printer.document(&json::batch(&self.entries, self.worst))?,
+            Format::Json => printer.document(&json::batch(self.entries, self.worst))?,
             Format::JsonLines => {
                 printer.json_line(&json::total_line(self.verified, self.failed, self.worst))?;
             }

@@ -118,7 +118,7 @@ pub(crate) fn total_line(verified: usize, failed: usize, exit: u8) -> Value {
 
 /// A verification of several that failed, in `--jsonl` and among the entries of `--json`.
 pub(crate) fn failed(source: &Source, failure: &Failure) -> Value {
-    let mut line = json!({});
+    let mut line = json!({ "type": "error" });
     append(&mut line, serde_json::to_value(source).unwrap_or(Value::Null));
     append(&mut line, failure.document());
     line

@@ -33,10 +33,11 @@ pub(crate) use args::{EXAMPLES, NOTES, VerifyArgs};
 use std::time::Duration;
 
 use futures_util::stream;
+use serde_json::Value;
 
 use crate::api::verify::{Event, VerifyRequest};
 use crate::cli::embedded::SANDBOX_BANNER;
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::exit::{Failure, Kind, Outcome};
 use crate::cli::globals::Session;
 use crate::cli::printer::Printer;
 use crate::cli::progress::Mode;
@@ -85,26 +86,34 @@ pub(crate) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
     let try_without = "mk verify --sandbox \"…\"";
     let place = Place::settle(&args.place, &config, session, asking::limit(&config), try_without)?;
     let input = input::resolve(args.text.as_deref(), &args.file, args.lines.as_deref(), &plan.printer)?;
-    let printer = plan.printer.clone();
-    runtime::run(&printer, execute(plan, place, input))
+    let mut entries = Vec::new();
+    match runtime::run(&plan.printer, execute(&plan, place, input, &mut entries)) {
+        // What was found is paid for.
+        Err(failure) if failure.kind == Kind::Interrupted && !entries.is_empty() => {
+            let code = failure.kind.code();
+            Err(failure.with_partial(json::batch(&entries, code)))
+        }
+        outcome => outcome,
+    }
 }
 
-async fn execute(plan: Plan, place: Place, input: Input) -> Outcome {
+/// Several statements are put among `entries` if there is to be a document of them.
+async fn execute(plan: &Plan, place: Place, input: Input, entries: &mut Vec<Value>) -> Outcome {
     let open = place.open().await?;
     let (target, is_sandbox) = (&open.target, open.is_sandbox);
     if is_sandbox {
         plan.printer.notice(SANDBOX_BANNER);
     }
     match input {
-        Input::One(text) => single::run(&plan, target, text, is_sandbox).await,
+        Input::One(text) => single::run(plan, target, text, is_sandbox).await,
         Input::Files(statements) => {
             let statements = statements.into_iter().map(|(source, text)| (source, Ok(text)));
-            batch::run(&plan, target, stream::iter(statements), is_sandbox).await
+            batch::run(plan, target, stream::iter(statements), is_sandbox, entries).await
         }
         Input::Lines(path) => {
             let mut lines = input::lines(&path)?;
             let statements = stream::poll_fn(move |context| lines.poll_recv(context));
-            batch::run(&plan, target, statements, is_sandbox).await
+            batch::run(plan, target, statements, is_sandbox, entries).await
         }
     }
 }

@@ -98,7 +98,7 @@ async fn a_silent_provider_is_waited_for_once() {
         "begun" => Turn::Stream(vec![role_chunk(), Beat::Stall]),
         _ => Turn::Hang,
     };
-    let timeouts = "first_byte_timeout = \"400ms\"\nidle_timeout = \"400ms\"";
+    let timeouts = "first_byte_timeout = \"1s\"\nidle_timeout = \"1s\"";
     let patient = |setup: Setup| setup.config(|config| config.providers[0].retries = 2);
     let desk = desk_with(timeouts, "", patient, script).await;
     for (model, stream) in [("silent", false), ("silent", true), ("comments", true), ("begun", true)] {
