@@ -281,6 +281,13 @@ async fn lines_are_verified_each_by_itself() {
     assert_eq!(provider.asks_of("extractor").len(), 3, "an empty line is no statement");
     let text = ran.json().to_string();
     assert_eq!(text.matches("\"assessment\":\"TRUE\"").count(), 2, "{text}");
+    let lines = against(&server, &["--lines", "facts.txt", "--jsonl"]);
+    std::fs::write(lines.home().join("facts.txt"), "one\nbroken\n").unwrap();
+    let ran = lines.run_beside().await;
+    let documents = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut types: Vec<_> = documents.map(|document| document["type"].as_str().unwrap().to_owned()).collect();
+    types.sort();
+    assert_eq!(types, ["claim", "error", "summary", "total"], "{ran:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -96,6 +96,7 @@ fn print(
             "service": service,
             "state": known.map(|record| record.state),
             "id": known.map(|record| &record.id),
+            "app": known.map(|record| &record.app),
         }));
     }
     let state = known.map_or(unknown, |record| record.state.as_str().to_owned());
