@@ -137,6 +137,13 @@ impl ApiError {
         &self.code
     }
 
+    /// The error with more words behind its own.
+    #[must_use]
+    pub(crate) fn adding(mut self, words: &str) -> Self {
+        self.message.push_str(words);
+        self
+    }
+
     /// The error with the limits that its headers describe; a 429 keeps its own.
     #[must_use]
     pub(crate) fn with_rate(mut self, rate: State) -> Self {

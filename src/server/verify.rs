@@ -118,8 +118,10 @@ pub(super) fn read_job<'s>(
             ),
         ));
     }
-    let total_models =
-        params.whole_number("totalModels", min_required..=panel.max(min_required))?.unwrap_or(panel.min(3));
+    let total_models = params
+        .whole_number("totalModels", min_required..=panel.max(min_required))
+        .map_err(|wrong| wrong.adding(&format!("; {panel} models are configured for this domain")))?
+        .unwrap_or(panel.min(3));
 
     let as_of = match params.text("asOf")? {
         None => now,

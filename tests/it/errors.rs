@@ -173,7 +173,12 @@ async fn wrong_parameters_are_named_with_what_is_allowed() {
         (r#"{"fact":"x","minRequired":"2"}"#, "invalid_parameter", "minRequired", "not a string"),
         (r#"{"fact":"x","totalModels":1}"#, "invalid_parameter", "totalModels", "from 2 to 3"),
         (r#"{"fact":"x","totalModels":4}"#, "invalid_parameter", "totalModels", "from 2 to 3"),
-        (r#"{"fact":"x","minRequired":3,"totalModels":2}"#, "invalid_parameter", "totalModels", "must be 3"),
+        (
+            r#"{"fact":"x","minRequired":3,"totalModels":2}"#,
+            "invalid_parameter",
+            "totalModels",
+            "must be 3, not 2; 3 models are configured for this domain",
+        ),
         (r#"{"fact":"x","asOf":"yesterday"}"#, "invalid_parameter", "asOf", "2026-11-20"),
         (r#"{"fact":"x","explain":"yes"}"#, "invalid_parameter", "explain", "true or false"),
         (r#"{"fact":"x","context":[]}"#, "invalid_parameter", "context", "a string"),
