@@ -1,7 +1,9 @@
 //! One JSON object out of a model's text, or nothing.
 //!
-//! Taken is the whole text, or what stands in the fence around all of it, as models like to put one. What stands in prose
-//! is not: "I cannot tell; the form would be {…}" is no vote. Nothing is repaired; whoever asked may ask once more.
+//! Taken is the whole text, or what stands in the fence around all of it, as models like to put one; thoughts before it
+//! are passed over where the model marks their end, as servers send them that do not part them from the answer. What
+//! stands in prose is not taken: "I cannot tell; the form would be {…}" is no vote. Nothing is repaired; whoever asked may
+//! ask once more.
 //! Length is capped, nesting is limited by `serde_json` (128), and every step is linear in the text.
 
 use serde::de::DeserializeOwned;
@@ -9,15 +11,24 @@ use serde::de::DeserializeOwned;
 /// The longest text that is looked at, in bytes: 30 claims with everything at its cap fit several times.
 const MAX_BYTES: usize = 256 * 1024;
 
+/// What models write behind their thoughts: DeepSeek, Qwen and many after them; Mistral.
+const THOUGHT: [&str; 3] = ["</think>", "</thinking>", "[/THINK]"];
+
 /// The object that `text` is, if it has the fields of `T`.
 pub(super) fn object<T: DeserializeOwned>(text: &str) -> Option<T> {
     if text.len() > MAX_BYTES {
         return None;
     }
     let whole = text.trim_start_matches('\u{feff}').trim();
-    let object = unfenced(whole).unwrap_or(whole);
+    let answer = if whole.starts_with('{') { whole } else { behind_thoughts(whole).trim() };
+    let object = unfenced(answer).unwrap_or(answer);
     // A list would be taken for the fields in their order.
     if object.starts_with('{') { serde_json::from_str(object).ok() } else { None }
+}
+
+fn behind_thoughts(text: &str) -> &str {
+    let ends = THOUGHT.iter().filter_map(|mark| Some(text.rfind(mark)? + mark.len()));
+    &text[ends.max().unwrap_or_default()..]
 }
 
 /// What stands in the one fence around all of a text.
@@ -48,10 +59,14 @@ mod tests {
             " \n{\"answer\":\"B\",\"more\":[1,{}]}\n",
             "\u{feff}```\n{\"answer\":\"B\"}\n```\n",
             "```json\n{\"answer\":\"B\"}\n```",
+            "<think>\nIs it {\"answer\":\"A\"}?\n</think>\n\n{\"answer\":\"B\"}",
+            "Hm, </think> or not.</think>```json\n{\"answer\":\"B\"}\n```",
+            "[THINK]No.[/THINK]{\"answer\":\"B\"}",
         ] {
             assert_eq!(read(text), Some("B".to_owned()), "{text}");
         }
-        assert_eq!(read(r#"{"answer":"a } \" ``` { b"}"#), Some("a } \" ``` { b".to_owned()));
+        let odd = "a } \" ``` { </think> b";
+        assert_eq!(read(&serde_json::json!({"answer": odd}).to_string()), Some(odd.to_owned()));
     }
 
     #[test]
@@ -71,6 +86,8 @@ mod tests {
             "Sure:\n```json\n{\"answer\":\"A\"}\n```",
             "```",
             "``````",
+            r#"{"answer":"A"}</think>"#,
+            r#"<think>{"answer":"A"}"#,
             r#"[{"answer":"A"}]"#,
             "```json\n{\"answer\":\"A\"}\n```\n```json\n{\"answer\":\"B\"}\n```",
             "}{",
