@@ -20,10 +20,11 @@ pub(super) fn object<T: DeserializeOwned>(text: &str) -> Option<T> {
         return None;
     }
     let whole = text.trim_start_matches('\u{feff}').trim();
-    let answer = if whole.starts_with('{') { whole } else { behind_thoughts(whole).trim() };
-    let object = unfenced(answer).unwrap_or(answer);
+    let answer = behind_thoughts(whole).trim();
+    let taken = [Some(whole), unfenced(whole), Some(answer), unfenced(answer)];
     // A list would be taken for the fields in their order.
-    if object.starts_with('{') { serde_json::from_str(object).ok() } else { None }
+    let object = taken.into_iter().flatten().find(|text| text.starts_with('{'))?;
+    serde_json::from_str(object).ok()
 }
 
 fn behind_thoughts(text: &str) -> &str {
@@ -62,6 +63,7 @@ mod tests {
             "<think>\nIs it {\"answer\":\"A\"}?\n</think>\n\n{\"answer\":\"B\"}",
             "Hm, </think> or not.</think>```json\n{\"answer\":\"B\"}\n```",
             "[THINK]No.[/THINK]{\"answer\":\"B\"}",
+            "```\n{\"answer\":\"B\",\"reason\":\"</think>\"}\n```",
         ] {
             assert_eq!(read(text), Some("B".to_owned()), "{text}");
         }
