@@ -286,6 +286,33 @@ fn sentences_break_between_words() {
 }
 
 #[test]
+fn a_context_that_says_nothing_is_not_taken_for_one() {
+    let user = Mk::new().args(["verify", "--sandbox", "x"]);
+    std::fs::write(user.home().join("empty.txt"), " \n").unwrap();
+    for (file, told) in [
+        ("empty.txt", "error: --context: empty.txt is empty"),
+        ("-", "error: --context takes a file, and not standard input"),
+        ("nowhere.txt", "error: --context: cannot read nowhere.txt: "),
+    ] {
+        let ran = user.clone().args(["--context", file]).run();
+        assert!(ran.code() == 2 && ran.stderr.contains(told), "{ran:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_key_may_not_do_is_told_with_who_can_change_it() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (key, _) = server.key_with(Service::Verify, |new| new.addresses = vec!["192.0.2.0/24".to_owned()]);
+    let call = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", &key);
+    let ran = call.run_beside().await;
+    assert_eq!(ran.code(), 4, "{ran:?}");
+    assert!(
+        ran.stderr.contains("hint: what a key may do is changed on the server's machine: `mk keys update`"),
+        "{ran:?}"
+    );
+}
+
+#[test]
 fn what_to_do_next_works_in_the_same_place() {
     let user = Mk::new();
     let made = user.clone().args(["apps", "create", "news", "--data-dir", "own place"]).run();
