@@ -15,7 +15,7 @@ use arc_swap::ArcSwap;
 use crate::clock::Clock;
 use crate::config::ServerConfig;
 use crate::keys::setup::Setup;
-use crate::limits::Limiter;
+use crate::limits::{Limiter, LimitsStore};
 use crate::metrics::Metrics;
 use crate::storage::{self, Store};
 use crate::usage::{Books, Ledger};
@@ -25,7 +25,7 @@ use crate::workers::Each;
 pub struct App {
     /// Apps, keys, ledger.
     pub store: Store,
-    /// Rate limits of this node.
+    /// Rate limits, of this node or of all that share a store for them.
     pub limiter: Limiter,
     /// Where attempts are booked.
     pub ledger: Ledger,
@@ -78,16 +78,21 @@ impl App {
     pub fn open(config: &ServerConfig, clock: Clock) -> Result<Self, StartError> {
         let store = Store::open(&config.data_dir, clock.now()).map_err(StartError::Storage)?;
         store.must_be_writable().map_err(StartError::Storage)?;
-        Self::assemble(config, store, clock)
+        Self::assemble(config, store, config.limits_store.clone(), clock)
     }
 
     /// An app that leaves nothing behind: for the embedded server of one command, and for tests.
     pub fn in_memory(config: &ServerConfig, clock: Clock) -> Result<Self, StartError> {
         let store = Store::in_memory(clock.now()).map_err(StartError::Storage)?;
-        Self::assemble(config, store, clock)
+        Self::assemble(config, store, LimitsStore::Memory, clock)
     }
 
-    fn assemble(config: &ServerConfig, store: Store, clock: Clock) -> Result<Self, StartError> {
+    fn assemble(
+        config: &ServerConfig,
+        store: Store,
+        counted: LimitsStore,
+        clock: Clock,
+    ) -> Result<Self, StartError> {
         let configured = Configured::new(config, &clock)?;
         let now = clock.now();
         let (providers, models) = names(&configured, &clock);
@@ -95,7 +100,7 @@ impl App {
         let ledger = Ledger::new(store.clone()).counted_in(metrics.clone());
         Ok(Self {
             setup: Setup::default(),
-            limiter: Limiter::new(store.clone()),
+            limiter: Limiter::new(store.clone(), counted),
             books: Each::new(|| Books::new(ledger.clone(), clock.clone())),
             ledger,
             metrics,

@@ -10,7 +10,7 @@
 //!
 //! | room | what it does | names |
 //! |---|---|---|
-//! | `cli` | the terminal side; the only room that prints | app client config keys metrics providers server storage usage |
+//! | `cli` | the terminal side; the only room that prints | app client config keys limits metrics providers server storage usage |
 //! | `config` | flags, environment and files, resolved and checked once | limits providers verify |
 //! | `app` | opens storage, builds the rooms below the server | every room below the server, config |
 //! | `server` | HTTP: connections, gate, routes, answers | app config inference keys limits metrics storage usage verify |
@@ -19,7 +19,7 @@
 //! | `inference` | from a model's identifier to an answer: choice, retries, fallbacks, accounts | providers usage |
 //! | `providers` | formats of model APIs, and the only sender | nobody |
 //! | `keys` | making, recognising and admitting keys; apps | storage |
-//! | `limits` | an exact sliding minute and a UTC day | storage |
+//! | `limits` | an exact sliding minute and a UTC day, here or in Redis | storage |
 //! | `usage` | what requests cost, a row per attempt; budgets; reports and statements | metrics storage |
 //! | `metrics` | what the server counts of itself, for Prometheus | nobody |
 //! | `storage` | SQLite | nobody |

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::printer::Printer;
 use super::term::Look;
 use crate::config::ServerConfig;
+use crate::limits::LimitsStore;
 use crate::secret::{ExposeSecret, SecretString};
 
 /// Where facts begin behind their labels.
@@ -32,6 +33,7 @@ pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandb
             extractor = panel.extractor,
             panel = panel.panel.join(","),
             data_dir = %config.data_dir.display(),
+            limits = %config.limits_store,
             notes = config.notes.join("; "),
             "serving"
         );
@@ -86,6 +88,9 @@ pub(crate) fn facts(config: &ServerConfig) -> Vec<(&'static str, String)> {
     }
     facts.extend(config.notes.iter().map(|note| ("", note.clone())));
     facts.push(("data", config.data_dir.display().to_string()));
+    if config.limits_store != LimitsStore::Memory {
+        facts.push(("limits", config.limits_store.to_string()));
+    }
     if let Some(file) = &config.file {
         facts.push(("settings", file.display().to_string()));
     }

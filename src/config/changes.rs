@@ -52,11 +52,15 @@ pub fn keep_fixed(
     if next.data_dir != running.data_dir {
         fixed.push("data_dir");
     }
+    if next.limits_store != running.limits_store {
+        fixed.push("limits_url");
+    }
     if next.tls.is_some() != running.tls.is_some() {
         fixed.extend(["tls_cert", "tls_key"]);
         next.tls.clone_from(&running.tls);
     }
     next.listen = running.listen;
+    next.limits_store.clone_from(&running.limits_store);
     next.data_dir.clone_from(&running.data_dir);
     fixed
 }
@@ -117,6 +121,17 @@ mod tests {
             let mut next = after.clone();
             assert_eq!(keep_fixed(&running, &mut next, has_own_listener), expected);
             assert_eq!(changes(&running, &next), [""; 0]);
+        }
+
+        // Another password alone is another way to the same store.
+        let store = |password: &str| format!("limits_url = \"redis://:{password}@db\"\n{ACME}");
+        let running = load(&store("old"));
+        for (after, expected) in
+            [(store("old"), &[][..]), (store("new"), &["limits_url"]), (ACME.to_owned(), &["limits_url"])]
+        {
+            let mut next = load(&after);
+            assert_eq!(keep_fixed(&running, &mut next, true), expected);
+            assert_eq!(next.limits_store, running.limits_store);
         }
     }
 }

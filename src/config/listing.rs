@@ -57,7 +57,7 @@ pub fn server_listing(config: &ServerConfig) -> Vec<Entry> {
         ("listen", quoted(&config.listen.to_string())),
         ("data_dir", path_text(&config.data_dir)),
         ("database_url", quoted("sqlite")),
-        ("limits_url", quoted("memory")),
+        ("limits_url", quoted(&config.limits_store.to_string())),
         ("trusted_proxies", list_text(&networks)),
         ("tls_cert", tls.map(|tls| path_text(&tls.cert)).unwrap_or_default()),
         ("tls_key", tls.map(|tls| path_text(&tls.key)).unwrap_or_default()),

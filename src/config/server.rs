@@ -9,9 +9,13 @@ use super::origin::{Origin, Origins};
 use super::reader::Found;
 use super::server_file::{self, LimitsFile, ServerFile, UsageFile};
 use super::{ConfigError, Env, models, paths, recognise};
-use crate::limits::Quota;
+use crate::limits::{LimitsStore, Quota};
 use crate::providers::Settings;
 use crate::reason;
+use crate::secret::ExposeSecret;
+
+const DATABASE_URL: &str = "MK_DATABASE_URL";
+const LIMITS_URL: &str = "MK_LIMITS_URL";
 
 /// A server's configuration, complete and checked.
 #[derive(Clone, Debug)]
@@ -28,6 +32,8 @@ pub struct ServerConfig {
     pub max_body_bytes: usize,
     /// Rate limits.
     pub limits: crate::limits::Settings,
+    /// Where they are counted.
+    pub limits_store: LimitsStore,
     /// Providers; names are unique.
     pub providers: Vec<Settings>,
     /// Panels.
@@ -94,8 +100,7 @@ pub fn load_server(args: &ServerArgs, env: &Env) -> Result<ServerConfig, ConfigE
     let mut origins = Origins::default();
     let mut found = recognise::providers(args.sandbox, env, &file, path.as_deref(), &mut origins)?;
     found.warnings.extend(env.misspelt());
-    only("sqlite", "database_url", "MK_DATABASE_URL", file.database_url.as_ref(), env, &mut origins)?;
-    only("memory", "limits_url", "MK_LIMITS_URL", file.limits_url.as_ref(), env, &mut origins)?;
+    only_sqlite(file.database_url.as_ref(), env, &mut origins)?;
 
     let names = models::Providers(found.providers.iter().map(|settings| settings.name.as_str()).collect());
     let (verify, inference) = if args.sandbox {
@@ -116,6 +121,7 @@ pub fn load_server(args: &ServerArgs, env: &Env) -> Result<ServerConfig, ConfigE
         tls: tls(&file, &mut origins)?,
         max_body_bytes: origins.take("max_body_bytes", file.max_body_bytes.as_ref(), 1024 * 1024),
         limits: limits(&file.limits, &mut origins),
+        limits_store: limits_store(file.limits_url.as_ref(), env, &mut origins)?,
         providers: found.providers,
         verify,
         inference,
@@ -135,6 +141,15 @@ pub fn load_server(args: &ServerArgs, env: &Env) -> Result<ServerConfig, ConfigE
 pub fn load_data_dir(args: &ServerArgs, env: &Env) -> Result<PathBuf, ConfigError> {
     let (_, file) = open(args, env)?;
     data_dir(args, env, file.data_dir.as_ref(), &mut Origins::default())
+}
+
+/// Where limits are counted, for those who look after it. The file is checked, but no provider needs to be there.
+///
+/// # Errors
+/// If the file or the variable is wrong.
+pub fn load_limits_store(args: &ServerArgs, env: &Env) -> Result<LimitsStore, ConfigError> {
+    let (_, file) = open(args, env)?;
+    limits_store(file.limits_url.as_ref(), env, &mut Origins::default())
 }
 
 /// A provider by its configured name: its settings, or what is wrong about them.
@@ -247,30 +262,34 @@ fn data_dir(
     })
 }
 
-/// A setting of which this version knows one value. What stands there instead may hold a password.
-fn only(
-    value: &str,
-    key: &'static str,
-    variable: &'static str,
-    found: Option<&Found<String>>,
-    env: &Env,
-    origins: &mut Origins,
-) -> Result<(), ConfigError> {
-    let hint = format!("leave it out, or set it to \"{value}\"");
-    if let Some(text) = env.text(variable)? {
-        origins.set(key, Origin::Variable(variable));
-        let wrong =
-            || ConfigError::new(format!("{variable} must be \"{value}\": this version has nothing else yet"));
-        return if text == value { Ok(()) } else { Err(wrong().hint(hint)) };
+/// Of `database_url` this version knows one value. What stands there instead may hold a password.
+fn only_sqlite(found: Option<&Found<String>>, env: &Env, origins: &mut Origins) -> Result<(), ConfigError> {
+    const COMPLAINT: &str = "must be \"sqlite\": this version has nothing else yet";
+    let hint = "leave it out, or set it to \"sqlite\"";
+    if let Some(text) = env.text(DATABASE_URL)? {
+        origins.set("database_url", Origin::Variable(DATABASE_URL));
+        let wrong = || ConfigError::new(format!("{DATABASE_URL} {COMPLAINT}")).hint(hint);
+        return if text == "sqlite" { Ok(()) } else { Err(wrong()) };
     }
-    origins.found(key, found);
+    origins.found("database_url", found);
     match found {
-        Some(found) if found.value != value => {
-            let complaint = format!("must be \"{value}\": this version has nothing else yet");
-            Err(found.place.error(&complaint).hint(hint))
-        }
+        Some(found) if found.value != "sqlite" => Err(found.place.error(COMPLAINT).hint(hint)),
         _ => Ok(()),
     }
+}
+
+/// The variable may also be a credential: an address may hold a password.
+fn limits_store(
+    found: Option<&Found<LimitsStore>>,
+    env: &Env,
+    origins: &mut Origins,
+) -> Result<LimitsStore, ConfigError> {
+    if let Some(text) = env.secret(LIMITS_URL)? {
+        origins.set("limits_url", Origin::Variable(LIMITS_URL));
+        let wrong = || ConfigError::new(format!("{LIMITS_URL} must be {}", server_file::LIMITS));
+        return LimitsStore::parse(text.expose_secret()).ok_or_else(wrong);
+    }
+    Ok(origins.take("limits_url", found, LimitsStore::Memory))
 }
 
 fn tls(file: &ServerFile, origins: &mut Origins) -> Result<Option<TlsFiles>, ConfigError> {

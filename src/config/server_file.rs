@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use super::provider_file::{self, ProviderFile};
 use super::reader::{Document, Found, Section};
 use super::{ConfigError, values};
+use crate::limits::LimitsStore;
 
 /// What a file says; `None` where it says nothing.
 #[derive(Default)]
@@ -16,7 +17,7 @@ pub(super) struct ServerFile {
     pub(super) listen: Option<Found<SocketAddr>>,
     pub(super) data_dir: Option<Found<String>>,
     pub(super) database_url: Option<Found<String>>,
-    pub(super) limits_url: Option<Found<String>>,
+    pub(super) limits_url: Option<Found<LimitsStore>>,
     pub(super) trusted_proxies: Option<Found<Vec<IpNet>>>,
     pub(super) tls_cert: Option<Found<String>>,
     pub(super) tls_key: Option<Found<String>>,
@@ -84,6 +85,9 @@ pub(super) fn listen_address(text: &str) -> Option<SocketAddr> {
 pub(super) const LISTEN: &str =
     "an address and port such as \"127.0.0.1:8080\", \"localhost:8080\" or \"[::1]:8080\"";
 
+/// What `limits_url` takes.
+pub(super) const LIMITS: &str = "\"memory\", or the address of a Redis or Valkey server: redis://HOST, rediss://HOST (TLS), redis+unix:///PATH";
+
 /// Reads `server.toml`; `None` if there is none.
 pub(super) fn read(path: &Path) -> Result<Option<ServerFile>, ConfigError> {
     let Some(document) = Document::open(path)? else { return Ok(None) };
@@ -96,7 +100,7 @@ fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
         listen: root.parsed("listen", LISTEN, listen_address)?,
         data_dir: root.text("data_dir")?,
         database_url: root.text("database_url")?,
-        limits_url: root.text("limits_url")?,
+        limits_url: root.parsed("limits_url", LIMITS, LimitsStore::parse)?,
         trusted_proxies: networks(&mut root)?,
         tls_cert: root.text("tls_cert")?,
         tls_key: root.text("tls_key")?,

@@ -34,10 +34,19 @@ pub(super) fn client_of(address: IpAddr) -> IpAddr {
 impl Addresses {
     /// Counts a request of `client` (as [`client_of`] names it), or refuses it.
     pub(super) fn take(&mut self, client: IpAddr, quota: Quota, now: Time) -> Decision {
-        if self.windows.len() >= MAX_PER_SHARD && !self.windows.contains_key(&client) {
-            self.make_room(now);
-        }
-        self.windows.entry(client).or_insert_with(|| Windows::new(now, 0)).take(quota, now)
+        self.windows_of(client, now).take(quota, now)
+    }
+
+    /// Takes over what was decided where all servers are counted.
+    pub(super) fn follow(
+        &mut self,
+        client: IpAddr,
+        quota: Quota,
+        now: Time,
+        is_admitted: bool,
+        day: (i64, u32),
+    ) {
+        self.windows_of(client, now).follow(quota, now, is_admitted, day);
     }
 
     /// The state without counting.
@@ -46,6 +55,13 @@ impl Addresses {
             Some(windows) => windows.peek(quota, now),
             None => Windows::new(now, 0).peek(quota, now),
         }
+    }
+
+    fn windows_of(&mut self, client: IpAddr, now: Time) -> &mut Windows {
+        if self.windows.len() >= MAX_PER_SHARD && !self.windows.contains_key(&client) {
+            self.make_room(now);
+        }
+        self.windows.entry(client).or_insert_with(|| Windows::new(now, 0))
     }
 
     /// Forgets addresses without a request in the last minute.

@@ -2,7 +2,10 @@
 //!
 //! Subjects are spread over shards, so that requests of different keys seldom wait for each other. Day counters come
 //! from the store when a key is first seen (or seen again after its idle entry was dropped) and go back to it with
-//! [`Limiter::flush`], from where a restart takes them up.
+//! [`Memory::flush`], from where a restart takes them up.
+//!
+//! Where limits are shared by several servers ([`super::shared`]), this follows what is decided there, so that it can
+//! take over at any time, and so that the store knows the day's counts.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -21,7 +24,7 @@ const SHARDS: usize = 64;
 const SETTLED: Duration = Duration::from_hours(1);
 
 /// The limits of one node, in memory.
-pub struct Limiter {
+pub(super) struct Memory {
     store: Store,
     shards: Vec<Mutex<Shard>>,
     hasher: RandomState,
@@ -67,16 +70,16 @@ struct Batch {
     uses: Vec<(String, Time)>,
 }
 
-impl Limiter {
-    /// A limiter that takes up the day counters that `store` has kept.
-    pub fn new(store: Store) -> Self {
+impl Memory {
+    /// Limits that take up the day counters that `store` has kept.
+    pub(super) fn new(store: Store) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
         Self { store, shards, hasher: RandomState::new(), today: Mutex::new(None) }
     }
 
     /// Counts a request, or refuses it. The quota may differ from call to call. For a key this marks its last use,
     /// also when the request is refused.
-    pub fn take(&self, subject: &Subject, quota: Quota, now: Time) -> Decision {
+    pub(super) fn take(&self, subject: &Subject, quota: Quota, now: Time) -> Decision {
         match subject {
             Subject::Key(id) => {
                 let mut shard = self.shard_of(&**id);
@@ -99,14 +102,14 @@ impl Limiter {
     }
 
     /// Marks that a key is used by a request that does not count.
-    pub fn note_use(&self, key_id: &str, now: Time) {
+    pub(super) fn note_use(&self, key_id: &str, now: Time) {
         let mut shard = self.shard_of(key_id);
         let entry = shard.keys.entry(key_id.into()).or_insert_with(|| KeyEntry::new(now));
         entry.last_use = entry.last_use.max(Some(now));
     }
 
     /// The state without counting.
-    pub fn peek(&self, subject: &Subject, quota: Quota, now: Time) -> State {
+    pub(super) fn peek(&self, subject: &Subject, quota: Quota, now: Time) -> State {
         match subject {
             Subject::Key(id) => {
                 let mut shard = self.shard_of(&**id);
@@ -129,9 +132,49 @@ impl Limiter {
         }
     }
 
+    /// The UTC day that is counted for a key, and what is known to have been counted.
+    pub(super) fn day_count(&self, key_id: &Arc<str>, now: Time) -> (i64, u32) {
+        let mut shard = self.shard_of(&**key_id);
+        let entry = shard.keys.entry(key_id.clone()).or_insert_with(|| KeyEntry::new(now));
+        entry.advance(now);
+        entry.take_up(&self.store, key_id);
+        entry.windows.day_count()
+    }
+
+    /// Takes over what was decided where all servers are counted, on which `day` its count was so high.
+    pub(super) fn follow(
+        &self,
+        subject: &Subject,
+        quota: Quota,
+        now: Time,
+        is_admitted: bool,
+        day: (i64, u32),
+    ) {
+        match subject {
+            Subject::Key(id) => {
+                let mut shard = self.shard_of(&**id);
+                let entry = shard.keys.entry(id.clone()).or_insert_with(|| KeyEntry::new(now));
+                entry.advance(now);
+                entry.last_use = entry.last_use.max(Some(now));
+                entry.windows.follow(quota, now, is_admitted, day);
+            }
+            Subject::Session(key_id) => {
+                let mut shard = self.shard_of(&**key_id);
+                let windows = shard.sessions.entry(key_id.clone()).or_insert_with(|| Windows::new(now, 0));
+                windows.follow(without_day(quota), now, is_admitted, day);
+            }
+            Subject::OpenPage(address) | Subject::FailedAuth(address) | Subject::Login(address) => {
+                let client = client_of(*address);
+                let mut shard = self.shard_of(client);
+                let addresses = shard.addresses(subject);
+                addresses.follow(client, without_day(quota), now, is_admitted, day);
+            }
+        }
+    }
+
     /// Writes changed day counters and last uses to the store and drops idle entries. Blocking; called every half
     /// second. What could not be written is written next time.
-    pub fn flush(&self, now: Time) -> Result<(), Error> {
+    pub(super) fn flush(&self, now: Time) -> Result<(), Error> {
         let mut batch = Batch::default();
         for shard in &self.shards {
             lock(shard).sweep(&mut batch, now);
@@ -278,7 +321,7 @@ impl KeyEntry {
 }
 
 /// Addresses and sessions have no day window.
-fn without_day(quota: Quota) -> Quota {
+pub(super) fn without_day(quota: Quota) -> Quota {
     Quota { per_day: 0, ..quota }
 }
 

@@ -1,15 +1,18 @@
 //! Rate limits: an exact sliding minute and a UTC day per key, a minute per client address.
 //!
-//! `window` holds the arithmetic, pure and with the time as a parameter; [`Limiter`] the state of one node,
-//! sharded and bounded; [`State`] and [`Decision`] are what the response headers are made of. Both windows are taken
-//! or neither. A refused request takes nothing.
+//! `window` holds the arithmetic, pure and with the time as a parameter; `memory` the state of one node, sharded and
+//! bounded; `shared` that of several, in Redis or Valkey; [`Limiter`] is the one or the other. [`State`] and [`Decision`]
+//! are what the response headers are made of. Both windows are taken or neither. A refused request takes nothing.
 
 mod addresses;
+mod limiter;
 mod memory;
+mod shared;
 mod state;
 mod window;
 
-pub use memory::Limiter;
+pub use limiter::{Limiter, StoreReading};
+pub use shared::{LimitsStore, StoreAddress, StoreCondition, examine as examine_store};
 pub use state::{Decision, State, Window, WindowState};
 
 use std::net::IpAddr;

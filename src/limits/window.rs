@@ -20,6 +20,19 @@ use crate::clock::Time;
 
 const MINUTE: i64 = MINUTE_MS as i64;
 
+/// What two windows count, wherever that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// Requests within the minute.
+    pub(super) minute: u32,
+    /// When the minute has room for one more than now, Unix milliseconds.
+    pub(super) minute_frees_at: i64,
+    /// Requests of the day.
+    pub(super) day: u32,
+    /// When the day ends, Unix milliseconds.
+    pub(super) midnight: i64,
+}
+
 /// The windows of one subject.
 #[derive(Clone, Debug)]
 pub(super) struct Windows {
@@ -61,6 +74,18 @@ impl Windows {
         }
         self.used = self.used.saturating_add(1);
         Decision::Admitted(self.state(quota, clock))
+    }
+
+    /// Takes over what was decided elsewhere, by counts that are true of all servers: whether one more was admitted, and
+    /// that so many were on this day.
+    pub(super) fn follow(&mut self, quota: Quota, clock: Time, is_admitted: bool, (day, used): (i64, u32)) {
+        self.advance(clock);
+        if is_admitted && quota.per_minute > 0 {
+            self.minute.add(low_bits(self.now));
+        }
+        if day == self.day {
+            self.used = self.used.max(used);
+        }
     }
 
     /// The state without counting.
@@ -131,18 +156,13 @@ impl Windows {
     }
 
     fn state(&self, quota: Quota, clock: Time) -> State {
-        let minute = (quota.per_minute > 0).then(|| WindowState {
-            limit: quota.per_minute,
-            remaining: quota.per_minute.saturating_sub(self.minute.count()),
-            ..reset_at(self.minute_frees_at(quota.per_minute), clock)
-        });
-        let midnight = Time::from_unix_ms(self.now).next_utc_midnight().unix_ms();
-        let day = (quota.per_day > 0).then(|| WindowState {
-            limit: quota.per_day,
-            remaining: quota.per_day.saturating_sub(self.used),
-            ..reset_at(midnight, clock)
-        });
-        State { minute, day, now: clock.unix_ms().div_euclid(1000) }
+        let counts = Counts {
+            minute: self.minute.count(),
+            minute_frees_at: if quota.per_minute > 0 { self.minute_frees_at(quota.per_minute) } else { 0 },
+            day: self.used,
+            midnight: Time::from_unix_ms(self.now).next_utc_midnight().unix_ms(),
+        };
+        counts.state(quota, clock)
     }
 
     /// When the minute has room for one more than now: when its oldest request leaves it. Where a lowered limit
@@ -152,6 +172,24 @@ impl Windows {
         let leaving = self.minute.nth(self.minute.count().saturating_sub(limit));
         let age = leaving.map_or(0, |admitted| low_bits(self.now).wrapping_sub(admitted));
         self.now.saturating_add(MINUTE).saturating_sub(i64::from(age))
+    }
+}
+
+impl Counts {
+    /// What is told of these counts at this time.
+    pub(super) fn state(&self, quota: Quota, clock: Time) -> State {
+        let window = |limit: u32, used: u32, frees_at: i64| {
+            (limit > 0).then(|| WindowState {
+                limit,
+                remaining: limit.saturating_sub(used),
+                ..reset_at(frees_at, clock)
+            })
+        };
+        State {
+            minute: window(quota.per_minute, self.minute, self.minute_frees_at),
+            day: window(quota.per_day, self.day, self.midnight),
+            now: clock.unix_ms().div_euclid(1000),
+        }
     }
 }
 

@@ -43,6 +43,9 @@ pub struct Readings {
     pub ledger_queue: u64,
     /// Rows that were dropped since the start.
     pub ledger_rows_lost: u64,
+    /// Whether the store of shared limits can be used, and how many requests were decided without it; `None` if there is
+    /// no such store.
+    pub limits_store: Option<(bool, u64)>,
     /// The circuit breakers that there are; where there is none it is closed, and left out.
     pub breakers: Vec<Breaker>,
 }
@@ -111,6 +114,10 @@ impl Metrics {
         self.attempts.write(&mut page, &readings.breakers);
         page.add_one(&table::LEDGER_QUEUE, Value::Count(readings.ledger_queue));
         page.add_one(&table::LEDGER_LOST, Value::Count(readings.ledger_rows_lost));
+        let store = readings.limits_store;
+        let sample = |value: u64| (Vec::new(), Value::Count(value));
+        page.add(&table::LIMITS_STORE, store.map(|(is_up, _)| sample(u64::from(is_up))));
+        page.add(&table::LIMITED_ALONE, store.map(|(_, alone)| sample(alone)));
         page
     }
 }

@@ -132,8 +132,20 @@ pub(super) static LEDGER_LOST: Metric = counter(
     "Rows of usage that were dropped because the database could not be written for too long.",
 );
 
+pub(super) static LIMITS_STORE: Metric = gauge(
+    "mk_limits_store_up",
+    &[],
+    "Whether the store of limits that servers share can be used: 1 or 0; left out where `limits_url` is memory.",
+);
+
+pub(super) static LIMITED_ALONE: Metric = counter(
+    "mk_limits_alone_total",
+    &[],
+    "Requests that were counted against their limits by this server alone, as the store of limits could not be used.",
+);
+
 /// All of them, in the order of the page.
-pub static ALL: [&Metric; 19] = [
+pub static ALL: [&Metric; 21] = [
     &BUILD,
     &STARTED,
     &REQUESTS,
@@ -153,6 +165,8 @@ pub static ALL: [&Metric; 19] = [
     &BREAKER,
     &LEDGER_QUEUE,
     &LEDGER_LOST,
+    &LIMITS_STORE,
+    &LIMITED_ALONE,
 ];
 
 impl Metric {

@@ -191,6 +191,7 @@ fn breakers_are_shown_under_labels_with_the_same_bound() {
         ],
         ledger_queue: 3,
         ledger_rows_lost: 2,
+        limits_store: Some((false, 7)),
     };
     let page = metrics().page(&readings).unwrap();
     assert_has(
@@ -201,6 +202,8 @@ fn breakers_are_shown_under_labels_with_the_same_bound() {
             r#"mk_breaker_state{provider="fake",model="other"} 2"#,
             "mk_ledger_queue 3",
             "mk_ledger_rows_lost_total 2",
+            "mk_limits_store_up 0",
+            "mk_limits_alone_total 7",
         ],
     );
     assert!(!page.contains("made-up"), "{page}");

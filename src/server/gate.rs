@@ -175,10 +175,10 @@ impl Pass {
 }
 
 /// Lets a request with a valid key for `service` through.
-pub(crate) fn keyed(app: &App, incoming: &Incoming, service: Service) -> Result<Pass, ApiError> {
+pub(crate) async fn keyed(app: &App, incoming: &Incoming, service: Service) -> Result<Pass, ApiError> {
     let now = app.clock.now();
-    let key = authenticated(app, incoming, service, now)?;
-    let rate = take(app, &Subject::Key(key.id.clone()), quota_of(incoming, &key), now)?;
+    let key = authenticated(app, incoming, service, now).await?;
+    let rate = take(app, &Subject::Key(key.id.clone()), quota_of(incoming, &key), now).await?;
     Ok(Pass { key, rate, record: incoming.record.clone() })
 }
 
@@ -193,54 +193,76 @@ fn quota_of(incoming: &Incoming, key: &KeyRow) -> Quota {
 
 /// Lets whoever looks after the server through: a request from this machine itself, or one with a console key. It
 /// counts as one for an open page and not against the key: whoever scrapes every few seconds would use up any day.
-pub(crate) fn operator(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
+pub(crate) async fn operator(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
     if !incoming.is_local() {
         let now = app.clock.now();
-        let key = authenticated(app, incoming, Service::Console, now)?;
+        let key = authenticated(app, incoming, Service::Console, now).await?;
         app.limiter.note_use(&key.id, now);
     }
-    open(app, incoming)
+    open(app, incoming).await
 }
 
 /// The key of a request, if it is one for `service`.
-fn authenticated(
+async fn authenticated(
     app: &App,
     incoming: &Incoming,
     service: Service,
     now: Time,
 ) -> Result<Arc<KeyRow>, ApiError> {
     let found = keys::authenticate(&app.store, bearer(&incoming.headers), service, incoming.address, now);
-    let key = found.map_err(|denied| refuse(app, incoming, denied, None))?;
+    let key = or_refused(app, incoming, found, None).await?;
     incoming.record.came_with(key.clone());
     Ok(key)
 }
 
+/// What was found of a caller, or what it is told, as [`refuse`] has it.
+async fn or_refused<T>(
+    app: &App,
+    incoming: &Incoming,
+    found: Result<T, Denied>,
+    rate: Option<State>,
+) -> Result<T, ApiError> {
+    match found {
+        Ok(found) => Ok(found),
+        // In a box: who is let in makes no room for it.
+        Err(denied) => Err(Box::pin(refuse(app, incoming, denied, rate)).await),
+    }
+}
+
 /// What a caller is told who has not shown who it is. Counted as a failed attempt of its address, unless it is the
 /// store that has failed. The answer describes `rate`, or else the limits of such attempts.
-fn refuse(app: &App, incoming: &Incoming, denied: Denied, rate: Option<State>) -> ApiError {
+async fn refuse(app: &App, incoming: &Incoming, denied: Denied, rate: Option<State>) -> ApiError {
     let is_counted = !matches!(denied, Denied::Unavailable(_));
     let error = ApiError::from(denied);
     let error = if let Some(rate) = rate { error.with_rate(rate) } else { error };
     if is_counted {
-        count_failure(app, incoming, error)
+        count_failure(app, incoming, error).await
     } else {
         error.with_rate(open_state(app, &incoming.configured, incoming.address))
     }
 }
 
 /// Counts a failed attempt: this error, or the one that there were too many.
-fn count_failure(app: &App, incoming: &Incoming, error: ApiError) -> ApiError {
+async fn count_failure(app: &App, incoming: &Incoming, error: ApiError) -> ApiError {
     app.metrics.http.count_denied(error.code());
     let quota = per_minute(incoming.configured.limits.failed_auth_per_minute);
-    match take(app, &Subject::FailedAuth(incoming.address), quota, app.clock.now()) {
+    match take(app, &Subject::FailedAuth(incoming.address), quota, app.clock.now()).await {
         Ok(rate) => error.with_rate(rate),
         Err(limited) => limited,
     }
 }
 
+/// An outcome whose error is counted as a failed attempt.
+async fn or_failed<T>(app: &App, incoming: &Incoming, outcome: Result<T, ApiError>) -> Result<T, ApiError> {
+    match outcome {
+        Ok(value) => Ok(value),
+        Err(error) => Err(Box::pin(count_failure(app, incoming, error)).await),
+    }
+}
+
 /// Counts a request against its limits, or refuses it.
-fn take(app: &App, subject: &Subject, quota: Quota, now: Time) -> Result<State, ApiError> {
-    let (state, window) = match app.limiter.take(subject, quota, now) {
+async fn take(app: &App, subject: &Subject, quota: Quota, now: Time) -> Result<State, ApiError> {
+    let (state, window) = match app.limiter.take(subject, quota, now).await {
         Decision::Admitted(state) => return Ok(state),
         Decision::Refused(state, window) => (state, window),
     };
@@ -270,15 +292,16 @@ pub(crate) fn enlist(context: &Context, pass: &Pass) -> Result<Registration, Api
 }
 
 /// Lets a request for an open page through: health, and addresses that do not exist.
-pub(crate) fn open(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
+pub(crate) async fn open(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
     let quota = per_minute(incoming.configured.limits.open_pages_per_minute);
-    take(app, &Subject::OpenPage(incoming.address), quota, app.clock.now())
+    take(app, &Subject::OpenPage(incoming.address), quota, app.clock.now()).await
 }
 
-/// The limits of open pages as they stand for this caller, nothing counted.
+/// The limits of open pages as this server has counted them for this caller, nothing counted: for answers that count
+/// nothing, and some of which cannot wait.
 pub(crate) fn open_state(app: &App, configured: &Configured, address: IpAddr) -> State {
     let quota = per_minute(configured.limits.open_pages_per_minute);
-    app.limiter.peek(&Subject::OpenPage(address), quota, app.clock.now())
+    app.limiter.peek_here(&Subject::OpenPage(address), quota, app.clock.now())
 }
 
 const fn per_minute(per_minute: u32) -> Quota {

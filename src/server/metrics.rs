@@ -17,8 +17,8 @@ use crate::metrics::{Breaker, BreakerState, CONTENT_TYPE, Readings};
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     filter
         .and(routes::with_context(context))
-        .map(|context: Arc<Context>, incoming: Incoming| {
-            let rate = match gate::operator(&context.app, &incoming) {
+        .then(|context: Arc<Context>, incoming: Incoming| async move {
+            let rate = match gate::operator(&context.app, &incoming).await {
                 Ok(rate) => rate,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };
@@ -44,6 +44,7 @@ fn page(context: &Context, incoming: &Incoming) -> Result<Response, ApiError> {
     let readings = Readings {
         ledger_queue: app.ledger.queued() as u64,
         ledger_rows_lost: app.ledger.lost(),
+        limits_store: app.limiter.store().map(|store| (store.is_up, store.decided_alone)),
         breakers: incoming.configured.gateway.breakers().into_iter().map(breaker).collect(),
     };
     let page = app.metrics.page(&readings).map_err(|cause| {

@@ -203,6 +203,9 @@ pub async fn serve(
     let workers = Workers::start(options.workers)?;
     let context = Arc::new(Context::new(app, options));
     let background = tasks::start(&context);
+    // Nobody waits for it: a store of limits that cannot be reached stops no server.
+    let greeted = context.app.clone();
+    tokio::spawn(async move { greeted.limiter.greet().await });
     let (closing, _) = watch::channel(());
     let mut connections = JoinSet::new();
 

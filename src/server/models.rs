@@ -22,8 +22,8 @@ use crate::keys;
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     filter
         .and(routes::with_context(context))
-        .map(|context: Arc<Context>, incoming: Incoming| {
-            match gate::keyed(&context.app, &incoming, Service::Inference) {
+        .then(|context: Arc<Context>, incoming: Incoming| async move {
+            match gate::keyed(&context.app, &incoming, Service::Inference).await {
                 Ok(pass) => rated(list(&context, &incoming.configured.gateway, &pass), pass.rate),
                 Err(refused) => refused.into_response(&incoming.request_id),
             }
@@ -36,8 +36,8 @@ pub(crate) fn one(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilte
     filter
         .and(warp::path::tail())
         .and(routes::with_context(context))
-        .map(|tail: warp::path::Tail, context: Arc<Context>, incoming: Incoming| {
-            let pass = match gate::keyed(&context.app, &incoming, Service::Inference) {
+        .then(|tail: warp::path::Tail, context: Arc<Context>, incoming: Incoming| async move {
+            let pass = match gate::keyed(&context.app, &incoming, Service::Inference).await {
                 Ok(pass) => pass,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };

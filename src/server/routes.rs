@@ -104,9 +104,11 @@ fn open_page(
 ) -> BoxedFilter<(Response,)> {
     route
         .and(with_context(context))
-        .map(move |context: Arc<Context>, incoming: Incoming| match gate::open(&context.app, &incoming) {
-            Ok(rate) => super::rated(page(&context), rate),
-            Err(refused) => refused.into_response(&incoming.request_id),
+        .then(move |context: Arc<Context>, incoming: Incoming| async move {
+            match gate::open(&context.app, &incoming).await {
+                Ok(rate) => super::rated(page(&context), rate),
+                Err(refused) => refused.into_response(&incoming.request_id),
+            }
         })
         .boxed()
 }
@@ -118,8 +120,8 @@ fn refuse(
 ) -> BoxedFilter<(Response,)> {
     route
         .and(with_context(context))
-        .map(move |context: Arc<Context>, incoming: Incoming| {
-            let error = match gate::open(&context.app, &incoming) {
+        .then(move |context: Arc<Context>, incoming: Incoming| async move {
+            let error = match gate::open(&context.app, &incoming).await {
                 Ok(rate) => error().with_rate(rate),
                 Err(refused) => refused,
             };

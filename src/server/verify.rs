@@ -52,7 +52,7 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFil
         .and(routes::with_context(context))
         .and(warp::body::stream())
         .then(|context: Arc<Context>, incoming: Incoming, body| async move {
-            let pass = match gate::keyed(&context.app, &incoming, Service::Verify) {
+            let pass = match gate::keyed(&context.app, &incoming, Service::Verify).await {
                 Ok(pass) => pass,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };

@@ -13,7 +13,18 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
     BTreeMap::from([
         (
             "cli",
-            vec!["app", "client", "config", "keys", "metrics", "providers", "server", "storage", "usage"],
+            vec![
+                "app",
+                "client",
+                "config",
+                "keys",
+                "limits",
+                "metrics",
+                "providers",
+                "server",
+                "storage",
+                "usage",
+            ],
         ),
         (
             "app",

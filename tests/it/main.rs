@@ -78,6 +78,7 @@ mod keys;
 mod kill;
 mod layers;
 mod limits;
+mod limits_shared;
 mod logs;
 mod many;
 mod metrics;

@@ -59,7 +59,6 @@ pub(super) fn server(config: &ServerConfig) -> Vec<Check> {
             Err(cause) => Check::failed("tls", cause.to_string()),
         });
     }
-    checks.push(Check::ok("limits store", "memory of the server; day counts are kept in ledger.db"));
     checks.extend(panels(config, of_panels));
     checks
 }

@@ -8,6 +8,7 @@ mod check;
 mod clock;
 mod configuration;
 mod database;
+mod limits;
 mod models;
 mod providers;
 mod report;
@@ -24,9 +25,10 @@ use super::local::Database;
 use super::runtime;
 use crate::clock::Clock;
 use crate::config::{
-    ClientConfig, ConfigError, NamedProvider, ServerArgs, ServerConfig, load_data_dir, load_providers,
-    load_server, paths,
+    ClientConfig, ConfigError, NamedProvider, ServerArgs, ServerConfig, load_data_dir, load_limits_store,
+    load_providers, load_server, paths,
 };
+use crate::limits::LimitsStore;
 use check::{Check, State};
 use models::Wanted;
 
@@ -63,6 +65,7 @@ struct Plan {
     has_its_keys: bool,
     data_dir: Result<PathBuf, ConfigError>,
     providers: Vec<NamedProvider>,
+    limits_store: Option<LimitsStore>,
     /// Of a configuration that can be used.
     models: Wanted,
 }
@@ -115,6 +118,9 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
     // One that is named here is looked at whatever is wrong with a file.
     let named = args.database.data_dir.clone();
     let data_dir = named.map_or_else(|| load_data_dir(&server_args, &session.env), Ok);
+    // One that is named is looked at whatever else is wrong.
+    let mut limits_store =
+        load_limits_store(&server_args, &session.env).ok().filter(|store| *store != LimitsStore::Memory);
     let mut has_its_keys = true;
     let mut models = Wanted::default();
     let (checks, providers) = match load_server(&server_args, &session.env) {
@@ -124,6 +130,7 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
             has_its_keys = other.is_none();
             checks.extend(other);
             models = Wanted::of(&config);
+            limits_store = Some(config.limits_store.clone());
             (checks, sound(config))
         }
         Err(error) => {
@@ -138,7 +145,7 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
             (vec![configuration::no_server(error, is_without_providers, is_wanted)], providers)
         }
     };
-    (checks, Plan { client, has_its_keys, data_dir, providers, models })
+    (checks, Plan { client, has_its_keys, data_dir, providers, limits_store, models })
 }
 
 fn sound(config: ServerConfig) -> Vec<NamedProvider> {
@@ -160,9 +167,19 @@ async fn look(plan: Plan) -> Result<Vec<Check>, Failure> {
             None => None,
         }
     };
-    let (mut checks, answers, server) =
-        tokio::join!(database, providers::ask(plan.providers, &plan.models), server);
+    let limits = async {
+        match &plan.limits_store {
+            Some(store) => Some(limits::examine(store).await),
+            None => None,
+        }
+    };
+    let (mut checks, limits, answers, server) =
+        tokio::join!(database, limits, providers::ask(plan.providers, &plan.models), server);
     let mut references = Vec::new();
+    if let Some((found, reference)) = limits {
+        checks.push(found);
+        references.extend(reference);
+    }
     for (found, reference) in answers {
         checks.extend(found);
         references.extend(reference);

@@ -13,18 +13,18 @@ fn key(id: &str) -> Subject {
     Subject::Key(id.into())
 }
 
-fn left_today(limiter: &Limiter, id: &str, now: Time) -> u32 {
+fn left_today(limiter: &Memory, id: &str, now: Time) -> u32 {
     limiter.peek(&key(id), QUOTA, now).day.unwrap().remaining
 }
 
-fn entries(limiter: &Limiter) -> usize {
+fn entries(limiter: &Memory) -> usize {
     limiter.shards.iter().map(|shard| lock(shard).keys.len()).sum()
 }
 
 #[test]
 fn a_use_that_does_not_count_is_kept_and_leaves_no_entry_behind() {
     let store = Store::in_memory(NOON).unwrap();
-    let limiter = Limiter::new(store.clone());
+    let limiter = Memory::new(store.clone());
     limiter.note_use("key_1", NOON);
     assert_eq!(left_today(&limiter, "key_1", NOON), 100);
     limiter.flush(NOON).unwrap();
@@ -36,7 +36,7 @@ fn a_use_that_does_not_count_is_kept_and_leaves_no_entry_behind() {
 fn day_counters_and_last_uses_survive_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), NOON).unwrap();
-    let limiter = Limiter::new(store.clone());
+    let limiter = Memory::new(store.clone());
     for _ in 0..3 {
         limiter.take(&key("key_1"), QUOTA, NOON);
     }
@@ -46,7 +46,7 @@ fn day_counters_and_last_uses_survive_a_restart() {
     drop((limiter, store));
 
     let store = Store::open(dir.path(), NOON).unwrap();
-    let limiter = Limiter::new(store.clone());
+    let limiter = Memory::new(store.clone());
     assert_eq!(left_today(&limiter, "key_1", NOON), 97);
     assert_eq!(left_today(&limiter, "key_2", NOON), 99, "what was not flushed may be lost");
     limiter.take(&key("key_1"), QUOTA, NOON);
@@ -54,12 +54,12 @@ fn day_counters_and_last_uses_survive_a_restart() {
     assert_eq!(store.day_count("key_1", NOON.utc_day()).unwrap(), 4);
 
     let tomorrow = NOON.plus(Duration::from_hours(24));
-    assert_eq!(left_today(&Limiter::new(store), "key_1", tomorrow), 100);
+    assert_eq!(left_today(&Memory::new(store), "key_1", tomorrow), 100);
 }
 
 #[test]
 fn idle_entries_are_dropped_and_lose_nothing() {
-    let limiter = Limiter::new(Store::in_memory(NOON).unwrap());
+    let limiter = Memory::new(Store::in_memory(NOON).unwrap());
     for number in 0..500 {
         limiter.take(&key(&format!("key_{number}")), QUOTA, NOON);
     }
@@ -77,7 +77,7 @@ fn idle_entries_are_dropped_and_lose_nothing() {
 
 #[test]
 fn an_entry_that_was_never_written_is_not_dropped() {
-    let limiter = Limiter::new(Store::in_memory(NOON).unwrap());
+    let limiter = Memory::new(Store::in_memory(NOON).unwrap());
     limiter.take(&key("key_1"), QUOTA, NOON);
     let later = NOON.plus(Duration::from_mins(2));
     limiter.flush(later).unwrap();
@@ -96,7 +96,7 @@ fn while_the_counters_cannot_be_read_requests_pass_and_none_is_forgotten() {
     let breaker = rusqlite::Connection::open(dir.path().join("ledger.db")).unwrap();
     breaker.execute_batch("ALTER TABLE day_counts RENAME TO hidden").unwrap();
 
-    let limiter = Limiter::new(store);
+    let limiter = Memory::new(store);
     limiter.take(&key("key_1"), QUOTA, NOON);
     assert_eq!(left_today(&limiter, "key_1", NOON), 99);
     let later = NOON.plus(Duration::from_mins(2));
@@ -115,7 +115,7 @@ fn while_the_counters_cannot_be_read_requests_pass_and_none_is_forgotten() {
 fn any_take_of_a_key_marks_its_last_use() {
     let store = Store::in_memory(NOON).unwrap();
     let id = a_key(&store);
-    let limiter = Limiter::new(store.clone());
+    let limiter = Memory::new(store.clone());
     let one = Quota { per_minute: 1, per_day: 0 };
     let later = NOON.plus(Duration::from_secs(1));
     limiter.take(&key(&id), one, NOON);
@@ -151,7 +151,7 @@ fn a_key(store: &Store) -> String {
 
 #[test]
 fn addresses_of_each_kind_have_buckets_of_their_own_and_no_day() {
-    let limiter = Limiter::new(Store::in_memory(NOON).unwrap());
+    let limiter = Memory::new(Store::in_memory(NOON).unwrap());
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let quota = Quota { per_minute: 1, per_day: 1 };
     let (page, auth) = (Subject::OpenPage(address), Subject::FailedAuth(address));
@@ -165,7 +165,7 @@ fn addresses_of_each_kind_have_buckets_of_their_own_and_no_day() {
 
 #[test]
 fn neighbours_in_an_ipv6_network_share_a_bucket() {
-    let limiter = Limiter::new(Store::in_memory(NOON).unwrap());
+    let limiter = Memory::new(Store::in_memory(NOON).unwrap());
     let quota = Quota { per_minute: 1, per_day: 0 };
     let take = |text: &str| limiter.take(&Subject::FailedAuth(text.parse().unwrap()), quota, NOON);
     assert!(matches!(take("2001:db8:0:1::1"), Decision::Admitted(_)));
@@ -175,7 +175,7 @@ fn neighbours_in_an_ipv6_network_share_a_bucket() {
 
 #[test]
 fn many_threads_together_get_exactly_the_limit() {
-    let limiter = Limiter::new(Store::in_memory(NOON).unwrap());
+    let limiter = Memory::new(Store::in_memory(NOON).unwrap());
     let admitted: usize = std::thread::scope(|scope| {
         let worker = || {
             let takes = (0..50).map(|_| limiter.take(&key("key_1"), QUOTA, NOON));
@@ -193,7 +193,7 @@ fn many_threads_together_get_exactly_the_limit() {
 
 #[test]
 fn each_kind_of_subject_has_buckets_of_its_own_that_are_swept() {
-    let limiter = Limiter::new(Store::in_memory(NOON).unwrap());
+    let limiter = Memory::new(Store::in_memory(NOON).unwrap());
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let once = Quota { per_minute: 1, per_day: 1 };
     let subjects = [

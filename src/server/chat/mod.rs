@@ -54,7 +54,7 @@ pub(crate) async fn complete<B: Buf, E>(
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, E>>,
 ) -> Answer {
-    let pass = match gate::keyed(&context.app, incoming, Service::Inference) {
+    let pass = match gate::keyed(&context.app, incoming, Service::Inference).await {
         Ok(pass) => pass,
         Err(refused) => return refused.into_answer(&incoming.request_id),
     };

@@ -50,9 +50,9 @@ async fn log_in<B: Buf>(
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Result<(Response, State), ApiError> {
     let Request { context, incoming, .. } = request;
-    let rate = gate::login(&context.app, incoming)?;
+    let rate = gate::login(&context.app, incoming).await?;
     let presented = secret(request, body, "key").await.map_err(|error| error.with_rate(rate))?;
-    let key = gate::console_key(&context.app, incoming, presented.expose_secret(), rate)?;
+    let key = gate::console_key(&context.app, incoming, presented.expose_secret(), rate).await?;
     let actor = gate::actor(&key, Channel::Dashboard, incoming);
     let replaced = gate::cookie_of(context, incoming).map(str::to_owned);
     let begun = beside(context, move |app| {
@@ -70,7 +70,7 @@ async fn log_in<B: Buf>(
 
 async fn log_out(request: &Request) -> Result<(Response, State), ApiError> {
     let Request { context, incoming, .. } = request;
-    let (token, rate) = gate::logout(context, incoming)?;
+    let (token, rate) = gate::logout(context, incoming).await?;
     no_query(request).map_err(|error| error.with_rate(rate))?;
     if let Some(token) = token {
         let (address, unknown) = (incoming.address, gate::somebody(Channel::Dashboard, incoming));
@@ -98,7 +98,7 @@ pub(super) async fn set_up<B: Buf>(
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Result<(Response, State), ApiError> {
     let Request { context, incoming, .. } = &request;
-    let rate = gate::login(&context.app, incoming)?;
+    let rate = gate::login(&context.app, incoming).await?;
     let presented = secret(&request, body, "token").await.map_err(|error| error.with_rate(rate))?;
     let actor = Actor { name: Some(LINK.to_owned()), ..gate::somebody(Channel::Dashboard, incoming) };
     let completed = beside(context, move |app| {
@@ -106,7 +106,10 @@ pub(super) async fn set_up<B: Buf>(
         Ok(app.setup.complete(&app.store.acting(actor), presented.expose_secret(), now))
     });
     let completed = completed.await.map_err(|error| error.with_rate(rate))?;
-    let made = completed.map_err(|cause| gate::refuse_setup(&context.app, incoming, cause, rate))?;
+    let made = match completed {
+        Ok(made) => made,
+        Err(cause) => return Err(gate::refuse_setup(&context.app, incoming, cause, rate).await),
+    };
     incoming.record.came_with(made.session.key.clone());
     let session = info(&context.app, &made.session, &made.session.key);
     let created = CreatedKey { key: made.key.expose_secret().to_owned(), record: session.key.clone() };

@@ -218,10 +218,10 @@ struct Request {
 
 impl Request {
     async fn answer<B: Buf>(self, tail: &str, body: impl Stream<Item = Result<B, warp::Error>>) -> Response {
-        let Some(endpoint) = Endpoint::at(tail) else { return self.refuse(ApiError::unknown_route()) };
+        let Some(endpoint) = Endpoint::at(tail) else { return self.refuse(ApiError::unknown_route()).await };
         let allowed = endpoint.methods();
         if !allowed.split(", ").any(|method| method == self.method.as_str()) {
-            return self.refuse(ApiError::method_not_allowed(allowed));
+            return self.refuse(ApiError::method_not_allowed(allowed)).await;
         }
         let request_id = self.incoming.request_id.clone();
         let outcome = match endpoint {
@@ -268,8 +268,8 @@ impl Request {
     }
 
     /// The answer to a request that no endpoint takes; counted as an open page.
-    fn refuse(&self, error: ApiError) -> Response {
-        let error = match gate::open(&self.context.app, &self.incoming) {
+    async fn refuse(&self, error: ApiError) -> Response {
+        let error = match gate::open(&self.context.app, &self.incoming).await {
             Ok(rate) => error.with_rate(rate),
             Err(refused) => refused,
         };

@@ -57,12 +57,12 @@ pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
         .unify()
         .and(routes::with_context(context))
         .and(warp::method())
-        .map(|tail: Option<Tail>, context: Arc<Context>, incoming: Incoming, method| {
+        .then(|tail: Option<Tail>, context: Arc<Context>, incoming: Incoming, method| async move {
             let found = match &tail {
                 None => Some((page(incoming.configured.is_sandbox), false)),
                 Some(tail) => files::find(tail.as_str()),
             };
-            let outcome = gate::open(&context.app, &incoming).and_then(|rate| {
+            let outcome = gate::open(&context.app, &incoming).await.and_then(|rate| {
                 answer(found, &method, &incoming.headers)
                     .map(|response| rated(response, rate))
                     .map_err(|error| error.with_rate(rate))

@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::Method;
 use tokio::time::timeout;
 
-use super::{count_failure, keyed, open, per_minute, quota_of, refuse, take};
+use super::{count_failure, keyed, open, or_failed, or_refused, per_minute, quota_of, take};
 use crate::api::Service;
 use crate::api::console::Channel;
 use crate::app::App;
@@ -47,13 +47,13 @@ pub(crate) async fn console(
 ) -> Result<Admitted, ApiError> {
     let app = &context.app;
     let Some(token) = session_token(context, incoming) else {
-        let pass = keyed(app, incoming, Service::Console)?;
+        let pass = keyed(app, incoming, Service::Console).await?;
         let actor = actor(&pass.key, Channel::Api, incoming);
         return Ok(Admitted { rate: pass.rate, actor });
     };
-    let session = recognised(app, incoming, token)?;
+    let session = recognised(app, incoming, token).await?;
     if !method.is_safe() {
-        site::must_be_ours(incoming).map_err(|error| count_failure(app, incoming, error))?;
+        or_failed(app, incoming, site::must_be_ours(incoming)).await?;
     }
     let rate = count(context, incoming, &session).await?;
     let actor = actor(&session.key, Channel::Dashboard, incoming);
@@ -64,16 +64,16 @@ pub(crate) async fn console(
 pub(crate) async fn session(context: &Context, incoming: &Incoming) -> Result<(Session, State), ApiError> {
     let app = &context.app;
     let Some(token) = cookie_of(context, incoming) else {
-        return Err(ApiError::invalid_session().with_rate(open(app, incoming)?));
+        return Err(ApiError::invalid_session().with_rate(open(app, incoming).await?));
     };
-    let session = recognised(app, incoming, token)?;
+    let session = recognised(app, incoming, token).await?;
     let rate = count(context, incoming, &session).await?;
     Ok((session, rate))
 }
 
-fn recognised(app: &App, incoming: &Incoming, token: &str) -> Result<Session, ApiError> {
+async fn recognised(app: &App, incoming: &Incoming, token: &str) -> Result<Session, ApiError> {
     let found = sessions::recognise(&app.store, token, incoming.address, app.clock.now());
-    let session = found.map_err(|denied| refuse(app, incoming, denied, None))?;
+    let session = or_refused(app, incoming, found, None).await?;
     incoming.record.came_with(session.key.clone());
     Ok(session)
 }
@@ -83,7 +83,7 @@ async fn count(context: &Context, incoming: &Incoming, session: &Session) -> Res
     let app = &context.app;
     let subject = Subject::Session(session.key.id.clone());
     let now = app.clock.now();
-    let rate = take(app, &subject, per_minute(incoming.configured.limits.open_pages_per_minute), now)?;
+    let rate = take(app, &subject, per_minute(incoming.configured.limits.open_pages_per_minute), now).await?;
     app.limiter.note_use(&session.key.id, now);
     if session.is_due {
         let (app, session) = (app.clone(), session.clone());
@@ -99,16 +99,16 @@ async fn count(context: &Context, incoming: &Incoming, session: &Session) -> Res
 }
 
 /// Lets an attempt to begin a session through, whatever will come of it.
-pub(crate) fn login(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
+pub(crate) async fn login(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
     let subject = Subject::Login(incoming.address);
-    let rate = take(app, &subject, per_minute(LOGINS_PER_MINUTE), app.clock.now())?;
-    site::must_not_be_foreign(incoming)
-        .map_err(|error| count_failure(app, incoming, error.with_rate(rate)))?;
+    let rate = take(app, &subject, per_minute(LOGINS_PER_MINUTE), app.clock.now()).await?;
+    let outcome = site::must_not_be_foreign(incoming).map_err(|error| error.with_rate(rate));
+    or_failed(app, incoming, outcome).await?;
     Ok(rate)
 }
 
 /// The console key that an attempt has brought, which `rate` has counted already.
-pub(crate) fn console_key(
+pub(crate) async fn console_key(
     app: &App,
     incoming: &Incoming,
     presented: &str,
@@ -116,27 +116,30 @@ pub(crate) fn console_key(
 ) -> Result<Arc<KeyRow>, ApiError> {
     let now = app.clock.now();
     let found = keys::authenticate(&app.store, Some(presented), Service::Console, incoming.address, now);
-    let key = found.map_err(|denied| refuse(app, incoming, denied, Some(rate)))?;
+    let key = or_refused(app, incoming, found, Some(rate)).await?;
     incoming.record.came_with(key.clone());
     app.limiter.note_use(&key.id, now);
     Ok(key)
 }
 
 /// What is told to whoever has presented a token that makes no first key; `rate` has counted the attempt already.
-pub(crate) fn refuse_setup(app: &App, incoming: &Incoming, cause: SetupError, rate: State) -> ApiError {
+pub(crate) async fn refuse_setup(app: &App, incoming: &Incoming, cause: SetupError, rate: State) -> ApiError {
     let is_failure = matches!(cause, SetupError::Denied);
     let error = ApiError::from(cause).with_rate(rate);
-    if is_failure { count_failure(app, incoming, error) } else { error }
+    if is_failure { count_failure(app, incoming, error).await } else { error }
 }
 
 /// Lets the end of a session through: also of one that has ended already, as long as a page of ours asks for it.
-pub(crate) fn logout(context: &Context, incoming: &Incoming) -> Result<(Option<String>, State), ApiError> {
+pub(crate) async fn logout(
+    context: &Context,
+    incoming: &Incoming,
+) -> Result<(Option<String>, State), ApiError> {
     let app = &context.app;
     let token = cookie_of(context, incoming);
     if token.is_some() {
-        site::must_be_ours(incoming).map_err(|error| count_failure(app, incoming, error))?;
+        or_failed(app, incoming, site::must_be_ours(incoming)).await?;
     }
-    Ok((token.map(str::to_owned), open(app, incoming)?))
+    Ok((token.map(str::to_owned), open(app, incoming).await?))
 }
 
 /// A key that asks about itself.
@@ -154,18 +157,18 @@ pub(crate) async fn own_key(context: &Context, incoming: &Incoming) -> Result<Ow
     let app = &context.app;
     let now = app.clock.now();
     let (key, rate) = if let Some(token) = session_token(context, incoming) {
-        let session = recognised(app, incoming, token)?;
+        let session = recognised(app, incoming, token).await?;
         let rate = count(context, incoming, &session).await?;
         (Arc::new(session.key), rate)
     } else {
         let found = keys::identify(&app.store, bearer(&incoming.headers), incoming.address, now);
-        let key = found.map_err(|denied| refuse(app, incoming, denied, None))?;
+        let key = or_refused(app, incoming, found, None).await?;
         incoming.record.came_with(key.clone());
-        let rate = open(app, incoming)?;
+        let rate = open(app, incoming).await?;
         app.limiter.note_use(&key.id, now);
         (key, rate)
     };
-    let limits = app.limiter.peek(&Subject::Key(key.id.clone()), quota_of(incoming, &key), now);
+    let limits = app.limiter.peek(&Subject::Key(key.id.clone()), quota_of(incoming, &key), now).await;
     Ok(Own { key, limits, rate })
 }
 

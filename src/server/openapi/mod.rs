@@ -85,9 +85,11 @@ impl Bounds {
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     filter
         .and(routes::with_context(context))
-        .map(|context: Arc<Context>, incoming: Incoming| match gate::open(&context.app, &incoming) {
-            Ok(rate) => rated(answer(&context, &incoming), rate),
-            Err(refused) => refused.into_response(&incoming.request_id),
+        .then(|context: Arc<Context>, incoming: Incoming| async move {
+            match gate::open(&context.app, &incoming).await {
+                Ok(rate) => rated(answer(&context, &incoming), rate),
+                Err(refused) => refused.into_response(&incoming.request_id),
+            }
         })
         .boxed()
 }

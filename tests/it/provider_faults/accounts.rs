@@ -72,7 +72,7 @@ async fn each_attempt_is_paid_at_its_own_price_and_the_sums_are_those_of_the_att
             assert_eq!(cost(last), DEAR.of(last.prompt_tokens, last.completion_tokens).0);
             for row in failed {
                 let (prompt, completion) = (row.prompt_tokens, row.completion_tokens);
-                assert_eq!(row.model, format!("gemini/{fault}").into());
+                assert_eq!(*row.model, format!("gemini/{fault}"));
                 assert_eq!(cost(row), CHEAP.of(prompt, completion).0, "{fault}");
                 assert_eq!(prompt == 0, is_free, "{fault}: {row:?}");
             }

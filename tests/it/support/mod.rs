@@ -15,6 +15,7 @@ pub mod provider;
 pub mod pty;
 pub mod raw;
 pub mod recorded;
+pub mod redis;
 pub mod reload;
 pub mod scrape;
 pub mod scripted;

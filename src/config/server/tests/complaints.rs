@@ -36,7 +36,11 @@ fn what_is_wrong_is_named_with_line_and_remedy() {
         ("[limitz]\nper_minute = 1", "did you mean `limits`?"),
         ("listen = \"8080\"", "must be an address and port such as"),
         ("database_url = \"postgres://u:secret@h/db\"", "`database_url` in "),
-        ("limits_url = \"redis://:secret@h\"", "must be \"memory\": this version has nothing else yet"),
+        (
+            "limits_url = \"redsi://:secret@h\"",
+            "must be \"memory\", or the address of a Redis or Valkey server",
+        ),
+        ("limits_url = \"redis://:secret@h/first\"", "or the address of a Redis or Valkey server"),
         ("tls_cert = \"a.pem\"", "needs `tls_key` beside it"),
         ("[usage]\nretention = \"0d\"", "must be a number of days from 1 to 36500"),
         ("tls_cert = \"a.pem\"\ntls_key = \"b.pem\"", "a.pem, which cannot be read: no such file"),

@@ -68,7 +68,8 @@ fn the_listing_tells_origins_and_no_secrets() {
                 [providers.openai.models.\"o.3\"]\nretries = 4\nbreaker_pause = \"2s\"\n\
                 input_usd_per_mtok = 0.5\noutput_usd_per_mtok = 2\nfallbacks = [\"openai/gpt-5.4-mini\"]\n\
                 [usage]\nretention = \"400d\"\n";
-    let world = world(Some(file), &[OPENAI, ("MK_LISTEN", "127.0.0.1:9")]);
+    let store = ("MK_LIMITS_URL", "rediss://mk:hunter2@db.example/1");
+    let world = world(Some(file), &[OPENAI, ("MK_LISTEN", "127.0.0.1:9"), store]);
     let entries = server_listing(&world.load().unwrap());
     let path = world.dir.path().join("server.toml").display().to_string();
     let shown = |key: &str| {
@@ -76,6 +77,7 @@ fn the_listing_tells_origins_and_no_secrets() {
         (entry.value.as_str(), entry.origin.to_string())
     };
     assert_eq!(shown("listen"), ("\"127.0.0.1:9\"", "MK_LISTEN".to_owned()));
+    assert_eq!(shown("limits_url"), ("\"rediss://db.example:6379/1\"", "MK_LIMITS_URL".to_owned()));
     assert_eq!(shown("max_body_bytes"), ("5", format!("{path}:1")));
     assert_eq!(shown("limits.per_day"), ("1000", "default".to_owned()));
     assert_eq!(shown("usage.retention"), ("\"400d\"", format!("{path}:14")));

@@ -1,0 +1,70 @@
+//! Can limits be counted where they are to be counted?
+
+use std::time::Duration;
+
+use super::check::Check;
+use super::clock::{self, Reference};
+use crate::clock::Clock;
+use crate::limits::{LimitsStore, StoreCondition, examine_store};
+
+const NAME: &str = "limits store";
+
+/// Each keyed request waits for an answer.
+const SLOW: Duration = Duration::from_millis(20);
+
+/// Asks the store as a server would; without one there is nothing that could fail.
+pub(super) async fn examine(store: &LimitsStore) -> (Check, Option<Reference>) {
+    let LimitsStore::Shared(address) = store else {
+        return (Check::ok(NAME, "memory of the server; day counts are kept in ledger.db"), None);
+    };
+    match examine_store(address).await {
+        Ok(condition) => {
+            let shown = address.to_string();
+            let is_here = shown.contains("unix://") || clock::is_here(&shown);
+            let who = "the limits store".to_owned();
+            let reference = Reference { who, theirs: condition.clock, ours: Clock::system().now(), is_here };
+            (judge(&shown, &condition), Some(reference))
+        }
+        Err(reason) => {
+            let check = Check::failed(NAME, format!("{address} cannot be used: {reason}"))
+                .hint("until it can, each server limits on its own, by the same numbers")
+                .hint("check `limits_url` in server.toml or MK_LIMITS_URL, and that the store runs and takes this user");
+            (check, None)
+        }
+    }
+}
+
+fn judge(address: &str, condition: &StoreCondition) -> Check {
+    let took = condition.took;
+    if let Some(policy) = &condition.evicts_by {
+        let told = format!("{address} may drop counts when its memory is full (maxmemory-policy {policy})");
+        return Check::warning(NAME, told).hint("set maxmemory-policy to noeviction there");
+    }
+    let told = format!("{address} answers after {:.1} ms", took.as_secs_f64() * 1000.0);
+    if took > SLOW {
+        return Check::warning(NAME, told).hint("each request with a key waits for it; let it run nearer by");
+    }
+    Check::ok(NAME, told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::State;
+    use super::*;
+    use crate::clock::Time;
+
+    #[test]
+    fn a_store_that_is_slow_or_forgets_is_doubtful() {
+        let condition = |took: u64, policy: Option<&str>| StoreCondition {
+            took: Duration::from_micros(took),
+            clock: Time::from_unix_ms(0),
+            evicts_by: policy.map(str::to_owned),
+        };
+        let quick = judge("redis://db:6379", &condition(150, None));
+        assert_eq!((quick.state, &*quick.message), (State::Ok, "redis://db:6379 answers after 0.1 ms"));
+        assert_eq!(judge("", &condition(30_000, None)).state, State::Warning);
+        let forgets = judge("", &condition(150, Some("allkeys-lru")));
+        assert_eq!(forgets.state, State::Warning);
+        assert!(forgets.message.contains("allkeys-lru"), "{forgets:?}");
+    }
+}

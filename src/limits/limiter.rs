@@ -1,0 +1,112 @@
+//! What the server asks about limits, wherever they are counted.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+
+use super::memory::{Memory, without_day};
+use super::shared::{LimitsStore, Question, Shared};
+use super::{Decision, Quota, State, Subject};
+use crate::clock::Time;
+use crate::storage::{Error, Store};
+
+/// The limits of this server, or of all that share a store for them.
+pub struct Limiter {
+    memory: Memory,
+    shared: Option<Arc<Shared>>,
+}
+
+/// How the store of shared limits stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreReading {
+    /// Whether limits are shared at this moment.
+    pub is_up: bool,
+    /// Requests that this server has decided alone since its start, as the store was gone.
+    pub decided_alone: u64,
+}
+
+impl Limiter {
+    /// Limits that are counted at `counted`, and take up the day counters that `store` has kept.
+    pub fn new(store: Store, counted: LimitsStore) -> Self {
+        let shared = match counted {
+            LimitsStore::Memory => None,
+            LimitsStore::Shared(address) => Some(Shared::new(address)),
+        };
+        Self { memory: Memory::new(store), shared }
+    }
+
+    /// Connects to the store of shared limits, if there is one, so that the log tells early if that cannot be done.
+    pub async fn greet(&self) {
+        if let Some(shared) = &self.shared {
+            shared.greet().await;
+        }
+    }
+
+    /// Counts a request, or refuses it. The quota may differ from call to call. For a key this marks its last use,
+    /// also when the request is refused.
+    pub async fn take(&self, subject: &Subject, quota: Quota, now: Time) -> Decision {
+        match &self.shared {
+            None => self.memory.take(subject, quota, now),
+            // In a box: a server without a store makes no room for it.
+            Some(shared) => self.take_shared(shared, subject, quota, now).boxed().await,
+        }
+    }
+
+    async fn take_shared(
+        &self,
+        shared: &Arc<Shared>,
+        subject: &Subject,
+        quota: Quota,
+        now: Time,
+    ) -> Decision {
+        let (quota, known) = self.asked_about(subject, quota, now);
+        let Some(answer) = shared.ask(&Question { subject, quota, takes: true, known }).await else {
+            return self.memory.take(subject, quota, now);
+        };
+        let is_admitted = matches!(answer.decision, Decision::Admitted(_));
+        self.memory.follow(subject, quota, now, is_admitted, answer.day);
+        answer.decision
+    }
+
+    /// The state without counting.
+    pub async fn peek(&self, subject: &Subject, quota: Quota, now: Time) -> State {
+        if let Some(shared) = &self.shared {
+            let (quota, known) = self.asked_about(subject, quota, now);
+            let question = Question { subject, quota, takes: false, known };
+            if let Some(answer) = shared.ask(&question).boxed().await {
+                return *answer.decision.state();
+            }
+        }
+        self.peek_here(subject, quota, now)
+    }
+
+    /// The state by what this server has counted, without counting.
+    pub fn peek_here(&self, subject: &Subject, quota: Quota, now: Time) -> State {
+        self.memory.peek(subject, quota, now)
+    }
+
+    /// The quota that holds for a subject, and what is known of its day.
+    fn asked_about(&self, subject: &Subject, quota: Quota, now: Time) -> (Quota, (i64, u32)) {
+        match subject {
+            Subject::Key(id) => (quota, self.memory.day_count(id, now)),
+            _ => (without_day(quota), (0, 0)),
+        }
+    }
+
+    /// Marks that a key is used by a request that does not count.
+    pub fn note_use(&self, key_id: &str, now: Time) {
+        self.memory.note_use(key_id, now);
+    }
+
+    /// Writes changed day counters and last uses to the store and drops idle entries. Blocking; called every half
+    /// second. What could not be written is written next time.
+    pub fn flush(&self, now: Time) -> Result<(), Error> {
+        self.memory.flush(now)
+    }
+
+    /// How the store of shared limits stands; `None` if limits are counted here.
+    pub fn store(&self) -> Option<StoreReading> {
+        let shared = self.shared.as_ref()?;
+        Some(StoreReading { is_up: shared.is_up(), decided_alone: shared.decided_alone() })
+    }
+}

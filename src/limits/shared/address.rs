@@ -1,0 +1,138 @@
+//! Where the limits' store is. Its text may hold a password, so it shows itself without one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use redis::{Client, ConnectionAddr, IntoConnectionInfo, parse_redis_url};
+
+/// Where limits are counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LimitsStore {
+    /// In this server's memory, for itself.
+    #[default]
+    Memory,
+    /// Together with all servers that use this store.
+    Shared(StoreAddress),
+}
+
+impl LimitsStore {
+    /// Reads `memory`, or an address as [`StoreAddress::parse`] does.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text == "memory" { Some(Self::Memory) } else { StoreAddress::parse(text).map(Self::Shared) }
+    }
+}
+
+/// Without user and password.
+impl fmt::Display for LimitsStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => f.write_str("memory"),
+            Self::Shared(address) => address.fmt(f),
+        }
+    }
+}
+
+/// The address of a Redis or Valkey server.
+#[derive(Clone)]
+pub struct StoreAddress {
+    client: Arc<Client>,
+    shown: Arc<str>,
+}
+
+impl StoreAddress {
+    /// Reads `redis://[user][:password@]host[:port][/database]`, the same with `rediss` for TLS, or
+    /// `redis+unix:///path[?db=…&user=…&pass=…]`; `valkey` stands for `redis` in each. `None` if it is nothing of these.
+    pub fn parse(text: &str) -> Option<Self> {
+        let url = parse_redis_url(text)?;
+        // What only turns off the checks of TLS.
+        if url.fragment().is_some() {
+            return None;
+        }
+        let scheme = url.scheme().to_owned();
+        let info = url.into_connection_info().ok()?;
+        let tcp = info.tcp_settings().clone().set_nodelay(true);
+        let info = info.set_tcp_settings(tcp);
+        let database = info.redis_settings().db();
+        if !info.addr().is_supported() || database < 0 {
+            return None;
+        }
+        let place = match info.addr() {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. }
+                if host.contains(':') =>
+            {
+                format!("[{host}]:{port}")
+            }
+            other => other.to_string(),
+        };
+        let database = if database == 0 { String::new() } else { format!("/{database}") };
+        let client = Client::open(info).ok()?;
+        Some(Self { client: client.into(), shown: format!("{scheme}://{place}{database}").into() })
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+/// Whether it is the same server, asked in the same name.
+impl PartialEq for StoreAddress {
+    fn eq(&self, other: &Self) -> bool {
+        let of = |address: &Self| {
+            let settings = address.client.get_connection_info().redis_settings().clone();
+            (settings.username().map(str::to_owned), settings.password().map(str::to_owned))
+        };
+        self.shown == other.shown && of(self) == of(other)
+    }
+}
+
+impl Eq for StoreAddress {}
+
+/// Without user and password.
+impl fmt::Display for StoreAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+/// As [`Display`](fmt::Display).
+impl fmt::Debug for StoreAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        for (text, shown) in [
+            ("redis://db.example", "redis://db.example:6379"),
+            ("redis://:hunter2@db.example:7000/3", "redis://db.example:7000/3"),
+            ("rediss://mk:hunter2@db.example", "rediss://db.example:6379"),
+            ("valkey://[::1]:7000", "valkey://[::1]:7000"),
+            ("redis+unix:///run/redis.sock?pass=hunter2", "redis+unix:///run/redis.sock"),
+        ] {
+            let address = StoreAddress::parse(text).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!((address.to_string(), format!("{address:?}")), (shown.to_owned(), shown.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for text in [
+            "",
+            "memory",
+            "db.example",
+            "http://db.example",
+            "redis://",
+            "redis://db.example/first",
+            "redis://db.example/-1",
+            "redis://db.example:99999",
+            "rediss://db.example#insecure",
+        ] {
+            assert!(StoreAddress::parse(text).is_none(), "{text}");
+        }
+    }
+}

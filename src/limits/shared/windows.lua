@@ -1,0 +1,79 @@
+-- One subject's windows, counted for all servers at once: a script runs alone, so that no two servers see the same
+-- last request free. The arithmetic is that of `src/limits/window.rs`, by this server's clock, in microseconds.
+--
+-- KEYS  1: the minute, a sorted set with a member for each request admitted, whose score is its time
+--       2: the days, a hash from UTC day to count; only of who has a limit by day
+-- ARGV  1: "take" to count a request, else only to look   2, 3: limits of minute and day, 0 for none
+--       4, 5: a day, and what the server that asks knows to have been counted on it
+-- Returns whether the request was admitted (1) or not, the time, the requests of the minute, when the minute has room
+-- for one more than now, and the requests of the day.
+local MINUTE = 60000000
+local DAY = 86400000000
+
+local minute, days = KEYS[1], KEYS[2]
+local per_minute, per_day = tonumber(ARGV[2]), tonumber(ARGV[3])
+
+-- What Lua writes for a large number by itself has an exponent.
+local function text(number)
+  return string.format('%.0f', number)
+end
+
+local clock = redis.call('TIME')
+local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
+
+-- A clock that was set back: within a minute time stands still, beyond it what was counted moves along.
+local newest = tonumber(redis.call('ZRANGE', minute, -1, -1)[1])
+if newest and newest > now + MINUTE then
+  local shift = newest - now
+  local admitted = redis.call('ZRANGE', minute, 0, -1)
+  redis.call('DEL', minute)
+  for _, at in ipairs(admitted) do
+    local moved = text(tonumber(at) - shift)
+    redis.call('ZADD', minute, moved, moved)
+  end
+  redis.call('PEXPIRE', minute, MINUTE / 1000)
+elseif newest and newest > now then
+  now = newest
+end
+redis.call('ZREMRANGEBYSCORE', minute, '-inf', text(now - MINUTE))
+
+local used = redis.call('ZCARD', minute)
+local today = text(math.floor(now / DAY))
+local used_today = 0
+if days then
+  used_today = tonumber(redis.call('HGET', days, today) or 0)
+  -- A store that was emptied is told by those who remember.
+  if ARGV[4] == today and tonumber(ARGV[5]) > used_today then
+    used_today = tonumber(ARGV[5])
+    redis.call('HSET', days, today, used_today)
+    redis.call('PEXPIRE', days, 2 * DAY / 1000)
+  end
+end
+
+local has_room = (per_minute == 0 or used < per_minute) and (per_day == 0 or used_today < per_day)
+local admitted = ARGV[1] == 'take' and has_room
+if admitted and per_minute > 0 then
+  local at = now
+  while redis.call('ZADD', minute, 'NX', text(at), text(at)) == 0 do
+    at = at + 1
+  end
+  redis.call('PEXPIRE', minute, MINUTE / 1000)
+  used = used + 1
+end
+if admitted and days then
+  used_today = used_today + 1
+  if redis.call('HSET', days, today, used_today) == 1 then
+    -- The first of a day: those before yesterday are over.
+    for _, day in ipairs(redis.call('HKEYS', days)) do
+      if tonumber(day) < tonumber(today) - 1 then
+        redis.call('HDEL', days, day)
+      end
+    end
+  end
+  redis.call('PEXPIRE', days, 2 * DAY / 1000)
+end
+
+-- As many as are over the limit make no room when they leave.
+local leaving = math.max(used - per_minute, 0)
+local oldest = tonumber(redis.call('ZRANGE', minute, leaving, leaving)[1] or now)
+return { admitted and 1 or 0, now, used, oldest + MINUTE, used_today }

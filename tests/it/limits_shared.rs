@@ -1,0 +1,275 @@
+//! Limits that several servers share: against a real Redis or Valkey where its answers matter (`.ci/run` has one; these
+//! tests are left out of a plain `cargo test`), and against nobody or nonsense at its address.
+
+use mk::api::Service;
+use mk::clock::Clock;
+use mk::limits::LimitsStore;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::support::mk::Mk;
+use crate::support::panel::config;
+use crate::support::provider::{FakeProvider, Turn};
+use crate::support::redis::Redis;
+use crate::support::scrape::{Page, scrape, scrape_until};
+use crate::support::server::{Setup, TestServer, client, header};
+
+/// A server that counts limits there, in the real time that a store has.
+async fn server(store: LimitsStore) -> TestServer {
+    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let setup = Setup::new(config(&provider.base_url)).config(|config| config.limits_store = store);
+    Setup { clock: Clock::system(), ..setup }.start().await
+}
+
+/// Two servers on the same keys and the same store.
+async fn two(redis: &Redis) -> [TestServer; 2] {
+    let first = server(redis.store()).await;
+    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let mut setup =
+        Setup::new(config(&provider.base_url)).config(|config| config.limits_store = redis.store());
+    setup.dir = first.dir.clone();
+    setup.config.data_dir = first.dir.path().join("data");
+    let second = Setup { clock: Clock::system(), ..setup }.start().await;
+    [first, second]
+}
+
+/// A request that costs one of the key's limit and nothing else.
+async fn knock(server: &TestServer, key: &str) -> reqwest::Response {
+    server.verify(key, &json!({})).send().await.unwrap()
+}
+
+/// Sixty-one of them, in turn at these servers; how many were too many.
+async fn too_many_of_61(servers: &[&TestServer], key: &str) -> usize {
+    let knocks = (0..61).map(|at| knock(servers[at % servers.len()], key));
+    let answers = futures_util::future::join_all(knocks).await;
+    let statuses: Vec<u16> = answers.iter().map(|answer| answer.status().as_u16()).collect();
+    assert!(statuses.iter().all(|status| [400, 429].contains(status)), "{statuses:?}");
+    statuses.iter().filter(|status| **status == 429).count()
+}
+
+fn decided_alone(page: &Page) -> f64 {
+    page.series["mk_limits_alone_total"]
+}
+
+fn is_up(page: &Page) -> bool {
+    page.series["mk_limits_store_up"] > 0.0
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server or valkey-server"]
+async fn two_servers_admit_together_what_one_would() {
+    let redis = Redis::start();
+    let [one, other] = two(&redis).await;
+    let key = one.key(Service::Verify);
+    assert_eq!(too_many_of_61(&[&one, &other], &key).await, 1);
+    for server in [&one, &other] {
+        let page = scrape(server).await;
+        assert!(is_up(&page));
+        assert!(decided_alone(&page) < 1.0, "{page:?}");
+    }
+
+    let key = one.key(Service::Verify);
+    for (at, server) in [&one, &other, &one, &other].into_iter().enumerate() {
+        let answer = knock(server, &key).await;
+        assert_eq!(header(&answer, "x-ratelimit-remaining"), (59 - at).to_string());
+        let stated = header(&answer, "ratelimit").to_owned();
+        assert!(
+            stated.starts_with(&format!("\"minute\";r={};t=60, \"day\";r={};", 59 - at, 999 - at)),
+            "{stated}"
+        );
+    }
+    let own: Value = client()
+        .get(format!("{}/v1/key", other.base))
+        .bearer_auth(&key)
+        .send()
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap();
+    assert_eq!(own["minute"]["remaining"], 56, "looking counts nothing: {own}");
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server or valkey-server"]
+async fn the_shared_minute_slides_and_tells_when_to_come_back() {
+    let redis = Redis::start();
+    let [one, other] = two(&redis).await;
+    let (key, _) = one.key_with(Service::Verify, |new| new.per_minute = Some(2));
+    knock(&one, &key).await;
+    redis.let_pass(30);
+    assert_eq!(knock(&other, &key).await.status(), 400);
+    let refused = knock(&one, &key).await;
+    assert_eq!(refused.status(), 429);
+    let wait: u64 = header(&refused, "retry-after").parse().unwrap();
+    assert!((25..=31).contains(&wait), "{wait}");
+    redis.let_pass(31);
+    assert_eq!(knock(&one, &key).await.status(), 400);
+    assert_eq!(knock(&other, &key).await.status(), 429, "the second request still stands in the window");
+
+    // The store's clock is set back by an hour: nobody is locked out until it has caught up, and nothing given away.
+    redis.let_pass(-3600);
+    let refused = knock(&other, &key).await;
+    assert_eq!(refused.status(), 429);
+    assert!(header(&refused, "retry-after").parse::<u64>().unwrap() <= 61);
+    redis.let_pass(61);
+    assert_eq!(knock(&one, &key).await.status(), 400);
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server or valkey-server"]
+async fn a_day_is_counted_by_all_and_known_to_a_store_that_was_emptied() {
+    let redis = Redis::start();
+    let [one, other] = two(&redis).await;
+    let (key, _) = one.key_with(Service::Verify, |new| new.per_day = Some(3));
+    for server in [&one, &other, &one] {
+        assert_eq!(knock(server, &key).await.status(), 400);
+    }
+    let refused = knock(&other, &key).await;
+    assert_eq!(refused.status(), 429);
+    assert_eq!(header(&refused, "x-should-retry"), "false");
+    redis.command(&["FLUSHALL"]);
+    assert_eq!(knock(&one, &key).await.status(), 429, "it remembers");
+    assert_eq!(knock(&other, &key).await.status(), 429, "and so does the store now");
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server or valkey-server"]
+async fn who_guesses_keys_is_counted_by_all() {
+    let redis = Redis::start();
+    let [one, other] = two(&redis).await;
+    let guesses = (0..62).map(|at| knock([&one, &other][at % 2], "mk_verify_guess"));
+    let answers = futures_util::future::join_all(guesses).await;
+    let too_many = answers.iter().filter(|answer| answer.status() == 429).count();
+    assert_eq!(too_many, 2);
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server or valkey-server"]
+async fn without_its_store_a_server_limits_alone_until_it_is_back() {
+    let mut redis = Redis::start();
+    let [one, other] = two(&redis).await;
+    let (key, _) = one.key_with(Service::Verify, |new| new.per_minute = Some(3));
+    assert_eq!(knock(&one, &key).await.status(), 400);
+    redis.kill();
+    // What it counted while the store was there it still knows.
+    assert_eq!(knock(&one, &key).await.status(), 400);
+    assert_eq!(knock(&one, &key).await.status(), 400);
+    assert_eq!(knock(&one, &key).await.status(), 429);
+    assert_eq!(knock(&other, &key).await.status(), 400, "each for itself");
+    let page = scrape(&one).await;
+    assert!(!is_up(&page));
+    // The scrape itself is counted as an open page.
+    assert!(decided_alone(&page) >= 3.0, "{page:?}");
+
+    redis.begin();
+    scrape_until(&one, "the store is back", is_up).await;
+    scrape_until(&other, "the store is back", is_up).await;
+    let key = one.key(Service::Verify);
+    assert_eq!(too_many_of_61(&[&one, &other], &key).await, 1);
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server or valkey-server"]
+async fn closed_connections_and_forgotten_scripts_go_unnoticed() {
+    let redis = Redis::start();
+    let server = server(redis.store()).await;
+    let key = server.key(Service::Verify);
+    assert_eq!(knock(&server, &key).await.status(), 400);
+    redis.command(&["SCRIPT", "FLUSH"]);
+    assert_eq!(knock(&server, &key).await.status(), 400);
+    redis.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+    assert_eq!(header(&knock(&server, &key).await, "x-ratelimit-remaining"), "57");
+    assert!(decided_alone(&scrape(&server).await) < 1.0);
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server or valkey-server"]
+async fn a_store_that_can_only_be_read_is_as_good_as_none() {
+    let redis = Redis::start();
+    let server = server(redis.store()).await;
+    let key = server.key(Service::Verify);
+    redis.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    assert_eq!(too_many_of_61(&[&server], &key).await, 1);
+    assert!(!is_up(&scrape(&server).await));
+    redis.command(&["REPLICAOF", "NO", "ONE"]);
+    scrape_until(&server, "the store is back", is_up).await;
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server or valkey-server"]
+async fn the_doctor_looks_at_the_store() {
+    let redis = Redis::start();
+    let doctor = |url: String| Mk::new().args(["doctor", "--json"]).env("MK_LIMITS_URL", &url).run();
+    let check = |stdout: &str| -> Value {
+        let document: Value = serde_json::from_str(stdout).unwrap();
+        let checks = document["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["check"] == "limits store").unwrap().clone()
+    };
+    let well = check(&doctor(redis.url()).stdout);
+    assert_eq!(well["status"], "ok", "{well}");
+
+    redis.command(&["CONFIG", "SET", "maxmemory", "100mb"]);
+    redis.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    let doubtful = check(&doctor(redis.url()).stdout);
+    assert_eq!(doubtful["status"], "warning", "{doubtful}");
+
+    redis.command(&["CONFIG", "SET", "requirepass", "hunter2"]);
+    let locked = doctor(format!("{}?pass=hunter3", redis.url()));
+    assert_eq!(locked.code(), 1, "{locked:?}");
+    assert_eq!(check(&locked.stdout)["status"], "failed", "{locked:?}");
+    assert!(!format!("{locked:?}").contains("hunter"), "{locked:?}");
+}
+
+#[tokio::test]
+async fn without_a_store_at_its_address_the_same_limits_hold() {
+    // A port that was free a moment ago, and nobody listens on.
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let server = server(LimitsStore::parse(&format!("redis://:secret@{nobody}")).unwrap()).await;
+    let key = server.key(Service::Verify);
+    assert_eq!(too_many_of_61(&[&server], &key).await, 1);
+    let page = scrape(&server).await;
+    assert!(!is_up(&page));
+    assert!(decided_alone(&page) >= 61.0, "{page:?}");
+}
+
+#[tokio::test]
+async fn what_is_no_store_stops_nobody() {
+    let answers: [&[u8]; 4] =
+        [b"", b"-ERR unknown command\r\n", b":1\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n"];
+    for answer in answers {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stranger = tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                tokio::spawn(async move {
+                    let mut asked = [0; 1024];
+                    while stream.read(&mut asked).await.is_ok_and(|read| read > 0) {
+                        let _ = stream.write_all(answer).await;
+                    }
+                });
+            }
+        });
+        let server = server(LimitsStore::parse(&format!("redis://{address}")).unwrap()).await;
+        let key = server.key(Service::Verify);
+        assert_eq!(too_many_of_61(&[&server], &key).await, 1);
+        assert!(!is_up(&scrape(&server).await));
+        stranger.abort();
+    }
+}
+
+#[tokio::test]
+async fn the_doctor_tells_of_a_store_that_is_not_there_and_no_password() {
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let url = format!("redis://mk:hunter2@{nobody}");
+    let ran =
+        tokio::task::spawn_blocking(move || Mk::new().args(["doctor"]).env("MK_LIMITS_URL", &url).run());
+    let ran = ran.await.unwrap();
+    assert_eq!(ran.code(), 1, "{ran:?}");
+    let line = ran.stdout.lines().find(|line| line.contains("limits store")).unwrap().to_owned();
+    assert!(line.starts_with(&format!("failed\tlimits store\tredis://{nobody} cannot be used: ")), "{line}");
+    assert!(line.contains("each server limits on its own"), "{line}");
+    assert!(!format!("{ran:?}").contains("hunter2"), "{ran:?}");
+}
