@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
 use super::sheet::{self, Column, column};
-use crate::config::{self, Entry, ServerArgs, client_listing, load_server, server_listing};
+use crate::config::{self, Entry, ServerArgs, client_listing, load_server_values, server_listing};
 
 /// Examples of `mk config`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -154,17 +154,20 @@ fn list(
     Ok(())
 }
 
-/// The server's values. A machine without providers has none, which is no failure where both sides are asked for.
+/// The server's values, also without a provider. A file that is wrong is no failure where both sides are asked for.
 fn server_values(
     session: &Session,
     side: Option<Side>,
     file: Option<PathBuf>,
 ) -> Result<Vec<Entry>, Failure> {
     let args = ServerArgs { config: file, ..ServerArgs::default() };
-    match load_server(&args, &session.env) {
+    match load_server_values(&args, &session.env) {
         Ok(server) => {
-            for warning in &server.warnings {
-                session.printer.warning(warning);
+            // Without providers all else that is doubtful follows from that.
+            let none = "no model provider is configured, and none was found; `mk serve` needs one".to_owned();
+            let doubts = if server.providers.is_empty() { vec![none] } else { server.warnings.clone() };
+            for doubt in &doubts {
+                session.printer.warning(doubt);
             }
             Ok(server_listing(&server))
         }

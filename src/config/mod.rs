@@ -49,6 +49,6 @@ pub use paths::{Paths, paths};
 pub use recognise::sandbox_providers;
 pub use server::{
     InferenceSettings, NamedProvider, ServerArgs, ServerConfig, TlsFiles, load_data_dir, load_limits_store,
-    load_providers, load_server, panel_doubts,
+    load_providers, load_server, load_server_values, panel_doubts,
 };
 pub use suggest::closest;

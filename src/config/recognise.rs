@@ -25,13 +25,12 @@ pub(super) struct FoundProviders {
     pub(super) warnings: Vec<String>,
 }
 
-/// The providers: simulated ones if that is asked for, else those of the file (which is at `path`, if it is there), else
-/// those that can be found.
+/// The providers: simulated ones if that is asked for, else those of the file, else those that can be found, which may be
+/// none.
 pub(super) fn providers(
     sandbox: bool,
     env: &Env,
     file: &ServerFile,
-    path: Option<&Path>,
     origins: &mut Origins,
 ) -> Result<FoundProviders, ConfigError> {
     if sandbox {
@@ -44,7 +43,7 @@ pub(super) fn providers(
         });
     }
     if file.providers.is_empty() {
-        return recognised(env, path, origins);
+        return recognised(env, origins);
     }
     let mut warnings = Vec::new();
     let providers = file
@@ -68,7 +67,7 @@ pub(super) fn providers(
 pub(super) fn each(env: &Env, file: &ServerFile) -> Vec<NamedProvider> {
     let (mut origins, mut warnings) = (Origins::default(), Vec::new());
     if file.providers.is_empty() {
-        let found = recognised(env, None, &mut origins).map(|found| found.providers).unwrap_or_default();
+        let found = recognised(env, &mut origins).map(|found| found.providers).unwrap_or_default();
         return found.into_iter().map(|settings| (settings.name.clone(), Ok(settings))).collect();
     }
     let providers = file.providers.iter();
@@ -77,8 +76,8 @@ pub(super) fn each(env: &Env, file: &ServerFile) -> Vec<NamedProvider> {
         .collect()
 }
 
-/// Providers recognised by their usual variables, and a local Ollama by its port. `path`: of a file without any.
-fn recognised(env: &Env, path: Option<&Path>, origins: &mut Origins) -> Result<FoundProviders, ConfigError> {
+/// Providers recognised by their usual variables, and a local Ollama by its port; there may be none.
+fn recognised(env: &Env, origins: &mut Origins) -> Result<FoundProviders, ConfigError> {
     let mut providers = Vec::new();
     let mut offers = Vec::new();
     let mut reasons = Vec::new();
@@ -101,14 +100,12 @@ fn recognised(env: &Env, path: Option<&Path>, origins: &mut Origins) -> Result<F
         origins.set(format!("providers.{name}.base_url"), Origin::Chosen);
         providers.push(Settings::new(name, Kind::OpenAi, &format!("http://{}/v1", env.ollama)));
     }
-    if providers.is_empty() {
-        return Err(no_providers(path));
-    }
     let notes = vec![format!("providers found: {}", reasons.join(", "))];
     Ok(FoundProviders { providers, chosen: panel::choose(&offers), notes, warnings: Vec::new() })
 }
 
-fn no_providers(path: Option<&Path>) -> ConfigError {
+/// What is told where there is no provider, and no table of one in the file at `path`.
+pub(super) fn no_providers(path: Option<&Path>) -> ConfigError {
     let variables: Vec<_> = catalog::KNOWN.iter().filter_map(|known| known.key_env).collect();
     ConfigError::new("no model provider is configured, and none was found")
         .hint(format!("set the key of one or more providers: {}", variables.join(", ")))

@@ -96,9 +96,24 @@ pub struct ServerArgs {
 /// # Errors
 /// With the first thing that is wrong or missing.
 pub fn load_server(args: &ServerArgs, env: &Env) -> Result<ServerConfig, ConfigError> {
+    load(args, env, true)
+}
+
+/// The same, also where there is no provider, with which a server cannot start: for who wants to see the rest.
+///
+/// # Errors
+/// With the first thing that is wrong.
+pub fn load_server_values(args: &ServerArgs, env: &Env) -> Result<ServerConfig, ConfigError> {
+    load(args, env, false)
+}
+
+fn load(args: &ServerArgs, env: &Env, needs_provider: bool) -> Result<ServerConfig, ConfigError> {
     let (path, file) = open(args, env)?;
     let mut origins = Origins::default();
-    let mut found = recognise::providers(args.sandbox, env, &file, path.as_deref(), &mut origins)?;
+    let mut found = recognise::providers(args.sandbox, env, &file, &mut origins)?;
+    if needs_provider && found.providers.is_empty() {
+        return Err(recognise::no_providers(path.as_deref()));
+    }
     found.warnings.extend(env.misspelt());
     only_sqlite(file.database_url.as_ref(), env, &mut origins)?;
 

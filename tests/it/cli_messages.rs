@@ -214,6 +214,19 @@ fn settings_are_listed_as_json_values() {
 }
 
 #[test]
+fn the_server_s_settings_are_listed_also_before_there_is_a_provider() {
+    for arguments in [&["config", "list"][..], &["config", "list", "server"]] {
+        let ran = Mk::new().args(arguments.iter().copied()).env("MK_LISTEN", "127.0.0.1:9").run();
+        assert_eq!(ran.code(), 0, "{ran:?}");
+        assert!(ran.stdout.contains("server\tlisten\t\"127.0.0.1:9\"\n"), "{ran:?}");
+        let warning = "warning: no model provider is configured, and none was found; `mk serve` needs one\n";
+        assert_eq!(ran.stderr, warning);
+    }
+    let wrong = Mk::new().args(["config", "list", "server"]).env("MK_LISTEN", "nine").run();
+    assert_eq!(wrong.code(), 2, "{wrong:?}");
+}
+
+#[test]
 fn a_directory_holds_no_lines() {
     let ran = mk(&["verify", "--sandbox", "--lines", "."]);
     assert_eq!((ran.code(), ran.stdout.as_str()), (2, ""), "{ran:?}");
