@@ -3,16 +3,20 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use mk::api::Service;
 use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use crate::support::eventually;
 use crate::support::mk::{Mk, Ran};
 use crate::support::panel::{config, eiffel};
 use crate::support::provider::{FakeProvider, Turn, claims};
 use crate::support::pty::{INTERRUPTED, Person};
-use crate::support::scripted::{Scripted, Step};
+use crate::support::scripted::{self, Scripted, Step};
 use crate::support::serve::signal;
 use crate::support::server::Setup;
 
@@ -89,6 +93,47 @@ async fn statements_that_were_verified_are_kept() {
     assert_eq!((&found["schema"], &found["exit"]), (&"mk.verify.batch/1".into(), &130.into()), "{ran:?}");
     assert_eq!(found["statements"].as_array().unwrap().len(), 1, "{ran:?}");
     assert_eq!(found["statements"][0]["results"][0]["assessment"], "TRUE", "{ran:?}");
+}
+
+/// A server at which nothing becomes of `endless`, and which notes when a client has let go of another answer.
+async fn server_with_an_endless_one() -> (String, Arc<AtomicBool>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let has_let_go = Arc::new(AtomicBool::new(false));
+    let noted = has_let_go.clone();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let noted = noted.clone();
+            tokio::spawn(async move {
+                if scripted::read_request(&mut stream).await.contains("endless") {
+                    std::future::pending::<()>().await;
+                }
+                stream.write_all(&scripted::stream(scripted::COMPLETED)).await.unwrap();
+                while stream.read(&mut [0; 64]).await.is_ok_and(|read| read > 0) {}
+                noted.store(true, Ordering::Relaxed);
+            });
+        }
+    });
+    (base, has_let_go)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_that_wait_for_one_before_them_are_kept_too() {
+    for (format, expected) in [(&["--json"][..], "\"line\":2"), (&[], "2\t-\tNOTHING\t")] {
+        let (base, has_let_go) = server_with_an_endless_one().await;
+        let call = Mk::new()
+            .args(["verify", "--lines", "facts.txt", "--jobs", "2"])
+            .args(format.iter().copied())
+            .env("MK_SERVER", &base)
+            .env("MK_VERIFY_KEY", "x");
+        std::fs::write(call.home().join("facts.txt"), "endless\nquick\n").unwrap();
+        let child = spawn(&call);
+        eventually("the second is done", || has_let_go.load(Ordering::Relaxed)).await;
+        let ran = interrupted(child).await;
+        assert_eq!(ran.status.signal(), SIGINT, "{ran:?}");
+        assert!(ran.stdout.contains(expected), "{ran:?}");
+    }
 }
 
 /// A call that is interrupted while it reads standard input, which nobody writes to.

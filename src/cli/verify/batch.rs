@@ -1,6 +1,7 @@
 //! Several statements: some at a time, in order, each failure its own.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use futures_util::{Stream, StreamExt};
@@ -41,14 +42,17 @@ pub(crate) async fn run(
         patience: Patience::new(plan.max_wait.unwrap_or(BATCH_PATIENCE)),
         display: RefCell::new(BatchDisplay::begin(&plan.printer, plan.progress, None, is_sandbox)),
         refused: RefCell::default(),
+        done: RefCell::default(),
         begun: Instant::now(),
     };
     let mut report =
         Report { batch: &batch, entries, worst: 0, verified: 0, empty: 0, failed: 0, first_failure: None };
-    let running = statements.map(|(source, text)| batch.one(source, text)).buffered(plan.jobs);
+    let running =
+        statements.enumerate().map(|(at, (source, text))| batch.one(at, source, text)).buffered(plan.jobs);
     let mut running = std::pin::pin!(running);
-    while let Some(done) = running.next().await {
-        report.take(done)?;
+    while let Some(at) = running.next().await {
+        let done = batch.done.borrow_mut().remove(&at);
+        done.map_or(Ok(()), |done| report.take(done))?;
     }
     report.finish()
 }
@@ -60,18 +64,23 @@ struct Batch<'a> {
     display: RefCell<BatchDisplay<'a>>,
     /// Why the key was refused. It is for all others too, and servers limit how often a caller may be refused.
     refused: RefCell<Option<String>>,
+    /// What is done and not reported yet, as one before it is not done; at most as many as run at a time.
+    done: RefCell<BTreeMap<usize, Done>>,
     begun: Instant,
 }
 
 impl Batch<'_> {
-    async fn one(&self, source: Source, text: Result<String, Failure>) -> Done {
-        match text {
+    /// Puts what becomes of the statement that comes `at` this place among what is done; the place.
+    async fn one(&self, at: usize, source: Source, text: Result<String, Failure>) -> usize {
+        let done = match text {
             Ok(text) => {
                 let outcome = self.verify(&source, text.clone()).await;
                 Done { source, text, outcome }
             }
             Err(failure) => Done { source, text: String::new(), outcome: Err(failure) },
-        }
+        };
+        self.done.borrow_mut().insert(at, done);
+        at
     }
 
     async fn verify(&self, source: &Source, text: String) -> Result<Finished, Failure> {
@@ -125,7 +134,8 @@ impl Batch<'_> {
     }
 }
 
-/// Prints what is done and sums it up.
+/// Prints what is done and sums it up. Where that ends early, as by Ctrl-C, it still prints what is done behind something
+/// that is not: it has been paid for.
 struct Report<'a, 'p> {
     batch: &'a Batch<'p>,
     entries: &'a mut Vec<Value>,
@@ -224,7 +234,7 @@ impl Report<'_, '_> {
         self.batch.display.borrow().suspended(|| lines.iter().try_for_each(|line| printer.line(line)))
     }
 
-    fn finish(self) -> Outcome {
+    fn finish(mut self) -> Outcome {
         let printer = &self.batch.plan.printer;
         self.batch.display.borrow_mut().end();
         if self.verified + self.failed == 0 {
@@ -238,7 +248,7 @@ impl Report<'_, '_> {
             Format::List | Format::Table => printer.line(&self.total(self.batch.begun.elapsed()))?,
             Format::Plain => {}
         }
-        if let Some((source, failure)) = self.first_failure {
+        if let Some((source, failure)) = self.first_failure.take() {
             let statements = figures::counted(self.failed, "statement");
             let were = if self.failed == 1 { "was" } else { "were" };
             let message = format!("{statements} {were} not verified; {}: {}", source.name(), failure.message);
@@ -257,5 +267,16 @@ impl Report<'_, '_> {
         let between = self.batch.plan.printer.terminal.symbols.between;
         let verified = self.verified - self.empty;
         format!("{statements}: {verified} verified{empty}{failed}{between}{}", figures::seconds(elapsed))
+    }
+}
+
+impl Drop for Report<'_, '_> {
+    fn drop(&mut self) {
+        for done in self.batch.done.take().into_values() {
+            // Whoever cannot be told any more was told what ended it.
+            if self.take(done).is_err() {
+                return;
+            }
+        }
     }
 }

@@ -111,7 +111,7 @@ async fn play(mut stream: TcpStream, steps: Vec<Step>) {
 }
 
 /// A request with its body, as far as `Content-Length` tells.
-async fn read_request(stream: &mut TcpStream) -> String {
+pub async fn read_request(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
     loop {
