@@ -106,37 +106,31 @@ impl Shared {
 
     /// The store's answer; `None` if it is gone, which has been told then.
     pub(super) async fn ask(self: &Arc<Self>, question: &Question<'_>) -> Option<Answer> {
-        let link = self.links.here();
-        match self.asked(link, question).await {
-            Ok(Some(answer)) => return Some(answer),
-            Ok(None) => {}
-            Err(fault) => self.lose(link, &fault),
+        let answer = self.asked(self.links.here(), question).await;
+        if answer.is_none() {
+            self.alone.fetch_add(1, Ordering::Relaxed);
         }
-        self.alone.fetch_add(1, Ordering::Relaxed);
-        None
+        answer
     }
 
-    /// The store's answer; `None` while it is gone.
-    async fn asked(&self, link: &Link, question: &Question<'_>) -> Result<Option<Answer>, Fault> {
-        let Some((mut connection, serial)) = self.connection(link).await? else { return Ok(None) };
-        match ask(&mut connection, question).await {
-            // It was closed since it was used last, as stores do with those that rest, or when they start anew. Should it
-            // have been asked by then, it counts this request twice, which is on the safe side.
-            Err(Fault::Redis(cause)) if cause.is_connection_dropped() => {
-                link.drop_if(serial);
-                let Some((mut connection, _)) = self.connection(link).await? else { return Ok(None) };
-                ask(&mut connection, question).await.map(Some)
-            }
-            answered => answered.map(Some),
+    async fn asked(self: &Arc<Self>, link: &Arc<Link>, question: &Question<'_>) -> Option<Answer> {
+        let (mut connection, mut serial) = self.connection(link).await?;
+        let mut answered = ask(&mut connection, question).await;
+        // It was closed since it was used last, as stores do with those that rest, or when they start anew. Should the
+        // store have been asked by then, it counts this request twice, which is on the safe side.
+        if let Err(Fault::Redis(cause)) = &answered
+            && cause.is_connection_dropped()
+        {
+            link.replace(LinkState::New, Some(serial));
+            (connection, serial) = self.connection(link).await?;
+            answered = ask(&mut connection, question).await;
         }
+        answered.inspect_err(|fault| self.lose(link, fault, Some(serial))).ok()
     }
 
     /// Connects, so that the log tells early of a store that cannot be reached.
     pub(super) async fn greet(self: &Arc<Self>) {
-        let link = self.links.here();
-        if let Err(fault) = self.connection(link).await {
-            self.lose(link, &fault);
-        }
+        self.connection(self.links.here()).await;
     }
 
     /// Whether every worker that has asked reaches the store.
@@ -149,24 +143,29 @@ impl Shared {
         self.alone.load(Ordering::Relaxed)
     }
 
-    /// The link's connection, which the first one to ask makes; `None` while the store is gone.
-    async fn connection(&self, link: &Link) -> Result<Option<(MultiplexedConnection, u64)>, Fault> {
+    /// The link's connection with its number, which the first one to ask makes; `None` while the store is gone.
+    async fn connection(self: &Arc<Self>, link: &Arc<Link>) -> Option<(MultiplexedConnection, u64)> {
         let known = link.lock().clone();
         if !matches!(known, LinkState::New) {
-            return Ok(known.connection());
+            return known.connection();
         }
         let _alone = link.connecting.lock().await;
         let known = link.lock().clone();
         if !matches!(known, LinkState::New) {
-            return Ok(known.connection());
+            return known.connection();
         }
-        let connection = connect(&self.address).await?;
-        Ok(Some((connection.clone(), link.use_next(connection))))
+        match connect(&self.address).await {
+            Ok(connection) => Some((connection.clone(), link.use_next(connection))),
+            Err(fault) => {
+                self.lose(link, &fault, None);
+                None
+            }
+        }
     }
 
-    /// Asks no more by this link until the store is back.
-    fn lose(self: &Arc<Self>, link: &Arc<Link>, fault: &Fault) {
-        if matches!(std::mem::replace(&mut *link.lock(), LinkState::Down), LinkState::Down) {
+    /// Asks no more by this link until the store is back, if what has failed is how it asks now.
+    fn lose(self: &Arc<Self>, link: &Arc<Link>, fault: &Fault, serial: Option<u64>) {
+        if !link.replace(LinkState::Down, serial) {
             return;
         }
         if !self.is_gone.swap(true, Ordering::Relaxed) {
@@ -200,12 +199,19 @@ impl Link {
         serial
     }
 
-    /// Asks by this connection no more, if another one has not taken its place already.
-    fn drop_if(&self, serial: u64) {
+    /// Puts a state in the place of that of the connection with this number, or of none where none could be made. False
+    /// if another one has taken that place already: who asked by the old one has nothing to say of it.
+    fn replace(&self, next: LinkState, serial: Option<u64>) -> bool {
         let mut state = self.lock();
-        if matches!(&*state, LinkState::Up(_, known) if *known == serial) {
-            *state = LinkState::New;
+        let is_meant = match &*state {
+            LinkState::New => serial.is_none(),
+            LinkState::Up(_, known) => serial == Some(*known),
+            LinkState::Down => false,
+        };
+        if is_meant {
+            *state = next;
         }
+        is_meant
     }
 
     /// Also after a panic elsewhere: a state is set in one step.
