@@ -62,6 +62,8 @@ LimitNOFILE=32768
 #LoadCredential=OPENAI_API_KEY:/etc/mk/openai.key
 #LoadCredential=ANTHROPIC_API_KEY:/etc/mk/anthropic.key
 #LoadCredentialEncrypted=GEMINI_API_KEY:/etc/mk/gemini.cred
+# A store of limits whose address holds a password:
+#LoadCredential=MK_LIMITS_URL:/etc/mk/limits.url
 # TLS: in server.toml, tls_key = \"/run/credentials/mk.service/tls.key\", and so tls_cert.
 #LoadCredential=tls.key:/etc/mk/tls.key
 #LoadCredential=tls.crt:/etc/mk/tls.crt

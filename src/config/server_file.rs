@@ -86,7 +86,7 @@ pub(super) const LISTEN: &str =
     "an address and port such as \"127.0.0.1:8080\", \"localhost:8080\" or \"[::1]:8080\"";
 
 /// What `limits_url` takes.
-pub(super) const LIMITS: &str = "\"memory\", or the address of a Redis or Valkey server: redis://HOST, rediss://HOST (TLS), redis+unix:///PATH";
+pub(super) const LIMITS: &str = "\"memory\", or the address of a Redis or Valkey server: redis://HOST, rediss://HOST (TLS), redis+unix:///PATH; `/`, `?`, `#` and `%` in a password are written %2F, %3F, %23 and %25";
 
 /// Reads `server.toml`; `None` if there is none.
 pub(super) fn read(path: &Path) -> Result<Option<ServerFile>, ConfigError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 
 use super::memory::{Memory, without_day};
-use super::shared::{LimitsStore, Question, Shared};
+use super::shared::{Answer, LimitsStore, Question, Shared};
 use super::{Decision, Quota, State, Subject};
 use crate::clock::Time;
 use crate::storage::{Error, Store};
@@ -59,22 +59,45 @@ impl Limiter {
         quota: Quota,
         now: Time,
     ) -> Decision {
-        let (quota, known) = self.asked_about(subject, quota, now);
-        let Some(answer) = shared.ask(&Question { subject, quota, takes: true, known }).await else {
+        let quota = quota_of(subject, quota);
+        let (state, known) = self.memory.standing(subject, quota, now);
+        // What was admitted here alone is too much already: nobody need be asked, and a store that has forgotten it must
+        // not be believed.
+        if state.used_up().is_some() {
+            return self.memory.take(subject, quota, now);
+        }
+        let question = Question { subject, quota, takes: true, known, is_sure: false };
+        let Some((decision, day)) = self.ask(shared, question).await else {
             return self.memory.take(subject, quota, now);
         };
-        let is_admitted = matches!(answer.decision, Decision::Admitted(_));
-        self.memory.follow(subject, quota, now, is_admitted, answer.day);
-        answer.decision
+        let is_admitted = matches!(decision, Decision::Admitted(_));
+        self.memory.follow(subject, quota, now, is_admitted, day);
+        decision
+    }
+
+    /// What the store decides, and the day that it counts with its count; `None` while it is gone.
+    async fn ask(&self, shared: &Arc<Shared>, question: Question<'_>) -> Option<(Decision, (i64, u32))> {
+        let mut question = question;
+        let mut answer = shared.ask(&question).await?;
+        if let (Answer::Unsure, Subject::Key(id)) = (&answer, question.subject) {
+            question.known = self.memory.day_looked_up(id, question.known);
+            question.is_sure = true;
+            answer = shared.ask(&question).await?;
+        }
+        match answer {
+            Answer::Decided { decision, day } => Some((decision, day)),
+            Answer::Unsure => None,
+        }
     }
 
     /// The state without counting.
     pub async fn peek(&self, subject: &Subject, quota: Quota, now: Time) -> State {
         if let Some(shared) = &self.shared {
-            let (quota, known) = self.asked_about(subject, quota, now);
-            let question = Question { subject, quota, takes: false, known };
-            if let Some(answer) = shared.ask(&question).boxed().await {
-                return *answer.decision.state();
+            let quota = quota_of(subject, quota);
+            let (_, known) = self.memory.standing(subject, quota, now);
+            let question = Question { subject, quota, takes: false, known, is_sure: false };
+            if let Some((decision, _)) = self.ask(shared, question).boxed().await {
+                return *decision.state();
             }
         }
         self.peek_here(subject, quota, now)
@@ -83,14 +106,6 @@ impl Limiter {
     /// The state by what this server has counted, without counting.
     pub fn peek_here(&self, subject: &Subject, quota: Quota, now: Time) -> State {
         self.memory.peek(subject, quota, now)
-    }
-
-    /// The quota that holds for a subject, and what is known of its day.
-    fn asked_about(&self, subject: &Subject, quota: Quota, now: Time) -> (Quota, (i64, u32)) {
-        match subject {
-            Subject::Key(id) => (quota, self.memory.day_count(id, now)),
-            _ => (without_day(quota), (0, 0)),
-        }
     }
 
     /// Marks that a key is used by a request that does not count.
@@ -109,4 +124,9 @@ impl Limiter {
         let shared = self.shared.as_ref()?;
         Some(StoreReading { is_up: shared.is_up(), decided_alone: shared.decided_alone() })
     }
+}
+
+/// The quota that holds for a subject.
+fn quota_of(subject: &Subject, quota: Quota) -> Quota {
+    if matches!(subject, Subject::Key(_)) { quota } else { without_day(quota) }
 }

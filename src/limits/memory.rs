@@ -132,13 +132,18 @@ impl Memory {
         }
     }
 
-    /// The UTC day that is counted for a key, and what is known to have been counted.
-    pub(super) fn day_count(&self, key_id: &Arc<str>, now: Time) -> (i64, u32) {
-        let mut shard = self.shard_of(&**key_id);
-        let entry = shard.keys.entry(key_id.clone()).or_insert_with(|| KeyEntry::new(now));
-        entry.advance(now);
-        entry.take_up(&self.store, key_id);
-        entry.windows.day_count()
+    /// How a subject stands by what was counted here, and of a key the UTC day with its count.
+    pub(super) fn standing(&self, subject: &Subject, quota: Quota, now: Time) -> (State, (i64, u32)) {
+        let Subject::Key(id) = subject else { return (self.peek(subject, quota, now), (0, 0)) };
+        let mut shard = self.shard_of(&**id);
+        let entry = shard.keys.entry(id.clone()).or_insert_with(|| KeyEntry::new(now));
+        let state = entry.peek(&self.store, id, quota, now);
+        (state, entry.windows.day_count())
+    }
+
+    /// The count of a key's day, if the store has a higher one than is known here: other servers write theirs to it too.
+    pub(super) fn day_looked_up(&self, key_id: &str, (day, known): (i64, u32)) -> (i64, u32) {
+        (day, self.store.day_count(key_id, day).map_or(known, |kept| kept.max(known)))
     }
 
     /// Takes over what was decided where all servers are counted, on which `day` its count was so high.
@@ -157,6 +162,8 @@ impl Memory {
                 entry.advance(now);
                 entry.last_use = entry.last_use.max(Some(now));
                 entry.windows.follow(quota, now, is_admitted, day);
+                // What the store has of this day is in the count of all.
+                entry.took_up |= entry.windows.day_count().0 == day.0;
             }
             Subject::Session(key_id) => {
                 let mut shard = self.shard_of(&**key_id);

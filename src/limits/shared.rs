@@ -6,8 +6,8 @@
 //! whether the store is back. What servers remember of a day they tell it with each question, so that a store that was
 //! emptied knows it again; the minute begins anew.
 //!
-//! What must hold: a question never waits longer than [`PATIENCE`] for an answer; a connection belongs to one worker,
-//! which drives it and alone asks by it ([`crate::workers`]).
+//! What must hold: a question never takes longer than [`PATIENCE`], connection included; a connection belongs to one
+//! worker, which drives it and alone asks by it ([`crate::workers`]); a store is only used again when it has counted a key.
 
 mod address;
 mod examine;
@@ -15,9 +15,14 @@ mod examine;
 pub use address::{LimitsStore, StoreAddress};
 pub use examine::{StoreCondition, examine};
 
+use std::fmt::{self, Write};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, RedisError, Script};
@@ -28,12 +33,15 @@ use super::{Decision, Quota, State, Subject};
 use crate::clock::Time;
 use crate::workers::Each;
 
-/// How long an answer is waited for. They take some 0.1 ms; a store that is this late is no help to anybody.
+/// How long a question may take in all. They take some 0.1 ms; a store that is this late is no help to anybody.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(1);
 /// Between two attempts at a store that is gone.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// Characters of what a store says of itself.
+const LONGEST_REASON: usize = 200;
 
 static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("shared/windows.lua")));
 
@@ -51,17 +59,19 @@ pub(super) struct Shared {
 #[derive(Default)]
 struct Link {
     state: Mutex<LinkState>,
-    /// Held by whoever makes a connection for all.
-    connecting: tokio::sync::Mutex<()>,
+    /// Tells that a connection was made, or could not be.
+    settled: Notify,
     /// How many there were.
     made: AtomicU64,
 }
 
 #[derive(Clone, Default)]
 enum LinkState {
-    /// There is none, and whoever asks next makes one.
+    /// There is none, and whoever asks next has one made.
     #[default]
     New,
+    /// A task makes one.
+    Begun,
     /// One, and which one it is of those that there were.
     Up(MultiplexedConnection, u64),
     /// A task is at it to find out whether the store is back.
@@ -76,14 +86,20 @@ pub(super) struct Question<'a> {
     pub(super) takes: bool,
     /// A day, and how many requests are known to have been admitted on it.
     pub(super) known: (i64, u32),
+    /// Whether that was looked up just now, wherever it is kept.
+    pub(super) is_sure: bool,
 }
 
 /// What it says.
-pub(super) struct Answer {
-    /// With the store's time for headers, as limits go by it.
-    pub(super) decision: Decision,
-    /// The day that it counts, and its count.
-    pub(super) day: (i64, u32),
+pub(super) enum Answer {
+    Decided {
+        /// With the store's time for headers, as limits go by it.
+        decision: Decision,
+        /// The day that it counts, and its count.
+        day: (i64, u32),
+    },
+    /// It knows nothing of the day, and wants to be asked by somebody who is sure of it.
+    Unsure,
 }
 
 /// Why there is no answer.
@@ -114,23 +130,24 @@ impl Shared {
     }
 
     async fn asked(self: &Arc<Self>, link: &Arc<Link>, question: &Question<'_>) -> Option<Answer> {
-        let (mut connection, mut serial) = self.connection(link).await?;
-        let mut answered = ask(&mut connection, question).await;
+        let deadline = Instant::now() + PATIENCE;
+        let (mut connection, mut serial) = self.connection(link, deadline).await?;
+        let mut answered = ask(&mut connection, question, deadline).await;
         // It was closed since it was used last, as stores do with those that rest, or when they start anew. Should the
         // store have been asked by then, it counts this request twice, which is on the safe side.
         if let Err(Fault::Redis(cause)) = &answered
             && cause.is_connection_dropped()
         {
-            link.replace(LinkState::New, Some(serial));
-            (connection, serial) = self.connection(link).await?;
-            answered = ask(&mut connection, question).await;
+            link.replace(LinkState::New, serial);
+            (connection, serial) = self.connection(link, deadline).await?;
+            answered = ask(&mut connection, question, deadline).await;
         }
-        answered.inspect_err(|fault| self.lose(link, fault, Some(serial))).ok()
+        answered.inspect_err(|fault| self.lose(link, fault, serial)).ok()
     }
 
     /// Connects, so that the log tells early of a store that cannot be reached.
     pub(super) async fn greet(self: &Arc<Self>) {
-        self.connection(self.links.here()).await;
+        self.connection(self.links.here(), Instant::now() + CONNECT).await;
     }
 
     /// Whether every worker that has asked reaches the store.
@@ -143,71 +160,73 @@ impl Shared {
         self.alone.load(Ordering::Relaxed)
     }
 
-    /// The link's connection with its number, which the first one to ask makes; `None` while the store is gone.
-    async fn connection(self: &Arc<Self>, link: &Arc<Link>) -> Option<(MultiplexedConnection, u64)> {
-        let known = link.lock().clone();
-        if !matches!(known, LinkState::New) {
-            return known.connection();
-        }
-        let _alone = link.connecting.lock().await;
-        let known = link.lock().clone();
-        if !matches!(known, LinkState::New) {
-            return known.connection();
-        }
-        match connect(&self.address).await {
-            Ok(connection) => Some((connection.clone(), link.use_next(connection))),
-            Err(fault) => {
-                self.lose(link, &fault, None);
-                None
+    /// The link's connection with its number, which a task of its own makes when the first one asks; `None` while the
+    /// store is gone, and where there is none in time.
+    async fn connection(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        deadline: Instant,
+    ) -> Option<(MultiplexedConnection, u64)> {
+        loop {
+            let settled = link.settled.notified();
+            match link.begin() {
+                (LinkState::Up(connection, serial), _) => return Some((connection, serial)),
+                (LinkState::Down, _) => return None,
+                (_, true) => drop(tokio::spawn(make(Arc::downgrade(self), link.clone()))),
+                (_, false) => {}
             }
+            timeout_at(deadline, settled).await.ok()?;
         }
     }
 
     /// Asks no more by this link until the store is back, if what has failed is how it asks now.
-    fn lose(self: &Arc<Self>, link: &Arc<Link>, fault: &Fault, serial: Option<u64>) {
-        if !link.replace(LinkState::Down, serial) {
-            return;
+    fn lose(self: &Arc<Self>, link: &Arc<Link>, fault: &Fault, serial: u64) {
+        if link.replace(LinkState::Down, serial) {
+            self.tell_gone(fault);
+            tokio::spawn(bring_back(Arc::downgrade(self), link.clone()));
         }
+    }
+
+    fn tell_gone(&self, fault: &Fault) {
         if !self.is_gone.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 store = %self.address, %fault,
                 "the limits store cannot be used; this server limits by what it counts itself until it can"
             );
         }
-        tokio::spawn(bring_back(Arc::downgrade(self), link.clone()));
     }
 
     fn regain(&self, link: &Link, connection: MultiplexedConnection) {
-        link.use_next(connection);
+        link.settle(Some(connection));
         if self.is_up() && self.is_gone.swap(false, Ordering::Relaxed) {
             tracing::info!(store = %self.address, "the limits store is back; limits are shared again");
         }
     }
 }
 
-impl LinkState {
-    fn connection(self) -> Option<(MultiplexedConnection, u64)> {
-        if let Self::Up(connection, serial) = self { Some((connection, serial)) } else { None }
-    }
-}
-
 impl Link {
-    /// Asks by this connection from now on; its number.
-    fn use_next(&self, connection: MultiplexedConnection) -> u64 {
-        let serial = self.made.fetch_add(1, Ordering::Relaxed);
-        *self.lock() = LinkState::Up(connection, serial);
-        serial
+    /// The state, and whether a connection is to be made by who asks: the first one who does.
+    fn begin(&self) -> (LinkState, bool) {
+        let mut state = self.lock();
+        let is_first = matches!(*state, LinkState::New);
+        if is_first {
+            *state = LinkState::Begun;
+        }
+        (state.clone(), is_first)
     }
 
-    /// Puts a state in the place of that of the connection with this number, or of none where none could be made. False
-    /// if another one has taken that place already: who asked by the old one has nothing to say of it.
-    fn replace(&self, next: LinkState, serial: Option<u64>) -> bool {
+    /// Asks by this connection from now on, or by none.
+    fn settle(&self, connection: Option<MultiplexedConnection>) {
+        let serial = self.made.fetch_add(1, Ordering::Relaxed);
+        *self.lock() = connection.map_or(LinkState::Down, |connection| LinkState::Up(connection, serial));
+        self.settled.notify_waiters();
+    }
+
+    /// Puts a state in the place of that of the connection with this number. False if that is not how it asks any more:
+    /// who asked by an old one has nothing to say of the next.
+    fn replace(&self, next: LinkState, serial: u64) -> bool {
         let mut state = self.lock();
-        let is_meant = match &*state {
-            LinkState::New => serial.is_none(),
-            LinkState::Up(_, known) => serial == Some(*known),
-            LinkState::Down => false,
-        };
+        let is_meant = matches!(&*state, LinkState::Up(_, known) if *known == serial);
         if is_meant {
             *state = next;
         }
@@ -220,25 +239,51 @@ impl Link {
     }
 }
 
+/// Makes the first connection.
+async fn make(shared: Weak<Shared>, link: Arc<Link>) {
+    let Some(strong) = shared.upgrade() else { return };
+    match connect(&strong.address).await {
+        Ok(connection) => link.settle(Some(connection)),
+        Err(fault) => {
+            link.settle(None);
+            strong.tell_gone(&fault);
+            drop(strong);
+            bring_back(shared, link).await;
+        }
+    }
+}
+
 /// Tries until the store answers, or until there is nobody left who would ask it.
 async fn bring_back(shared: Weak<Shared>, link: Arc<Link>) {
     loop {
         tokio::time::sleep(PAUSE).await;
         let Some(shared) = shared.upgrade() else { return };
-        if let Ok(connection) = try_out(&shared.address).await {
+        let tried = async {
+            let mut connection = connect(&shared.address).await?;
+            probe(&mut connection).await?;
+            Ok::<_, Fault>(connection)
+        };
+        if let Ok(connection) = tried.await {
             shared.regain(&link, connection);
             return;
         }
     }
 }
 
-/// A connection by which requests can be counted: a store that only reads is as good as none.
-async fn try_out(address: &StoreAddress) -> Result<MultiplexedConnection, Fault> {
-    let mut connection = connect(address).await?;
-    let quota = Quota { per_minute: u32::MAX, per_day: 0 };
-    let subject = Subject::Session("probe".into());
-    ask(&mut connection, &Question { subject: &subject, quota, takes: true, known: (0, 0) }).await?;
-    Ok(connection)
+/// How many keys are tried out: of a cluster, which has each at another server, no server has them all.
+const PROBES: u32 = 8;
+
+/// Has keys counted that nobody has; the last answer. A store that can only be read, or lets us do a part of it, is as good
+/// as none.
+async fn probe(connection: &mut MultiplexedConnection) -> Result<Answer, Fault> {
+    let quota = Quota { per_minute: u32::MAX, per_day: u32::MAX };
+    let mut answer = Answer::Unsure;
+    for number in 0..PROBES {
+        let subject = Subject::Key(format!("probe-{number}").into());
+        let question = Question { subject: &subject, quota, takes: true, known: (0, 0), is_sure: true };
+        answer = ask(connection, &question, Instant::now() + PATIENCE).await?;
+    }
+    Ok(answer)
 }
 
 async fn connect(address: &StoreAddress) -> Result<MultiplexedConnection, Fault> {
@@ -252,8 +297,12 @@ async fn connect(address: &StoreAddress) -> Result<MultiplexedConnection, Fault>
     connected.map_err(Fault::Redis)
 }
 
-async fn ask(connection: &mut MultiplexedConnection, question: &Question<'_>) -> Result<Answer, Fault> {
-    let Question { subject, quota, takes, known: (day, known) } = *question;
+async fn ask(
+    connection: &mut MultiplexedConnection,
+    question: &Question<'_>,
+    deadline: Instant,
+) -> Result<Answer, Fault> {
+    let Question { subject, quota, takes, known: (day, known), is_sure } = *question;
     let (name, has_days) = name_of(subject);
     let mut script = SCRIPT.prepare_invoke();
     script.key(format!("mk:limits:{{{name}}}:minute"));
@@ -265,10 +314,10 @@ async fn ask(connection: &mut MultiplexedConnection, question: &Question<'_>) ->
         .arg(quota.per_minute)
         .arg(quota.per_day)
         .arg(day)
-        .arg(known);
-    let asking = tokio::time::timeout(PATIENCE, script.invoke_async(connection));
-    let said: (i64, i64, i64, i64, i64) =
-        asking.await.map_err(|_elapsed| Fault::Silent(PATIENCE))?.map_err(Fault::Redis)?;
+        .arg(known)
+        .arg(if is_sure { "sure" } else { "" });
+    let asking = timeout_at(deadline, script.invoke_async(connection));
+    let said: Said = asking.await.map_err(|_elapsed| Fault::Silent(PATIENCE))?.map_err(Fault::Redis)?;
     understood(said, quota, takes).ok_or(Fault::Senseless)
 }
 
@@ -283,12 +332,20 @@ fn name_of(subject: &Subject) -> (String, bool) {
     }
 }
 
-fn understood(
-    (admitted, now, minute, frees_at, day): (i64, i64, i64, i64, i64),
-    quota: Quota,
-    takes: bool,
-) -> Option<Answer> {
+/// Times that a clock may show: the years from 1970 to 9999.
+const SENSIBLE: Range<Time> = Time::from_unix_ms(0)..Time::from_unix_ms(253_402_300_800_000);
+
+/// What the script returns.
+type Said = (i64, i64, i64, i64, i64);
+
+fn understood((admitted, now, minute, frees_at, day): Said, quota: Quota, takes: bool) -> Option<Answer> {
+    if admitted < 0 {
+        return Some(Answer::Unsure);
+    }
     let clock = Time::from_unix_ms(now.div_euclid(1000));
+    if !SENSIBLE.contains(&clock) {
+        return None;
+    }
     let counts = Counts {
         minute: u32::try_from(minute).ok()?,
         minute_frees_at: frees_at.checked_add(999)?.div_euclid(1000),
@@ -301,13 +358,28 @@ fn understood(
         (true, Some(window)) => Decision::Refused(state, window),
         (true, None) => return None,
     };
-    Some(Answer { decision, day: (clock.utc_day(), counts.day) })
+    Some(Answer::Decided { decision, day: (clock.utc_day(), counts.day) })
 }
 
-impl std::fmt::Display for Fault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Redis(cause) => cause.fmt(f),
+            Self::Redis(cause)
+                if matches!(cause.code(), Some("MOVED" | "ASK" | "CROSSSLOT" | "CLUSTERDOWN")) =>
+            {
+                f.write_str("it is a part of a cluster, and limits need a single server")
+            }
+            // Its words may be a stranger's.
+            Self::Redis(cause) => {
+                let words = cause.to_string();
+                words
+                    .lines()
+                    .next()
+                    .unwrap_or_default()
+                    .chars()
+                    .take(LONGEST_REASON)
+                    .try_for_each(|c| f.write_char(c))
+            }
             Self::Silent(patience) => write!(f, "no answer within {patience:?}"),
             Self::Senseless => f.write_str("its answer makes no sense"),
         }

@@ -1,6 +1,8 @@
 //! Limits that several servers share: against a real Redis or Valkey where its answers matter (`.ci/run` has one; these
 //! tests are left out of a plain `cargo test`), and against nobody or nonsense at its address.
 
+use std::time::Duration;
+
 use mk::api::Service;
 use mk::clock::Clock;
 use mk::limits::LimitsStore;
@@ -8,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+use crate::support::eventually;
 use crate::support::mk::Mk;
 use crate::support::panel::config;
 use crate::support::provider::{FakeProvider, Turn};
@@ -15,23 +18,35 @@ use crate::support::redis::Redis;
 use crate::support::scrape::{Page, scrape, scrape_until};
 use crate::support::server::{Setup, TestServer, client, header};
 
-/// A server that counts limits there, in the real time that a store has.
+/// A server that counts limits there; its clock stands where that of a store is.
 async fn server(store: LimitsStore) -> TestServer {
+    beside(None, store).await
+}
+
+/// The same, on the keys of another one.
+async fn beside(other: Option<&TestServer>, store: LimitsStore) -> TestServer {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
-    let setup = Setup::new(config(&provider.base_url)).config(|config| config.limits_store = store);
-    Setup { clock: Clock::system(), ..setup }.start().await
+    let mut setup = Setup::new(config(&provider.base_url)).config(|config| config.limits_store = store);
+    if let Some(other) = other {
+        setup.dir = other.dir.clone();
+        setup.config.data_dir = other.dir.path().join("data");
+    }
+    Setup { clock: Clock::manual(Clock::system().now()), ..setup }.start().await
 }
 
 /// Two servers on the same keys and the same store.
 async fn two(redis: &Redis) -> [TestServer; 2] {
     let first = server(redis.store()).await;
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
-    let mut setup =
-        Setup::new(config(&provider.base_url)).config(|config| config.limits_store = redis.store());
-    setup.dir = first.dir.clone();
-    setup.config.data_dir = first.dir.path().join("data");
-    let second = Setup { clock: Clock::system(), ..setup }.start().await;
+    let second = beside(Some(&first), redis.store()).await;
     [first, second]
+}
+
+/// Lets time pass for the store and the servers.
+fn let_pass(seconds: u64, redis: &Redis, servers: &[&TestServer]) {
+    redis.let_pass(seconds.cast_signed());
+    for server in servers {
+        server.clock.advance(Duration::from_secs(seconds));
+    }
 }
 
 /// A request that costs one of the key's limit and nothing else.
@@ -46,6 +61,17 @@ async fn too_many_of_61(servers: &[&TestServer], key: &str) -> usize {
     let statuses: Vec<u16> = answers.iter().map(|answer| answer.status().as_u16()).collect();
     assert!(statuses.iter().all(|status| [400, 429].contains(status)), "{statuses:?}");
     statuses.iter().filter(|status| **status == 429).count()
+}
+
+/// What `mk doctor` finds of the store at this address.
+fn limits_check(url: &str) -> Value {
+    let ran = Mk::new().args(["doctor", "--json"]).env("MK_LIMITS_URL", url).run();
+    assert!(!format!("{ran:?}").contains("hunter"), "{ran:?}");
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let checks = document["checks"].as_array().unwrap();
+    let found = checks.iter().find(|check| check["check"] == "limits store").unwrap().clone();
+    assert_eq!(ran.code(), i32::from(found["status"] == "failed"), "{ran:?}");
+    found
 }
 
 fn decided_alone(page: &Page) -> f64 {
@@ -98,13 +124,13 @@ async fn the_shared_minute_slides_and_tells_when_to_come_back() {
     let [one, other] = two(&redis).await;
     let (key, _) = one.key_with(Service::Verify, |new| new.per_minute = Some(2));
     knock(&one, &key).await;
-    redis.let_pass(30);
+    let_pass(30, &redis, &[&one, &other]);
     assert_eq!(knock(&other, &key).await.status(), 400);
     let refused = knock(&one, &key).await;
     assert_eq!(refused.status(), 429);
     let wait: u64 = header(&refused, "retry-after").parse().unwrap();
     assert!((25..=31).contains(&wait), "{wait}");
-    redis.let_pass(31);
+    let_pass(31, &redis, &[&one, &other]);
     assert_eq!(knock(&one, &key).await.status(), 400);
     assert_eq!(knock(&other, &key).await.status(), 429, "the second request still stands in the window");
 
@@ -113,7 +139,7 @@ async fn the_shared_minute_slides_and_tells_when_to_come_back() {
     let refused = knock(&other, &key).await;
     assert_eq!(refused.status(), 429);
     assert!(header(&refused, "retry-after").parse::<u64>().unwrap() <= 61);
-    redis.let_pass(61);
+    let_pass(61, &redis, &[&one, &other]);
     assert_eq!(knock(&one, &key).await.status(), 400);
 }
 
@@ -132,6 +158,98 @@ async fn a_day_is_counted_by_all_and_known_to_a_store_that_was_emptied() {
     redis.command(&["FLUSHALL"]);
     assert_eq!(knock(&one, &key).await.status(), 429, "it remembers");
     assert_eq!(knock(&other, &key).await.status(), 429, "and so does the store now");
+
+    // What the others have admitted, and only they, stands in the database a little later.
+    let (key, id) = one.key_with(Service::Verify, |new| new.per_day = Some(3));
+    for server in [&other, &one, &one] {
+        assert_eq!(knock(server, &key).await.status(), 400);
+    }
+    let day = one.clock.now().utc_day();
+    eventually("it is written", || one.app.store.day_count(&id, day).unwrap() == 3).await;
+    redis.command(&["FLUSHALL"]);
+    assert_eq!(knock(&other, &key).await.status(), 429);
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server or valkey-server"]
+async fn no_server_admits_more_than_the_limit_whatever_a_store_forgets() {
+    let redis = Redis::start();
+    let server = server(redis.store()).await;
+    let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(3));
+    for _ in 0..3 {
+        assert_eq!(knock(&server, &key).await.status(), 400);
+        redis.command(&["FLUSHALL"]);
+    }
+    assert_eq!(knock(&server, &key).await.status(), 429);
+    let_pass(60, &redis, &[&server]);
+    assert_eq!(knock(&server, &key).await.status(), 400);
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server or valkey-server"]
+async fn a_day_is_not_counted_twice_where_the_database_could_not_be_read() {
+    let redis = Redis::start();
+    let [one, other] = two(&redis).await;
+    let (key, id) = one.key_with(Service::Verify, |new| new.per_day = Some(10));
+    for _ in 0..4 {
+        knock(&one, &key).await;
+    }
+    let day = one.clock.now().utc_day();
+    eventually("it is written", || one.app.store.day_count(&id, day).unwrap() == 4).await;
+    let ledger = rusqlite::Connection::open(one.dir.path().join("data/ledger.db")).unwrap();
+    ledger.busy_timeout(Duration::from_secs(10)).unwrap();
+    ledger.execute_batch("ALTER TABLE day_counts RENAME TO elsewhere").unwrap();
+    let unread = knock(&other, &key).await;
+    ledger.execute_batch("ALTER TABLE elsewhere RENAME TO day_counts").unwrap();
+    for (answer, left) in [(unread, 5), (knock(&other, &key).await, 4), (knock(&one, &key).await, 3)] {
+        let stated = header(&answer, "ratelimit").to_owned();
+        assert!(stated.contains(&format!("\"day\";r={left};")), "{stated}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server or valkey-server"]
+async fn what_a_stranger_left_in_our_place_goes() {
+    let redis = Redis::start();
+    let server = server(redis.store()).await;
+    let (key, id) = server.key_with(Service::Verify, |_| {});
+    for (name, value) in [("minute", "SET"), ("days", "SET"), ("minute", "LPUSH"), ("days", "LPUSH")] {
+        redis.command(&["DEL", &format!("mk:limits:{{key:{id}}}:{name}")]);
+        redis.command(&[value, &format!("mk:limits:{{key:{id}}}:{name}"), "x"]);
+        assert_eq!(knock(&server, &key).await.status(), 400);
+    }
+    let page = scrape(&server).await;
+    assert!(is_up(&page));
+    assert!(decided_alone(&page) < 1.0, "{page:?}");
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server or valkey-server"]
+async fn a_store_that_lets_us_do_a_part_of_it_is_as_good_as_none() {
+    let redis = Redis::start();
+    redis.command(&["ACL", "SETUSER", "mk", "on", ">pw", "~mk:limits:*", "+@all", "-@hash"]);
+    let url = format!("{}?user=mk&pass=pw", redis.url());
+    let server = server(LimitsStore::parse(&url).unwrap()).await;
+    let key = server.key(Service::Verify);
+    assert_eq!(too_many_of_61(&[&server], &key).await, 1);
+    assert!(!is_up(&scrape(&server).await));
+    assert_eq!(limits_check(&url)["status"], "failed");
+    // It is one again as soon as it lets us, by what the README says that it takes.
+    let readme = include_str!("../../README.md");
+    let (_, told) = readme.split_once("ACL SETUSER mk on >PASSWORD ").unwrap();
+    let rules: Vec<&str> = told.split_once('`').unwrap().0.split(' ').collect();
+    redis.command(&[&["ACL", "SETUSER", "mk", "reset", "on", ">pw"][..], &rules].concat());
+    assert_eq!(limits_check(&url)["status"], "ok");
+    scrape_until(&server, "the store is back", is_up).await;
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server or valkey-server"]
+async fn a_part_of_a_cluster_is_told_as_such() {
+    let redis = Redis::start_with(&["--cluster-enabled", "yes"]);
+    let check = limits_check(&redis.url());
+    assert_eq!(check["status"], "failed");
+    assert!(check["message"].as_str().unwrap().contains("part of a cluster"), "{check}");
 }
 
 #[tokio::test]
@@ -201,25 +319,17 @@ async fn a_store_that_can_only_be_read_is_as_good_as_none() {
 #[ignore = "needs redis-server or valkey-server"]
 async fn the_doctor_looks_at_the_store() {
     let redis = Redis::start();
-    let doctor = |url: String| Mk::new().args(["doctor", "--json"]).env("MK_LIMITS_URL", &url).run();
-    let check = |stdout: &str| -> Value {
-        let document: Value = serde_json::from_str(stdout).unwrap();
-        let checks = document["checks"].as_array().unwrap();
-        checks.iter().find(|check| check["check"] == "limits store").unwrap().clone()
-    };
-    let well = check(&doctor(redis.url()).stdout);
+    let well = limits_check(&redis.url());
     assert_eq!(well["status"], "ok", "{well}");
 
     redis.command(&["CONFIG", "SET", "maxmemory", "100mb"]);
     redis.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
-    let doubtful = check(&doctor(redis.url()).stdout);
+    let doubtful = limits_check(&redis.url());
     assert_eq!(doubtful["status"], "warning", "{doubtful}");
 
     redis.command(&["CONFIG", "SET", "requirepass", "hunter2"]);
-    let locked = doctor(format!("{}?pass=hunter3", redis.url()));
-    assert_eq!(locked.code(), 1, "{locked:?}");
-    assert_eq!(check(&locked.stdout)["status"], "failed", "{locked:?}");
-    assert!(!format!("{locked:?}").contains("hunter"), "{locked:?}");
+    let locked = limits_check(&format!("{}?pass=hunter3", redis.url()));
+    assert_eq!(locked["status"], "failed", "{locked}");
 }
 
 #[tokio::test]
@@ -272,4 +382,12 @@ async fn the_doctor_tells_of_a_store_that_is_not_there_and_no_password() {
     assert!(line.starts_with(&format!("failed\tlimits store\tredis://{nobody} cannot be used: ")), "{line}");
     assert!(line.contains("each server limits on its own"), "{line}");
     assert!(!format!("{ran:?}").contains("hunter2"), "{ran:?}");
+}
+
+#[test]
+fn the_doctor_tells_of_an_address_that_is_none() {
+    let wrong = limits_check("redis://:hunter/2@127.0.0.1");
+    assert_eq!(wrong["status"], "failed");
+    assert!(wrong["message"].as_str().unwrap().contains("MK_LIMITS_URL must be"), "{wrong}");
+    assert!(wrong["message"].as_str().unwrap().contains("%2F"), "{wrong}");
 }

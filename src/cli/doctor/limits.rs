@@ -7,7 +7,7 @@ use super::clock::{self, Reference};
 use crate::clock::Clock;
 use crate::limits::{LimitsStore, StoreCondition, examine_store};
 
-const NAME: &str = "limits store";
+pub(super) const NAME: &str = "limits store";
 
 /// Each keyed request waits for an answer.
 const SLOW: Duration = Duration::from_millis(20);
@@ -28,7 +28,7 @@ pub(super) async fn examine(store: &LimitsStore) -> (Check, Option<Reference>) {
         Err(reason) => {
             let check = Check::failed(NAME, format!("{address} cannot be used: {reason}"))
                 .hint("until it can, each server limits on its own, by the same numbers")
-                .hint("check `limits_url` in server.toml or MK_LIMITS_URL, and that the store runs and takes this user");
+                .hint("check `limits_url` in server.toml or MK_LIMITS_URL (redis:// without TLS, rediss:// with it), and that the store runs and lets this user do what the README names");
             (check, None)
         }
     }
@@ -36,11 +36,11 @@ pub(super) async fn examine(store: &LimitsStore) -> (Check, Option<Reference>) {
 
 fn judge(address: &str, condition: &StoreCondition) -> Check {
     let took = condition.took;
+    let told = format!("{address} answers after {:.1} ms", took.as_secs_f64() * 1000.0);
     if let Some(policy) = &condition.evicts_by {
-        let told = format!("{address} may drop counts when its memory is full (maxmemory-policy {policy})");
+        let told = format!("{told}, and may drop counts when its memory is full (maxmemory-policy {policy})");
         return Check::warning(NAME, told).hint("set maxmemory-policy to noeviction there");
     }
-    let told = format!("{address} answers after {:.1} ms", took.as_secs_f64() * 1000.0);
     if took > SLOW {
         return Check::warning(NAME, told).hint("each request with a key waits for it; let it run nearer by");
     }

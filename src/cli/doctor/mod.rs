@@ -118,20 +118,16 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
     // One that is named here is looked at whatever is wrong with a file.
     let named = args.database.data_dir.clone();
     let data_dir = named.map_or_else(|| load_data_dir(&server_args, &session.env), Ok);
-    // One that is named is looked at whatever else is wrong.
-    let mut limits_store =
-        load_limits_store(&server_args, &session.env).ok().filter(|store| *store != LimitsStore::Memory);
     let mut has_its_keys = true;
     let mut models = Wanted::default();
-    let (checks, providers) = match load_server(&server_args, &session.env) {
+    let (checks, limits_store, providers) = match load_server(&server_args, &session.env) {
         Ok(config) => {
             let mut checks = configuration::server(&config);
             let other = client.as_mut().and_then(|client| server::prefer_own(client, &config));
             has_its_keys = other.is_none();
             checks.extend(other);
             models = Wanted::of(&config);
-            limits_store = Some(config.limits_store.clone());
-            (checks, sound(config))
+            (checks, Some(config.limits_store.clone()), sound(config))
         }
         Err(error) => {
             let providers = load_providers(&server_args, &session.env);
@@ -142,7 +138,14 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
             let mut providers = providers.unwrap_or_default();
             // Told once, where it is found first.
             providers.retain(|(_, settings)| settings.as_ref().err() != Some(&error));
-            (vec![configuration::no_server(error, is_without_providers, is_wanted)], providers)
+            // A store that is named is looked at whatever else is wrong.
+            let (store, wrong) = match load_limits_store(&server_args, &session.env) {
+                Ok(store) => (Some(store).filter(|store| *store != LimitsStore::Memory), None),
+                Err(wrong) => (None, Some(wrong).filter(|wrong| *wrong != error)),
+            };
+            let mut checks = vec![configuration::no_server(error, is_without_providers, is_wanted)];
+            checks.extend(wrong.map(|wrong| Check::misconfigured(limits::NAME, wrong)));
+            (checks, store, providers)
         }
     };
     (checks, Plan { client, has_its_keys, data_dir, providers, limits_store, models })

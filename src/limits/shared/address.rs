@@ -40,12 +40,20 @@ pub struct StoreAddress {
 }
 
 impl StoreAddress {
-    /// Reads `redis://[user][:password@]host[:port][/database]`, the same with `rediss` for TLS, or
+    /// Reads `redis://[[user]:password@]host[:port][/database]`, the same with `rediss` for TLS, or
     /// `redis+unix:///path[?db=…&user=…&pass=…]`; `valkey` stands for `redis` in each. `None` if it is nothing of these.
     pub fn parse(text: &str) -> Option<Self> {
         let url = parse_redis_url(text)?;
-        // What only turns off the checks of TLS.
-        if url.fragment().is_some() {
+        // What says something else than it seems to: a fragment turns off the checks of TLS, a query is passed over where
+        // there is a host, and a password with a `?` in it ends up as one.
+        let is_path = url.host().is_none();
+        let is_known = |name: &str| is_path && ["db", "user", "pass"].contains(&name);
+        if url.fragment().is_some()
+            || url.port() == Some(0)
+            || url.query().is_some_and(str::is_empty)
+            || !url.query_pairs().all(|(name, _)| is_known(&name))
+            || url.host_str().is_some_and(|host| host.contains(','))
+        {
             return None;
         }
         let scheme = url.scheme().to_owned();
@@ -131,6 +139,11 @@ mod tests {
             "redis://db.example/-1",
             "redis://db.example:99999",
             "rediss://db.example#insecure",
+            "redis://db.example?db=3",
+            "redis://hunter2?secret@127.0.0.1",
+            "redis+unix:///run/redis.sock?password=hunter2",
+            "redis://one.example,two.example",
+            "redis://db.example:0",
         ] {
             assert!(StoreAddress::parse(text).is_none(), "{text}");
         }

@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Question, StoreAddress, ask, connect};
+use super::{Answer, Fault, PROBES, StoreAddress, connect, probe};
 use crate::clock::Time;
-use crate::limits::{Quota, Subject};
 
 /// How the store is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,19 +22,17 @@ pub struct StoreCondition {
 /// Why it cannot be used.
 pub async fn examine(address: &StoreAddress) -> Result<StoreCondition, String> {
     let mut connection = connect(address).await.map_err(|fault| fault.to_string())?;
-    let quota = Quota { per_minute: u32::MAX, per_day: 0 };
-    let question =
-        Question { subject: &Subject::Session("examination".into()), quota, takes: true, known: (0, 0) };
     // The first time the script may have to be sent.
-    ask(&mut connection, &question).await.map_err(|fault| fault.to_string())?;
+    probe(&mut connection).await.map_err(|fault| fault.to_string())?;
     let begun = Instant::now();
-    let answer = ask(&mut connection, &question).await.map_err(|fault| fault.to_string())?;
-    let took = begun.elapsed();
+    let answer = probe(&mut connection).await.map_err(|fault| fault.to_string())?;
+    let took = begun.elapsed() / PROBES;
+    let Answer::Decided { decision, .. } = answer else { return Err(Fault::Senseless.to_string()) };
     // Who may not ask this is told nothing of it.
     let memory: Option<String> =
         redis::cmd("INFO").arg("memory").query_async(&mut connection).await.unwrap_or_default();
     let evicts_by = memory.as_deref().and_then(eviction);
-    let clock = Time::from_unix_ms(answer.decision.state().now.saturating_mul(1000));
+    let clock = Time::from_unix_ms(decision.state().now.saturating_mul(1000));
     Ok(StoreCondition { took, clock, evicts_by })
 }
 

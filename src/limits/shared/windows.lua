@@ -2,13 +2,16 @@
 -- last request free. The arithmetic is that of `src/limits/window.rs`, by this server's clock, in microseconds.
 --
 -- KEYS  1: the minute, a sorted set with a member for each request admitted, whose score is its time
---       2: the days, a hash from UTC day to count; only of who has a limit by day
+--       2: the days, a hash from UTC day to count; only of those whose days are counted, which are keys
 -- ARGV  1: "take" to count a request, else only to look   2, 3: limits of minute and day, 0 for none
---       4, 5: a day, and what the server that asks knows to have been counted on it
--- Returns whether the request was admitted (1) or not, the time, the requests of the minute, when the minute has room
--- for one more than now, and the requests of the day.
+--       4, 5: a day, and what the server that asks knows to have been counted on it   6: "sure" if it has just looked
+-- Returns whether the request was admitted (1) or not (0), the time, the requests of the minute, when the minute has room
+-- for one more than now, and the requests of the day. Nothing is done, and -1 returned in the first place, where this
+-- store knows nothing of the day and the server is not sure: a store that was emptied must not give a day away twice.
 local MINUTE = 60000000
 local DAY = 86400000000
+-- In milliseconds, and so a moment longer than a minute in microseconds.
+local KEPT = 60001
 
 local minute, days = KEYS[1], KEYS[2]
 local per_minute, per_day = tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -18,11 +21,23 @@ local function text(number)
   return string.format('%.0f', number)
 end
 
+-- What a key holds, or nothing: what is not of our kind was put there by a stranger, and goes.
+local function read(kind, ...)
+  local found = redis.pcall(kind, ...)
+  if type(found) ~= 'table' or not found.err then
+    return found
+  end
+  if string.find(found.err, 'WRONGTYPE') then
+    redis.call('DEL', (...))
+  end
+  return redis.call(kind, ...)
+end
+
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
 
 -- A clock that was set back: within a minute time stands still, beyond it what was counted moves along.
-local newest = tonumber(redis.call('ZRANGE', minute, -1, -1)[1])
+local newest = tonumber(read('ZRANGE', minute, -1, -1)[1])
 if newest and newest > now + MINUTE then
   local shift = newest - now
   local admitted = redis.call('ZRANGE', minute, 0, -1)
@@ -31,7 +46,7 @@ if newest and newest > now + MINUTE then
     local moved = text(tonumber(at) - shift)
     redis.call('ZADD', minute, moved, moved)
   end
-  redis.call('PEXPIRE', minute, MINUTE / 1000)
+  redis.call('PEXPIRE', minute, KEPT)
 elseif newest and newest > now then
   now = newest
 end
@@ -41,7 +56,11 @@ local used = redis.call('ZCARD', minute)
 local today = text(math.floor(now / DAY))
 local used_today = 0
 if days then
-  used_today = tonumber(redis.call('HGET', days, today) or 0)
+  local known = read('HGET', days, today)
+  if not known and ARGV[6] ~= 'sure' then
+    return { -1, now, 0, 0, 0 }
+  end
+  used_today = tonumber(known or 0) or 0
   -- A store that was emptied is told by those who remember.
   if ARGV[4] == today and tonumber(ARGV[5]) > used_today then
     used_today = tonumber(ARGV[5])
@@ -57,7 +76,7 @@ if admitted and per_minute > 0 then
   while redis.call('ZADD', minute, 'NX', text(at), text(at)) == 0 do
     at = at + 1
   end
-  redis.call('PEXPIRE', minute, MINUTE / 1000)
+  redis.call('PEXPIRE', minute, KEPT)
   used = used + 1
 end
 if admitted and days then

@@ -12,13 +12,19 @@ use tempfile::TempDir;
 /// A running store; it ends when this is dropped.
 pub struct Redis {
     process: Option<Child>,
+    settings: &'static [&'static str],
     dir: TempDir,
 }
 
 impl Redis {
     /// Starts one.
     pub fn start() -> Self {
-        let mut redis = Self { process: None, dir: tempfile::tempdir().unwrap() };
+        Self::start_with(&[])
+    }
+
+    /// Starts one with these settings.
+    pub fn start_with(settings: &'static [&'static str]) -> Self {
+        let mut redis = Self { process: None, settings, dir: tempfile::tempdir().unwrap() };
         redis.begin();
         redis
     }
@@ -31,6 +37,7 @@ impl Redis {
             .current_dir(self.dir.path())
             .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
             .arg(self.socket())
+            .args(self.settings)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
