@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 
 use super::memory::{Memory, without_day};
-use super::shared::{Answer, LimitsStore, Question, Shared};
+use super::shared::{Answer, LimitsStore, Question, Shared, deadline};
 use super::{Decision, Quota, State, Subject};
 use crate::clock::Time;
 use crate::storage::{Error, Store};
@@ -78,11 +78,12 @@ impl Limiter {
     /// What the store decides, and the day that it counts with its count; `None` while it is gone.
     async fn ask(&self, shared: &Arc<Shared>, question: Question<'_>) -> Option<(Decision, (i64, u32))> {
         let mut question = question;
-        let mut answer = shared.ask(&question).await?;
+        let deadline = deadline();
+        let mut answer = shared.ask(&question, deadline).await?;
         if let (Answer::Unsure, Subject::Key(id)) = (&answer, question.subject) {
             question.known = self.memory.day_looked_up(id, question.known);
             question.is_sure = true;
-            answer = shared.ask(&question).await?;
+            answer = shared.ask(&question, deadline).await?;
         }
         match answer {
             Answer::Decided { decision, day } => Some((decision, day)),

@@ -45,6 +45,11 @@ const LONGEST_REASON: usize = 200;
 
 static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("shared/windows.lua")));
 
+/// Until when a request that comes now waits for the store.
+pub(super) fn deadline() -> Instant {
+    Instant::now() + PATIENCE
+}
+
 /// The limits' store, as this server reaches it.
 pub(super) struct Shared {
     address: StoreAddress,
@@ -120,17 +125,21 @@ impl Shared {
         })
     }
 
-    /// The store's answer; `None` if it is gone, which has been told then.
-    pub(super) async fn ask(self: &Arc<Self>, question: &Question<'_>) -> Option<Answer> {
-        let answer = self.asked(self.links.here(), question).await;
+    /// The store's answer, if it comes in time; `None` if it is gone, which has been told then.
+    pub(super) async fn ask(self: &Arc<Self>, question: &Question<'_>, deadline: Instant) -> Option<Answer> {
+        let answer = self.asked(self.links.here(), question, deadline).await;
         if answer.is_none() {
             self.alone.fetch_add(1, Ordering::Relaxed);
         }
         answer
     }
 
-    async fn asked(self: &Arc<Self>, link: &Arc<Link>, question: &Question<'_>) -> Option<Answer> {
-        let deadline = Instant::now() + PATIENCE;
+    async fn asked(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        question: &Question<'_>,
+        deadline: Instant,
+    ) -> Option<Answer> {
         let (mut connection, mut serial) = self.connection(link, deadline).await?;
         let mut answered = ask(&mut connection, question, deadline).await;
         // It was closed since it was used last, as stores do with those that rest, or when they start anew. Should the
@@ -281,7 +290,7 @@ async fn probe(connection: &mut MultiplexedConnection) -> Result<Answer, Fault> 
     for number in 0..PROBES {
         let subject = Subject::Key(format!("probe-{number}").into());
         let question = Question { subject: &subject, quota, takes: true, known: (0, 0), is_sure: true };
-        answer = ask(connection, &question, Instant::now() + PATIENCE).await?;
+        answer = ask(connection, &question, deadline()).await?;
     }
     Ok(answer)
 }
