@@ -4,6 +4,7 @@
 //! asks the terminal in ways that we have decided already.
 
 use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
@@ -45,7 +46,8 @@ impl Mode {
 
 /// A set of rows on standard error, with its first one.
 pub(crate) fn bars(terminal: &Terminal) -> (MultiProgress, ProgressBar) {
-    let target = Box::new(Stderr { width: terminal.width, height: terminal.height });
+    let target =
+        Box::new(Stderr { width: terminal.width, height: terminal.height, drawing: Mutex::default() });
     let bars =
         MultiProgress::with_draw_target(ProgressDrawTarget::term_like_with_hz(target, DRAWS_PER_SECOND));
     let first = add_row(&bars);
@@ -77,21 +79,30 @@ pub(crate) fn add_row(bars: &MultiProgress) -> ProgressBar {
 }
 
 /// Standard error as indicatif draws on it. It fills lines up to the last column instead of ending them, so that it
-/// needs the terminal's true size at each drawing; the fields stand in where that is unknown.
+/// needs the terminal's true size at each drawing; the fields stand in where that is unknown. A drawing goes out in one
+/// piece, at its end: what is typed in the midst of one would move its last lines.
 #[derive(Debug)]
 struct Stderr {
     width: usize,
     height: usize,
+    drawing: Mutex<String>,
 }
 
 impl Stderr {
-    fn write(text: &str) -> io::Result<()> {
-        io::stderr().lock().write_all(text.as_bytes())
+    /// Also after a panic elsewhere: a drawing that broke off is overwritten by the next.
+    fn drawing(&self) -> MutexGuard<'_, String> {
+        self.drawing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, text: &str) {
+        self.drawing().push_str(text);
     }
 
     /// A cursor movement (ECMA-48); none for a distance of zero, which terminals take for one.
-    fn move_cursor(distance: usize, direction: char) -> io::Result<()> {
-        if distance == 0 { Ok(()) } else { Self::write(&format!("\u{1b}[{distance}{direction}")) }
+    fn move_cursor(&self, distance: usize, direction: char) {
+        if distance > 0 {
+            self.write(&format!("\u{1b}[{distance}{direction}"));
+        }
     }
 }
 
@@ -107,38 +118,48 @@ impl TermLike for Stderr {
     }
 
     fn move_cursor_up(&self, n: usize) -> io::Result<()> {
-        Self::move_cursor(n, 'A')
+        self.move_cursor(n, 'A');
+        Ok(())
     }
 
     fn move_cursor_down(&self, n: usize) -> io::Result<()> {
-        Self::move_cursor(n, 'B')
+        self.move_cursor(n, 'B');
+        Ok(())
     }
 
     fn move_cursor_right(&self, n: usize) -> io::Result<()> {
-        Self::move_cursor(n, 'C')
+        self.move_cursor(n, 'C');
+        Ok(())
     }
 
     fn move_cursor_left(&self, n: usize) -> io::Result<()> {
-        Self::move_cursor(n, 'D')
+        self.move_cursor(n, 'D');
+        Ok(())
     }
 
     fn write_line(&self, s: &str) -> io::Result<()> {
-        Self::write(&format!("{s}\n"))
+        self.write(&format!("{s}\n"));
+        Ok(())
     }
 
     fn write_str(&self, s: &str) -> io::Result<()> {
-        Self::write(s)
+        self.write(s);
+        Ok(())
     }
 
     fn clear_line(&self) -> io::Result<()> {
-        Self::write("\r\u{1b}[2K")
+        self.write("\r\u{1b}[2K");
+        Ok(())
     }
 
     /// The end of a drawing, whose last line is full: what is typed then, such as the `^C` that a terminal shows, would
     /// begin a line of its own, which nobody erases.
     fn flush(&self) -> io::Result<()> {
-        Self::write("\r")?;
-        io::stderr().lock().flush()
+        let mut drawing = std::mem::take(&mut *self.drawing());
+        drawing.push('\r');
+        let mut stderr = io::stderr().lock();
+        stderr.write_all(drawing.as_bytes())?;
+        stderr.flush()
     }
 }
 
