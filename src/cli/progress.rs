@@ -177,6 +177,19 @@ mod tests {
     }
 
     #[test]
+    fn nothing_of_a_drawing_is_out_before_its_end() {
+        let target = Stderr { width: 80, height: 24, drawing: Mutex::default() };
+        target.clear_line().unwrap();
+        target.move_cursor_up(2).unwrap();
+        target.move_cursor_down(0).unwrap();
+        target.write_str("one").unwrap();
+        target.write_line("two").unwrap();
+        assert_eq!(*target.drawing(), "\r\u{1b}[2K\u{1b}[2Aonetwo\n");
+        target.flush().unwrap();
+        assert_eq!(*target.drawing(), "");
+    }
+
+    #[test]
     fn bars_only_where_they_can_be_drawn() {
         assert_eq!(choose(ProgressMode::Auto, true, true, false), Mode::Bars);
         assert_eq!(choose(ProgressMode::Auto, true, true, true), Mode::Bars);

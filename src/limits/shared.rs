@@ -15,7 +15,7 @@ mod examine;
 pub use address::{LimitsStore, StoreAddress};
 pub use examine::{StoreCondition, examine};
 
-use std::fmt::{self, Write};
+use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
@@ -224,7 +224,7 @@ impl Link {
         (state.clone(), is_first)
     }
 
-    /// Asks by this connection from now on, or by none.
+    /// Asks by this connection from now on, or by none; whoever waits for that learns of it.
     fn settle(&self, connection: Option<MultiplexedConnection>) {
         let serial = self.made.fetch_add(1, Ordering::Relaxed);
         *self.lock() = connection.map_or(LinkState::Down, |connection| LinkState::Up(connection, serial));
@@ -381,13 +381,8 @@ impl fmt::Display for Fault {
             // Its words may be a stranger's.
             Self::Redis(cause) => {
                 let words = cause.to_string();
-                words
-                    .lines()
-                    .next()
-                    .unwrap_or_default()
-                    .chars()
-                    .take(LONGEST_REASON)
-                    .try_for_each(|c| f.write_char(c))
+                let line = words.lines().next().unwrap_or_default();
+                f.write_str(&line.chars().take(LONGEST_REASON).collect::<String>())
             }
             Self::Silent(patience) => write!(f, "no answer within {patience:?}"),
             Self::Senseless => f.write_str("its answer makes no sense"),

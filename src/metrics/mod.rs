@@ -43,11 +43,19 @@ pub struct Readings {
     pub ledger_queue: u64,
     /// Rows that were dropped since the start.
     pub ledger_rows_lost: u64,
-    /// Whether the store of shared limits can be used, and how many requests were decided without it; `None` if there is
-    /// no such store.
-    pub limits_store: Option<(bool, u64)>,
+    /// The store of shared limits, if there is one.
+    pub limits_store: Option<LimitsStore>,
     /// The circuit breakers that there are; where there is none it is closed, and left out.
     pub breakers: Vec<Breaker>,
+}
+
+/// The store of limits that servers share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitsStore {
+    /// Whether it can be used.
+    pub is_up: bool,
+    /// Requests that were decided without it since the start.
+    pub decided_alone: u64,
 }
 
 /// A circuit breaker.
@@ -116,8 +124,8 @@ impl Metrics {
         page.add_one(&table::LEDGER_LOST, Value::Count(readings.ledger_rows_lost));
         let store = readings.limits_store;
         let sample = |value: u64| (Vec::new(), Value::Count(value));
-        page.add(&table::LIMITS_STORE, store.map(|(is_up, _)| sample(u64::from(is_up))));
-        page.add(&table::LIMITED_ALONE, store.map(|(_, alone)| sample(alone)));
+        page.add(&table::LIMITS_STORE, store.map(|store| sample(u64::from(store.is_up))));
+        page.add(&table::LIMITED_ALONE, store.map(|store| sample(store.decided_alone)));
         page
     }
 }

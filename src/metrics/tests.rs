@@ -191,7 +191,7 @@ fn breakers_are_shown_under_labels_with_the_same_bound() {
         ],
         ledger_queue: 3,
         ledger_rows_lost: 2,
-        limits_store: Some((false, 7)),
+        limits_store: Some(LimitsStore { is_up: false, decided_alone: 7 }),
     };
     let page = metrics().page(&readings).unwrap();
     assert_has(

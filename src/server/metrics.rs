@@ -11,7 +11,8 @@ use super::incoming::Incoming;
 use super::reply::ApiError;
 use super::{Context, gate, rated, routes};
 use crate::inference::{self, BreakerReport};
-use crate::metrics::{Breaker, BreakerState, CONTENT_TYPE, Readings};
+use crate::limits::StoreReading;
+use crate::metrics::{Breaker, BreakerState, CONTENT_TYPE, LimitsStore, Readings};
 
 /// The route, behind path and method.
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
@@ -39,12 +40,16 @@ fn breaker(report: BreakerReport) -> Breaker {
     Breaker { provider: report.provider, model: report.model, state }
 }
 
+fn limits_store(StoreReading { is_up, decided_alone }: StoreReading) -> LimitsStore {
+    LimitsStore { is_up, decided_alone }
+}
+
 fn page(context: &Context, incoming: &Incoming) -> Result<Response, ApiError> {
     let app = &context.app;
     let readings = Readings {
         ledger_queue: app.ledger.queued() as u64,
         ledger_rows_lost: app.ledger.lost(),
-        limits_store: app.limiter.store().map(|store| (store.is_up, store.decided_alone)),
+        limits_store: app.limiter.store().map(limits_store),
         breakers: incoming.configured.gateway.breakers().into_iter().map(breaker).collect(),
     };
     let page = app.metrics.page(&readings).map_err(|cause| {

@@ -1,5 +1,9 @@
-//! Limits that several servers share: against a real Redis or Valkey where its answers matter (`.ci/run` has one; these
-//! tests are left out of a plain `cargo test`), and against nobody or nonsense at its address.
+//! Limits that several servers share: against nobody or nonsense at their store's address, and against a real Redis or
+//! Valkey where its answers matter.
+//!
+//! A plain `cargo test` asks for nothing but Rust, so it leaves out those that need a real one, whose script nothing else
+//! could stand in for. `.ci/run` installs Redis and runs them, as `cargo test --test it limits_shared -- --ignored` does
+//! wherever one is installed; there they fail if there is none.
 
 use std::time::Duration;
 
@@ -83,7 +87,7 @@ fn is_up(page: &Page) -> bool {
 }
 
 #[tokio::test]
-#[ignore = "needs redis-server or valkey-server"]
+#[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
 async fn two_servers_admit_together_what_one_would() {
     let redis = Redis::start();
     let [one, other] = two(&redis).await;
@@ -118,7 +122,7 @@ async fn two_servers_admit_together_what_one_would() {
 }
 
 #[tokio::test]
-#[ignore = "needs redis-server or valkey-server"]
+#[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
 async fn the_shared_minute_slides_and_tells_when_to_come_back() {
     let redis = Redis::start();
     let [one, other] = two(&redis).await;
@@ -144,7 +148,7 @@ async fn the_shared_minute_slides_and_tells_when_to_come_back() {
 }
 
 #[tokio::test]
-#[ignore = "needs redis-server or valkey-server"]
+#[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
 async fn a_day_is_counted_by_all_and_known_to_a_store_that_was_emptied() {
     let redis = Redis::start();
     let [one, other] = two(&redis).await;
@@ -171,7 +175,7 @@ async fn a_day_is_counted_by_all_and_known_to_a_store_that_was_emptied() {
 }
 
 #[tokio::test]
-#[ignore = "needs redis-server or valkey-server"]
+#[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
 async fn no_server_admits_more_than_the_limit_whatever_a_store_forgets() {
     let redis = Redis::start();
     let server = server(redis.store()).await;
@@ -186,7 +190,7 @@ async fn no_server_admits_more_than_the_limit_whatever_a_store_forgets() {
 }
 
 #[tokio::test]
-#[ignore = "needs redis-server or valkey-server"]
+#[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
 async fn a_day_is_not_counted_twice_where_the_database_could_not_be_read() {
     let redis = Redis::start();
     let [one, other] = two(&redis).await;
@@ -208,7 +212,7 @@ async fn a_day_is_not_counted_twice_where_the_database_could_not_be_read() {
 }
 
 #[tokio::test]
-#[ignore = "needs redis-server or valkey-server"]
+#[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
 async fn what_a_stranger_left_in_our_place_goes() {
     let redis = Redis::start();
     let server = server(redis.store()).await;
@@ -224,7 +228,7 @@ async fn what_a_stranger_left_in_our_place_goes() {
 }
 
 #[tokio::test]
-#[ignore = "needs redis-server or valkey-server"]
+#[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
 async fn a_store_that_lets_us_do_a_part_of_it_is_as_good_as_none() {
     let redis = Redis::start();
     redis.command(&["ACL", "SETUSER", "mk", "on", ">pw", "~mk:limits:*", "+@all", "-@hash"]);
@@ -244,7 +248,7 @@ async fn a_store_that_lets_us_do_a_part_of_it_is_as_good_as_none() {
 }
 
 #[tokio::test]
-#[ignore = "needs redis-server or valkey-server"]
+#[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
 async fn a_part_of_a_cluster_is_told_as_such() {
     let redis = Redis::start_with(&["--cluster-enabled", "yes"]);
     let check = limits_check(&redis.url());
@@ -253,7 +257,7 @@ async fn a_part_of_a_cluster_is_told_as_such() {
 }
 
 #[tokio::test]
-#[ignore = "needs redis-server or valkey-server"]
+#[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
 async fn who_guesses_keys_is_counted_by_all() {
     let redis = Redis::start();
     let [one, other] = two(&redis).await;
@@ -264,7 +268,7 @@ async fn who_guesses_keys_is_counted_by_all() {
 }
 
 #[tokio::test]
-#[ignore = "needs redis-server or valkey-server"]
+#[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
 async fn without_its_store_a_server_limits_alone_until_it_is_back() {
     let mut redis = Redis::start();
     let [one, other] = two(&redis).await;
@@ -289,7 +293,7 @@ async fn without_its_store_a_server_limits_alone_until_it_is_back() {
 }
 
 #[tokio::test]
-#[ignore = "needs redis-server or valkey-server"]
+#[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
 async fn closed_connections_and_forgotten_scripts_go_unnoticed() {
     let redis = Redis::start();
     let server = server(redis.store()).await;
@@ -303,7 +307,7 @@ async fn closed_connections_and_forgotten_scripts_go_unnoticed() {
 }
 
 #[tokio::test]
-#[ignore = "needs redis-server or valkey-server"]
+#[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
 async fn a_store_that_can_only_be_read_is_as_good_as_none() {
     let redis = Redis::start();
     let server = server(redis.store()).await;
@@ -316,7 +320,7 @@ async fn a_store_that_can_only_be_read_is_as_good_as_none() {
 }
 
 #[tokio::test]
-#[ignore = "needs redis-server or valkey-server"]
+#[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
 async fn the_doctor_looks_at_the_store() {
     let redis = Redis::start();
     let well = limits_check(&redis.url());

@@ -272,6 +272,10 @@ impl Report<'_, '_> {
 
 impl Drop for Report<'_, '_> {
     fn drop(&mut self) {
+        // A defect is told by itself; what was in use when it came may be half done.
+        if std::thread::panicking() {
+            return;
+        }
         for done in self.batch.done.take().into_values() {
             // Whoever cannot be told any more was told what ended it.
             if self.take(done).is_err() {

@@ -85,11 +85,11 @@ impl StoreAddress {
 /// Whether it is the same server, asked in the same name.
 impl PartialEq for StoreAddress {
     fn eq(&self, other: &Self) -> bool {
-        let of = |address: &Self| {
-            let settings = address.client.get_connection_info().redis_settings().clone();
-            (settings.username().map(str::to_owned), settings.password().map(str::to_owned))
-        };
-        self.shown == other.shown && of(self) == of(other)
+        let [ours, theirs] =
+            [self, other].map(|address| address.client.get_connection_info().redis_settings());
+        self.shown == other.shown
+            && ours.username() == theirs.username()
+            && ours.password() == theirs.password()
     }
 }
 

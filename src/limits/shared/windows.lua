@@ -6,7 +6,7 @@
 -- ARGV  1: "take" to count a request, else only to look   2, 3: limits of minute and day, 0 for none
 --       4, 5: a day, and what the server that asks knows to have been counted on it   6: "sure" if it has just looked
 -- Returns whether the request was admitted (1) or not (0), the time, the requests of the minute, when the minute has room
--- for one more than now, and the requests of the day. Nothing is done, and -1 returned in the first place, where this
+-- for one more than now, and the requests of the day. Nothing is counted, and -1 returned in the first place, where this
 -- store knows nothing of the day and the server is not sure: a store that was emptied must not give a day away twice.
 local MINUTE = 60000000
 local DAY = 86400000000
