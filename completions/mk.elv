@@ -55,7 +55,7 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;serve'= {
             cand --listen 'Address and port to listen on [default: 127.0.0.1:8080]'
             cand --config 'Configuration file [default: server.toml in the configuration directory]'
-            cand --data-dir 'Directory of the database'
+            cand --data-dir 'Directory of an SQLite database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -219,8 +219,8 @@ set edit:completion:arg-completer[mk] = {|@words|
         }
         &'mk;apps;create'= {
             cand --budget-usd 'What all its keys together may spend in a calendar month (UTC), in US dollars [default: any amount]'
-            cand --data-dir 'Directory of the database [default: as the server''s]'
-            cand --config 'The server''s configuration file, which names that directory'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -236,8 +236,8 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --help 'Print help'
         }
         &'mk;apps;list'= {
-            cand --data-dir 'Directory of the database [default: as the server''s]'
-            cand --config 'The server''s configuration file, which names that directory'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -253,8 +253,8 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --help 'Print help'
         }
         &'mk;apps;show'= {
-            cand --data-dir 'Directory of the database [default: as the server''s]'
-            cand --config 'The server''s configuration file, which names that directory'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -272,8 +272,8 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;apps;update'= {
             cand --name 'A new name, which no other app has'
             cand --budget-usd 'What all its keys together may spend in a calendar month (UTC), in US dollars'
-            cand --data-dir 'Directory of the database [default: as the server''s]'
-            cand --config 'The server''s configuration file, which names that directory'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -291,8 +291,8 @@ set edit:completion:arg-completer[mk] = {|@words|
         }
         &'mk;apps;statement'= {
             cand --month 'Calendar month (UTC), such as 2026-10 [default: this month]'
-            cand --data-dir 'Directory of the database [default: as the server''s]'
-            cand --config 'The server''s configuration file, which names that directory'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -309,8 +309,8 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --help 'Print help'
         }
         &'mk;apps;delete'= {
-            cand --data-dir 'Directory of the database [default: as the server''s]'
-            cand --config 'The server''s configuration file, which names that directory'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -382,8 +382,8 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --address 'A network it may be used from, such as 10.0.0.0/8; repeat it for several [default: all]'
             cand --model 'A model it may use: openai/gpt-5.4-mini, or openai/* for a provider''s; repeat it for several [default: all]'
             cand --budget-usd 'What it may spend in a calendar month (UTC), in US dollars [default: any amount]'
-            cand --data-dir 'Directory of the database [default: as the server''s]'
-            cand --config 'The server''s configuration file, which names that directory'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -401,8 +401,8 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;keys;list'= {
             cand --app 'Only those of this app, by name or id'
             cand --service 'Only those for this service'
-            cand --data-dir 'Directory of the database [default: as the server''s]'
-            cand --config 'The server''s configuration file, which names that directory'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -419,8 +419,8 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --help 'Print help'
         }
         &'mk;keys;show'= {
-            cand --data-dir 'Directory of the database [default: as the server''s]'
-            cand --config 'The server''s configuration file, which names that directory'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -443,8 +443,8 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --address 'A network it may be used from, such as 10.0.0.0/8, instead of those until now; repeat it for several'
             cand --model 'A model it may use: openai/gpt-5.4-mini, or openai/* for a provider''s, instead of those until now; repeat it for several'
             cand --budget-usd 'What it may spend in a calendar month (UTC), in US dollars'
-            cand --data-dir 'Directory of the database [default: as the server''s]'
-            cand --config 'The server''s configuration file, which names that directory'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -467,8 +467,8 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --help 'Print help'
         }
         &'mk;keys;revoke'= {
-            cand --data-dir 'Directory of the database [default: as the server''s]'
-            cand --config 'The server''s configuration file, which names that directory'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -487,8 +487,8 @@ set edit:completion:arg-completer[mk] = {|@words|
         }
         &'mk;keys;rotate'= {
             cand --grace 'How long the old key goes on working'
-            cand --data-dir 'Directory of the database [default: as the server''s]'
-            cand --config 'The server''s configuration file, which names that directory'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -504,8 +504,8 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --help 'Print help'
         }
         &'mk;keys;check'= {
-            cand --data-dir 'Directory of the database [default: as the server''s]'
-            cand --config 'The server''s configuration file, which names that directory'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -555,8 +555,8 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --key 'Only of this key, by id, name or last four characters'
             cand --model 'Only at this model'
             cand --service 'Only of this service: verify or inference'
-            cand --data-dir 'Directory of the database [default: as the server''s]'
-            cand --config 'The server''s configuration file, which names that directory'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -697,8 +697,8 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --help 'Print help'
         }
         &'mk;doctor'= {
-            cand --data-dir 'Directory of the database [default: as the server''s]'
-            cand --config 'The server''s configuration file, which names that directory'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -714,8 +714,8 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --help 'Print help'
         }
         &'mk;backup'= {
-            cand --data-dir 'Directory of the database [default: as the server''s]'
-            cand --config 'The server''s configuration file, which names that directory'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -731,8 +731,8 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --help 'Print help'
         }
         &'mk;restore'= {
-            cand --data-dir 'Directory of the database [default: as the server''s]'
-            cand --config 'The server''s configuration file, which names that directory'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'

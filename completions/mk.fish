@@ -60,7 +60,7 @@ complete -c mk -n "__fish_mk_needs_command" -f -a "version" -d 'Print the versio
 complete -c mk -n "__fish_mk_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -l listen -d 'Address and port to listen on [default: 127.0.0.1:8080]' -r
 complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -l config -d 'Configuration file [default: server.toml in the configuration directory]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -l data-dir -d 'Directory of the database' -r -F
+complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -l data-dir -d 'Directory of an SQLite database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand serve; and not __fish_seen_subcommand_from unit help" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -223,8 +223,8 @@ complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcomma
 complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -f -a "delete" -d 'Delete an app and revoke its keys, for ever; its usage stays'
 complete -c mk -n "__fish_mk_using_subcommand apps; and not __fish_seen_subcommand_from create list show update statement delete help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l budget-usd -d 'What all its keys together may spend in a calendar month (UTC), in US dollars [default: any amount]' -r
-complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -240,8 +240,8 @@ complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from create" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -257,8 +257,8 @@ complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -276,8 +276,8 @@ complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l name -d 'A new name, which no other app has' -r
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l budget-usd -d 'What all its keys together may spend in a calendar month (UTC), in US dollars' -r
-complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -295,8 +295,8 @@ complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from update" -s h -l help -d 'Print help'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -l month -d 'Calendar month (UTC), such as 2026-10 [default: this month]' -r
-complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -313,8 +313,8 @@ complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from statement" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand apps; and __fish_seen_subcommand_from delete" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -369,8 +369,8 @@ complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l address -d 'A network it may be used from, such as 10.0.0.0/8; repeat it for several [default: all]' -r
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l model -d 'A model it may use: openai/gpt-5.4-mini, or openai/* for a provider\'s; repeat it for several [default: all]' -r
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l budget-usd -d 'What it may spend in a calendar month (UTC), in US dollars [default: any amount]' -r
-complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -388,8 +388,8 @@ complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -s h -l help -d 'Print help'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l app -d 'Only those of this app, by name or id' -r
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l service -d 'Only those for this service' -r
-complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -406,8 +406,8 @@ complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from show" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -430,8 +430,8 @@ complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l address -d 'A network it may be used from, such as 10.0.0.0/8, instead of those until now; repeat it for several' -r
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l model -d 'A model it may use: openai/gpt-5.4-mini, or openai/* for a provider\'s, instead of those until now; repeat it for several' -r
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l budget-usd -d 'What it may spend in a calendar month (UTC), in US dollars' -r
-complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -454,8 +454,8 @@ complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from update" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -473,8 +473,8 @@ complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from revoke" -s h -l help -d 'Print help'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -l grace -d 'How long the old key goes on working' -r
-complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -490,8 +490,8 @@ complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from rotate" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from check" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from check" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from check" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from check" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from check" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -527,8 +527,8 @@ complete -c mk -n "__fish_mk_using_subcommand usage" -l app -d 'Only of this app
 complete -c mk -n "__fish_mk_using_subcommand usage" -l key -d 'Only of this key, by id, name or last four characters' -r
 complete -c mk -n "__fish_mk_using_subcommand usage" -l model -d 'Only at this model' -r
 complete -c mk -n "__fish_mk_using_subcommand usage" -l service -d 'Only of this service: verify or inference' -r
-complete -c mk -n "__fish_mk_using_subcommand usage" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand usage" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand usage" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand usage" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand usage" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -659,8 +659,8 @@ complete -c mk -n "__fish_mk_using_subcommand whoami" -l json -d 'Print JSON'
 complete -c mk -n "__fish_mk_using_subcommand whoami" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand whoami" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand whoami" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand doctor" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand doctor" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand doctor" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand doctor" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand doctor" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -676,8 +676,8 @@ complete -c mk -n "__fish_mk_using_subcommand doctor" -l json -d 'Print JSON'
 complete -c mk -n "__fish_mk_using_subcommand doctor" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand doctor" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand doctor" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand backup" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand backup" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand backup" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand backup" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand backup" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -693,8 +693,8 @@ complete -c mk -n "__fish_mk_using_subcommand backup" -l force -d 'Replace the f
 complete -c mk -n "__fish_mk_using_subcommand backup" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand backup" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand backup" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand restore" -l data-dir -d 'Directory of the database [default: as the server\'s]' -r -F
-complete -c mk -n "__fish_mk_using_subcommand restore" -l config -d 'The server\'s configuration file, which names that directory' -r -F
+complete -c mk -n "__fish_mk_using_subcommand restore" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
+complete -c mk -n "__fish_mk_using_subcommand restore" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand restore" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"

@@ -17,7 +17,7 @@ use crate::config::ServerConfig;
 use crate::keys::setup::Setup;
 use crate::limits::{Limiter, LimitsStore};
 use crate::metrics::Metrics;
-use crate::storage::{self, Store};
+use crate::storage::{self, DatabaseUrl, Store};
 use crate::usage::{Books, Ledger};
 use crate::workers::Each;
 
@@ -74,9 +74,14 @@ impl std::error::Error for StartError {
 }
 
 impl App {
-    /// An app on the data directory that `config` names.
+    /// An app on the database that `config` names. Blocking, and not for a thread that runs futures.
     pub fn open(config: &ServerConfig, clock: Clock) -> Result<Self, StartError> {
-        let store = Store::open(&config.data_dir, clock.now()).map_err(StartError::Storage)?;
+        let now = clock.now();
+        let store = match &config.database {
+            DatabaseUrl::Sqlite => Store::open(&config.data_dir, now),
+            DatabaseUrl::Postgres(address) => Store::connect(address, now),
+        };
+        let store = store.map_err(StartError::Storage)?;
         store.must_be_writable().map_err(StartError::Storage)?;
         Self::assemble(config, store, config.limits_store.clone(), clock)
     }

@@ -11,7 +11,7 @@
 //! | room | what it does | names |
 //! |---|---|---|
 //! | `cli` | the terminal side; the only room that prints | app client config keys limits metrics providers server storage usage |
-//! | `config` | flags, environment and files, resolved and checked once | limits providers verify |
+//! | `config` | flags, environment and files, resolved and checked once | limits providers storage verify |
 //! | `app` | opens storage, builds the rooms below the server | every room below the server, config |
 //! | `server` | HTTP: connections, gate, routes, answers | app config inference keys limits metrics storage usage verify |
 //! | `client` | a running server over HTTP | nobody |
@@ -22,7 +22,7 @@
 //! | `limits` | an exact sliding minute and a UTC day, here or in Redis | storage |
 //! | `usage` | what requests cost, a row per attempt; budgets; reports and statements | metrics storage |
 //! | `metrics` | what the server counts of itself, for Prometheus | nobody |
-//! | `storage` | SQLite | nobody |
+//! | `storage` | SQLite, or PostgreSQL | nobody |
 //! | `api` | the wire's types, shared by client and server | open to all |
 //! | `clock` `id` `loopback` `money` `places` `private` `reason` `secret` `trouble` `workers` | leaves | open to all |
 //!

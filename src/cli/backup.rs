@@ -27,7 +27,7 @@ A server may run meanwhile; the backup is of one moment. It is a tar archive of
 both databases with their checksums, is checked before it gets its name, and can
 be read by its owner only. It holds no keys, only their hashes. Twice the size
 of the databases is needed beside it meanwhile.
-`mk restore` puts it back.";
+`mk restore` puts it back. A PostgreSQL database is backed up by pg_dump.";
 
 /// Examples of `mk restore`, first in its help.
 pub(crate) const RESTORE_EXAMPLES: &str = "\
@@ -81,7 +81,10 @@ pub(crate) fn backup(args: &BackupArgs, session: &Session) -> Outcome {
         ))
         .hint("name a file that is not there yet"));
     }
-    let dir = args.database.dir(session)?;
+    let dir = args.database.dir(
+        session,
+        "use `pg_dump --format=custom --file=mk.dump postgres://USER@HOST/DATABASE`, with the password in PGPASSWORD",
+    )?;
     let stop = stop_at_first();
     let go_on = || !stop.load(Ordering::Relaxed);
     let made = storage::backup(&dir, &args.file, args.force, Clock::system().now(), &go_on);
@@ -105,7 +108,9 @@ pub(crate) fn restore(args: &RestoreArgs, session: &Session) -> Outcome {
         return Err(Failure::usage(format!("{} is a directory", args.file.display()))
             .hint("name the one file that `mk backup` wrote"));
     }
-    let dir = args.database.dir(session)?;
+    let dir = args
+        .database
+        .dir(session, "use `pg_restore --no-owner --dbname=postgres://USER@HOST/DATABASE mk.dump` on an empty database, with the password in PGPASSWORD")?;
     storage::restore(&args.file, &dir).map_err(|cause| not_restored(&dir, &args.file, cause))?;
     session.printer.sentence(&format!("restored {} into {}", args.file.display(), dir.display()));
     Ok(0)

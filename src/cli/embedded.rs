@@ -3,7 +3,6 @@
 //! The command calls it over HTTP like any other server, so that what is tried here is what runs there.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
@@ -38,8 +37,7 @@ impl Embedded {
         config.limits.keys.per_minute = 0;
         config.limits.keys.per_day = 0;
         let clock = Clock::system();
-        let app =
-            App::in_memory(&config, clock.clone()).map_err(|cause| cannot_start(&config.data_dir, cause))?;
+        let app = App::in_memory(&config, clock.clone()).map_err(|cause| cannot_start(&config, cause))?;
         let made = keys::create(&app.store, &NewKey::of(service, "default"), clock.now());
         let (key, _) = made.map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
 
@@ -63,10 +61,10 @@ impl Drop for Embedded {
     }
 }
 
-/// Why a server cannot start on the data directory `dir`, with what to do.
-pub(crate) fn cannot_start(dir: &Path, cause: StartError) -> Failure {
+/// Why a server cannot start by `config`, with what to do.
+pub(crate) fn cannot_start(config: &ServerConfig, cause: StartError) -> Failure {
     match cause {
-        StartError::Storage(cause) => unusable(dir, cause),
+        StartError::Storage(cause) => unusable(&config.store_place(), cause),
         StartError::Provider { .. } => Failure::usage(cause.to_string())
             .hint("`mk config list server --origin` shows where the setting comes from")
             .caused_by(cause),

@@ -1,6 +1,7 @@
-//! The local database, for the commands that work on it beside a server: where it is, and what its refusals mean.
+//! The server's database, for the commands that work on it beside a server: where it is, and what its refusals mean.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
@@ -8,22 +9,25 @@ use super::exit::{Failure, Kind};
 use super::globals::Session;
 use crate::api::console::Channel;
 use crate::clock::{Clock, Time};
-use crate::config::{Env, ServerArgs, load_data_dir};
+use crate::config::{Env, ServerArgs, StorePlace, load_database};
 use crate::keys::ManageError;
-use crate::storage::{Actor, Error, Store};
+use crate::storage::{Actor, Error, Store, examine_postgres};
 
 /// Of a user's name, as the audit keeps it.
 const MAX_USER_CHARS: usize = 64;
+
+/// For a look at a database that may be far away.
+const LOOK: Duration = Duration::from_secs(10);
 
 /// Which database.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Database")]
 pub(crate) struct Database {
-    /// Directory of the database [default: as the server's]
+    /// Directory of an SQLite database [default: the server's database]
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
 
-    /// The server's configuration file, which names that directory
+    /// The server's configuration file, which names the database
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -36,6 +40,8 @@ pub(crate) struct Local {
     pub(crate) now: Time,
     /// Whether it stands in for one that is not there: nothing in it has an id that will be known later.
     pub(crate) is_stand_in: bool,
+    /// Where it is, if others share it.
+    pub(crate) shared: Option<StorePlace>,
 }
 
 impl Local {
@@ -44,7 +50,7 @@ impl Local {
         let now = Clock::system().now();
         let store = Store::in_memory(now)
             .map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
-        Ok(Self { store, now, is_stand_in: true })
+        Ok(Self { store, now, is_stand_in: true, shared: None })
     }
 }
 
@@ -58,29 +64,57 @@ impl Database {
         }
     }
 
-    /// Where it lies.
-    pub(crate) fn dir(&self, session: &Session) -> Result<PathBuf, Failure> {
+    /// Where it is.
+    pub(crate) fn place(&self, session: &Session) -> Result<StorePlace, Failure> {
         let args = ServerArgs {
             config: self.config.clone(),
             data_dir: self.data_dir.clone(),
             ..ServerArgs::default()
         };
-        Ok(load_data_dir(&args, &session.env)?)
+        Ok(load_database(&args, &session.env)?)
     }
 
-    /// Where it lies, told with `-v`.
-    pub(crate) fn told_dir(&self, session: &Session) -> Result<PathBuf, Failure> {
-        let dir = self.dir(session)?;
-        session.printer.detail(&format!("database: {}", dir.display()));
-        Ok(dir)
+    /// Where it is, told with `-v`.
+    pub(crate) fn told_place(&self, session: &Session) -> Result<StorePlace, Failure> {
+        let place = self.place(session)?;
+        session.printer.detail(&format!("database: {place}"));
+        Ok(place)
+    }
+
+    /// Its directory, for what is done with files alone; `instead` tells what does it elsewhere.
+    pub(crate) fn dir(&self, session: &Session, instead: &str) -> Result<PathBuf, Failure> {
+        match self.place(session)? {
+            StorePlace::Directory(dir) => Ok(dir),
+            StorePlace::Postgres(address) => Err(Failure::usage(format!(
+                "the database is {address}, which PostgreSQL's own programs back up and restore"
+            ))
+            .hint(instead)
+            .hint("--data-dir names the directory of an SQLite database")),
+        }
     }
 
     /// Opens it, making it if it is not there yet.
     pub(crate) fn open(&self, session: &Session) -> Result<Local, Failure> {
-        let dir = self.told_dir(session)?;
+        let place = self.told_place(session)?;
         let now = Clock::system().now();
-        let store = Store::open(&dir, now).map_err(|cause| unusable(&dir, cause))?;
-        Ok(Local { store: store.acting(whoever(&session.env)), now, is_stand_in: false })
+        let opened = match &place {
+            StorePlace::Directory(dir) => Store::open(dir, now),
+            StorePlace::Postgres(address) => Store::connect(address, now),
+        };
+        let store = opened.map_err(|cause| unusable(&place, cause))?;
+        let shared = Some(place).filter(|place| matches!(place, StorePlace::Postgres(_)));
+        Ok(Local { store: store.acting(whoever(&session.env)), now, is_stand_in: false, shared })
+    }
+}
+
+/// Whether nothing was ever stored there. What keeps that from being seen of files is told when they are opened.
+pub(crate) fn is_missing(place: &StorePlace) -> Result<bool, Failure> {
+    match place {
+        StorePlace::Directory(dir) => Ok(matches!(dir.join("mk.db").try_exists(), Ok(false))),
+        StorePlace::Postgres(address) => match examine_postgres(address, LOOK) {
+            Ok(condition) => Ok(condition.schema.0 == 0),
+            Err(cause) => Err(unusable(place, cause)),
+        },
     }
 }
 
@@ -92,21 +126,37 @@ fn whoever(env: &Env) -> Actor {
     Actor { name, channel: Channel::Cli, ..Actor::default() }
 }
 
-/// Why a data directory cannot be used, and what to do.
-pub(crate) fn unusable(dir: &Path, cause: Error) -> Failure {
-    Failure::usage(format!("cannot use the data directory {}: {cause}", dir.display()))
-        .hint(way_out(&cause))
+/// Why a database cannot be used, and what to do.
+pub(crate) fn unusable(place: &StorePlace, cause: Error) -> Failure {
+    let what = match place {
+        StorePlace::Directory(_) => "data directory",
+        StorePlace::Postgres(_) => "database",
+    };
+    let kind = if cause.is_away() { Kind::Unreachable } else { Kind::Usage };
+    Failure::new(kind, format!("cannot use the {what} {place}: {}", cause.alone()))
+        .hint(way_out(place, &cause))
         .caused_by(cause)
 }
 
-/// What to do about a data directory that cannot be used.
-pub(crate) fn way_out(cause: &Error) -> &'static str {
-    match cause {
-        _ if cause.is_busy() => {
+/// What to do about a database that cannot be used.
+pub(crate) fn way_out(place: &StorePlace, cause: &Error) -> &'static str {
+    match place {
+        StorePlace::Postgres(_) if matches!(cause, Error::TooNew { .. }) => {
+            "update mk here, or name another database by `database_url` or MK_DATABASE_URL"
+        }
+        StorePlace::Postgres(_) if cause.is_busy() => {
+            "try again in a moment; pg_stat_activity there tells what it is busy with"
+        }
+        StorePlace::Postgres(_) => {
+            "check `database_url` in server.toml or MK_DATABASE_URL, and that PostgreSQL runs there and lets this user do what is to be done"
+        }
+        StorePlace::Directory(_) if cause.is_busy() => {
             "try again when the other program is done; `fuser` on the file tells which it is"
         }
-        _ if cause.is_damage() => RESTORE,
-        _ => "name another directory with --data-dir or MK_DATA_DIR, or run mk as its owner",
+        StorePlace::Directory(_) if cause.is_damage() => RESTORE,
+        StorePlace::Directory(_) => {
+            "name another directory with --data-dir or MK_DATA_DIR, or run mk as its owner"
+        }
     }
 }
 
@@ -119,6 +169,7 @@ pub(crate) fn stored(cause: Error, what: &str) -> Failure {
     let failure = match &cause {
         Error::NotFound => Failure::new(Kind::NotFound, format!("there is no {what}")),
         Error::Conflict(_) => Failure::new(Kind::Conflict, format!("{what}: {cause}")),
+        _ if cause.is_away() => Failure::new(Kind::Unreachable, cause.to_string()),
         _ => Failure::new(Kind::Other, cause.to_string()),
     };
     failure.caused_by(cause)

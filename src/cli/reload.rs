@@ -89,7 +89,7 @@ impl Desk {
         let certificate = files.map(Certificate::read).transpose();
         let certificate = certificate.map_err(|cause| Failure::usage(cause.to_string()).caused_by(cause))?;
 
-        self.app.reconfigure(&next).map_err(|cause| cannot_start(&next.data_dir, cause))?;
+        self.app.reconfigure(&next).map_err(|cause| cannot_start(&next, cause))?;
 
         let mut changed = changes(&running.config, &next);
         if let (Some(tls), Some(certificate)) = (&self.tls, certificate)

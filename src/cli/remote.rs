@@ -129,6 +129,7 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
             format!("the answer of {server} ended before its result was there"),
         )
         .hint("the server may have been stopped; what it found until then is not the whole result"),
+        Error::Unwell(why) => Failure::new(Kind::Server, format!("{server} says that it is not well: {why}")),
         Error::Broken(what) => {
             Failure::new(Kind::Server, format!("{server} does not answer as mk does: {what}"))
                 .hint(stranger_hint(server, what))

@@ -24,7 +24,9 @@ use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{ServerArgs, ServerConfig, load_server};
 use crate::server::{self, Options, Tls};
-use checks::{no_listener, no_memory_on_disk, refuse_open_door, unusual_dir};
+use checks::{
+    beside, no_listener, no_memory_on_disk, refuse_open_door, refuse_two_databases, tell_of_another_database,
+};
 use signals::{EndedBy, signalled};
 use trial::Trial;
 
@@ -71,7 +73,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Directory of the database
+    /// Directory of an SQLite database
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 
@@ -103,6 +105,9 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
         reload::Reloads::heard()
     };
     let config = load_server(&server_args(args), &session.env)?;
+    if args.data_dir.is_some() {
+        refuse_two_databases(&config)?;
+    }
     let tls = config.tls.as_ref().map(Tls::read).transpose();
     let options = Options {
         tls: tls.map_err(|cause| Failure::usage(cause.to_string()).caused_by(cause))?,
@@ -115,10 +120,11 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
     let _log = log::begin(session, logged)?;
     no_memory_on_disk();
     let options = resources::fit(options);
-    let app = App::open(&config, Clock::system()).map_err(|cause| cannot_start(&config.data_dir, cause))?;
+    let app = App::open(&config, Clock::system()).map_err(|cause| cannot_start(&config, cause))?;
+    tell_of_another_database(&config);
     let inherited = supervisor::listener()?;
     let listen = inherited.as_ref().and_then(|socket| socket.local_addr().ok()).unwrap_or(config.listen);
-    refuse_open_door(&app, listen, unusual_dir(session, &config))?;
+    refuse_open_door(&app, listen, &beside(session, &config))?;
 
     let heard = Heard { inherited, reloads };
     let outcome = runtime.block_on(serve(args, session, &config, app, options, heard));
@@ -176,7 +182,7 @@ async fn serve(
     let first = welcome::First {
         key: trial.key.as_ref(),
         link: link.shown.as_ref(),
-        data_dir: unusual_dir(session, config),
+        beside: beside(session, config),
     };
     welcome::say(&session.printer, config, &base, args.sandbox, &first);
 

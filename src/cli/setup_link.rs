@@ -68,7 +68,8 @@ async fn watch(app: Arc<App>, file: Option<Arc<LinkFile>>) {
     if let Some(file) = file {
         file.remove();
     }
-    if matches!(app.store.has_console_key(app.clock.now()), Ok(false)) {
+    let now = app.clock.now();
+    if matches!(app.store.ask(move |store| store.has_console_key(now)).await, Ok(false)) {
         tracing::warn!(
             "the setup link has expired; restart the server for a new one, or run `mk keys create --service console`"
         );
@@ -82,11 +83,14 @@ struct LinkFile {
 }
 
 impl LinkFile {
-    /// Without a file the server serves all the same: there is another way to a console key.
+    /// Without a file the server serves all the same: there is another way to a console key. Where the database is not in
+    /// the directory, it may not be there yet.
     fn write(path: PathBuf, link: &SecretString) -> Option<Self> {
         let text = SecretString::from(format!("{}\n", link.expose_secret()));
-        let written =
-            private::create_new(&path).and_then(|mut file| file.write_all(text.expose_secret().as_bytes()));
+        let made = path.parent().map_or(Ok(()), private::create_dir_all);
+        let written = made
+            .and_then(|()| private::create_new(&path))
+            .and_then(|mut file| file.write_all(text.expose_secret().as_bytes()));
         match written {
             Ok(()) => {
                 tracing::info!(

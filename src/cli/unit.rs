@@ -19,7 +19,8 @@ pub(crate) const NOTES: &str = "\
 The server then runs as a user of its own, with data in /var/lib/mk and
 settings, if there are any, in /etc/mk/server.toml.
 Keys of providers come as credentials: LoadCredential=OPENAI_API_KEY:FILE.
-Administrate it as root: sudo MK_DATA_DIR=/var/lib/mk mk keys list.
+Administrate it as root: sudo MK_DATA_DIR=/var/lib/mk mk keys list; with
+PostgreSQL, with MK_DATABASE_URL or MK_CONFIG_DIR=/etc/mk instead.
 After a change of settings: sudo systemctl reload mk.
 With mk.socket enabled too, a restart refuses no connection: they wait.";
 
@@ -42,7 +43,7 @@ const SERVICE: &str = "\
 [Unit]
 Description=mk, fact verification and chat inference
 Wants=network-online.target
-After=network-online.target
+After=network-online.target postgresql.service
 StartLimitIntervalSec=0
 
 [Service]
@@ -62,7 +63,8 @@ LimitNOFILE=32768
 #LoadCredential=OPENAI_API_KEY:/etc/mk/openai.key
 #LoadCredential=ANTHROPIC_API_KEY:/etc/mk/anthropic.key
 #LoadCredentialEncrypted=GEMINI_API_KEY:/etc/mk/gemini.cred
-# A store of limits whose address holds a password:
+# A database or a store of limits that servers share, whose address holds a password:
+#LoadCredential=MK_DATABASE_URL:/etc/mk/database.url
 #LoadCredential=MK_LIMITS_URL:/etc/mk/limits.url
 # TLS: in server.toml, tls_key = \"/run/credentials/mk.service/tls.key\", and so tls_cert.
 #LoadCredential=tls.key:/etc/mk/tls.key

@@ -7,6 +7,7 @@ use super::term::Look;
 use crate::config::ServerConfig;
 use crate::limits::LimitsStore;
 use crate::secret::{ExposeSecret, SecretString};
+use crate::storage::DatabaseUrl;
 
 /// Where facts begin behind their labels.
 const LABELS: usize = 13;
@@ -19,8 +20,8 @@ pub(crate) struct First<'a> {
     pub(crate) key: Option<&'a SecretString>,
     /// The link that makes the first console key.
     pub(crate) link: Option<&'a SecretString>,
-    /// Where the database is, if commands beside it do not look there of themselves.
-    pub(crate) data_dir: Option<&'a Path>,
+    /// The flags that lead commands beside it to its database, if they do not look there of themselves.
+    pub(crate) beside: String,
 }
 
 /// Tells who serves what where, and what to do next. Keys and links are only ever shown on a terminal.
@@ -33,6 +34,7 @@ pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandb
             extractor = panel.extractor,
             panel = panel.panel.join(","),
             data_dir = %config.data_dir.display(),
+            database = %config.database,
             limits = %config.limits_store,
             notes = config.notes.join("; "),
             "serving"
@@ -68,7 +70,7 @@ pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandb
     }
     printer.notice("");
     printer.notice("Next, in another terminal:");
-    for line in next_steps(base, first.data_dir, first.key) {
+    for line in next_steps(base, &first.beside, first.key) {
         printer.notice(&format!("  {line}"));
     }
     if first.key.is_some() {
@@ -87,7 +89,10 @@ pub(crate) fn facts(config: &ServerConfig) -> Vec<(&'static str, String)> {
         facts.push(("standby", panel.standby.join(", ")));
     }
     facts.extend(config.notes.iter().map(|note| ("", note.clone())));
-    facts.push(("data", config.data_dir.display().to_string()));
+    facts.push(match &config.database {
+        DatabaseUrl::Sqlite => ("data", config.data_dir.display().to_string()),
+        DatabaseUrl::Postgres(address) => ("database", address.to_string()),
+    });
     if config.limits_store != LimitsStore::Memory {
         facts.push(("limits", config.limits_store.to_string()));
     }
@@ -97,7 +102,7 @@ pub(crate) fn facts(config: &ServerConfig) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn next_steps(base: &str, data_dir: Option<&Path>, key: Option<&SecretString>) -> Vec<String> {
+fn next_steps(base: &str, beside: &str, key: Option<&SecretString>) -> Vec<String> {
     let server = if base == "http://127.0.0.1:8080" { String::new() } else { format!(" --server {base}") };
     match key {
         Some(key) => vec![
@@ -110,17 +115,16 @@ fn next_steps(base: &str, data_dir: Option<&Path>, key: Option<&SecretString>) -
             ),
         ],
         None => vec![
-            format!("mk keys create --service verify{} | mk login{server}", beside(data_dir)),
+            format!("mk keys create --service verify{beside} | mk login{server}"),
             format!("mk verify{server} \"Paris is the capital of France.\""),
         ],
     }
 }
 
-/// Points a command at the database that the server uses, from whatever directory it is called.
-pub(super) fn beside(data_dir: Option<&Path>) -> String {
-    let Some(path) = data_dir else { return String::new() };
+/// A flag with a path, for a command that may be called from whatever directory.
+pub(super) fn flag(name: &str, path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    format!(" --data-dir '{}'", path.display().to_string().replace('\'', r"'\''"))
+    format!(" {name} '{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -129,16 +133,16 @@ mod tests {
 
     #[test]
     fn the_next_steps_name_the_server_where_it_is_not_the_usual_one() {
-        let steps = next_steps("http://127.0.0.1:9000", None, None);
+        let steps = next_steps("http://127.0.0.1:9000", "", None);
         assert!(steps.iter().all(|step| step.contains("--server http://127.0.0.1:9000")), "{steps:?}");
-        assert!(
-            next_steps("http://127.0.0.1:8080", None, None).iter().all(|step| !step.contains("--server"))
-        );
+        assert!(next_steps("http://127.0.0.1:8080", "", None).iter().all(|step| !step.contains("--server")));
     }
 
     #[test]
     fn the_key_is_made_in_the_database_that_the_server_uses() {
-        let first = |path: &str| next_steps("http://127.0.0.1:8080", Some(Path::new(path)), None).remove(0);
+        let first = |path: &str| {
+            next_steps("http://127.0.0.1:8080", &flag("--data-dir", Path::new(path)), None).remove(0)
+        };
         assert_eq!(first("/srv/mk"), "mk keys create --service verify --data-dir '/srv/mk' | mk login");
         assert!(first("/o'clock").contains(r"--data-dir '/o'\''clock' |"), "{}", first("/o'clock"));
         assert!(!first("data").contains("'data'"), "it holds in any directory: {}", first("data"));
@@ -147,7 +151,7 @@ mod tests {
     #[test]
     fn the_sandbox_gives_three_commands_that_work_as_they_stand() {
         let key = SecretString::from("mk_verify_x");
-        let steps = next_steps("http://127.0.0.1:8080", None, Some(&key));
+        let steps = next_steps("http://127.0.0.1:8080", "", Some(&key));
         assert_eq!(steps.len(), 3);
         assert_eq!(steps[0], "export MK_API_KEY=mk_verify_x");
     }

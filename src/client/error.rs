@@ -5,8 +5,8 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use reqwest::Response;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::{Response, StatusCode};
 use tokio_rustls::rustls;
 
 use super::certificate::Flaw;
@@ -37,6 +37,8 @@ pub enum Error {
     Silent,
     /// The server answered with an error status.
     Refused(Box<Refusal>),
+    /// The server says that it is not well, and why.
+    Unwell(&'static str),
     /// The server said within its answer that it failed.
     Failed(Box<ErrorEvent>),
     /// The answer ended before its terminal event.
@@ -88,6 +90,7 @@ impl fmt::Display for Error {
         match self {
             Self::Setup(what) | Self::Unreachable(what) | Self::Broken(what) => f.write_str(what),
             Self::Distrusted(flaw, what) => write!(f, "{} ({what})", flaw.as_str()),
+            Self::Unwell(why) => f.write_str(why),
             Self::Silent => f.write_str("no answer in time"),
             Self::Refused(refusal) => write!(f, "{} ({})", refusal.body.message, refusal.status),
             Self::Failed(event) => f.write_str(&event.message),
@@ -98,22 +101,41 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// What a server says of itself that is not well; of one that is none of ours, its refusal.
+pub(super) async fn unwell(response: Response) -> Error {
+    #[derive(serde::Deserialize)]
+    struct Health {
+        status: String,
+    }
+    let (status, headers) = (response.status(), response.headers().clone());
+    let body = capped_body(response).await;
+    match serde_json::from_slice(&body) {
+        Ok(Health { status }) if status == "store_unavailable" => {
+            Error::Unwell("its database cannot be used")
+        }
+        Ok(Health { status }) if status == "draining" => Error::Unwell("it is shutting down"),
+        _ => refusal(status, &headers, &body),
+    }
+}
+
 /// Reads an answer with an error status.
 pub(super) async fn refused(response: Response) -> Error {
-    let status = response.status();
-    let retry_after = retry_after(response.headers());
-    let hopeless = response.headers().get("x-should-retry").is_some_and(|value| value == "false");
-    let location =
-        response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let mut body: ErrorBody =
-        serde_json::from_slice(&capped_body(response).await).unwrap_or_else(|_| ErrorBody {
-            error: String::new(),
-            message: String::new(),
-            code: String::new(),
-            request_id: String::new(),
-            param: None,
-            provider: None,
-        });
+    let (status, headers) = (response.status(), response.headers().clone());
+    refusal(status, &headers, &capped_body(response).await)
+}
+
+fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
+    let retry_after = retry_after(headers);
+    let hopeless = headers.get("x-should-retry").is_some_and(|value| value == "false");
+    let location = headers.get("location").and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let mut body: ErrorBody = serde_json::from_slice(body).unwrap_or_else(|_| ErrorBody {
+        error: String::new(),
+        message: String::new(),
+        code: String::new(),
+        request_id: String::new(),
+        param: None,
+        provider: None,
+    });
     if body.message.is_empty() {
         let title = status.canonical_reason().unwrap_or("an unknown status");
         body.message = match location {

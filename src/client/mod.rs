@@ -20,7 +20,7 @@ pub use frames::is_decoding;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use reqwest::{Certificate, RequestBuilder, Response, Url};
+use reqwest::{Certificate, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
@@ -148,7 +148,14 @@ impl Client {
 
     /// What is told at `path` by a server that says it is well: whatever else listens there may answer 200 to anything.
     async fn well(&self, path: &str) -> Result<About, Error> {
-        let response = self.answer(self.http.get(self.address(path))).await?;
+        let asked = self.http.get(self.address(path)).send().await;
+        let response = asked.map_err(|cause| Error::from_transport(&cause))?;
+        if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+            return Err(error::unwell(response).await);
+        }
+        if !response.status().is_success() {
+            return Err(error::refused(response).await);
+        }
         let date = response.headers().get("date").and_then(|value| value.to_str().ok());
         let date = date.and_then(Time::parse_http);
         let health: Health = document("its answer", &body(response, MAX_BODY_BYTES).await?)?;

@@ -52,6 +52,9 @@ pub fn keep_fixed(
     if next.data_dir != running.data_dir {
         fixed.push("data_dir");
     }
+    if next.database != running.database {
+        fixed.push("database_url");
+    }
     if next.limits_store != running.limits_store {
         fixed.push("limits_url");
     }
@@ -61,6 +64,7 @@ pub fn keep_fixed(
     }
     next.listen = running.listen;
     next.limits_store.clone_from(&running.limits_store);
+    next.database.clone_from(&running.database);
     next.data_dir.clone_from(&running.data_dir);
     fixed
 }
@@ -132,6 +136,18 @@ mod tests {
             let mut next = load(&after);
             assert_eq!(keep_fixed(&running, &mut next, true), expected);
             assert_eq!(next.limits_store, running.limits_store);
+        }
+
+        let database = |password: &str| format!("database_url = \"postgres://mk:{password}@db/mk\"\n{ACME}");
+        let running = load(&database("old"));
+        for (after, expected) in [
+            (database("old"), &[][..]),
+            (database("new"), &["database_url"]),
+            (ACME.to_owned(), &["database_url"]),
+        ] {
+            let mut next = load(&after);
+            assert_eq!(keep_fixed(&running, &mut next, true), expected);
+            assert_eq!(next.database, running.database);
         }
     }
 }

@@ -32,7 +32,10 @@ pub const VARIABLES: [Variable; 28] = [
     var("MK_LISTEN", "address and port that `mk serve` listens on"),
     var("MK_DATA_DIR", "directory that holds the database, mk.db"),
     var("MK_CONFIG", "the server's configuration file"),
-    var("MK_DATABASE_URL", "where apps, keys and usage are stored: sqlite"),
+    var(
+        "MK_DATABASE_URL",
+        "where apps, keys and usage are stored: sqlite, or the address of a PostgreSQL database",
+    ),
     var("MK_LIMITS_URL", "where rate limits are counted: memory, or the address of a Redis or Valkey server"),
     var("MK_LOG", "what the server logs, such as `info` or `mk=debug`"),
     var("MK_SERVER", "base address of the server that client commands call"),

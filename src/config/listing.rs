@@ -56,7 +56,7 @@ pub fn server_listing(config: &ServerConfig) -> Vec<Entry> {
     let mut values: Vec<(String, String)> = [
         ("listen", quoted(&config.listen.to_string())),
         ("data_dir", path_text(&config.data_dir)),
-        ("database_url", quoted("sqlite")),
+        ("database_url", quoted(&config.database.to_string())),
         ("limits_url", quoted(&config.limits_store.to_string())),
         ("trusted_proxies", list_text(&networks)),
         ("tls_cert", tls.map(|tls| path_text(&tls.cert)).unwrap_or_default()),

@@ -1,6 +1,7 @@
 //! The server's configuration: flags over variables over `server.toml` over defaults, complete and checked.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use crate::limits::{LimitsStore, Quota};
 use crate::providers::Settings;
 use crate::reason;
 use crate::secret::ExposeSecret;
+use crate::storage::{DatabaseUrl, PostgresAddress};
 
 const DATABASE_URL: &str = "MK_DATABASE_URL";
 const LIMITS_URL: &str = "MK_LIMITS_URL";
@@ -22,8 +24,10 @@ const LIMITS_URL: &str = "MK_LIMITS_URL";
 pub struct ServerConfig {
     /// Where to listen.
     pub listen: SocketAddr,
-    /// Where `mk.db` lies. Not created yet.
+    /// Where `mk.db` lies, if it is used. Not created yet.
     pub data_dir: PathBuf,
+    /// Where apps, keys and usage are kept.
+    pub database: DatabaseUrl,
     /// Peers whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<ipnet::IpNet>,
     /// Certificate chain and key, PEM files.
@@ -115,7 +119,6 @@ fn load(args: &ServerArgs, env: &Env, needs_provider: bool) -> Result<ServerConf
         return Err(recognise::no_providers(path.as_deref()));
     }
     found.warnings.extend(env.misspelt());
-    only_sqlite(file.database_url.as_ref(), env, &mut origins)?;
 
     let names = models::Providers(found.providers.iter().map(|settings| settings.name.as_str()).collect());
     let (verify, inference) = if args.sandbox {
@@ -132,6 +135,7 @@ fn load(args: &ServerArgs, env: &Env, needs_provider: bool) -> Result<ServerConf
     Ok(ServerConfig {
         listen: listen(args, env, file.listen.as_ref(), &mut origins)?,
         data_dir: data_dir(args, env, file.data_dir.as_ref(), &mut origins)?,
+        database: database(file.database_url.as_ref(), env, &mut origins)?,
         trusted_proxies: origins.take("trusted_proxies", file.trusted_proxies.as_ref(), Vec::new()),
         tls: tls(&file, &mut origins)?,
         max_body_bytes: origins.take("max_body_bytes", file.max_body_bytes.as_ref(), 1024 * 1024),
@@ -148,14 +152,49 @@ fn load(args: &ServerArgs, env: &Env, needs_provider: bool) -> Result<ServerConf
     })
 }
 
-/// Where `mk.db` lies, for commands that work on it beside a server. The file is checked, but no provider needs
-/// to be there.
+/// Where the database is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StorePlace {
+    /// Files in this directory.
+    Directory(PathBuf),
+    /// A server for it.
+    Postgres(PostgresAddress),
+}
+
+/// Without user and password.
+impl fmt::Display for StorePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory(dir) => dir.display().fmt(f),
+            Self::Postgres(address) => address.fmt(f),
+        }
+    }
+}
+
+impl ServerConfig {
+    /// Where the database is.
+    pub fn store_place(&self) -> StorePlace {
+        match &self.database {
+            DatabaseUrl::Sqlite => StorePlace::Directory(self.data_dir.clone()),
+            DatabaseUrl::Postgres(address) => StorePlace::Postgres(address.clone()),
+        }
+    }
+}
+
+/// Where the database is, for commands that work on it beside a server: in the directory that a flag names, whatever else
+/// is configured. The file is checked, but no provider needs to be there.
 ///
 /// # Errors
-/// If the file is wrong, or there is no home directory to default to.
-pub fn load_data_dir(args: &ServerArgs, env: &Env) -> Result<PathBuf, ConfigError> {
+/// If the file or the variable is wrong, or there is no home directory to default to.
+pub fn load_database(args: &ServerArgs, env: &Env) -> Result<StorePlace, ConfigError> {
     let (_, file) = open(args, env)?;
-    data_dir(args, env, file.data_dir.as_ref(), &mut Origins::default())
+    let origins = &mut Origins::default();
+    if args.data_dir.is_none()
+        && let DatabaseUrl::Postgres(address) = database(file.database_url.as_ref(), env, origins)?
+    {
+        return Ok(StorePlace::Postgres(address));
+    }
+    data_dir(args, env, file.data_dir.as_ref(), origins).map(StorePlace::Directory)
 }
 
 /// Where limits are counted, for those who look after it. The file is checked, but no provider needs to be there.
@@ -272,28 +311,26 @@ fn data_dir(
         return Ok(found.place.resolve(&found.value));
     }
     env.data_home.clone().ok_or_else(|| {
-        ConfigError::new("there is no home directory to keep the database in")
+        ConfigError::new("there is no home directory to keep data in")
             .hint("set MK_DATA_DIR to a directory, or `data_dir` in server.toml")
     })
 }
 
-/// Of `database_url` this version knows one value. What stands there instead may hold a password.
-fn only_sqlite(found: Option<&Found<String>>, env: &Env, origins: &mut Origins) -> Result<(), ConfigError> {
-    const COMPLAINT: &str = "must be \"sqlite\": this version has nothing else yet";
-    let hint = "leave it out, or set it to \"sqlite\"";
-    if let Some(text) = env.text(DATABASE_URL)? {
+/// The variable may also be a credential: an address may hold a password.
+fn database(
+    found: Option<&Found<DatabaseUrl>>,
+    env: &Env,
+    origins: &mut Origins,
+) -> Result<DatabaseUrl, ConfigError> {
+    if let Some(text) = env.secret(DATABASE_URL)? {
         origins.set("database_url", Origin::Variable(DATABASE_URL));
-        let wrong = || ConfigError::new(format!("{DATABASE_URL} {COMPLAINT}")).hint(hint);
-        return if text == "sqlite" { Ok(()) } else { Err(wrong()) };
+        let wrong = || ConfigError::new(format!("{DATABASE_URL} must be {}", server_file::DATABASE));
+        return DatabaseUrl::parse(text.expose_secret()).ok_or_else(wrong);
     }
-    origins.found("database_url", found);
-    match found {
-        Some(found) if found.value != "sqlite" => Err(found.place.error(COMPLAINT).hint(hint)),
-        _ => Ok(()),
-    }
+    Ok(origins.take("database_url", found, DatabaseUrl::Sqlite))
 }
 
-/// The variable may also be a credential: an address may hold a password.
+/// As [`database`].
 fn limits_store(
     found: Option<&Found<LimitsStore>>,
     env: &Env,

@@ -10,13 +10,14 @@ use super::provider_file::{self, ProviderFile};
 use super::reader::{Document, Found, Section};
 use super::{ConfigError, values};
 use crate::limits::LimitsStore;
+use crate::storage::DatabaseUrl;
 
 /// What a file says; `None` where it says nothing.
 #[derive(Default)]
 pub(super) struct ServerFile {
     pub(super) listen: Option<Found<SocketAddr>>,
     pub(super) data_dir: Option<Found<String>>,
-    pub(super) database_url: Option<Found<String>>,
+    pub(super) database_url: Option<Found<DatabaseUrl>>,
     pub(super) limits_url: Option<Found<LimitsStore>>,
     pub(super) trusted_proxies: Option<Found<Vec<IpNet>>>,
     pub(super) tls_cert: Option<Found<String>>,
@@ -85,6 +86,9 @@ pub(super) fn listen_address(text: &str) -> Option<SocketAddr> {
 pub(super) const LISTEN: &str =
     "an address and port such as \"127.0.0.1:8080\", \"localhost:8080\" or \"[::1]:8080\"";
 
+/// What `database_url` takes.
+pub(super) const DATABASE: &str = "\"sqlite\", or the address of a PostgreSQL database: postgres://USER:PASSWORD@HOST:PORT/DATABASE; `@`, `/`, `?`, `#` and `%` in a password are written %40, %2F, %3F, %23 and %25; behind a `?` it may say sslmode (disable, prefer, require, verify-full), sslrootcert, channel_binding, connect_timeout, target_session_attrs, application_name and options";
+
 /// What `limits_url` takes.
 pub(super) const LIMITS: &str = "\"memory\", or the address of a Redis or Valkey server: redis://HOST, rediss://HOST (TLS), redis+unix:///PATH; `/`, `?`, `#` and `%` in a password are written %2F, %3F, %23 and %25";
 
@@ -99,7 +103,7 @@ fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
     let file = ServerFile {
         listen: root.parsed("listen", LISTEN, listen_address)?,
         data_dir: root.text("data_dir")?,
-        database_url: root.text("database_url")?,
+        database_url: root.parsed("database_url", DATABASE, DatabaseUrl::parse)?,
         limits_url: root.parsed("limits_url", LIMITS, LimitsStore::parse)?,
         trusted_proxies: networks(&mut root)?,
         tls_cert: root.text("tls_cert")?,

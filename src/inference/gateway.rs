@@ -250,6 +250,7 @@ pub(super) const fn threshold(patience: &Patience) -> Threshold {
 impl Call<'_> {
     async fn attempt(&self, permit: Permit, now: Instant) -> Result<Answer, Failure> {
         let most = || most::of_chat(self.chat, self.provider, self.model, self.price);
+        self.meter.learn().await;
         let mut attempt = self.meter.attempt(self.id, self.purpose, now.into_std(), most)?;
         let prompt_tokens = estimate::prompt_tokens(self.chat);
         attempt.expect(prompt_tokens, 0, self.price.map(|price| price.of(prompt_tokens, 0)));

@@ -36,37 +36,43 @@ pub enum Denied {
     Unavailable(Error),
 }
 
+impl From<Error> for Denied {
+    fn from(cause: Error) -> Self {
+        Self::Unavailable(cause)
+    }
+}
+
 /// Decides whether the bearer of `presented` may use `service` from `address`. An empty text is no key.
-pub fn authenticate(
+pub async fn authenticate(
     store: &Store,
     presented: Option<&str>,
     service: Service,
     address: IpAddr,
     now: Time,
 ) -> Result<Arc<KeyRow>, Denied> {
-    let row = look_up(store, presented)?;
+    let row = look_up(store, presented).await?;
     admit(&row, Some(service), address, now)?;
     Ok(row)
 }
 
 /// Decides whether the bearer of `presented` may ask about this very key, whatever service it is for.
-pub fn identify(
+pub async fn identify(
     store: &Store,
     presented: Option<&str>,
     address: IpAddr,
     now: Time,
 ) -> Result<Arc<KeyRow>, Denied> {
-    let row = look_up(store, presented)?;
+    let row = look_up(store, presented).await?;
     admit(&row, None, address, now)?;
     Ok(row)
 }
 
-fn look_up(store: &Store, presented: Option<&str>) -> Result<Arc<KeyRow>, Denied> {
+async fn look_up(store: &Store, presented: Option<&str>) -> Result<Arc<KeyRow>, Denied> {
     let key = presented.filter(|text| !text.is_empty()).ok_or(Denied::Missing)?;
     if service_of(key).is_none() {
         return Err(Denied::Invalid);
     }
-    let found = store.look_up_key(&mint::hash(key)).map_err(Denied::Unavailable)?;
+    let found = store.look_up_key(&mint::hash(key)).await?;
     found.ok_or(Denied::Invalid)
 }
 
@@ -103,6 +109,10 @@ mod tests {
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
     const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
+    fn waited<T>(work: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+    }
+
     fn made(store: &Store, change: impl FnOnce(&mut NewKey)) -> (SecretString, KeyRow) {
         let mut new = NewKey::of(Service::Verify, "default");
         change(&mut new);
@@ -110,7 +120,7 @@ mod tests {
     }
 
     fn denied(store: &Store, key: &SecretString, service: Service, now: Time) -> Denied {
-        authenticate(store, Some(key.expose_secret()), service, HOME, now).unwrap_err()
+        waited(authenticate(store, Some(key.expose_secret()), service, HOME, now)).unwrap_err()
     }
 
     #[test]
@@ -118,7 +128,8 @@ mod tests {
         let store = Store::in_memory(NOW).unwrap();
         let ends = NOW.plus(Duration::from_mins(1));
         let (key, row) = made(&store, |new| new.expires_at = Some(ends));
-        let passed = authenticate(&store, Some(key.expose_secret()), Service::Verify, HOME, NOW).unwrap();
+        let passed =
+            waited(authenticate(&store, Some(key.expose_secret()), Service::Verify, HOME, NOW)).unwrap();
         assert_eq!(*passed, row);
         assert!(matches!(denied(&store, &key, Service::Verify, ends), Denied::Expired));
     }
@@ -126,7 +137,7 @@ mod tests {
     #[test]
     fn none_malformed_and_unknown() {
         let store = Store::in_memory(NOW).unwrap();
-        let ask = |key| authenticate(&store, key, Service::Verify, HOME, NOW);
+        let ask = |key| waited(authenticate(&store, key, Service::Verify, HOME, NOW));
         assert!(matches!(ask(None), Err(Denied::Missing)));
         assert!(matches!(ask(Some("")), Err(Denied::Missing)));
         assert!(matches!(ask(Some("mk_verify_tooshort")), Err(Denied::Invalid)));

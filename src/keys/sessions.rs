@@ -68,7 +68,7 @@ pub(super) fn of(row: &SessionRow, key: KeyRow, now: Time) -> Session {
 /// The session whose cookie holds `token`, if it is valid for a request from `address`.
 pub fn recognise(store: &Store, token: &str, address: IpAddr, now: Time) -> Result<Session, Denied> {
     let hash = hash_of(token).ok_or(Denied::NoSession)?;
-    let found = store.session(&hash).map_err(Denied::Unavailable)?;
+    let found = store.session(&hash)?;
     let (row, key) = found.ok_or(Denied::NoSession)?;
     let is_of_the_future = row.created_at.max(row.seen_at) > now.plus(AHEAD);
     if row.expires_at <= now || row.seen_at.plus(IDLE) <= now || is_of_the_future {
@@ -91,6 +91,11 @@ pub fn end(store: &Store, token: &str, now: Time) -> Result<bool, Error> {
         Some(hash) => store.end_session(&hash, now),
         None => Ok(false),
     }
+}
+
+/// Whether a cookie's content has the form of a session's.
+pub fn is_token(text: &str) -> bool {
+    hash_of(text).is_some()
 }
 
 /// What is stored of a cookie's content, if it has the form of one.

@@ -45,10 +45,20 @@ impl Limiter {
     /// Counts a request, or refuses it. The quota may differ from call to call. For a key this marks its last use,
     /// also when the request is refused.
     pub async fn take(&self, subject: &Subject, quota: Quota, now: Time) -> Decision {
+        self.learn(subject, now).await;
         match &self.shared {
             None => self.memory.take(subject, quota, now),
             // In a box: a server without a store makes no room for it.
             Some(shared) => self.take_shared(shared, subject, quota, now).boxed().await,
+        }
+    }
+
+    /// Has the count of a key's day told where that is a way over the network: nobody is to wait for it under a lock.
+    async fn learn(&self, subject: &Subject, now: Time) {
+        if let Subject::Key(id) = subject
+            && self.memory.is_far()
+        {
+            self.memory.learn_day(id, now).boxed().await;
         }
     }
 
@@ -81,7 +91,7 @@ impl Limiter {
         let deadline = deadline();
         let mut answer = shared.ask(&question, deadline).await?;
         if let (Answer::Unsure, Subject::Key(id)) = (&answer, question.subject) {
-            question.known = self.memory.day_looked_up(id, question.known);
+            question.known = self.memory.day_looked_up(id, question.known).await;
             question.is_sure = true;
             answer = shared.ask(&question, deadline).await?;
         }
@@ -93,6 +103,7 @@ impl Limiter {
 
     /// The state without counting.
     pub async fn peek(&self, subject: &Subject, quota: Quota, now: Time) -> State {
+        self.learn(subject, now).await;
         if let Some(shared) = &self.shared {
             let quota = quota_of(subject, quota);
             let (_, known) = self.memory.standing(subject, quota, now);

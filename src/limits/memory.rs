@@ -142,8 +142,32 @@ impl Memory {
     }
 
     /// The count of a key's day, if the store has a higher one than is known here: other servers write theirs to it too.
-    pub(super) fn day_looked_up(&self, key_id: &str, (day, known): (i64, u32)) -> (i64, u32) {
-        (day, self.store.day_count(key_id, day).map_or(known, |kept| kept.max(known)))
+    pub(super) async fn day_looked_up(&self, key_id: &Arc<str>, (day, known): (i64, u32)) -> (i64, u32) {
+        let key_id = key_id.clone();
+        let kept = self.store.ask(move |store| store.day_count(&key_id, day)).await;
+        (day, kept.map_or(known, |kept| kept.max(known)))
+    }
+
+    /// Whether what the store has counted has to be learnt before it is asked for.
+    pub(super) fn is_far(&self) -> bool {
+        !self.store.is_near()
+    }
+
+    /// Learns what the store has counted of a key's day, unless it is known.
+    pub(super) async fn learn_day(&self, key_id: &Arc<str>, now: Time) {
+        let unknown = {
+            let mut shard = self.shard_of(&**key_id);
+            let entry = shard.keys.entry(key_id.clone()).or_insert_with(|| KeyEntry::new(now));
+            entry.advance(now);
+            (!entry.took_up).then(|| entry.windows.day_count().0)
+        };
+        let Some(day) = unknown else { return };
+        let id = key_id.clone();
+        // What cannot be told now is asked for with the next request.
+        let Ok(used) = self.store.ask(move |store| store.day_count(&id, day)).await else { return };
+        if let Some(entry) = self.shard_of(&**key_id).keys.get_mut(key_id) {
+            entry.learn((day, used));
+        }
     }
 
     /// Takes over what was decided where all servers are counted, on which `day` its count was so high.
@@ -298,14 +322,22 @@ impl KeyEntry {
 
     /// Adds what the store has counted for this day before this entry was made.
     fn take_up(&mut self, store: &Store, id: &str) {
-        if self.took_up {
+        if self.took_up || !store.is_near() {
             return;
         }
         let (day, _) = self.windows.day_count();
-        let Ok(used) = store.day_count(id, day) else { return };
-        self.windows.add_to_day(used);
-        self.stored = (day, used);
-        self.took_up = true;
+        if let Ok(used) = store.day_count(id, day) {
+            self.learn((day, used));
+        }
+    }
+
+    /// Adds what the store has counted for a day, once.
+    fn learn(&mut self, (day, used): (i64, u32)) {
+        if !self.took_up && self.windows.day_count().0 == day {
+            self.windows.add_to_day(used);
+            self.stored = (day, used);
+            self.took_up = true;
+        }
     }
 
     /// Adds to `batch` what the store does not have yet; whether there is anything.

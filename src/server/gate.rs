@@ -210,7 +210,7 @@ async fn authenticated(
     now: Time,
 ) -> Result<Arc<KeyRow>, ApiError> {
     let found = keys::authenticate(&app.store, bearer(&incoming.headers), service, incoming.address, now);
-    let key = or_refused(app, incoming, found, None).await?;
+    let key = or_refused(app, incoming, found.await, None).await?;
     incoming.record.came_with(key.clone());
     Ok(key)
 }
@@ -281,10 +281,11 @@ async fn take(app: &App, subject: &Subject, quota: Quota, now: Time) -> Result<S
 }
 
 /// Lists a request that may take long, so that it ends when its key is revoked.
-pub(crate) fn enlist(context: &Context, pass: &Pass) -> Result<Registration, ApiError> {
+pub(crate) async fn enlist(context: &Context, pass: &Pass) -> Result<Registration, ApiError> {
     let listed = context.streams.register(&pass.key.id);
     // A revocation between the gate and the list would be missed by the watcher.
-    match context.app.store.is_key_live(&pass.key.id) {
+    let id = pass.key.id.clone();
+    match context.app.store.ask(move |store| store.is_key_live(&id)).await {
         Ok(true) => Ok(listed),
         Ok(false) => Err(ApiError::key_revoked()),
         Err(cause) => Err(ApiError::store_failed(&cause)),

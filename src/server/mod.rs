@@ -56,13 +56,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
 use warp::reply::Response;
 
@@ -190,6 +191,12 @@ impl Context {
     }
 }
 
+/// How long what is left is tried to be written at the end, where the database is gone.
+const LAST_WRITE: Duration = Duration::from_secs(10);
+
+/// Between two tries of that.
+const LAST_WRITE_PAUSE: Duration = Duration::from_millis(250);
+
 /// Serves `app` on `listener` until `shutdown` resolves, then drains.
 ///
 /// # Errors
@@ -216,18 +223,31 @@ pub async fn serve(
     closing.send_replace(());
     drain(&context, &mut connections).await;
     await_runs(&context).await;
+    let begun = Instant::now();
     background.end().await;
 
-    let app = context.app.clone();
-    let flushed = tokio::task::spawn_blocking(move || app.flush()).await;
+    let flushed = write_the_rest(&context.app, begun).await;
     let lost = context.app.ledger.queued();
     if lost > 0 {
         tracing::error!(lost, "what was used could not be written, and is lost with this server");
     }
-    match flushed {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(cause)) => Err(io::Error::other(cause)),
-        Err(cause) => Err(io::Error::other(cause)),
+    flushed
+}
+
+/// Writes what has been used and counted; tries from `begun` on, where it must. A database that is gone may be back in a moment: many are restarted with those
+/// who use them.
+async fn write_the_rest(app: &Arc<App>, begun: Instant) -> io::Result<()> {
+    loop {
+        let writer = app.clone();
+        let cause = match tokio::task::spawn_blocking(move || writer.flush()).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(cause)) => cause,
+            Err(cause) => return Err(io::Error::other(cause)),
+        };
+        if !cause.is_away() || begun.elapsed() >= LAST_WRITE {
+            return Err(io::Error::other(cause));
+        }
+        sleep(LAST_WRITE_PAUSE).await;
     }
 }
 

@@ -71,8 +71,8 @@ fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     any_of([
         chat::route(completions.clone().and(warp::post()).boxed(), context),
         verify::route(stream.clone().and(warp::post()).boxed(), context),
-        open_page(verify_health.clone().and(read.clone()).boxed(), context, health::verify),
-        open_page(inference_health.clone().and(read.clone()).boxed(), context, health::inference),
+        health_page(verify_health.clone().and(read.clone()).boxed(), context, health::verify),
+        health_page(inference_health.clone().and(read.clone()).boxed(), context, health::inference),
         models::route(model_list.clone().and(read.clone()).boxed(), context),
         models::one(one_model.clone().and(read.clone()).boxed(), context),
         metrics::route(counted.clone().and(read.clone()).boxed(), context),
@@ -97,16 +97,16 @@ pub(crate) fn with_context(context: &Arc<Context>) -> BoxedFilter<(Arc<Context>,
     warp::any().map(move || context.clone()).and(warp::ext::get::<Incoming>()).boxed()
 }
 
-fn open_page(
+fn health_page(
     route: BoxedFilter<()>,
     context: &Arc<Context>,
-    page: fn(&Context) -> Response,
+    page: fn(&Context, bool) -> Response,
 ) -> BoxedFilter<(Response,)> {
     route
         .and(with_context(context))
         .then(move |context: Arc<Context>, incoming: Incoming| async move {
             match gate::open(&context.app, &incoming).await {
-                Ok(rate) => super::rated(page(&context), rate),
+                Ok(rate) => super::rated(page(&context, context.app.store.is_well().await), rate),
                 Err(refused) => refused.into_response(&incoming.request_id),
             }
         })

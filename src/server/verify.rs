@@ -77,7 +77,7 @@ async fn answer<B: Buf>(
     let job = read_job(&body, |domain| verifier.settings(domain), now, model_progress)?;
     check_models(verifier, pass, job.domain)?;
 
-    let running = start(context, verifier.clone(), pass, job)?;
+    let running = start(context, verifier.clone(), pass, job).await?;
     if incoming::wants_json(&incoming.headers) {
         return running.document().await;
     }
@@ -178,7 +178,7 @@ struct Running {
     _task: AbortOnDropHandle<()>,
 }
 
-fn start(
+async fn start(
     context: &Arc<Context>,
     verifier: Arc<Verifier>,
     pass: &Pass,
@@ -188,8 +188,9 @@ fn start(
     let id = job.id.clone();
     let meter = Meter::new(pass.account(id.as_str()), app.books());
     pass.record.verifies(&id, &meter);
+    meter.learn().await;
     verifier.check_budget(&job, &meter).map_err(|error| ApiError::from_event(error.event(&id)))?;
-    let listed = gate::enlist(context, pass)?;
+    let listed = gate::enlist(context, pass).await?;
     let (sender, events) = mpsc::channel(QUEUE);
     // The run keeps the record as well: cut off, it books what it has used after the answer is gone.
     let record = pass.record.clone();

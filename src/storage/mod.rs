@@ -1,21 +1,32 @@
 //! Storage: apps, keys, sessions, the usage ledger and day counters, behind one [`Store`].
 //!
-//! Two files in the data directory: `mk.db` holds what must never be lost (apps, keys, sessions; every write is on disk
-//! before its call returns), `ledger.db` what is written in batches (usage, day counters, last use; at most a
+//! By itself two files in the data directory: `mk.db` holds what must never be lost (apps, keys, sessions; every write is
+//! on disk before its call returns), `ledger.db` what is written in batches (usage, day counters, last use; at most a
 //! second of it is lost to `kill -9`). Keeping them apart keeps the ledger's writes off the keys' file, and makes
-//! "has a key changed?" a question of one pragma ([`Store::version`]).
+//! "has a key changed?" a question of one pragma ([`Store::version`]). Several processes may hold the same files: a
+//! command line beside a running server is the normal case.
 //!
-//! Calls block for microseconds (reads) or a disk flush (writes); async callers make writes on a blocking thread.
-//! Several processes may hold the same files: a command line beside a running server is the normal case.
+//! Where several machines share it, a PostgreSQL database holds all of it (`postgres`). What is asked is written once
+//! for both (`queries`).
+//!
+//! Calls block: of files for microseconds (reads) or a disk flush (writes), of PostgreSQL for a way over the network. Async
+//! callers read by [`Store::ask`], and write on a blocking thread.
 
 mod archive;
 mod backup;
 mod explain;
+mod link;
+mod postgres;
+mod queries;
 mod sqlite;
+mod store;
 mod usage;
 
 pub use backup::{Packed, backup, restore};
-pub use sqlite::{LAST_APP, Store, examine};
+pub use postgres::{DatabaseUrl, Failure as PostgresFailure, PostgresAddress, examine_postgres};
+pub use queries::LAST_APP;
+pub use sqlite::examine;
+pub use store::Store;
 pub use usage::{AppOnceMade, BudgetHolder, BudgetRow, KeyName, UsageCounts, UsageQuery, UsageSum};
 
 use std::borrow::Cow;
@@ -308,6 +319,8 @@ pub enum Error {
     Conflict(&'static str),
     /// The database cannot be used now.
     Unavailable(rusqlite::Error),
+    /// The same of one over the network.
+    Remote(PostgresFailure),
     /// The files cannot be made or opened; with the file's name where it is not the directory itself.
     Io(std::io::Error),
     /// Written by a later version of this program.
@@ -322,7 +335,24 @@ pub enum Error {
 impl Error {
     /// Whether another process was in the way, which may be over soon.
     pub fn is_busy(&self) -> bool {
-        matches!(self, Self::Unavailable(cause) if explain::is_busy(cause))
+        match self {
+            Self::Unavailable(cause) => explain::is_busy(cause),
+            Self::Remote(cause) => cause.is_busy(),
+            _ => false,
+        }
+    }
+
+    /// The cause alone, to stand behind which database cannot be used.
+    pub fn alone(&self) -> String {
+        match self {
+            Self::Remote(cause) => cause.to_string(),
+            other => other.to_string(),
+        }
+    }
+
+    /// Whether a database over the network could not be reached, or not in time.
+    pub fn is_away(&self) -> bool {
+        matches!(self, Self::Remote(cause) if cause.is_away())
     }
 
     /// Whether a database is no database any more.
@@ -339,6 +369,7 @@ impl fmt::Display for Error {
             Self::Unavailable(cause) => {
                 write!(f, "the database cannot be used: {cause}{}", explain::more(cause))
             }
+            Self::Remote(cause) => write!(f, "the database cannot be used: {cause}"),
             Self::Io(cause) => cause.fmt(f),
             Self::TooNew { found, known } => write!(
                 f,
@@ -352,6 +383,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Unavailable(cause) => Some(cause),
+            Self::Remote(cause) => Some(cause),
             Self::Io(cause) => Some(cause),
             _ => None,
         }

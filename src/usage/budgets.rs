@@ -102,18 +102,51 @@ impl Budgets {
                 return Ok(tallies);
             }
             drop(tallies);
-            let spent = self.store.spent(&unknown).map_err(|cause| {
-                if let Some(untold) = self.trouble.happened(&cause) {
-                    tracing::error!(%cause, untold, "cannot tell what has been spent of a budget");
-                }
-                Unpaid::Unavailable
-            })?;
+            // Elsewhere it was learnt before, or could not be.
+            if !self.store.is_near() {
+                return Err(Unpaid::Unavailable);
+            }
+            let spent = self.store.spent(&unknown).map_err(|cause| self.untold(&cause))?;
             let answers: Vec<(MonthOf, NanoUsd)> = unknown.into_iter().zip(spent).collect();
             let mut tallies = self.lock();
             if tallies.learn(&answers, asked_at) {
                 return Ok(tallies);
             }
         }
+    }
+
+    /// Has the ledger tell what has been spent of an account's budgets, where that is a way over the network: to be done
+    /// before anything is reserved. If it cannot be told, nothing can be reserved.
+    pub(super) async fn learn(&self, account: &Account, now: Time) {
+        if self.store.is_near() {
+            return;
+        }
+        let month = now.utc_month();
+        loop {
+            let (unknown, asked_at) = self.lock().unknown(&limits(account), month);
+            if unknown.is_empty() {
+                return;
+            }
+            let asked = unknown.clone();
+            let spent = match self.store.ask(move |store| store.spent(&asked)).await {
+                Ok(spent) => spent,
+                Err(cause) => {
+                    self.untold(&cause);
+                    return;
+                }
+            };
+            let answers: Vec<(MonthOf, NanoUsd)> = unknown.into_iter().zip(spent).collect();
+            if self.lock().learn(&answers, asked_at) {
+                return;
+            }
+        }
+    }
+
+    fn untold(&self, cause: &Error) -> Unpaid {
+        if let Some(untold) = self.trouble.happened(cause) {
+            tracing::error!(%cause, untold, "cannot tell what has been spent of a budget");
+        }
+        Unpaid::Unavailable
     }
 
     /// Asks the ledger what has been spent, and gives back what `written` held: the ledger knows their costs.

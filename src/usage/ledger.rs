@@ -1,6 +1,6 @@
 //! The queue between requests and the disk.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -35,6 +35,8 @@ struct Shared {
     /// had which were written last.
     spare: Mutex<Vec<AttemptRow>>,
     lost: AtomicU64,
+    /// How many rows are being written.
+    writing: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -55,6 +57,7 @@ impl Ledger {
             filled: Notify::new(),
             spare: Mutex::default(),
             lost: AtomicU64::new(0),
+            writing: AtomicUsize::new(0),
         };
         Self { shared: Arc::new(shared), metrics: Arc::default() }
     }
@@ -74,7 +77,7 @@ impl Ledger {
     pub(super) fn book(&self, row: AttemptRow, hold: Option<Hold>) {
         let mut queue = self.queue();
         let place = queue.rows.len();
-        if place < MAX_QUEUED {
+        if place.saturating_add(self.shared.writing.load(Ordering::Relaxed)) < MAX_QUEUED {
             queue.rows.push(row);
             queue.holds.extend(hold.map(|hold| (place, hold)));
             drop(queue);
@@ -93,6 +96,11 @@ impl Ledger {
         self.shared.budgets.reserve(of, most, now)
     }
 
+    /// Has it told what was spent of an account's budgets, as [`Budgets::learn`] does.
+    pub(super) async fn learn(&self, of: &Account, now: Time) {
+        self.shared.budgets.learn(of, now).await;
+    }
+
     /// Whether that much could be reserved.
     pub(super) fn check(&self, of: &Account, most: Option<NanoUsd>, now: Time) -> Result<(), Unpaid> {
         self.shared.budgets.check(of, most, now)
@@ -109,7 +117,10 @@ impl Ledger {
         let mut spare = lock(&self.shared.spare);
         let rows = std::mem::take(&mut *spare);
         let mut queue = std::mem::replace(&mut *self.queue(), Queue { rows, holds: Vec::new() });
-        match self.shared.store.add_attempts(&queue.rows) {
+        self.shared.writing.store(queue.rows.len(), Ordering::Relaxed);
+        let written = self.shared.store.add_attempts(&queue.rows);
+        self.shared.writing.store(0, Ordering::Relaxed);
+        match written {
             Ok(()) => {
                 queue.rows.clear();
                 queue.rows.shrink_to(2 * FULL);
@@ -124,9 +135,9 @@ impl Ledger {
         }
     }
 
-    /// How many rows wait to be written.
+    /// How many rows are yet to be written.
     pub fn queued(&self) -> usize {
-        self.queue().rows.len()
+        self.queue().rows.len().saturating_add(self.shared.writing.load(Ordering::Relaxed))
     }
 
     /// How many rows have been dropped because the store was down for too long.
@@ -224,7 +235,7 @@ mod tests {
         let (sender, seen) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(|| ledger.flush().unwrap());
-            while ledger.queued() > 0 {
+            while !ledger.queue().rows.is_empty() {
                 std::thread::yield_now();
             }
             scope.spawn(|| {
@@ -285,7 +296,12 @@ mod tests {
             service: Service::Verify,
             budget,
         };
+        let learn = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(ledger.learn(&account, NOW));
+        };
         let book = |cost| {
+            learn();
             let mut hold = ledger.reserve(&account, Some(cost), NOW).unwrap();
             hold.settle(cost);
             let of_key = AttemptRow { key_id: "key_1".into(), cost: Some(cost), ..row("req_1") };
@@ -300,6 +316,7 @@ mod tests {
         ledger.put_back(unwritten);
         assert_eq!(ledger.lost(), 1);
         ledger.flush().unwrap();
+        learn();
         let spent = |left| ledger.check(&account, Some(NanoUsd(left)), NOW).is_ok();
         assert_eq!((spent(30), spent(31)), (true, false));
     }

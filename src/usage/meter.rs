@@ -34,6 +34,13 @@ impl Meter {
         Self(Arc::new(Shared { account, books, totals, attempts }))
     }
 
+    /// Has it told what was spent of its budgets. To be done right before an attempt, or [`Meter::check`].
+    pub async fn learn(&self) {
+        if self.has_budget() {
+            self.0.books.ledger.learn(&self.0.account, self.now()).await;
+        }
+    }
+
     /// Begins an attempt at `model` (its full identifier), `now`. Where there is a budget, `most` says what it may cost at
     /// most (`None` if that cannot be told), and that much is reserved until the attempt is on the books.
     ///

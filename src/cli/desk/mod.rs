@@ -1,4 +1,4 @@
-//! Apps, keys and their usage, wherever they are: in the local database, or at a server by `/v1`.
+//! Apps, keys and their usage, wherever they are: in the server's database, or at a server by `/v1`.
 //!
 //! Commands talk to a [`Desk`] and get the records of the API from it, so that they print the same of either. What a
 //! person means by a name is found out here, among those records, by the same rules for both; keys of deleted apps are
@@ -19,10 +19,10 @@ use std::time::Duration;
 
 use super::exit::{Failure, Kind};
 use super::globals::Session;
-use super::local::{Database, Local};
+use super::local::{Database, Local, is_missing};
 use crate::api::Service;
 use crate::api::console::{App, CreatedKey, DeletedApp, Key, RevokedKey};
-use crate::config::ClientConfig;
+use crate::config::{ClientConfig, StorePlace};
 use crate::keys::NewKey;
 use crate::money::NanoUsd;
 use crate::secret::SecretString;
@@ -53,17 +53,18 @@ impl Desk {
     }
 
     /// Opens the one that is meant, for a command that only reads: for a database that is not there, an empty one in
-    /// memory, so that a mistyped directory is told and not made.
+    /// memory, so that a mistyped directory is told and not made, nor tables in somebody else's database.
     pub(crate) fn open_to_read(database: &Database, session: &mut Session) -> Result<Self, Failure> {
         if let Place::Remote(config) = choose(database, session)? {
             return Ok(Self::Remote(Remote::at(&config, session)?));
         }
-        // What keeps it from being seen is told when it is opened.
-        if !matches!(database.dir(session)?.join("mk.db").try_exists(), Ok(false)) {
+        if !is_missing(&database.place(session)?)? {
             return Ok(Self::Local(database.open(session)?));
         }
-        let dir = database.told_dir(session)?;
-        session.printer.warning(&format!("there is no database in {} yet", dir.display()));
+        session.printer.warning(&match database.told_place(session)? {
+            StorePlace::Directory(dir) => format!("there is no database in {} yet", dir.display()),
+            StorePlace::Postgres(address) => format!("there is nothing of mk in {address} yet"),
+        });
         Ok(Self::Local(Local::stand_in()?))
     }
 
@@ -71,17 +72,22 @@ impl Desk {
     pub(crate) fn open_if_there(database: &Database, session: &mut Session) -> Result<Option<Self>, Failure> {
         match choose(database, session)? {
             Place::Local => {
-                let is_there = database.dir(session).is_ok_and(|dir| dir.join("mk.db").exists());
+                let is_there = database
+                    .place(session)
+                    .is_ok_and(|place| is_missing(&place).is_ok_and(|missing| !missing));
                 is_there.then(|| database.open(session).map(Self::Local)).transpose()
             }
             Place::Remote(config) => Remote::at(&config, session).map(|remote| Some(Self::Remote(remote))),
         }
     }
 
-    /// What a question adds where something far away would be destroyed: ` on https://…`; nothing for the database.
+    /// What a question adds where something far away would be destroyed: ` on https://…`; nothing for a database of this
+    /// machine alone.
     pub(crate) fn whereabouts(&self) -> String {
         match self {
-            Self::Local(_) => String::new(),
+            Self::Local(local) => {
+                local.shared.as_ref().map(|place| format!(" in {place}")).unwrap_or_default()
+            }
             Self::Remote(remote) => format!(" on {}", remote.server()),
         }
     }

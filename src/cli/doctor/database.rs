@@ -6,12 +6,16 @@ use std::time::Duration;
 use super::check::Check;
 use crate::cli::figures::thousands;
 use crate::cli::local::{RESTORE, way_out};
-use crate::storage::{self, Condition, Error, Examination};
+use crate::config::StorePlace;
+use crate::storage::{self, Condition, Error, Examination, PostgresAddress};
 
-const NAME: &str = "database";
+pub(super) const NAME: &str = "database";
 
 /// For each file. A ledger of ten million rows takes a few seconds.
 const LIMIT: Duration = Duration::from_secs(30);
+
+/// Nothing of it needs a look at each row.
+const POSTGRES_LIMIT: Duration = Duration::from_secs(10);
 
 /// Below this a busy server writes the disk full within a day.
 const LITTLE_SPACE: u64 = 1024 * MIB;
@@ -20,24 +24,58 @@ const NO_SPACE: u64 = 64 * MIB;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Looks at a data directory. Blocking.
-pub(super) fn examine(dir: &Path) -> Vec<Check> {
+/// Looks at a database. Blocking.
+pub(super) fn examine(place: &StorePlace) -> Vec<Check> {
+    match place {
+        StorePlace::Directory(dir) => directory(dir),
+        StorePlace::Postgres(address) => vec![postgres(address)],
+    }
+}
+
+fn postgres(address: &PostgresAddress) -> Check {
+    match storage::examine_postgres(address, POSTGRES_LIMIT) {
+        Ok(condition) => of_postgres(&address.to_string(), &condition),
+        Err(cause) => {
+            let place = StorePlace::Postgres(address.clone());
+            Check::failed(NAME, format!("{address} cannot be used: {}", cause.alone()))
+                .hint("until it can, requests with a key are refused with 503, and none is let pass")
+                .hint(way_out(&place, &cause))
+        }
+    }
+}
+
+fn of_postgres(shown: &str, condition: &Condition) -> Check {
+    if let Some(damage) = damage(shown, condition) {
+        return damage.hint("stop the servers, and put a backup into an empty database: pg_restore");
+    }
+    if let Some(why) = &condition.unwritable {
+        return Check::failed(NAME, format!("{shown} cannot be written: {why}"))
+            .hint("name the server that takes writes, and the user to whom the database belongs");
+    }
+    if condition.schema.0 == 0 {
+        let told = format!("there is nothing of mk in {shown} yet; `mk serve` makes its tables");
+        return Check::note(NAME, told);
+    }
+    rest(shown, condition, POSTGRES_LIMIT)
+}
+
+fn directory(dir: &Path) -> Vec<Check> {
     match storage::examine(dir, LIMIT) {
         Ok(None) => {
             vec![Check::note(NAME, format!("there is none yet in {}; `mk serve` makes it", dir.display()))]
         }
         Ok(Some(found)) => findings(dir, &found),
-        Err(cause) => vec![unusable(&dir.display().to_string(), &cause)],
+        Err(cause) => vec![unusable(dir, dir, &cause)],
     }
 }
 
 fn findings(dir: &Path, found: &Examination) -> Vec<Check> {
     let mut checks = Vec::new();
     for (name, condition) in &found.databases {
-        let path = dir.join(name).display().to_string();
+        let path = dir.join(name);
         checks.push(match condition {
-            Ok(condition) => told(&path, condition),
-            Err(cause) => unusable(&path, cause),
+            Ok(condition) => told(&path.display().to_string(), condition),
+            Err(cause) => unusable(dir, &path, cause),
         });
     }
     for exposed in &found.exposed {
@@ -52,32 +90,43 @@ fn findings(dir: &Path, found: &Examination) -> Vec<Check> {
 }
 
 fn told(path: &str, condition: &Condition) -> Check {
-    let (taken, known) = condition.schema;
-    if let Some(first) = condition.damage.first() {
-        let more = condition.damage.len() - 1;
-        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        return Check::failed(NAME, format!("{path} is damaged: {first}{more}")).hint(RESTORE);
+    if let Some(damage) = damage(path, condition) {
+        return damage.hint(RESTORE);
     }
     if let Some(why) = &condition.unwritable {
         return Check::failed(NAME, format!("{path} cannot be written: {why}"))
             .hint("run mk as its owner; where it is locked, see which other program has it open");
     }
+    rest(path, condition, LIMIT)
+}
+
+fn damage(shown: &str, condition: &Condition) -> Option<Check> {
+    let first = condition.damage.first()?;
+    let more = condition.damage.len() - 1;
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    Some(Check::failed(NAME, format!("{shown} is damaged: {first}{more}")))
+}
+
+/// Of a database that is not known to be damaged.
+fn rest(shown: &str, condition: &Condition, limit: Duration) -> Check {
+    let (taken, known) = condition.schema;
     if !condition.is_complete {
-        return Check::warning(NAME, format!("{path} is large: not all of it was checked in {LIMIT:?}"));
+        return Check::warning(NAME, format!("{shown} is large: not all of it was checked in {limit:?}"));
     }
     if taken < known {
         return Check::note(
             NAME,
             format!(
-                "{path} is whole; its tables are of an earlier version ({taken} of {known}), which the next start brings up to date"
+                "{shown} is whole; its tables are of an earlier version ({taken} of {known}), which the next start brings up to date"
             ),
         );
     }
-    Check::ok(NAME, format!("{path} is whole (schema {taken})"))
+    Check::ok(NAME, format!("{shown} is whole (schema {taken})"))
 }
 
-fn unusable(path: &str, cause: &Error) -> Check {
-    Check::failed(NAME, format!("{path}: {cause}")).hint(way_out(cause))
+fn unusable(dir: &Path, path: &Path, cause: &Error) -> Check {
+    let place = StorePlace::Directory(dir.to_owned());
+    Check::failed(NAME, format!("{}: {cause}", path.display())).hint(way_out(&place, cause))
 }
 
 fn space(free: u64) -> Check {
@@ -116,6 +165,23 @@ mod tests {
         assert_eq!(told("mk.db", &halfway).state, State::Warning);
         assert_eq!(told("mk.db", &condition()).state, State::Ok);
         assert_eq!(told("mk.db", &Condition { schema: (1, 2), ..condition() }).state, State::Note);
+    }
+
+    #[test]
+    fn a_shared_database_is_told_by_its_address() {
+        let told = |condition: &Condition| {
+            let check = of_postgres("postgres://db:5432/mk", condition);
+            (check.state, check.message)
+        };
+        let is_whole = "postgres://db:5432/mk is whole (schema 2)".to_owned();
+        assert_eq!(told(&condition()), (State::Ok, is_whole));
+        assert_eq!(told(&Condition { schema: (1, 2), ..condition() }).0, State::Note);
+        let (state, message) = told(&Condition { schema: (0, 2), ..condition() });
+        assert_eq!(state, State::Note);
+        assert!(message.starts_with("there is nothing of mk in postgres://db:5432/mk yet"), "{message}");
+        let standby = Condition { unwritable: Some("it is a standby".to_owned()), ..condition() };
+        let message = "postgres://db:5432/mk cannot be written: it is a standby".to_owned();
+        assert_eq!(told(&standby), (State::Failed, message));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::check::Check;
 use super::clock::{self, Reference};
 use crate::clock::Clock;
+use crate::config::StorePlace;
 use crate::limits::{LimitsStore, StoreCondition, examine_store};
 
 pub(super) const NAME: &str = "limits store";
@@ -12,10 +13,18 @@ pub(super) const NAME: &str = "limits store";
 /// Each keyed request waits for an answer.
 const SLOW: Duration = Duration::from_millis(20);
 
-/// Asks the store as a server would; without one there is nothing that could fail.
-pub(super) async fn examine(store: &LimitsStore) -> (Check, Option<Reference>) {
+/// Asks the store as a server would; without one there is nothing that could fail. `beside` is the database, if it is
+/// known.
+pub(super) async fn examine(store: &LimitsStore, beside: Option<&StorePlace>) -> (Check, Option<Reference>) {
     let LimitsStore::Shared(address) = store else {
-        return (Check::ok(NAME, "memory of the server; day counts are kept in ledger.db"), None);
+        let check = match beside {
+            Some(StorePlace::Postgres(_)) => {
+                Check::note(NAME, "memory of the server, which counts for itself")
+                    .hint("where several servers use this database, `limits_url` has them count together")
+            }
+            _ => Check::ok(NAME, "memory of the server; day counts are kept in ledger.db"),
+        };
+        return (check, None);
     };
     match examine_store(address).await {
         Ok(condition) => {

@@ -14,8 +14,6 @@ mod providers;
 mod report;
 mod server;
 
-use std::path::PathBuf;
-
 use clap::Args;
 use serde_json::json;
 
@@ -25,7 +23,7 @@ use super::local::Database;
 use super::runtime;
 use crate::clock::Clock;
 use crate::config::{
-    ClientConfig, ConfigError, NamedProvider, ServerArgs, ServerConfig, load_data_dir, load_limits_store,
+    ClientConfig, NamedProvider, ServerArgs, ServerConfig, StorePlace, load_database, load_limits_store,
     load_providers, load_server, paths,
 };
 use crate::limits::LimitsStore;
@@ -63,7 +61,7 @@ struct Plan {
     client: Option<ClientConfig>,
     /// Whether the client's keys are those of the server that is asked.
     has_its_keys: bool,
-    data_dir: Result<PathBuf, ConfigError>,
+    database: Option<StorePlace>,
     providers: Vec<NamedProvider>,
     limits_store: Option<LimitsStore>,
     /// Of a configuration that can be used.
@@ -117,7 +115,8 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
     };
     // One that is named here is looked at whatever is wrong with a file.
     let named = args.database.data_dir.clone();
-    let data_dir = named.map_or_else(|| load_data_dir(&server_args, &session.env), Ok);
+    let database =
+        named.map_or_else(|| load_database(&server_args, &session.env), |dir| Ok(StorePlace::Directory(dir)));
     let mut has_its_keys = true;
     let mut models = Wanted::default();
     let (checks, limits_store, providers) = match load_server(&server_args, &session.env) {
@@ -134,7 +133,11 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
             let is_without_providers = providers.as_ref().is_ok_and(Vec::is_empty);
             let has_file = args.database.config.is_some()
                 || paths(&session.env).server_file.is_some_and(|file| file.exists());
-            let is_wanted = has_file || data_dir.as_ref().is_ok_and(|dir| dir.exists());
+            let is_wanted = has_file
+                || database.as_ref().is_ok_and(|place| match place {
+                    StorePlace::Directory(dir) => dir.exists(),
+                    StorePlace::Postgres(_) => true,
+                });
             let mut providers = providers.unwrap_or_default();
             // Told once, where it is found first.
             providers.retain(|(_, settings)| settings.as_ref().err() != Some(&error));
@@ -143,12 +146,16 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
                 Ok(store) => (Some(store).filter(|store| *store != LimitsStore::Memory), None),
                 Err(wrong) => (None, Some(wrong).filter(|wrong| *wrong != error)),
             };
+            // Where the file is wrong as a whole, that is told once.
+            let no_database = database.as_ref().err().filter(|wrong| **wrong != error).cloned();
+            let wrong = wrong.filter(|wrong| no_database.as_ref() != Some(wrong));
             let mut checks = vec![configuration::no_server(error, is_without_providers, is_wanted)];
+            checks.extend(no_database.map(|wrong| Check::misconfigured(database::NAME, wrong)));
             checks.extend(wrong.map(|wrong| Check::misconfigured(limits::NAME, wrong)));
             (checks, store, providers)
         }
     };
-    (checks, Plan { client, has_its_keys, data_dir, providers, limits_store, models })
+    (checks, Plan { client, has_its_keys, database: database.ok(), providers, limits_store, models })
 }
 
 fn sound(config: ServerConfig) -> Vec<NamedProvider> {
@@ -157,12 +164,14 @@ fn sound(config: ServerConfig) -> Vec<NamedProvider> {
 
 /// Everything that takes time, side by side.
 async fn look(plan: Plan) -> Result<Vec<Check>, Failure> {
+    let beside = plan.database.clone();
     let database = async {
-        // Where the file is wrong as a whole, that has been told.
-        let Ok(dir) = plan.data_dir else { return Vec::new() };
-        let looked = tokio::task::spawn_blocking(move || database::examine(&dir)).await;
-        looked
-            .unwrap_or_else(|cause| vec![Check::failed("database", format!("the check broke off: {cause}"))])
+        // What keeps it from being found has been told.
+        let Some(place) = plan.database else { return Vec::new() };
+        let looked = tokio::task::spawn_blocking(move || database::examine(&place)).await;
+        looked.unwrap_or_else(|cause| {
+            vec![Check::failed(database::NAME, format!("the check broke off: {cause}"))]
+        })
     };
     let server = async {
         match &plan.client {
@@ -172,7 +181,7 @@ async fn look(plan: Plan) -> Result<Vec<Check>, Failure> {
     };
     let limits = async {
         match &plan.limits_store {
-            Some(store) => Some(limits::examine(store).await),
+            Some(store) => Some(limits::examine(store, beside.as_ref()).await),
             None => None,
         }
     };

@@ -29,8 +29,9 @@ const FULL: usize = 64 * 1024;
 /// The most that waits to be written; lines beyond are dropped.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
-/// Repeats every part of a path as it came, whatever secret stands in it: it is heard at no level.
-const QUIET: &str = "warp";
+/// Heard at no level: one repeats every part of a path as it came, whatever secret stands in it, the other what is told
+/// anyway where a connection was wanted.
+const QUIET: [&str; 2] = ["warp", "deadpool"];
 
 /// The log of this process, from [`begin`] on. What waits is written when it is dropped.
 #[must_use = "the log ends when this is dropped"]
@@ -80,8 +81,9 @@ fn filter(wanted: &str) -> Option<Targets> {
     }
     let wanted: Targets = wanted.parse().ok()?;
     let default = wanted.default_level().unwrap_or(LevelFilter::OFF);
-    let named: Targets = wanted.into_iter().filter(|(target, _)| !target.starts_with(QUIET)).collect();
-    Some(named.with_default(default).with_target(QUIET, LevelFilter::OFF))
+    let is_quiet = |target: &str| QUIET.iter().any(|quiet| target.starts_with(quiet));
+    let named: Targets = wanted.into_iter().filter(|(target, _)| !is_quiet(target)).collect();
+    Some(named.with_default(default).with_targets(QUIET.map(|quiet| (quiet, LevelFilter::OFF))))
 }
 
 impl Drop for Log {

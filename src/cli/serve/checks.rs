@@ -3,14 +3,14 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 
 use crate::app::App;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
 use crate::cli::local::stored;
 use crate::cli::welcome;
-use crate::config::ServerConfig;
+use crate::config::{ServerConfig, paths};
+use crate::storage::DatabaseUrl;
 
 /// A crash would write the memory of this process to a disk, keys of providers included.
 #[cfg(unix)]
@@ -25,19 +25,49 @@ pub(super) fn no_memory_on_disk() {
 #[cfg(not(unix))]
 pub(super) const fn no_memory_on_disk() {}
 
-/// Where the database is, if commands beside the server do not look there of themselves.
-pub(super) fn unusual_dir<'a>(session: &Session, config: &'a ServerConfig) -> Option<&'a Path> {
-    let is_usual = session.env.data_home.as_deref() == Some(&*config.data_dir);
-    (!is_usual).then_some(&*config.data_dir)
+/// What leads commands beside the server to its database, if they do not look there of themselves. An address that only
+/// this process was given is not repeated: it may hold a password.
+pub(super) fn beside(session: &Session, config: &ServerConfig) -> String {
+    match (&config.database, &config.file) {
+        (DatabaseUrl::Sqlite, _) if session.env.data_home.as_deref() == Some(&*config.data_dir) => {
+            String::new()
+        }
+        (DatabaseUrl::Sqlite, _) => welcome::flag("--data-dir", &config.data_dir),
+        (DatabaseUrl::Postgres(_), Some(file)) if paths(&session.env).server_file.as_ref() != Some(file) => {
+            welcome::flag("--config", file)
+        }
+        (DatabaseUrl::Postgres(_), _) => String::new(),
+    }
 }
 
-/// A server that others can reach needs an operator who can look after it. `data_dir` as in
-/// [`unusual_dir`].
-pub(super) fn refuse_open_door(
-    app: &App,
-    listen: SocketAddr,
-    data_dir: Option<&Path>,
-) -> Result<(), Failure> {
+/// Tells where there are apps and keys that this server does not use, as their keys are refused here.
+pub(super) fn tell_of_another_database(config: &ServerConfig) {
+    let left_alone = config.data_dir.join("mk.db");
+    if let DatabaseUrl::Postgres(address) = &config.database
+        && left_alone.is_file()
+    {
+        tracing::warn!(
+            path = %left_alone.display(),
+            database = %address,
+            "there are apps and keys in a file which this server does not use, as it has another database; nothing is carried over"
+        );
+    }
+}
+
+/// A directory that a flag names is that of a database, for every other command too: a server must not serve one where the
+/// other one is meant.
+pub(super) fn refuse_two_databases(config: &ServerConfig) -> Result<(), Failure> {
+    match &config.database {
+        DatabaseUrl::Sqlite => Ok(()),
+        DatabaseUrl::Postgres(address) => Err(Failure::usage(format!(
+            "--data-dir names the directory of a database, and the configuration names {address}"
+        ))
+        .hint("leave --data-dir out, or set MK_DATABASE_URL=sqlite")),
+    }
+}
+
+/// A server that others can reach needs an operator who can look after it. `beside` as in [`beside`].
+pub(super) fn refuse_open_door(app: &App, listen: SocketAddr, beside: &str) -> Result<(), Failure> {
     if listen.ip().is_loopback() {
         return Ok(());
     }
@@ -47,7 +77,7 @@ pub(super) fn refuse_open_door(
     Err(Failure::usage(format!(
         "{listen} can be reached from other machines, and there is no console key yet"
     ))
-    .hint(format!("make one first: mk keys create --service console{}", welcome::beside(data_dir))))
+    .hint(format!("make one first: mk keys create --service console{beside}")))
 }
 
 /// Said where nothing can be listened on.

@@ -75,7 +75,7 @@ async fn answer<B: Buf, E>(
     let chain = chain(&incoming.configured.gateway, pass, &model)?;
     // A whole answer may end as it began; a stream goes on for long, and so may a caller who sends.
     let listed = if asked.stream || incoming.record.age() > PROMPT {
-        gate::enlist(context, pass)?
+        gate::enlist(context, pass).await?
     } else {
         context.streams.register(&pass.key.id)
     };

@@ -41,7 +41,9 @@ async fn show(request: &Request) -> Result<(Response, State), ApiError> {
     let Request { context, incoming, .. } = request;
     let (session, rate) = gate::session(context, incoming).await?;
     no_query(request).map_err(|error| error.with_rate(rate))?;
-    let info = full_info(&context.app, &session);
+    let app = context.app.clone();
+    let info = context.app.store.ask(move |_| Ok::<_, ApiError>(full_info(&app, &session))).await;
+    let info = info.map_err(|error| error.with_rate(rate))?;
     Ok((reply::json(StatusCode::OK, &info), rate))
 }
 

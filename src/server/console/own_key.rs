@@ -13,7 +13,7 @@ use crate::keys;
 use crate::limits::{State, WindowState};
 use crate::server::gate::{self, Own};
 use crate::server::reply::{self, ApiError};
-use crate::storage::Error;
+use crate::storage::{Error, Store};
 
 /// The answer.
 pub(super) async fn show(request: &Request) -> Result<(Response, State), ApiError> {
@@ -22,17 +22,17 @@ pub(super) async fn show(request: &Request) -> Result<(Response, State), ApiErro
     Query::parse(&request.query)
         .and_then(|query| query.finish(&[]))
         .map_err(|error| error.with_rate(own.rate))?;
-    let answer = describe(app, &own).map_err(|cause| {
+    let answer = describe(app, &own).await.map_err(|cause| {
         tracing::error!(%cause, "a key cannot be read");
         ApiError::store_unavailable().with_rate(own.rate)
     })?;
     Ok((reply::json(StatusCode::OK, &answer), own.rate))
 }
 
-fn describe(app: &App, own: &Own) -> Result<OwnKey, Error> {
-    let now = app.clock.now();
-    let key = app.store.key(&own.key.id)?;
-    let spent = keys::spent(&app.store, &key.id, now)?;
+async fn describe(app: &App, own: &Own) -> Result<OwnKey, Error> {
+    let (id, now) = (own.key.id.clone(), app.clock.now());
+    let found = move |store: &Store| Ok::<_, Error>((store.key(&id)?, keys::spent(store, &id, now)?));
+    let (key, spent) = app.store.ask(found).await?;
     Ok(OwnKey {
         key: keys::record(&key, spent, now),
         minute: own.limits.minute.map(left),

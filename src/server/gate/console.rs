@@ -14,14 +14,15 @@ use super::{count_failure, keyed, open, or_failed, or_refused, per_minute, quota
 use crate::api::Service;
 use crate::api::console::Channel;
 use crate::app::App;
-use crate::keys;
 use crate::keys::sessions::{self, Session};
 use crate::keys::setup::SetupError;
+use crate::keys::{self, Denied};
 use crate::limits::{LOGINS_PER_MINUTE, State, Subject};
+use crate::secret::{ExposeSecret, SecretString};
 use crate::server::incoming::{Incoming, bearer};
 use crate::server::reply::ApiError;
 use crate::server::{Context, cookie, site};
-use crate::storage::{Actor, KeyRow};
+use crate::storage::{Actor, KeyRow, Store};
 
 /// How long the note that a session is used holds up a request: a database may be locked for long.
 const NOTING: Duration = Duration::from_secs(1);
@@ -72,7 +73,11 @@ pub(crate) async fn session(context: &Context, incoming: &Incoming) -> Result<(S
 }
 
 async fn recognised(app: &App, incoming: &Incoming, token: &str) -> Result<Session, ApiError> {
-    let found = sessions::recognise(&app.store, token, incoming.address, app.clock.now());
+    let (presented, address, now) = (SecretString::from(token), incoming.address, app.clock.now());
+    let recognise = move |store: &Store| sessions::recognise(store, presented.expose_secret(), address, now);
+    // What cannot be one is not worth a question.
+    let found =
+        if sessions::is_token(token) { app.store.ask(recognise).await } else { Err(Denied::NoSession) };
     let session = or_refused(app, incoming, found, None).await?;
     incoming.record.came_with(session.key.clone());
     Ok(session)
@@ -116,7 +121,7 @@ pub(crate) async fn console_key(
 ) -> Result<Arc<KeyRow>, ApiError> {
     let now = app.clock.now();
     let found = keys::authenticate(&app.store, Some(presented), Service::Console, incoming.address, now);
-    let key = or_refused(app, incoming, found, Some(rate)).await?;
+    let key = or_refused(app, incoming, found.await, Some(rate)).await?;
     incoming.record.came_with(key.clone());
     app.limiter.note_use(&key.id, now);
     Ok(key)
@@ -162,7 +167,7 @@ pub(crate) async fn own_key(context: &Context, incoming: &Incoming) -> Result<Ow
         (Arc::new(session.key), rate)
     } else {
         let found = keys::identify(&app.store, bearer(&incoming.headers), incoming.address, now);
-        let key = or_refused(app, incoming, found, None).await?;
+        let key = or_refused(app, incoming, found.await, None).await?;
         incoming.record.came_with(key.clone());
         let rate = open(app, incoming).await?;
         app.limiter.note_use(&key.id, now);

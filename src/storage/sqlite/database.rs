@@ -47,7 +47,7 @@ pub(super) enum Durability {
 }
 
 /// One database with its connections.
-pub(super) struct Database {
+pub(in crate::storage) struct Database {
     writer: Mutex<Connection>,
     /// `None` in memory, where the writer's connection is the only one there can be.
     readers: Option<Readers>,
@@ -103,7 +103,10 @@ impl Database {
     }
 
     /// Reads. `query` sees everything that was committed before the call, by whatever process.
-    pub(super) fn read<T>(&self, query: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+    pub(in crate::storage) fn read<T>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         self.check_place()?;
         self.read_in_place(query)
     }
@@ -123,7 +126,7 @@ impl Database {
     /// Writes in one transaction: kept if `change` succeeds, undone if it fails. Waits for other writers, of this
     /// process and of others, [`BUSY_TIMEOUT`] in all: whoever stands last in a long queue is told as soon as the first.
     /// When it returns, nobody acts on what was true before any more, in no process ([`recent`]).
-    pub(super) fn write<T>(
+    pub(in crate::storage) fn write<T>(
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
@@ -154,7 +157,7 @@ impl Database {
     }
 
     /// A number that changes with every change of the database, by whatever connection.
-    pub(super) fn version(&self) -> Result<i64, Error> {
+    pub(in crate::storage) fn version(&self) -> Result<i64, Error> {
         let Some(readers) = &self.readers else {
             return Ok(i64::try_from(lock(&self.writer).total_changes()).unwrap_or(i64::MAX));
         };

@@ -85,7 +85,7 @@ pub(super) const MAIN: &[&str] = &[
 ];
 
 /// Steps of `ledger.db`.
-pub(super) const LEDGER: &[&str] = &[
+pub(in crate::storage) const LEDGER: &[&str] = &[
     "
     CREATE TABLE attempts (
         id                INTEGER PRIMARY KEY,
@@ -192,7 +192,7 @@ pub(super) const LEDGER: &[&str] = &[
 
 /// Takes the steps that `connection`'s database has not taken yet, each in one transaction. Others may be doing the
 /// same: the count is read again under the lock.
-pub(super) fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), Error> {
+pub(in crate::storage) fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), Error> {
     let taken = steps_taken(connection)?;
     let known = i64::try_from(steps.len()).unwrap_or(i64::MAX);
     if taken > known {

@@ -9,67 +9,54 @@
 //! long the busy timeout), and nothing but SQLite opens a database file that SQLite may have open in this process
 //! (closing any descriptor of a file drops all of the process's POSIX locks on it; see [`files`]).
 
-mod apps;
-mod audit;
 mod copy;
 mod database;
 mod examine;
 mod files;
-mod keys;
-mod ledger;
 mod migrations;
-mod names;
 mod recent;
-mod rollup;
-mod sessions;
 #[cfg(test)]
 mod tests;
-mod usage;
-mod values;
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
-pub use apps::LAST_APP;
 pub(super) use copy::{copy, must_be_whole};
+pub(super) use database::Database;
 pub use examine::examine;
+#[cfg(test)]
+pub(super) use migrations::{LEDGER as LEDGER_STEPS, migrate};
 
-use database::{Database, Durability};
+use database::Durability;
 use recent::RecentKeys;
 
-use super::{Actor, Error, explain};
-use crate::clock::Time;
+use super::link::Link;
+use super::queries::keys;
+use super::{Error, KeyHash, KeyRow, explain};
 
 /// The database that must never lose a write.
 const MAIN_FILE: &str = "mk.db";
 /// The database that is written in batches.
-const LEDGER_FILE: &str = "ledger.db";
+pub(super) const LEDGER_FILE: &str = "ledger.db";
 
 /// Both databases with the steps of their tables: the one that refers to the other first, so that copies made in this
 /// order hold whatever they refer to.
 pub(super) const DATABASES: [(&str, &[&str]); 2] =
     [(LEDGER_FILE, migrations::LEDGER), (MAIN_FILE, migrations::MAIN)];
 
-/// Storage in SQLite. Clones share connections.
-#[derive(Clone)]
-pub struct Store {
-    databases: Arc<Databases>,
-    /// In whose name it writes.
-    actor: Arc<Actor>,
-}
-
-struct Databases {
-    main: Database,
-    ledger: Database,
+/// Both databases, open.
+pub(super) struct Databases {
+    pub(super) main: Database,
+    pub(super) ledger: Database,
     /// `None` in memory, where nothing tells whether something was written.
     recent_keys: Option<RecentKeys>,
 }
 
-impl Store {
-    /// Opens the two files in `dir`, making directory (0700), files (0600) and the `default` app if they are not
-    /// there. Any number of processes may do so at once.
-    pub fn open(dir: &Path, now: Time) -> Result<Self, Error> {
+impl Databases {
+    /// Opens the two files in `dir`, making directory and files if they are not there.
+    pub(super) fn open(dir: &Path) -> Result<Self, Error> {
         let prepared = files::prepare(dir, &[MAIN_FILE, LEDGER_FILE])?;
         let open = |name, durability, steps| {
             Database::open(&dir.join(name), durability, steps).map_err(|cause| named(name, cause))
@@ -78,47 +65,44 @@ impl Store {
         let ledger = open(LEDGER_FILE, Durability::Batches, migrations::LEDGER)?;
         drop(prepared);
         let recent_keys = Some(RecentKeys::new(&dir.join(MAIN_FILE)));
-        Self::with_default_app(Databases { main, ledger, recent_keys }, now)
+        Ok(Self { main, ledger, recent_keys })
     }
 
-    /// A store that is gone with its last clone: for the embedded server of one command, and for tests.
-    pub fn in_memory(now: Time) -> Result<Self, Error> {
+    /// Databases that nobody else can see.
+    pub(super) fn in_memory() -> Result<Self, Error> {
         let main = Database::in_memory(migrations::MAIN)?;
         let ledger = Database::in_memory(migrations::LEDGER)?;
-        Self::with_default_app(Databases { main, ledger, recent_keys: None }, now)
+        Ok(Self { main, ledger, recent_keys: None })
     }
 
-    /// Fails if a file can only be read. A command that lists something is content with that, a server is not.
-    pub fn must_be_writable(&self) -> Result<(), Error> {
+    /// Fails if a file can only be read.
+    pub(super) fn must_be_writable(&self) -> Result<(), Error> {
         let named = |name| move |cause: Error| Error::Io(io::Error::other(format!("{name}: {cause}")));
-        self.main().must_be_writable().map_err(named(MAIN_FILE))?;
-        self.ledger().must_be_writable().map_err(named(LEDGER_FILE))
+        self.main.must_be_writable().map_err(named(MAIN_FILE))?;
+        self.ledger.must_be_writable().map_err(named(LEDGER_FILE))
     }
 
-    /// A number that changes whenever apps or keys have changed, by whatever process. Only good for comparing with
-    /// an earlier answer of the same store; writes of the ledger do not change it.
-    pub fn version(&self) -> Result<i64, Error> {
-        self.main().version()
-    }
-
-    fn with_default_app(databases: Databases, now: Time) -> Result<Self, Error> {
-        let store = Self { databases: Arc::new(databases), actor: Arc::default() };
-        store.ensure_first_app(now)?;
-        Ok(store)
-    }
-
-    /// The same store, with this actor in the audit of every write. Without it, the server itself has done it.
-    #[must_use]
-    pub fn acting(&self, actor: Actor) -> Self {
-        Self { databases: self.databases.clone(), actor: Arc::new(actor) }
-    }
-
-    fn main(&self) -> &Database {
-        &self.databases.main
-    }
-
-    fn ledger(&self) -> &Database {
-        &self.databases.ledger
+    /// The key with this hash, by what was read before where nothing was written since.
+    pub(super) fn look_up_key(&self, hash: &KeyHash) -> Result<Option<Arc<KeyRow>>, Error> {
+        let Some(recent) = &self.recent_keys else {
+            let found = self.main.read(|db| keys::by_hash(&Link::Sqlite(db), hash))?;
+            return Ok(found.map(Arc::new));
+        };
+        let begun = Instant::now();
+        if let Some(found) = recent.get_unseen(hash, begun) {
+            return Ok(found);
+        }
+        self.main.check_place()?;
+        let stamp = recent.stamp();
+        if let Some(found) = stamp.and_then(|stamp| recent.get(hash, stamp, begun)) {
+            return Ok(found);
+        }
+        let stamp = stamp.filter(|stamp| recent.may_keep(*stamp, || self.main.is_at_rest()));
+        let found = self.main.read_in_place(|db| keys::by_hash(&Link::Sqlite(db), hash))?.map(Arc::new);
+        if let Some(stamp) = stamp {
+            recent.keep(hash, &found, stamp);
+        }
+        Ok(found)
     }
 }
 

@@ -1,8 +1,9 @@
 //! What is found of keys is what everybody has written, whoever keeps what.
 
 use super::*;
+use crate::storage::Store;
+use crate::storage::sqlite::MAIN_FILE;
 use crate::storage::sqlite::tests::{NOW, a_key, kept_key, later};
-use crate::storage::sqlite::{MAIN_FILE, Store};
 use crate::storage::{Error, KeyChange};
 
 /// Lets the last write to `mk.db` be an hour ago, for the clock of the file system.
@@ -27,14 +28,14 @@ fn a_key_is_read_once_until_anybody_writes() {
     let dir = tempfile::tempdir().unwrap();
     let (server, cli) = (Store::open(dir.path(), NOW).unwrap(), Store::open(dir.path(), NOW).unwrap());
     let (key, hash) = kept_key(&server, 1);
-    let look_up = || server.look_up_key(&hash).unwrap().unwrap();
+    let look_up = || server.files().look_up_key(&hash).unwrap().unwrap();
     assert!(!Arc::ptr_eq(&look_up(), &look_up()), "kept although something was written just now");
 
     let_settle(dir.path());
     let kept = look_up();
     assert_eq!(*kept, key);
     assert!(Arc::ptr_eq(&kept, &look_up()));
-    assert_eq!(server.look_up_key(&[7; 32]).unwrap(), None);
+    assert_eq!(server.files().look_up_key(&[7; 32]).unwrap(), None);
 
     cli.revoke_key(&key.id, later(1)).unwrap();
     assert_eq!(look_up().revoked_at, Some(later(1)));
@@ -45,7 +46,7 @@ fn a_key_is_read_once_until_anybody_writes() {
     std::fs::rename(dir.path().join("mk.db"), dir.path().join("away.db")).unwrap();
     // Who does this waits for nothing.
     std::thread::sleep(HOLDS);
-    assert!(matches!(server.look_up_key(&hash), Err(Error::Io(_))));
+    assert!(matches!(server.files().look_up_key(&hash), Err(Error::Io(_))));
 }
 
 #[test]
@@ -55,17 +56,17 @@ fn a_key_that_is_unknown_is_found_as_soon_as_it_is_made() {
     let_settle(dir.path());
     let (key, hash) = a_key(&server, 1);
     let keeps = |hash: &KeyHash| {
-        let recent = server.databases.recent_keys.as_ref().unwrap();
+        let recent = server.files().recent_keys.as_ref().unwrap();
         recent.stamp().and_then(|stamp| recent.get(hash, stamp, Instant::now())).is_some()
     };
-    assert_eq!(server.look_up_key(&hash).unwrap(), None);
+    assert_eq!(server.files().look_up_key(&hash).unwrap(), None);
     assert!(keeps(&hash));
-    assert_eq!(server.look_up_key(&hash).unwrap(), None);
+    assert_eq!(server.files().look_up_key(&hash).unwrap(), None);
 
     cli.create_key(&key, &hash).unwrap();
-    assert_eq!(server.look_up_key(&hash).unwrap().as_deref(), Some(&key));
+    assert_eq!(server.files().look_up_key(&hash).unwrap().as_deref(), Some(&key));
     let_settle(dir.path());
-    assert_eq!(server.look_up_key(&hash).unwrap().as_deref(), Some(&key));
+    assert_eq!(server.files().look_up_key(&hash).unwrap().as_deref(), Some(&key));
 }
 
 #[test]
@@ -74,12 +75,12 @@ fn guesses_take_no_place_of_a_key_that_exists() {
     let server = Store::open(dir.path(), NOW).unwrap();
     let (_, known) = kept_key(&server, 1);
     let_settle(dir.path());
-    let first = server.look_up_key(&known).unwrap().unwrap();
+    let first = server.files().look_up_key(&known).unwrap().unwrap();
     for number in 0..3 * UNKNOWN {
-        assert_eq!(server.look_up_key(&hash_of(number)).unwrap(), None);
+        assert_eq!(server.files().look_up_key(&hash_of(number)).unwrap(), None);
     }
-    assert!(Arc::ptr_eq(&first, &server.look_up_key(&known).unwrap().unwrap()));
-    let kept = server.databases.recent_keys.as_ref().unwrap().lock();
+    assert!(Arc::ptr_eq(&first, &server.files().look_up_key(&known).unwrap().unwrap()));
+    let kept = server.files().recent_keys.as_ref().unwrap().lock();
     assert!(kept.unknown.younger.len() + kept.unknown.elder.len() <= 2 * UNKNOWN);
 }
 
@@ -88,7 +89,7 @@ fn what_was_changed_is_what_everybody_finds_however_busy_the_server() {
     let dir = tempfile::tempdir().unwrap();
     let (server, cli) = (Store::open(dir.path(), NOW).unwrap(), Store::open(dir.path(), NOW).unwrap());
     let (key, hash) = kept_key(&server, 1);
-    let limit = || server.look_up_key(&hash).unwrap().unwrap().per_minute;
+    let limit = || server.files().look_up_key(&hash).unwrap().unwrap().per_minute;
     std::thread::scope(|scope| {
         let changes = scope.spawn(|| {
             let first = SystemTime::now() - Duration::from_hours(1);
@@ -149,7 +150,7 @@ fn no_row_is_kept_while_a_write_waits_for_the_disk() {
     let dir = tempfile::tempdir().unwrap();
     let server = Store::open(dir.path(), NOW).unwrap();
     let (key, hash) = kept_key(&server, 1);
-    let look_up = || server.look_up_key(&hash).unwrap().unwrap();
+    let look_up = || server.files().look_up_key(&hash).unwrap().unwrap();
     let cli = rusqlite::Connection::open(dir.path().join(MAIN_FILE)).unwrap();
     // The next write goes to the log's beginning, so that its length stays.
     cli.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get::<_, i64>(0)).unwrap();

@@ -5,9 +5,10 @@ use std::process::{Child, Command, Stdio};
 
 use super::*;
 use crate::api::Service;
+use crate::clock::Time;
 use crate::money::NanoUsd;
 use crate::storage::{
-    AppChange, AppRow, AttemptRow, DayCount, Deleted, KeyChange, KeyFilter, KeyHash, KeyRow,
+    AppChange, AppRow, AttemptRow, DayCount, Deleted, KeyChange, KeyFilter, KeyHash, KeyRow, Store,
 };
 
 pub(super) const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
@@ -197,11 +198,11 @@ fn what_connections_keep_of_a_growing_file_is_bounded() {
     for database in [store.main(), store.ledger()] {
         // Readers that are open at once are connections of their own.
         let outer = database.read(|outer| {
-            let inner = database.read(|inner| Ok(bound_kb(inner)))?;
-            Ok([bound_kb(outer), inner])
+            let inner = database.read(|inner| Ok(bound_kb(inner.file())))?;
+            Ok([bound_kb(outer.file()), inner])
         });
         assert_eq!(outer.unwrap(), [-256; 2]);
-        assert_eq!(database.write(|writer| Ok(bound_kb(writer))).unwrap(), -2048);
+        assert_eq!(database.write(|writer| Ok(bound_kb(writer.file()))).unwrap(), -2048);
     }
 }
 

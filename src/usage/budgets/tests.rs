@@ -21,6 +21,7 @@ fn account(key: Option<u64>, app: Option<u64>) -> Account {
 }
 
 fn begin(meter: &Meter, most: u64) -> Result<Attempt, Unpaid> {
+    learn(meter);
     meter.attempt(MODEL, Purpose::Chat, Instant::now(), || Some(NanoUsd(most)))
 }
 
@@ -28,7 +29,13 @@ fn spend(meter: &Meter, cost: u64) {
     begin(meter, cost).unwrap().finish("ok", 1, 1, Some(NanoUsd(cost)));
 }
 
+/// As whoever is about to begin an attempt does.
+fn learn(meter: &Meter) {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(meter.learn());
+}
+
 fn left(meter: &Meter) -> u64 {
+    learn(meter);
     match meter.check(Some(NanoUsd(u64::MAX))) {
         Err(Unpaid::Exceeded(shortage)) => shortage.left().0,
         other => panic!("{other:?}"),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
+use futures_util::FutureExt;
 use mk::api::Service;
 use mk::clock::Clock;
 use mk::keys::{Denied, authenticate};
@@ -64,7 +65,7 @@ impl Told {
         }
         for (id, (key, state)) in &self.keys {
             let now = Clock::system().now();
-            let found = authenticate(&store, Some(key), Service::Verify, HOME, now);
+            let found = authenticate(&store, Some(key), Service::Verify, HOME, now).now_or_never().unwrap();
             match (state, found) {
                 (State::Made | State::PerhapsRevoked, Ok(row)) => assert_eq!(*row.id, **id),
                 (State::PerhapsRevoked | State::Revoked, Err(Denied::Revoked)) => {}

@@ -22,8 +22,13 @@ impl Browser {
 
     /// With the cookie that this header sets.
     pub fn with(server: &TestServer, set_cookie: &str) -> Self {
+        Self::at(&server.base, set_cookie)
+    }
+
+    /// The same at the server with this base address.
+    pub fn at(base: &str, set_cookie: &str) -> Self {
         let cookie = set_cookie.split(';').next().unwrap().to_owned();
-        Self { base: server.base.clone(), cookie }
+        Self { base: base.to_owned(), cookie }
     }
 
     /// What the cookie holds.

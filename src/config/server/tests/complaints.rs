@@ -35,7 +35,12 @@ fn what_is_wrong_is_named_with_line_and_remedy() {
         ("[limits]\nper_minut = 1", "line 2; did you mean `per_minute`?"),
         ("[limitz]\nper_minute = 1", "did you mean `limits`?"),
         ("listen = \"8080\"", "must be an address and port such as"),
-        ("database_url = \"postgres://u:secret@h/db\"", "`database_url` in "),
+        (
+            "database_url = \"postgers://u:secret@h/db\"",
+            "must be \"sqlite\", or the address of a PostgreSQL database",
+        ),
+        ("database_url = \"postgres://u:se/cret@h/db\"", "in a password are written %40, %2F"),
+        ("database_url = \"postgres://u:secret@h/db?ssl=true\"", "it may say sslmode"),
         (
             "limits_url = \"redsi://:secret@h\"",
             "must be \"memory\", or the address of a Redis or Valkey server",
@@ -104,8 +109,9 @@ fn what_is_wrong_is_named_with_line_and_remedy() {
     let hints = complaint("[verify]\npanel = [\"opnai/x\"]\n[providers.openai]\n[providers.groq]").hints;
     assert_eq!(hints, ["configured providers: openai, groq"]);
     let by_variable =
-        world(None, &[OPENAI, ("MK_DATABASE_URL", "postgres://u:secret@h/db")]).load().unwrap_err();
-    assert!(by_variable.message.starts_with("MK_DATABASE_URL must be \"sqlite\""), "{by_variable}");
+        world(None, &[OPENAI, ("MK_DATABASE_URL", "postgres://u:secret@h/db#x")]).load().unwrap_err();
+    assert!(by_variable.message.starts_with("MK_DATABASE_URL must be \"sqlite\", or"), "{by_variable}");
+    assert!(!by_variable.message.contains("secret"), "{by_variable}");
 }
 
 #[test]

@@ -187,6 +187,43 @@ fn the_whole_contract_file_is_accepted() {
 #[test]
 fn the_data_directory_needs_no_provider() {
     let world = world(Some("data_dir = \"/srv/mk\"\n[providers.openai]\napi_key_env = \"NOT_SET\"\n"), &[]);
-    assert_eq!(load_data_dir(&ServerArgs::default(), &world.env), Ok("/srv/mk".into()));
+    assert_eq!(
+        load_database(&ServerArgs::default(), &world.env),
+        Ok(StorePlace::Directory("/srv/mk".into()))
+    );
     assert!(world.load().is_err());
+}
+
+#[test]
+fn a_database_that_is_named_is_used_unless_a_flag_names_a_directory() {
+    let file = "database_url = \"postgres://mk:secret@one.example/mk\"\n";
+    let place = |world: &World, args: &ServerArgs| load_database(args, &world.env).unwrap().to_string();
+    let by_file = world(Some(file), &[OPENAI]);
+    assert_eq!(place(&by_file, &ServerArgs::default()), "postgres://one.example:5432/mk");
+    let config = by_file.load().unwrap();
+    assert_eq!(config.store_place().to_string(), "postgres://one.example:5432/mk");
+    assert!(!format!("{config:?}").contains("secret"));
+
+    let other = ("MK_DATABASE_URL", "postgresql://mk:secret@two.example/mk");
+    let by_variable = world(Some(file), &[OPENAI, other, ("MK_DATA_DIR", "/x")]);
+    assert_eq!(place(&by_variable, &ServerArgs::default()), "postgres://two.example:5432/mk");
+    let args = ServerArgs { data_dir: Some("/y".into()), ..ServerArgs::default() };
+    assert_eq!(place(&by_variable, &args), "/y");
+
+    let back = world(Some(file), &[OPENAI, ("MK_DATABASE_URL", "sqlite")]);
+    assert_eq!(back.load().unwrap().database, DatabaseUrl::Sqlite);
+
+    let mut homeless = world(Some(file), &[]);
+    homeless.env.data_home = None;
+    assert_eq!(place(&homeless, &ServerArgs::default()), "postgres://one.example:5432/mk");
+}
+
+#[test]
+fn the_address_of_a_database_may_be_a_credential() {
+    let credentials = tempfile::tempdir().unwrap();
+    fs::write(credentials.path().join("MK_DATABASE_URL"), "postgres://mk:secret@db.example/mk\n").unwrap();
+    let directory = ("CREDENTIALS_DIRECTORY", credentials.path().to_str().unwrap());
+    let config = world(None, &[OPENAI, directory]).load().unwrap();
+    assert_eq!(config.database.to_string(), "postgres://db.example:5432/mk");
+    assert_eq!(config.origins.of("database_url"), Origin::Variable(DATABASE_URL));
 }

@@ -69,7 +69,8 @@ fn the_listing_tells_origins_and_no_secrets() {
                 input_usd_per_mtok = 0.5\noutput_usd_per_mtok = 2\nfallbacks = [\"openai/gpt-5.4-mini\"]\n\
                 [usage]\nretention = \"400d\"\n";
     let store = ("MK_LIMITS_URL", "rediss://mk:hunter2@db.example/1");
-    let world = world(Some(file), &[OPENAI, ("MK_LISTEN", "127.0.0.1:9"), store]);
+    let database = ("MK_DATABASE_URL", "postgres://robin:hunter2@db.example/mk?sslmode=require");
+    let world = world(Some(file), &[OPENAI, ("MK_LISTEN", "127.0.0.1:9"), store, database]);
     let entries = server_listing(&world.load().unwrap());
     let path = world.dir.path().join("server.toml").display().to_string();
     let shown = |key: &str| {
@@ -78,6 +79,8 @@ fn the_listing_tells_origins_and_no_secrets() {
     };
     assert_eq!(shown("listen"), ("\"127.0.0.1:9\"", "MK_LISTEN".to_owned()));
     assert_eq!(shown("limits_url"), ("\"rediss://db.example:6379/1\"", "MK_LIMITS_URL".to_owned()));
+    let address = "\"postgres://db.example:5432/mk\"";
+    assert_eq!(shown("database_url"), (address, "MK_DATABASE_URL".to_owned()));
     assert_eq!(shown("max_body_bytes"), ("5", format!("{path}:1")));
     assert_eq!(shown("limits.per_day"), ("1000", "default".to_owned()));
     assert_eq!(shown("usage.retention"), ("\"400d\"", format!("{path}:14")));
@@ -95,6 +98,6 @@ fn the_listing_tells_origins_and_no_secrets() {
     assert_eq!(of_models, 5, "of a model only what is set");
     assert_eq!(shown("verify.extractor"), ("\"openai/gpt-5.4-mini\"", "chosen at start".to_owned()));
     assert_eq!(shown("verify.domains.legal.max_claims"), ("3", format!("{path}:6")));
-    assert!(entries.iter().all(|entry| !entry.value.contains("secret")));
+    assert!(entries.iter().all(|entry| !entry.value.contains("secret") && !entry.value.contains("hunter")));
     assert!(entries.iter().all(|entry| entry.key != "verify.domains.legal.panel"), "only what differs");
 }

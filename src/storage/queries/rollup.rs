@@ -1,4 +1,4 @@
-//! The sums of `ledger.db` by UTC day, app, key, service and model, which reports are made from.
+//! The sums of the ledger by UTC day, app, key, service and model, which reports are made from.
 //!
 //! They are written in the transaction of the attempts that they sum, so that neither is ever there without the other,
 //! and they stay when attempts are deleted for their age. A batch is summed here before it goes to the database: its
@@ -9,14 +9,14 @@
 //! together, under the name that the metrics have for them too. A name that has a sum keeps it, and as none is ever
 //! deleted, one that has none once there are so many gets none that day.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use super::ledger::MOST;
 use super::values::count;
 use crate::money::NanoUsd;
+use crate::storage::link::Link;
 use crate::storage::{AttemptRow, Error, UsageCounts};
 
 /// Outcomes that are no errors.
@@ -29,46 +29,22 @@ const MOST_MODELS: u32 = 200;
 const OTHER: &str = "other";
 
 /// Adds a batch of attempts to the sums of their days.
-pub(super) fn add(db: &Connection, rows: &[AttemptRow]) -> Result<(), Error> {
+pub(super) fn add(db: &Link<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
     let mut sums: BTreeMap<_, UsageCounts> = BTreeMap::new();
     for row in rows {
         let of = (row.at.utc_day(), &row.app_id, &row.key_id, row.service.as_str(), &row.model);
         let sum = sums.entry(of).or_default();
         *sum = sum.plus(counts(row));
     }
-    // Counting is only done for a name that is new.
-    let mut has_own_sum = db.prepare_cached(
-        "SELECT CASE
-             WHEN EXISTS (SELECT 1 FROM usage_days
-                          WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4 AND model = ?5) THEN 1
-             ELSE (SELECT count(*) FROM usage_days
-                   WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4) < ?6
-         END",
-    )?;
-    let mut add = db.prepare_cached(
-        "INSERT INTO usage_days (day, app_id, key_id, service, model, requests, model_requests, attempts, errors,
-             prompt_tokens, completion_tokens, cost_nano_usd, priced_attempts, unpriced_attempts)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
-         ON CONFLICT DO UPDATE SET
-             requests = requests + excluded.requests,
-             model_requests = model_requests + excluded.model_requests,
-             attempts = attempts + excluded.attempts,
-             errors = errors + excluded.errors,
-             prompt_tokens = min(prompt_tokens + excluded.prompt_tokens, ?15),
-             completion_tokens = min(completion_tokens + excluded.completion_tokens, ?15),
-             cost_nano_usd = min(cost_nano_usd + excluded.cost_nano_usd, ?15),
-             priced_attempts = priced_attempts + excluded.priced_attempts,
-             unpriced_attempts = unpriced_attempts + excluded.unpriced_attempts",
-    )?;
-    for ((day, app_id, key_id, service, model), sum) in sums {
-        let of = params![day, app_id, key_id, service, model, MOST_MODELS];
-        let has_own_sum: bool = has_own_sum.query_row(of, |row| row.get(0))?;
-        add.execute(params![
+    db.execute_each(ADD, sums, |((day, app_id, key_id, service, model), sum), run| {
+        run(params![
             day,
             app_id,
             key_id,
             service,
-            if has_own_sum { Cow::Borrowed(&**model) } else { Cow::Owned(other_of(model)) },
+            model,
+            other_of(model),
+            MOST_MODELS,
             count(sum.requests),
             count(sum.model_requests),
             count(sum.attempts),
@@ -79,10 +55,37 @@ pub(super) fn add(db: &Connection, rows: &[AttemptRow]) -> Result<(), Error> {
             count(sum.priced_attempts),
             count(sum.unpriced_attempts),
             MOST,
-        ])?;
-    }
-    Ok(())
+        ])
+    })
 }
+
+/// Counting is only done for a name that is new.
+const ADD: &str = "
+    INSERT INTO usage_days (day, app_id, key_id, service, model, requests, model_requests, attempts, errors,
+        prompt_tokens, completion_tokens, cost_nano_usd, priced_attempts, unpriced_attempts)
+    SELECT ?1, ?2, ?3, ?4,
+        CASE
+            WHEN EXISTS (SELECT 1 FROM usage_days
+                         WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4 AND model = ?5) THEN ?5
+            WHEN (SELECT count(*) FROM usage_days
+                  WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4) < ?7 THEN ?5
+            ELSE ?6
+        END,
+        ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16
+    WHERE true
+    ON CONFLICT (day, app_id, key_id, service, model) DO UPDATE SET
+        requests = usage_days.requests + excluded.requests,
+        model_requests = usage_days.model_requests + excluded.model_requests,
+        attempts = usage_days.attempts + excluded.attempts,
+        errors = usage_days.errors + excluded.errors,
+        prompt_tokens = CASE WHEN usage_days.prompt_tokens < ?17 - excluded.prompt_tokens
+            THEN usage_days.prompt_tokens + excluded.prompt_tokens ELSE ?17 END,
+        completion_tokens = CASE WHEN usage_days.completion_tokens < ?17 - excluded.completion_tokens
+            THEN usage_days.completion_tokens + excluded.completion_tokens ELSE ?17 END,
+        cost_nano_usd = CASE WHEN usage_days.cost_nano_usd < ?17 - excluded.cost_nano_usd
+            THEN usage_days.cost_nano_usd + excluded.cost_nano_usd ELSE ?17 END,
+        priced_attempts = usage_days.priced_attempts + excluded.priced_attempts,
+        unpriced_attempts = usage_days.unpriced_attempts + excluded.unpriced_attempts";
 
 /// The name under which a model is summed that has no sum of its own.
 fn other_of(model: &str) -> String {

@@ -1,19 +1,19 @@
-//! Sessions of the dashboard in `mk.db`, and the first console key, which comes with one.
+//! Sessions of the dashboard, and the first console key, which comes with one.
 //!
 //! A session is not deleted when its key is revoked or expires: whoever looks it up gets the key beside it, and judges
 //! both. What has ended is swept when a new one begins, a bounded number at a time.
 
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::params;
 use serde_json::json;
 
-use super::Store;
 use super::audit::Note;
 use super::keys;
 use super::values::read_time;
 use crate::clock::Time;
-use crate::storage::{Error, KeyHash, KeyRow, SessionRow};
+use crate::storage::link::{Link, Row};
+use crate::storage::{Error, KeyHash, KeyRow, SessionRow, Store};
 
 const HAS_CONSOLE_KEY: &str = "there is a console key already; log in with it";
 /// How many ended sessions a new one sweeps.
@@ -32,17 +32,13 @@ impl Store {
     /// The session with this hash, ended ones too, and its key.
     pub fn session(&self, hash: &KeyHash) -> Result<Option<(SessionRow, KeyRow)>, Error> {
         self.main().read(|db| {
-            let found = db
-                .prepare_cached(
-                    "SELECT hash, key_id, created_at, expires_at, seen_at FROM sessions WHERE hash = ?1",
-                )?
-                .query_row([hash], session_row)
-                .optional()?;
+            let found = db.query_row(
+                "SELECT hash, key_id, created_at, expires_at, seen_at FROM sessions WHERE hash = ?1",
+                params![hash],
+                session_row,
+            )?;
             let Some(session) = found else { return Ok(None) };
-            let key = db
-                .prepare_cached(&format!("{} WHERE k.id = ?1", keys::SELECT))?
-                .query_row([&session.key_id], keys::key_row)
-                .optional()?;
+            let key = keys::by_id(db, &session.key_id)?;
             Ok(key.map(|key| (session, key)))
         })
     }
@@ -50,8 +46,10 @@ impl Store {
     /// Notes that a session was used. One that is gone stays gone.
     pub fn see_session(&self, hash: &KeyHash, now: Time) -> Result<(), Error> {
         self.main().write(|db| {
-            db.prepare_cached("UPDATE sessions SET seen_at = max(seen_at, ?2) WHERE hash = ?1")?
-                .execute(params![hash, now.unix_ms()])?;
+            db.execute(
+                "UPDATE sessions SET seen_at = ?2 WHERE hash = ?1 AND seen_at < ?2",
+                params![hash, now.unix_ms()],
+            )?;
             Ok(())
         })
     }
@@ -59,10 +57,11 @@ impl Store {
     /// Ends a session; whether it was there.
     pub fn end_session(&self, hash: &KeyHash, now: Time) -> Result<bool, Error> {
         self.main().write(|db| {
-            let ended: Option<String> = db
-                .prepare_cached("DELETE FROM sessions WHERE hash = ?1 RETURNING key_id")?
-                .query_row([hash], |row| row.get(0))
-                .optional()?;
+            let ended: Option<String> = db.query_row(
+                "DELETE FROM sessions WHERE hash = ?1 RETURNING key_id",
+                params![hash],
+                |row| row.get(0),
+            )?;
             let Some(key_id) = ended else { return Ok(false) };
             self.note_session(db, "session.ended", &key_id, now)?;
             Ok(true)
@@ -94,19 +93,18 @@ impl Store {
         })
     }
 
-    fn insert_session(&self, db: &Connection, session: &SessionRow) -> Result<(), Error> {
-        let inserted = db
-            .prepare_cached(
-                "INSERT INTO sessions (hash, key_id, created_at, expires_at, seen_at)
-                 SELECT ?1, id, ?3, ?4, ?5 FROM keys WHERE id = ?2",
-            )?
-            .execute(params![
+    fn insert_session(&self, db: &Link<'_>, session: &SessionRow) -> Result<(), Error> {
+        let inserted = db.execute(
+            "INSERT INTO sessions (hash, key_id, created_at, expires_at, seen_at)
+             SELECT ?1, id, ?3, ?4, ?5 FROM keys WHERE id = ?2",
+            params![
                 session.hash,
                 session.key_id,
                 session.created_at.unix_ms(),
                 session.expires_at.unix_ms(),
                 session.seen_at.unix_ms(),
-            ])?;
+            ],
+        )?;
         if inserted == 0 {
             return Err(Error::NotFound);
         }
@@ -114,30 +112,22 @@ impl Store {
     }
 
     /// Notes what became of a session. It has no name that could be told: the object is its key.
-    fn note_session(
-        &self,
-        db: &Connection,
-        action: &'static str,
-        key_id: &str,
-        at: Time,
-    ) -> Result<(), Error> {
-        let name: Option<String> = db
-            .prepare_cached("SELECT name FROM keys WHERE id = ?1")?
-            .query_row([key_id], |row| row.get(0))
-            .optional()?
-            .flatten();
+    fn note_session(&self, db: &Link<'_>, action: &'static str, key_id: &str, at: Time) -> Result<(), Error> {
+        let name: Option<Option<String>> =
+            db.query_row("SELECT name FROM keys WHERE id = ?1", params![key_id], |row| row.get(0))?;
+        let name = name.flatten();
         let object_name = name.as_deref();
         self.note(db, &Note { at, action, object: key_id, object_name, details: json!({}) })
     }
 }
 
-fn sweep(db: &Connection, now: Time, idle: Duration) -> Result<(), Error> {
+fn sweep(db: &Link<'_>, now: Time, idle: Duration) -> Result<(), Error> {
     let idle_ms = i64::try_from(idle.as_millis()).unwrap_or(i64::MAX);
-    db.prepare_cached(
+    db.execute(
         "DELETE FROM sessions WHERE hash IN
              (SELECT hash FROM sessions WHERE expires_at <= ?1 OR seen_at <= ?2 LIMIT ?3)",
-    )?
-    .execute(params![now.unix_ms(), now.unix_ms().saturating_sub(idle_ms), SWEPT])?;
+        params![now.unix_ms(), now.unix_ms().saturating_sub(idle_ms), SWEPT],
+    )?;
     Ok(())
 }
 
@@ -146,16 +136,18 @@ const ANY_CONSOLE_KEY: &str =
     "SELECT EXISTS (SELECT 1 FROM keys WHERE service = 'console' AND revoked_at IS NULL
     AND (expires_at IS NULL OR expires_at > ?1))";
 
-fn has_console_key(db: &Connection, now: Time) -> Result<bool, Error> {
-    Ok(db.prepare_cached(ANY_CONSOLE_KEY)?.query_row([now.unix_ms()], |row| row.get(0))?)
+fn has_console_key(db: &Link<'_>, now: Time) -> Result<bool, Error> {
+    let found = db.query_row(ANY_CONSOLE_KEY, params![now.unix_ms()], |row| row.get(0))?;
+    Ok(found.unwrap_or(false))
 }
 
 /// The key as one of the first app. There is one: the last app cannot be deleted.
-fn in_first_app(db: &Connection, key: &KeyRow) -> Result<KeyRow, Error> {
-    let mut query = db.prepare_cached(
+fn in_first_app(db: &Link<'_>, key: &KeyRow) -> Result<KeyRow, Error> {
+    let app = db.query_row(
         "SELECT id, name FROM apps WHERE deleted_at IS NULL ORDER BY created_at, id LIMIT 1",
+        &[],
+        |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
-    let app = query.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     let (app_id, app_name) = app.ok_or(Error::NotFound)?;
     Ok(KeyRow { app_id, app_name, ..key.clone() })
 }
@@ -181,14 +173,14 @@ mod tests {
 
     #[test]
     fn a_console_key_is_looked_for_among_console_keys_alone() {
-        let store = Store::in_memory(NOW).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), NOW).unwrap();
         let plan: String = store
             .main()
             .read(|db| {
                 let asked = format!("EXPLAIN QUERY PLAN {ANY_CONSOLE_KEY}");
-                let steps: rusqlite::Result<Vec<String>> =
-                    db.prepare(&asked)?.query_map([0], |row| row.get("detail"))?.collect();
-                Ok(steps?.join("; "))
+                let steps: Vec<String> = db.query(&asked, params![0], |row| row.get(3))?;
+                Ok(steps.join("; "))
             })
             .unwrap();
         assert!(plan.contains("keys_of_console"), "{plan}");

@@ -2,48 +2,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::params;
 
-use super::Store;
 use super::values::{read_count, read_money, read_optional_time, read_service};
 use crate::clock::Time;
 use crate::money::NanoUsd;
-use crate::storage::{AppOnceMade, BudgetHolder, BudgetRow, Error, KeyName};
+use crate::storage::link::{Link, Row};
+use crate::storage::{AppOnceMade, BudgetHolder, BudgetRow, Error, KeyName, Store};
 
 impl Store {
     /// The names of these apps, by id. Deleted ones have theirs too.
     pub fn app_names(&self, ids: &BTreeSet<&str>) -> Result<BTreeMap<String, String>, Error> {
-        self.main().read(|db| {
-            let mut query = db.prepare_cached("SELECT name FROM apps WHERE id = ?1")?;
-            let mut names = BTreeMap::new();
-            for id in ids {
-                if let Some(name) = query.query_row([id], |row| row.get(0)).optional()? {
-                    names.insert((*id).to_owned(), name);
-                }
-            }
-            Ok(names)
-        })
+        self.main().read(|db| by_id(db, "SELECT name FROM apps WHERE id = ?1", ids, |row| row.get(0)))
     }
 
     /// What these keys are called by, by id. Revoked ones too.
     pub fn key_names(&self, ids: &BTreeSet<&str>) -> Result<BTreeMap<String, KeyName>, Error> {
-        self.main().read(|db| {
-            let mut query = db.prepare_cached("SELECT name, service, last4 FROM keys WHERE id = ?1")?;
-            let mut names = BTreeMap::new();
-            for id in ids {
-                if let Some(name) = query.query_row([id], |row| key_name(row, 0)).optional()? {
-                    names.insert((*id).to_owned(), name);
-                }
-            }
-            Ok(names)
-        })
+        let asked = "SELECT name, service, last4 FROM keys WHERE id = ?1";
+        self.main().read(|db| by_id(db, asked, ids, |row| key_name(row, 0)))
     }
 
     /// The app with this id, be it deleted. [`Error::NotFound`] if there never was one.
     pub fn app_once_made(&self, id: &str) -> Result<AppOnceMade, Error> {
         self.main().read(|db| {
-            let mut query =
-                db.prepare_cached("SELECT id, name, budget_nano_usd, deleted_at FROM apps WHERE id = ?1")?;
+            let asked = "SELECT id, name, budget_nano_usd, deleted_at FROM apps WHERE id = ?1";
             let app = |row: &Row<'_>| {
                 Ok(AppOnceMade {
                     id: row.get(0)?,
@@ -52,27 +34,23 @@ impl Store {
                     deleted_at: read_optional_time(row, 3)?,
                 })
             };
-            query.query_row([id], app).optional()?.ok_or(Error::NotFound)
+            db.query_row(asked, params![id], app)?.ok_or(Error::NotFound)
         })
     }
 
     /// The budgets of all apps and of all keys that are usable at `now`, in no order.
     pub fn budgets(&self, now: Time) -> Result<Vec<BudgetRow>, Error> {
         self.main().read(|db| {
-            let mut apps = db.prepare_cached(
-                "SELECT id, budget_nano_usd, name FROM apps
-                 WHERE budget_nano_usd IS NOT NULL AND deleted_at IS NULL",
-            )?;
             let of_app = |row: &Row<'_>| {
                 let id: String = row.get(0)?;
                 let budget = NanoUsd(read_count(row, 1)?);
                 Ok(BudgetRow { of: BudgetHolder::App(row.get(2)?), app_id: id.clone(), id, budget })
             };
-            let mut budgets = apps.query_map([], of_app)?.collect::<Result<Vec<_>, _>>()?;
-            let mut keys = db.prepare_cached(
-                "SELECT id, budget_nano_usd, app_id, name, service, last4 FROM keys
-                 WHERE budget_nano_usd IS NOT NULL AND revoked_at IS NULL
-                     AND (expires_at IS NULL OR expires_at > ?1)",
+            let mut budgets = db.query(
+                "SELECT id, budget_nano_usd, name FROM apps
+                 WHERE budget_nano_usd IS NOT NULL AND deleted_at IS NULL",
+                &[],
+                of_app,
             )?;
             let of_key = |row: &Row<'_>| {
                 Ok(BudgetRow {
@@ -82,12 +60,27 @@ impl Store {
                     budget: NanoUsd(read_count(row, 1)?),
                 })
             };
-            for budget in keys.query_map([now.unix_ms()], of_key)? {
-                budgets.push(budget?);
-            }
+            budgets.extend(db.query(
+                "SELECT id, budget_nano_usd, app_id, name, service, last4 FROM keys
+                 WHERE budget_nano_usd IS NOT NULL AND revoked_at IS NULL
+                     AND (expires_at IS NULL OR expires_at > ?1)",
+                params![now.unix_ms()],
+                of_key,
+            )?);
             Ok(budgets)
         })
     }
+}
+
+/// What is found of these ids, by id.
+fn by_id<T>(
+    db: &Link<'_>,
+    sql: &str,
+    ids: &BTreeSet<&str>,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<BTreeMap<String, T>, Error> {
+    let found = db.query_each(sql, ids, |id, run| run(params![id]), read)?;
+    Ok(ids.iter().zip(found).filter_map(|(id, found)| Some(((*id).to_owned(), found?))).collect())
 }
 
 /// Name, service and last four characters, from this column on.

@@ -1,15 +1,16 @@
-//! Between rows and our types: SQLite knows signed 64-bit integers, text and blobs.
+//! Between rows and our types: databases know signed 64-bit integers, text and bytes.
 
 use std::error::Error as StdError;
 use std::str::FromStr;
 
+use rusqlite::ffi;
 use rusqlite::types::Type;
-use rusqlite::{Row, ffi};
 
 use crate::api::Service;
 use crate::clock::Time;
 use crate::money::NanoUsd;
 use crate::storage::Error;
+use crate::storage::link::Row;
 
 /// A count for a column; nothing we count comes near the end of the signed range.
 pub(super) fn count(number: u64) -> i64 {
@@ -18,7 +19,7 @@ pub(super) fn count(number: u64) -> i64 {
 
 /// A count from a column.
 pub(super) fn read_count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
-    Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
+    Ok(u64::try_from(row.get::<i64>(column)?).unwrap_or(0))
 }
 
 /// Money for a column.
@@ -72,10 +73,14 @@ pub(super) fn unreadable(column: usize, cause: impl StdError + Send + Sync + 'st
 }
 
 /// The error of a write in which something unique may be there already.
-pub(super) fn conflict_or(cause: rusqlite::Error, conflict: &'static str) -> Error {
-    let code = cause.sqlite_error().map(|error| error.extended_code);
-    match code {
-        Some(ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY) => Error::Conflict(conflict),
-        _ => Error::Unavailable(cause),
-    }
+pub(super) fn conflict_or(cause: Error, conflict: &'static str) -> Error {
+    let is_taken = match &cause {
+        Error::Unavailable(cause) => matches!(
+            cause.sqlite_error().map(|error| error.extended_code),
+            Some(ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY)
+        ),
+        Error::Remote(cause) => cause.is_taken(),
+        _ => false,
+    };
+    if is_taken { Error::Conflict(conflict) } else { cause }
 }

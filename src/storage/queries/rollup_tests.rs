@@ -9,8 +9,7 @@ use super::*;
 use crate::api::Service;
 use crate::api::console::Dimension;
 use crate::clock::Time;
-use crate::storage::sqlite::LEDGER_FILE;
-use crate::storage::sqlite::migrations::{LEDGER, migrate};
+use crate::storage::sqlite::{LEDGER_FILE, LEDGER_STEPS, migrate};
 use crate::storage::{Store, UsageQuery, UsageSum};
 
 const NOON: Time = Time::from_unix_ms(1_795_176_000_000);
@@ -60,33 +59,35 @@ fn rows(requests: &[Asked]) -> Vec<AttemptRow> {
 }
 
 /// The sums that the attempts themselves give, and the different requests in each.
-fn straight(db: &Connection, query: &UsageQuery) -> BTreeMap<[String; 5], (UsageCounts, u64)> {
-    let columns = DIMENSIONS.map(|(dimension, name)| if query.by.contains(&dimension) { name } else { "''" });
+fn straight(db: &Link<'_>, query: &UsageQuery) -> BTreeMap<[String; 5], (UsageCounts, u64)> {
+    let columns = DIMENSIONS.map(|(dimension, name)| {
+        let column = if query.by.contains(&dimension) { name } else { "''" };
+        format!("CAST({column} AS TEXT)")
+    });
+    let sums = [
+        "sum(is_first)",
+        "sum(is_first_of_model)",
+        "count(*)",
+        "count(*) FILTER (WHERE outcome NOT IN ('ok', 'cancelled'))",
+        "sum(prompt_tokens)",
+        "sum(completion_tokens)",
+        "coalesce(sum(cost_nano_usd), 0)",
+        "count(cost_nano_usd)",
+        "count(*) FILTER (WHERE cost_nano_usd IS NULL AND prompt_tokens + completion_tokens > 0)",
+        "count(DISTINCT request_id)",
+    ]
+    .map(|sum| format!("CAST({sum} AS BIGINT)"));
     let sql = format!(
-        "SELECT {}, sum(is_first), sum(is_first_of_model), count(*),
-             count(*) FILTER (WHERE outcome NOT IN ('ok', 'cancelled')), sum(prompt_tokens), sum(completion_tokens),
-             total(cost_nano_usd), count(cost_nano_usd),
-             count(*) FILTER (WHERE cost_nano_usd IS NULL AND prompt_tokens + completion_tokens > 0),
-             count(DISTINCT request_id)
-         FROM (SELECT at / {DAY_MS} AS day, * FROM attempts)
+        "SELECT {}, {}
+         FROM (SELECT at / {DAY_MS} AS day, attempts.* FROM attempts) AS dated
          WHERE day BETWEEN ?1 AND ?2 AND app_id = coalesce(?3, app_id) AND model = coalesce(?4, model)
          GROUP BY 1, 2, 3, 4, 5",
-        columns.join(", ")
+        columns.join(", "),
+        sums.join(", ")
     );
-    let mut statement = db.prepare(&sql).unwrap();
     let parameters = params![query.first_day, query.last_day, query.app_id, query.model];
-    let sums = statement.query_map(parameters, |row| {
-        let number = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
-        let text = |at: usize| {
-            let value: rusqlite::types::Value = row.get(at)?;
-            Ok::<_, rusqlite::Error>(match value {
-                rusqlite::types::Value::Integer(day) => day.to_string(),
-                rusqlite::types::Value::Text(text) => text,
-                other => panic!("{other:?}"),
-            })
-        };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small whole numbers")]
-        let cost = NanoUsd(row.get::<_, f64>(11)? as u64);
+    let sums = db.query(&sql, parameters, |row| {
+        let number = |at: usize| row.get::<i64>(at).map(i64::unsigned_abs);
         let counts = UsageCounts {
             requests: number(5)?,
             model_requests: number(6)?,
@@ -94,13 +95,13 @@ fn straight(db: &Connection, query: &UsageQuery) -> BTreeMap<[String; 5], (Usage
             errors: number(8)?,
             prompt_tokens: number(9)?,
             completion_tokens: number(10)?,
-            cost,
+            cost: NanoUsd(number(11)?),
             priced_attempts: number(12)?,
             unpriced_attempts: number(13)?,
         };
-        Ok(([text(0)?, text(1)?, text(2)?, text(3)?, text(4)?], (counts, number(14)?)))
+        Ok(([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?], (counts, number(14)?)))
     });
-    sums.unwrap().collect::<Result<_, _>>().unwrap()
+    sums.unwrap().into_iter().collect()
 }
 
 fn key_of(sum: UsageSum) -> [String; 5] {
@@ -157,7 +158,7 @@ proptest! {
     fn what_older_versions_wrote_is_summed_alike(requests in prop::collection::vec(asked(), 0..30)) {
         let dir = tempfile::tempdir().unwrap();
         let mut older = Connection::open(dir.path().join(LEDGER_FILE)).unwrap();
-        migrate(&mut older, &LEDGER[..2]).unwrap();
+        migrate(&mut older, &LEDGER_STEPS[..2]).unwrap();
         let rows = rows(&requests);
         for row in &rows {
             let insert = "
@@ -263,7 +264,7 @@ fn no_sum_leaves_the_range() {
 #[test]
 fn a_ledger_with_absurd_figures_is_brought_up_to_date_too() {
     let mut ledger = Connection::open_in_memory().unwrap();
-    migrate(&mut ledger, &LEDGER[..2]).unwrap();
+    migrate(&mut ledger, &LEDGER_STEPS[..2]).unwrap();
     let insert = "
         INSERT INTO attempts (at, request_id, app_id, key_id, service, model, outcome, prompt_tokens,
             completion_tokens, cost_nano_usd, latency_ms)
@@ -271,7 +272,7 @@ fn a_ledger_with_absurd_figures_is_brought_up_to_date_too() {
     for _ in 0..5 {
         ledger.execute(insert, [i64::MAX]).unwrap();
     }
-    migrate(&mut ledger, LEDGER).unwrap();
+    migrate(&mut ledger, LEDGER_STEPS).unwrap();
     let kept: (i64, i64) = ledger
         .query_row("SELECT cost_nano_usd, attempts FROM usage_days", [], |row| Ok((row.get(0)?, row.get(1)?)))
         .unwrap();
@@ -293,15 +294,21 @@ fn old_attempts_go_in_batches_and_their_sums_stay() {
     assert_eq!(store.first_usage_day().unwrap(), Some(NOON.utc_day() - 10));
 }
 
+/// How many rows its writer has changed.
+fn changes(store: &Store) -> u64 {
+    store.ledger().write(|db| Ok(db.file().total_changes())).unwrap()
+}
+
 #[test]
 fn a_batch_is_one_write_for_each_combination() {
-    let store = Store::in_memory(NOON).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), NOON).unwrap();
     let batch: Vec<_> =
         (0..500_u16).map(|number| (u8::from(number % 2 == 0), 0, vec![(0, 0, 1, Some(1), 0)])).collect();
     let written = |rows: &[AttemptRow]| {
-        let before = store.ledger().version().unwrap();
+        let before = changes(&store);
         store.add_attempts(rows).unwrap();
-        store.ledger().version().unwrap() - before
+        changes(&store) - before
     };
     // A row for each attempt; for both keys and their apps a sum of the day and what they have spent.
     assert_eq!(written(&rows(&batch)), 500 + 2 + 4);

@@ -1,17 +1,18 @@
-//! The audit in `mk.db`: an entry for every write, in the transaction of that write, so that there is none without
+//! The audit: an entry for every write, in the transaction of that write, so that there is none without
 //! the other.
 
+use std::borrow::Borrow;
 use std::str::FromStr;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::params;
 use serde_json::{Map, Value, json};
 
-use super::Store;
 use super::values::{read_json, read_time, unreadable};
 use crate::api::console::Channel;
 use crate::clock::Time;
 use crate::money::NanoUsd;
-use crate::storage::{AuditFilter, AuditRow, Error, Span};
+use crate::storage::link::{Link, Row};
+use crate::storage::{AuditFilter, AuditRow, Error, Span, Store};
 
 /// What is noted of a write.
 pub(super) struct Note<'a> {
@@ -47,7 +48,7 @@ impl Store {
         self.main().read(|db| {
             // A filter that is not set is left out of the statement: the planner uses an index for those that are.
             let only = |column: &str, at: u8, is_set: bool| {
-                if is_set { format!("{column} = ?{at}") } else { format!("?{at} IS NULL") }
+                if is_set { format!("{column} = ?{at}") } else { format!("CAST(?{at} AS TEXT) IS NULL") }
             };
             let (before, object, actor, action) = (
                 if span.after.is_empty() { "?1 = ''" } else { "id < ?1" },
@@ -55,44 +56,54 @@ impl Store {
                 only("actor", 3, filter.actor.is_some()),
                 only("action", 4, filter.action.is_some()),
             );
-            let mut query = db.prepare_cached(&format!(
+            let sql = format!(
                 "SELECT id, at, actor, actor_name, channel, action, object, object_name, details, address,
                      request_id
                  FROM audit WHERE {before} AND {object} AND {actor} AND {action} ORDER BY id DESC LIMIT ?5"
-            ))?;
+            );
             let asked = params![span.after, filter.object, filter.actor, filter.action, span.limit];
-            let rows = query.query_map(asked, audit_row)?;
-            Ok(rows.collect::<Result<_, _>>()?)
+            db.query(&sql, asked, audit_row)
         })
     }
 
     /// Notes a write in its own transaction, in the name of the store's actor. Its id is behind all others: there is
     /// one writer at a time, and so the audit's order is that of the writes.
-    pub(super) fn note(&self, db: &Connection, note: &Note<'_>) -> Result<(), Error> {
+    pub(super) fn note(&self, db: &Link<'_>, note: &Note<'_>) -> Result<(), Error> {
+        self.note_each(db, [note])
+    }
+
+    /// The same of several, in their order.
+    pub(super) fn note_each<'a>(
+        &self,
+        db: &Link<'_>,
+        notes: impl IntoIterator<Item: Borrow<Note<'a>>>,
+    ) -> Result<(), Error> {
         let actor = &self.actor;
-        let last: Option<String> = db
-            .prepare_cached("SELECT id FROM audit ORDER BY id DESC LIMIT 1")?
-            .query_row([], |row| row.get(0))
-            .optional()?;
-        db.prepare_cached(
+        let last = db.query_row("SELECT id FROM audit ORDER BY id DESC LIMIT 1", &[], |row| row.get(0))?;
+        let mut last: String = last.unwrap_or_default();
+        db.execute_each(
             "INSERT INTO audit (id, at, actor, actor_name, channel, action, object, object_name, details,
                  address, request_id)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-        )?
-        .execute(params![
-            crate::id::new_behind(&last.unwrap_or_default(), "aud"),
-            note.at.unix_ms(),
-            actor.id,
-            actor.name,
-            actor.channel.as_str(),
-            note.action,
-            note.object,
-            note.object_name,
-            note.details.to_string(),
-            actor.address.map(|address| address.to_string()),
-            actor.request_id,
-        ])?;
-        Ok(())
+            notes,
+            |note, run| {
+                let note = note.borrow();
+                last = crate::id::new_behind(&last, "aud");
+                run(params![
+                    last,
+                    note.at.unix_ms(),
+                    actor.id,
+                    actor.name,
+                    actor.channel.as_str(),
+                    note.action,
+                    note.object,
+                    note.object_name,
+                    note.details.to_string(),
+                    actor.address.map(|address| address.to_string()),
+                    actor.request_id,
+                ])
+            },
+        )
     }
 }
 

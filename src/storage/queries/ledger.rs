@@ -1,40 +1,30 @@
-//! `ledger.db`: attempts at models, what they sum up to by day and by month, day counters, last uses. Written in
+//! The ledger: attempts at models, what they sum up to by day and by month, day counters, last uses. Written in
 //! batches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
+use rusqlite::{Statement, params};
 
-use super::Store;
 use super::rollup;
 use super::values::{count, money, read_count, read_money, read_service, read_time};
 use crate::clock::Time;
 use crate::money::NanoUsd;
-use crate::storage::{AttemptRow, DayCount, Error, MonthOf};
+use crate::storage::link::{Link, Row};
+use crate::storage::{AttemptRow, DayCount, Error, MonthOf, Store};
 
 /// No sum goes beyond this; another one of this size still fits a column.
 pub(super) const MOST: i64 = i64::MAX / 2;
 
 impl Store {
     /// Adds attempts to the ledger, to the sums of their days, and their costs to what their keys and apps have spent,
-    /// in one transaction.
+    /// in one transaction. Rows that are not written are to be presented again, before all others.
     pub fn add_attempts(&self, rows: &[AttemptRow]) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());
         }
-        self.ledger().write(|db| {
-            let mut insert = db.prepare_cached(
-                "INSERT INTO attempts (at, request_id, app_id, key_id, service, model, outcome,
-                     prompt_tokens, completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-            )?;
-            let mut last = None;
-            for row in rows {
-                bind(&mut insert, row, last)?;
-                insert.raw_execute()?;
-                last = Some(row);
-            }
+        self.ledger().write_once(rows, |db, rows| {
+            insert(db, rows)?;
             rollup::add(db, rows)?;
             add_spending(db, rows)
         })
@@ -46,47 +36,44 @@ impl Store {
             return Ok(Vec::new());
         }
         self.ledger().read(|db| {
-            let mut query =
-                db.prepare_cached("SELECT nano_usd FROM spend WHERE subject = ?1 AND month = ?2")?;
-            let of = |month: &MonthOf| {
-                let spent = query.query_row(params![month.subject, month.month], |row| read_count(row, 0));
-                Ok(NanoUsd(spent.optional()?.unwrap_or(0)))
-            };
-            months.iter().map(of).collect()
+            let spent = db.query_each(
+                "SELECT nano_usd FROM spend WHERE subject = ?1 AND month = ?2",
+                months,
+                |of, run| run(params![of.subject, of.month]),
+                |row| read_count(row, 0),
+            )?;
+            Ok(spent.into_iter().map(|nano| NanoUsd(nano.unwrap_or(0))).collect())
         })
     }
 
     /// The attempts of one request, oldest first. No index helps: the whole ledger is read.
     pub fn attempts_of(&self, request_id: &str) -> Result<Vec<AttemptRow>, Error> {
         self.ledger().read(|db| {
-            let mut query = db.prepare_cached(
+            db.query(
                 "SELECT at, request_id, app_id, key_id, service, model, outcome, prompt_tokens,
                      completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model
                  FROM attempts WHERE request_id = ?1 ORDER BY id",
-            )?;
-            let rows = query.query_map([request_id], attempt_row)?;
-            Ok(rows.collect::<Result<_, _>>()?)
+                params![request_id],
+                attempt_row,
+            )
         })
     }
 
     /// The day counters of a day.
     pub fn day_counts(&self, day: i64) -> Result<Vec<DayCount>, Error> {
         self.ledger().read(|db| {
-            let mut query =
-                db.prepare_cached("SELECT key_id, day, used FROM day_counts WHERE day = ?1 ORDER BY key_id")?;
-            let rows = query.query_map([day], |row| {
+            let asked = "SELECT key_id, day, used FROM day_counts WHERE day = ?1 ORDER BY key_id";
+            db.query(asked, params![day], |row| {
                 Ok(DayCount { key_id: row.get(0)?, day: row.get(1)?, used: row.get(2)? })
-            })?;
-            Ok(rows.collect::<Result<_, _>>()?)
+            })
         })
     }
 
     /// One key's counter of a day; 0 if there is none.
     pub fn day_count(&self, key_id: &str, day: i64) -> Result<u32, Error> {
         self.ledger().read(|db| {
-            let mut query =
-                db.prepare_cached("SELECT used FROM day_counts WHERE key_id = ?1 AND day = ?2")?;
-            Ok(query.query_row(params![key_id, day], |row| row.get(0)).optional()?.unwrap_or(0))
+            let asked = "SELECT used FROM day_counts WHERE key_id = ?1 AND day = ?2";
+            Ok(db.query_row(asked, params![key_id, day], |row| row.get(0))?.unwrap_or(0))
         })
     }
 
@@ -97,21 +84,19 @@ impl Store {
             return Ok(());
         }
         self.ledger().write(|db| {
-            let mut keep_count = db.prepare_cached(
+            db.execute_each(
                 "INSERT INTO day_counts (key_id, day, used) VALUES (?1, ?2, ?3)
-                 ON CONFLICT DO UPDATE SET used = max(used, excluded.used)",
+                 ON CONFLICT (key_id, day) DO UPDATE SET used = excluded.used
+                     WHERE excluded.used > day_counts.used",
+                counts,
+                |kept, run| run(params![kept.key_id, kept.day, kept.used]),
             )?;
-            for kept in counts {
-                keep_count.execute(params![kept.key_id, kept.day, kept.used])?;
-            }
-            let mut keep_use = db.prepare_cached(
+            db.execute_each(
                 "INSERT INTO key_last_used (key_id, at) VALUES (?1, ?2)
-                 ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
-            )?;
-            for (key_id, at) in last_uses {
-                keep_use.execute(params![key_id, at.unix_ms()])?;
-            }
-            Ok(())
+                 ON CONFLICT (key_id) DO UPDATE SET at = excluded.at WHERE excluded.at > key_last_used.at",
+                last_uses,
+                |(key_id, at), run| run(params![key_id, at.unix_ms()]),
+            )
         })
     }
 }
@@ -120,10 +105,45 @@ impl Store {
     /// Drops the day counters of the days before this one.
     pub fn forget_counts(&self, before_day: i64) -> Result<(), Error> {
         self.ledger().write(|db| {
-            db.prepare_cached("DELETE FROM day_counts WHERE day < ?1")?.execute([before_day])?;
+            db.execute("DELETE FROM day_counts WHERE day < ?1", params![before_day])?;
             Ok(())
         })
     }
+}
+
+const INSERT: &str = "
+    INSERT INTO attempts (at, request_id, app_id, key_id, service, model, outcome, prompt_tokens,
+        completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+
+fn insert(db: &Link<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
+    let Link::Sqlite(file) = db else {
+        return db.execute_each(INSERT, rows, |row, run| {
+            run(params![
+                row.at.unix_ms(),
+                row.request_id,
+                row.app_id,
+                row.key_id,
+                row.service.as_str(),
+                row.model,
+                row.outcome,
+                count(row.prompt_tokens),
+                count(row.completion_tokens),
+                money(row.cost),
+                count(row.latency_ms),
+                row.is_first,
+                row.is_first_of_model,
+            ])
+        });
+    };
+    let mut insert = file.prepare_cached(INSERT)?;
+    let mut last = None;
+    for row in rows {
+        bind(&mut insert, row, last)?;
+        insert.raw_execute()?;
+        last = Some(row);
+    }
+    Ok(())
 }
 
 /// Binds a row to the statement that inserts it. Texts that it shares with the `last` one are bound already: they are
@@ -155,7 +175,7 @@ fn bind(insert: &mut Statement<'_>, row: &AttemptRow, last: Option<&AttemptRow>)
     insert.raw_bind_parameter(13, row.is_first_of_model)
 }
 
-fn add_spending(db: &Connection, rows: &[AttemptRow]) -> Result<(), Error> {
+fn add_spending(db: &Link<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
     let mut sums = BTreeMap::new();
     for row in rows {
         let Some(cost) = row.cost.filter(|cost| cost.0 > 0) else { continue };
@@ -165,14 +185,13 @@ fn add_spending(db: &Connection, rows: &[AttemptRow]) -> Result<(), Error> {
             *sum = sum.plus(cost);
         }
     }
-    let mut add = db.prepare_cached(
-        "INSERT INTO spend (subject, month, nano_usd) VALUES (?1, ?2, min(?3, ?4))
-         ON CONFLICT DO UPDATE SET nano_usd = min(nano_usd + excluded.nano_usd, ?4)",
-    )?;
-    for ((subject, month), sum) in sums {
-        add.execute(params![subject, month, count(sum.0), MOST])?;
-    }
-    Ok(())
+    db.execute_each(
+        "INSERT INTO spend (subject, month, nano_usd) VALUES (?1, ?2, ?3)
+         ON CONFLICT (subject, month) DO UPDATE SET nano_usd = CASE
+             WHEN spend.nano_usd < ?4 - excluded.nano_usd THEN spend.nano_usd + excluded.nano_usd ELSE ?4 END",
+        sums,
+        |((subject, month), sum), run| run(params![subject, month, count(sum.0).min(MOST), MOST]),
+    )
 }
 
 fn attempt_row(row: &Row<'_>) -> rusqlite::Result<AttemptRow> {
@@ -197,8 +216,7 @@ fn attempt_row(row: &Row<'_>) -> rusqlite::Result<AttemptRow> {
 mod tests {
     use super::*;
     use crate::api::Service;
-    use crate::storage::sqlite::LEDGER_FILE;
-    use crate::storage::sqlite::migrations::{LEDGER, migrate};
+    use crate::storage::sqlite::{LEDGER_FILE, LEDGER_STEPS, migrate};
 
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 
@@ -224,7 +242,7 @@ mod tests {
     fn spending_is_summed_by_month_of_key_and_app_also_what_an_older_version_wrote() {
         let dir = tempfile::tempdir().unwrap();
         let mut older = rusqlite::Connection::open(dir.path().join(LEDGER_FILE)).unwrap();
-        migrate(&mut older, &LEDGER[..1]).unwrap();
+        migrate(&mut older, &LEDGER_STEPS[..1]).unwrap();
         let last_month = Time::parse("2026-10-31T23:59:59.999Z").unwrap();
         for (at, cost) in [(NOW, Some(5)), (NOW, Some(i64::MAX)), (NOW, None), (last_month, Some(40))] {
             let insert = "

@@ -1,13 +1,14 @@
-//! Apps in `mk.db`. Every change stands in the audit too.
+//! Apps. Every change stands in the audit too.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::params;
 use serde_json::{Map, Value, json};
 
 use super::audit::{Note, usd};
+use super::keys;
 use super::values::{conflict_or, money, read_money, read_optional_time, read_time};
-use super::{Store, keys};
 use crate::clock::Time;
-use crate::storage::{AppChange, AppRow, Deleted, Error, KeyFilter, Span};
+use crate::storage::link::{Link, Row};
+use crate::storage::{AppChange, AppRow, Deleted, Error, KeyFilter, Span, Store};
 
 const NAME_TAKEN: &str = "an app with this name exists already; choose another name";
 /// Why the last app stays.
@@ -22,7 +23,7 @@ impl Store {
         })
     }
 
-    fn note_new(&self, db: &Connection, app: &AppRow) -> Result<(), Error> {
+    fn note_new(&self, db: &Link<'_>, app: &AppRow) -> Result<(), Error> {
         let details = match app.budget {
             Some(budget) => json!({ "budget_usd": usd(Some(budget)) }),
             None => json!({}),
@@ -34,12 +35,12 @@ impl Store {
     /// A page of the apps that are not deleted, by id and so oldest first.
     pub fn apps_page(&self, span: &Span) -> Result<Vec<AppRow>, Error> {
         self.main().read(|db| {
-            let mut query = db.prepare_cached(
+            db.query(
                 "SELECT id, name, budget_nano_usd, created_at FROM apps
                  WHERE deleted_at IS NULL AND id > ?1 ORDER BY id LIMIT ?2",
-            )?;
-            let rows = query.query_map(params![span.after, span.limit], app_row)?;
-            Ok(rows.collect::<Result<_, _>>()?)
+                params![span.after, span.limit],
+                app_row,
+            )
         })
     }
 
@@ -51,23 +52,25 @@ impl Store {
     /// All apps that are not deleted, oldest first.
     pub fn apps(&self) -> Result<Vec<AppRow>, Error> {
         self.main().read(|db| {
-            let mut query = db.prepare_cached(
+            db.query(
                 "SELECT id, name, budget_nano_usd, created_at FROM apps
                  WHERE deleted_at IS NULL ORDER BY created_at, id",
-            )?;
-            let rows = query.query_map([], app_row)?;
-            Ok(rows.collect::<Result<_, _>>()?)
+                &[],
+                app_row,
+            )
         })
     }
 
     /// The app with this id or name; an id wins over a name that looks like it.
     pub fn app(&self, id_or_name: &str) -> Result<AppRow, Error> {
         self.main().read(|db| {
-            let mut query = db.prepare_cached(
+            let found = db.query_row(
                 "SELECT id, name, budget_nano_usd, created_at FROM apps
                  WHERE (id = ?1 OR name = ?1) AND deleted_at IS NULL ORDER BY id = ?1 DESC LIMIT 1",
+                params![id_or_name],
+                app_row,
             )?;
-            query.query_row([id_or_name], app_row).optional()?.ok_or(Error::NotFound)
+            found.ok_or(Error::NotFound)
         })
     }
 
@@ -77,15 +80,15 @@ impl Store {
         let budget = money(change.budget.flatten());
         self.main().write(|db| {
             let old = live(db, id)?;
-            let mut update = db.prepare_cached(
+            let new = db.query_row(
                 "UPDATE apps SET name = coalesce(?2, name),
                      budget_nano_usd = CASE WHEN ?3 THEN ?4 ELSE budget_nano_usd END
                  WHERE id = ?1 AND deleted_at IS NULL
                  RETURNING id, name, budget_nano_usd, created_at",
-            )?;
-            let new = update
-                .query_row(params![id, change.name, new_budget, budget], app_row)
-                .map_err(|cause| conflict_or(cause, NAME_TAKEN))?;
+                params![id, change.name, new_budget, budget],
+                app_row,
+            );
+            let new = new.map_err(|cause| conflict_or(cause, NAME_TAKEN))?.ok_or(Error::NotFound)?;
             let details = differences(&old, &new);
             if !details.is_empty() {
                 let (object, object_name) = (&*new.id, Some(&*new.name));
@@ -100,29 +103,36 @@ impl Store {
     /// it tells when that was. [`Error::Conflict`] if it is the last one.
     pub fn delete_app(&self, id: &str, now: Time) -> Result<Deleted, Error> {
         self.main().write(|db| {
-            let (name, deleted_at) = db
-                .prepare_cached("SELECT name, deleted_at FROM apps WHERE id = ?1")?
-                .query_row([id], |row| Ok((row.get::<_, String>(0)?, read_optional_time(row, 1)?)))
-                .optional()?
-                .ok_or(Error::NotFound)?;
+            let found =
+                db.query_row("SELECT name, deleted_at FROM apps WHERE id = ?1", params![id], |row| {
+                    Ok((row.get::<String>(0)?, read_optional_time(row, 1)?))
+                })?;
+            let (name, deleted_at) = found.ok_or(Error::NotFound)?;
             if let Some(at) = deleted_at {
                 return Ok(Deleted { at, revoked_keys: 0 });
             }
-            db.prepare_cached("UPDATE apps SET deleted_at = ?2 WHERE id = ?1")?
-                .execute(params![id, now.unix_ms()])?;
-            let another_is_left: bool = db
-                .prepare_cached("SELECT EXISTS (SELECT 1 FROM apps WHERE deleted_at IS NULL)")?
-                .query_row([], |row| row.get(0))?;
-            if !another_is_left {
+            db.execute("UPDATE apps SET deleted_at = ?2 WHERE id = ?1", params![id, now.unix_ms()])?;
+            let another_is_left =
+                db.query_row("SELECT EXISTS (SELECT 1 FROM apps WHERE deleted_at IS NULL)", &[], |row| {
+                    row.get(0)
+                })?;
+            if another_is_left != Some(true) {
                 return Err(Error::Conflict(LAST_APP));
             }
             let filter = KeyFilter { app_id: Some(id.to_owned()), ..KeyFilter::default() };
             let keys = keys::of(db, &filter)?;
-            db.prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE app_id = ?1 AND revoked_at IS NULL")?
-                .execute(params![id, now.unix_ms()])?;
-            for key in &keys {
-                self.note_key(db, "key.revoked", now, key, json!({ "with_app": id }))?;
-            }
+            db.execute(
+                "UPDATE keys SET revoked_at = ?2 WHERE app_id = ?1 AND revoked_at IS NULL",
+                params![id, now.unix_ms()],
+            )?;
+            let revoked = keys.iter().map(|key| Note {
+                at: now,
+                action: "key.revoked",
+                object: &key.id,
+                object_name: key.name.as_deref(),
+                details: json!({ "with_app": id }),
+            });
+            self.note_each(db, revoked)?;
             let (object_name, details) = (Some(&*name), json!({ "revoked_keys": keys.len() }));
             self.note(db, &Note { at: now, action: "app.deleted", object: id, object_name, details })?;
             Ok(Deleted { at: now, revoked_keys: keys.len() as u64 })
@@ -130,7 +140,7 @@ impl Store {
     }
 
     /// Makes the `default` app in a new database. One that was deleted later stays deleted.
-    pub(super) fn ensure_first_app(&self, now: Time) -> Result<(), Error> {
+    pub(in crate::storage) fn ensure_first_app(&self, now: Time) -> Result<(), Error> {
         if self.main().read(has_had_apps)? {
             return Ok(());
         }
@@ -150,21 +160,26 @@ impl Store {
     }
 }
 
-fn has_had_apps(db: &Connection) -> Result<bool, Error> {
-    Ok(db.query_row("SELECT EXISTS (SELECT 1 FROM apps)", [], |row| row.get(0))?)
+fn has_had_apps(db: &Link<'_>) -> Result<bool, Error> {
+    let found = db.query_row("SELECT EXISTS (SELECT 1 FROM apps)", &[], |row| row.get(0))?;
+    Ok(found.unwrap_or(false))
 }
 
-fn insert(db: &Connection, app: &AppRow) -> rusqlite::Result<()> {
-    db.prepare_cached("INSERT INTO apps (id, name, budget_nano_usd, created_at) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![app.id, app.name, money(app.budget), app.created_at.unix_ms()])?;
+fn insert(db: &Link<'_>, app: &AppRow) -> Result<(), Error> {
+    db.execute(
+        "INSERT INTO apps (id, name, budget_nano_usd, created_at) VALUES (?1, ?2, ?3, ?4)",
+        params![app.id, app.name, money(app.budget), app.created_at.unix_ms()],
+    )?;
     Ok(())
 }
 
-fn live(db: &Connection, id: &str) -> Result<AppRow, Error> {
-    let mut query = db.prepare_cached(
+fn live(db: &Link<'_>, id: &str) -> Result<AppRow, Error> {
+    let found = db.query_row(
         "SELECT id, name, budget_nano_usd, created_at FROM apps WHERE id = ?1 AND deleted_at IS NULL",
+        params![id],
+        app_row,
     )?;
-    query.query_row([id], app_row).optional()?.ok_or(Error::NotFound)
+    found.ok_or(Error::NotFound)
 }
 
 /// What an update has changed, each as it was and as it is.

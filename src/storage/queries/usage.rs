@@ -1,18 +1,20 @@
 //! Reading what attempts sum up to, and deleting attempts for their age.
 
-use rusqlite::{Row, params};
+use rusqlite::params;
 
-use super::Store;
 use super::values::count;
 use crate::api::Service;
 use crate::api::console::Dimension;
 use crate::clock::Time;
 use crate::money::NanoUsd;
-use crate::storage::{Error, UsageCounts, UsageQuery, UsageSum};
+use crate::storage::link::Row;
+use crate::storage::{Error, Store, UsageCounts, UsageQuery, UsageSum};
+
+const DAY: &str = "day";
 
 /// The dimensions, in the order of the table's key, with their columns.
 const DIMENSIONS: [(Dimension, &str); 5] = [
-    (Dimension::Day, "day"),
+    (Dimension::Day, DAY),
     (Dimension::App, "app_id"),
     (Dimension::Key, "key_id"),
     (Dimension::Service, "service"),
@@ -23,32 +25,48 @@ const DIMENSIONS: [(Dimension, &str); 5] = [
 const PART: u64 = 1_000_000_000;
 
 /// The sums, in the order of [`counts`].
-const SUMS: &str = "
-    sum(requests), sum(model_requests), sum(attempts), sum(errors), sum(priced_attempts), sum(unpriced_attempts),
-    sum(prompt_tokens / 1000000000), sum(prompt_tokens % 1000000000),
-    sum(completion_tokens / 1000000000), sum(completion_tokens % 1000000000),
-    sum(cost_nano_usd / 1000000000), sum(cost_nano_usd % 1000000000)";
+const SUMS: [&str; 12] = [
+    "requests",
+    "model_requests",
+    "attempts",
+    "errors",
+    "priced_attempts",
+    "unpriced_attempts",
+    "prompt_tokens / 1000000000",
+    "prompt_tokens % 1000000000",
+    "completion_tokens / 1000000000",
+    "completion_tokens % 1000000000",
+    "cost_nano_usd / 1000000000",
+    "cost_nano_usd % 1000000000",
+];
 
 impl Store {
     /// What the attempts of some days sum up to, in no order that means anything. One pass over the sums by day, of
     /// which there are about as many as active keys times models.
     pub fn usage(&self, query: &UsageQuery) -> Result<Vec<UsageSum>, Error> {
-        let is_asked = |dimension: &Dimension| query.by.contains(dimension);
-        let columns = DIMENSIONS.map(|(dimension, name)| if is_asked(&dimension) { name } else { "NULL" });
-        let grouped: Vec<_> = columns.into_iter().filter(|name| *name != "NULL").collect();
+        let asked = DIMENSIONS.iter().filter(|(dimension, _)| query.by.contains(dimension));
+        let grouped: Vec<_> = asked.map(|(_, name)| *name).collect();
+        let columns = DIMENSIONS.map(|(_, name)| match () {
+            () if grouped.contains(&name) => name,
+            () if name == DAY => "CAST(NULL AS BIGINT)",
+            () => "CAST(NULL AS TEXT)",
+        });
+        let sums = SUMS.map(|of| format!("CAST(sum({of}) AS BIGINT)"));
         let group_by =
             if grouped.is_empty() { String::new() } else { format!("GROUP BY {}", grouped.join(", ")) };
         // Nothing of the caller's is in the text.
         let sql = format!(
-            "SELECT {}, {SUMS} FROM usage_days
-             WHERE day BETWEEN ?1 AND ?2 AND (?3 IS NULL OR app_id = ?3) AND (?4 IS NULL OR key_id = ?4)
-                 AND (?5 IS NULL OR service = ?5) AND (?6 IS NULL OR model = ?6)
+            "SELECT {}, {} FROM usage_days
+             WHERE day BETWEEN ?1 AND ?2
+                 AND (CAST(?3 AS TEXT) IS NULL OR app_id = ?3) AND (CAST(?4 AS TEXT) IS NULL OR key_id = ?4)
+                 AND (CAST(?5 AS TEXT) IS NULL OR service = ?5) AND (CAST(?6 AS TEXT) IS NULL OR model = ?6)
              {group_by} LIMIT ?7",
-            columns.join(", ")
+            columns.join(", "),
+            sums.join(", ")
         );
         self.ledger().read(|db| {
-            let mut statement = db.prepare(&sql)?;
-            let rows = statement.query_map(
+            let mut sums = db.query(
+                &sql,
                 params![
                     query.first_day,
                     query.last_day,
@@ -61,33 +79,33 @@ impl Store {
                 usage_sum,
             )?;
             // Summed by nothing, there is a row even of nothing.
-            let has_attempts =
-                |sum: &Result<UsageSum, _>| !matches!(sum, Ok(sum) if sum.counts.attempts == 0);
-            Ok(rows.filter(has_attempts).collect::<Result<_, _>>()?)
+            sums.retain(|sum| sum.counts.attempts > 0);
+            Ok(sums)
         })
     }
 
     /// The first UTC day, since the epoch, on which there were attempts.
     pub fn first_usage_day(&self) -> Result<Option<i64>, Error> {
-        self.ledger().read(|db| Ok(db.query_row("SELECT min(day) FROM usage_days", [], |row| row.get(0))?))
+        let first = |row: &Row<'_>| row.get(0);
+        self.ledger().read(|db| Ok(db.query_row("SELECT min(day) FROM usage_days", &[], first)?.flatten()))
     }
 
     /// Deletes attempts of before this moment, the oldest first and `most` at once; returns how many. What they sum up
     /// to stays. Where there are none, nothing is written.
     pub fn forget_attempts(&self, before: Time, most: usize) -> Result<usize, Error> {
         let are_some = self.ledger().read(|db| {
-            let mut query = db.prepare_cached("SELECT EXISTS (SELECT 1 FROM attempts WHERE at < ?1)")?;
-            Ok(query.query_row([before.unix_ms()], |row| row.get::<_, bool>(0))?)
+            let asked = "SELECT EXISTS (SELECT 1 FROM attempts WHERE at < ?1)";
+            db.query_row(asked, params![before.unix_ms()], |row| row.get(0))
         })?;
-        if !are_some {
+        if are_some != Some(true) {
             return Ok(0);
         }
         self.ledger().write(|db| {
-            let mut delete = db.prepare_cached(
+            db.execute(
                 "DELETE FROM attempts
                  WHERE id IN (SELECT id FROM attempts WHERE at < ?1 ORDER BY at LIMIT ?2)",
-            )?;
-            Ok(delete.execute(params![before.unix_ms(), count(most as u64)])?)
+                params![before.unix_ms(), count(most as u64)],
+            )
         })
     }
 }
@@ -106,7 +124,7 @@ fn usage_sum(row: &Row<'_>) -> rusqlite::Result<UsageSum> {
 /// The sums from this column on.
 fn counts(row: &Row<'_>, first: usize) -> rusqlite::Result<UsageCounts> {
     let number = |at: usize| -> rusqlite::Result<u64> {
-        Ok(row.get::<_, Option<i64>>(first + at)?.map_or(0, i64::unsigned_abs))
+        Ok(row.get::<Option<i64>>(first + at)?.map_or(0, i64::unsigned_abs))
     };
     let in_parts = |at: usize| -> rusqlite::Result<u64> {
         let (whole, rest) = (number(at)?, number(at + 1)?);

@@ -1,19 +1,18 @@
-//! Keys in `mk.db`. When they were last used stands in `ledger.db` and is joined here, for listings only.
+//! Keys. When they were last used is of the ledger and is joined here, for listings only.
 
-use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::sync::LazyLock;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::params;
 use serde_json::{Value, json};
 
-use super::Store;
 use super::audit::{Note, differences, usd};
 use super::values::{
     conflict_or, list, money, read_count, read_list, read_money, read_optional_time, read_service, read_time,
 };
 use crate::api::console::KeyState;
 use crate::clock::Time;
-use crate::storage::{Error, KeyChange, KeyFilter, KeyHash, KeyRow, Span};
+use crate::storage::link::{Link, Row};
+use crate::storage::{Error, KeyChange, KeyFilter, KeyHash, KeyRow, Span, Store};
 
 const KEY_EXISTS: &str = "this key exists already";
 const REVOKED: &str = "this key is revoked, for ever; create a new one instead";
@@ -22,13 +21,14 @@ const REPLACED: &str = "this key was rotated and ends as it was told to, or soon
 const EXPIRED: &str = "this key has expired already; create a new one instead";
 
 /// The columns in the order of [`key_row`].
-pub(super) const SELECT: &str = "
+const SELECT: &str = "
     SELECT k.id, k.app_id, a.name, k.service, k.name, k.last4, k.created_at, k.expires_at, k.revoked_at,
            k.per_minute, k.per_day, k.models, k.addresses, k.budget_nano_usd, a.budget_nano_usd
     FROM keys k JOIN apps a ON a.id = k.app_id";
 
 /// The read behind the look-up of every request, put together once.
-static BY_HASH: LazyLock<String> = LazyLock::new(|| format!("{SELECT} WHERE k.hash = ?1"));
+pub(in crate::storage) static BY_HASH: LazyLock<String> =
+    LazyLock::new(|| format!("{SELECT} WHERE k.hash = ?1"));
 
 impl Store {
     /// Keeps a new key. [`Error::NotFound`] if its app is not there any more.
@@ -39,36 +39,12 @@ impl Store {
         })
     }
 
-    /// The key with this hash, as [`Store::key_by_hash`] would give it; the look-up of every request. Usually less than
-    /// 2 µs: of a key that was looked up before, there or not, only that nothing was written since, and that once in a
-    /// millisecond.
-    pub fn look_up_key(&self, hash: &KeyHash) -> Result<Option<Arc<KeyRow>>, Error> {
-        let Some(recent) = &self.databases.recent_keys else {
-            return Ok(self.key_by_hash(hash)?.map(Arc::new));
-        };
-        let begun = Instant::now();
-        if let Some(found) = recent.get_unseen(hash, begun) {
-            return Ok(found);
-        }
-        self.main().check_place()?;
-        let stamp = recent.stamp();
-        if let Some(found) = stamp.and_then(|stamp| recent.get(hash, stamp, begun)) {
-            return Ok(found);
-        }
-        let stamp = stamp.filter(|stamp| recent.may_keep(*stamp, || self.main().is_at_rest()));
-        let found = self.main().read_in_place(|db| by_hash(db, hash))?.map(Arc::new);
-        if let Some(stamp) = stamp {
-            recent.keep(hash, &found, stamp);
-        }
-        Ok(found)
-    }
-
-    /// The key with this hash, revoked and expired ones too: an indexed read on a connection of its own, about 4 µs.
+    /// The key with this hash, revoked and expired ones too: an indexed read on a connection of its own, of a file about 4 µs.
     pub fn key_by_hash(&self, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
         self.main().read(|db| by_hash(db, hash))
     }
 
-    /// The key with this id, without its last use: reads `mk.db` alone, so that a key can be revoked while the ledger
+    /// The key with this id, without its last use: does not read the ledger, so that a key can be revoked while that
     /// cannot be read.
     pub fn key_alone(&self, id: &str) -> Result<KeyRow, Error> {
         self.main().read(|db| key_by_id(db, id))
@@ -81,23 +57,24 @@ impl Store {
         Ok(row)
     }
 
-    /// Whether a key may still be used: it is there and not revoked. Reads `mk.db` alone.
+    /// Whether a key may still be used: it is there and not revoked. Does not read the ledger.
     pub fn is_key_live(&self, id: &str) -> Result<bool, Error> {
         self.main().read(|db| {
-            let mut query =
-                db.prepare_cached("SELECT EXISTS (SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL)")?;
-            Ok(query.query_row([id], |row| row.get(0))?)
+            let asked = "SELECT EXISTS (SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL)";
+            Ok(db.query_row(asked, params![id], |row| row.get(0))?.unwrap_or(false))
         })
     }
 
     /// How many keys of an app may be used at `now`.
     pub fn active_keys(&self, app_id: &str, now: Time) -> Result<u64, Error> {
         self.main().read(|db| {
-            let mut query = db.prepare_cached(
+            let found = db.query_row(
                 "SELECT count(*) FROM keys
                  WHERE app_id = ?1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?2)",
+                params![app_id, now.unix_ms()],
+                |row| read_count(row, 0),
             )?;
-            Ok(query.query_row(params![app_id, now.unix_ms()], |row| read_count(row, 0))?)
+            Ok(found.unwrap_or(0))
         })
     }
 
@@ -120,31 +97,29 @@ impl Store {
         let service = filter.service.map(crate::api::Service::as_str);
         let mut rows = self.main().read(|db| {
             let of_app = of_app(filter);
-            let mut query = db.prepare_cached(&format!(
-                "{SELECT} WHERE {of_app} AND (?2 IS NULL OR k.service = ?2)
-                     AND (?3 IS NULL OR ?3 = CASE WHEN k.revoked_at IS NOT NULL THEN 'revoked'
+            let sql = format!(
+                "{SELECT} WHERE {of_app} AND (CAST(?2 AS TEXT) IS NULL OR k.service = ?2)
+                     AND (CAST(?3 AS TEXT) IS NULL OR ?3 = CASE WHEN k.revoked_at IS NOT NULL THEN 'revoked'
                                                   WHEN k.expires_at <= ?4 THEN 'expired' ELSE 'active' END)
                      AND k.id > ?5
                  ORDER BY k.id LIMIT ?6"
-            ))?;
+            );
             let state = state.map(KeyState::as_str);
             let asked = params![filter.app_id, service, state, now.unix_ms(), span.after, span.limit];
-            let found = query.query_map(asked, key_row)?;
-            Ok(found.collect::<Result<Vec<_>, _>>()?)
+            db.query(&sql, asked, key_row)
         })?;
         self.fill_last_uses(&mut rows)?;
         Ok(rows)
     }
 
-    /// Revokes a key for ever; on disk when this returns. Repeatable: returns the time of the first revocation.
+    /// Revokes a key for ever; kept when this returns. Repeatable: returns the time of the first revocation.
     pub fn revoke_key(&self, id: &str, now: Time) -> Result<Time, Error> {
         self.main().write(|db| {
             let key = key_by_id(db, id)?;
             if let Some(at) = key.revoked_at {
                 return Ok(at);
             }
-            db.prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE id = ?1")?
-                .execute(params![id, now.unix_ms()])?;
+            db.execute("UPDATE keys SET revoked_at = ?2 WHERE id = ?1", params![id, now.unix_ms()])?;
             self.note_key(db, "key.revoked", now, &key, json!({}))?;
             Ok(now)
         })
@@ -162,21 +137,21 @@ impl Store {
             if ends_later(&old, &new) && is_replaced(db, id)? {
                 return Err(Error::Conflict(REPLACED));
             }
-            db.prepare_cached(
+            db.execute(
                 "UPDATE keys SET name = ?2, expires_at = ?3, per_minute = ?4, per_day = ?5, models = ?6,
                      addresses = ?7, budget_nano_usd = ?8
                  WHERE id = ?1",
-            )?
-            .execute(params![
-                id,
-                new.name,
-                new.expires_at.map(Time::unix_ms),
-                new.per_minute,
-                new.per_day,
-                list(&new.models),
-                list(&new.addresses),
-                money(new.budget),
-            ])?;
+                params![
+                    id,
+                    new.name,
+                    new.expires_at.map(Time::unix_ms),
+                    new.per_minute,
+                    new.per_day,
+                    list(&new.models),
+                    list(&new.addresses),
+                    money(new.budget),
+                ],
+            )?;
             let details = differences(
                 fields(&old)
                     .into_iter()
@@ -210,11 +185,10 @@ impl Store {
             let new = renew(&replaced);
             insert(db, &new, hash)?;
             let end = replaced.expires_at.map_or(old_ends, |at| at.min(old_ends));
-            let is_first = db
-                .prepare_cached(
-                    "UPDATE keys SET expires_at = ?2, replaced_by = ?3 WHERE id = ?1 AND replaced_by IS NULL",
-                )?
-                .execute(params![old, end.unix_ms(), new.id])?;
+            let is_first = db.execute(
+                "UPDATE keys SET expires_at = ?2, replaced_by = ?3 WHERE id = ?1 AND replaced_by IS NULL",
+                params![old, end.unix_ms(), new.id],
+            )?;
             if is_first == 0 {
                 return Err(Error::Conflict(ROTATED));
             }
@@ -230,7 +204,7 @@ impl Store {
     /// Notes what was done to a key.
     pub(super) fn note_key(
         &self,
-        db: &Connection,
+        db: &Link<'_>,
         action: &'static str,
         at: Time,
         key: &KeyRow,
@@ -241,45 +215,49 @@ impl Store {
     }
 
     fn fill_last_uses(&self, keys: &mut [KeyRow]) -> Result<(), Error> {
-        self.ledger().read(|db| {
-            let mut query = db.prepare_cached("SELECT at FROM key_last_used WHERE key_id = ?1")?;
-            for key in keys {
-                key.last_used_at = query.query_row([&key.id], |row| read_time(row, 0)).optional()?;
-            }
-            Ok(())
-        })
+        let asked = "SELECT at FROM key_last_used WHERE key_id = ?1";
+        let last_uses = self.ledger().read(|db| {
+            db.query_each(asked, &*keys, |key, run| run(params![key.id]), |row| read_time(row, 0))
+        })?;
+        for (key, last_use) in keys.iter_mut().zip(last_uses) {
+            key.last_used_at = last_use;
+        }
+        Ok(())
     }
 }
 
 /// Keys, oldest first, without their last use.
-pub(super) fn of(db: &Connection, filter: &KeyFilter) -> Result<Vec<KeyRow>, Error> {
+pub(super) fn of(db: &Link<'_>, filter: &KeyFilter) -> Result<Vec<KeyRow>, Error> {
     let service = filter.service.map(crate::api::Service::as_str);
     let of_app = of_app(filter);
-    let mut query = db.prepare_cached(&format!(
-        "{SELECT} WHERE {of_app} AND (?2 IS NULL OR k.service = ?2) AND (?3 OR k.revoked_at IS NULL)
+    let sql = format!(
+        "{SELECT} WHERE {of_app} AND (CAST(?2 AS TEXT) IS NULL OR k.service = ?2) AND (?3 OR k.revoked_at IS NULL)
          ORDER BY k.created_at, k.id"
-    ))?;
-    let found = query.query_map(params![filter.app_id, service, filter.revoked_too], key_row)?;
-    Ok(found.collect::<Result<_, _>>()?)
+    );
+    db.query(&sql, params![filter.app_id, service, filter.revoked_too], key_row)
 }
 
 /// Whose keys, as a condition of which the planner can make use.
 const fn of_app(filter: &KeyFilter) -> &'static str {
-    if filter.app_id.is_some() { "k.app_id = ?1" } else { "?1 IS NULL" }
+    if filter.app_id.is_some() { "k.app_id = ?1" } else { "CAST(?1 AS TEXT) IS NULL" }
 }
 
-fn by_hash(db: &Connection, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
-    Ok(db.prepare_cached(&BY_HASH)?.query_row([hash], key_row).optional()?)
+pub(in crate::storage) fn by_hash(db: &Link<'_>, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
+    db.query_row(&BY_HASH, params![hash], key_row)
 }
 
-fn key_by_id(db: &Connection, id: &str) -> Result<KeyRow, Error> {
-    let mut query = db.prepare_cached(&format!("{SELECT} WHERE k.id = ?1"))?;
-    query.query_row([id], key_row).optional()?.ok_or(Error::NotFound)
+/// The key with this id, if there is one, without its last use.
+pub(super) fn by_id(db: &Link<'_>, id: &str) -> Result<Option<KeyRow>, Error> {
+    db.query_row(&format!("{SELECT} WHERE k.id = ?1"), params![id], key_row)
 }
 
-fn is_replaced(db: &Connection, id: &str) -> Result<bool, Error> {
-    let mut query = db.prepare_cached("SELECT replaced_by IS NOT NULL FROM keys WHERE id = ?1")?;
-    Ok(query.query_row([id], |row| row.get(0))?)
+fn key_by_id(db: &Link<'_>, id: &str) -> Result<KeyRow, Error> {
+    by_id(db, id)?.ok_or(Error::NotFound)
+}
+
+fn is_replaced(db: &Link<'_>, id: &str) -> Result<bool, Error> {
+    let asked = "SELECT replaced_by IS NOT NULL FROM keys WHERE id = ?1";
+    Ok(db.query_row(asked, params![id], |row| row.get(0))?.unwrap_or(false))
 }
 
 /// Whether a key would live longer after a change.
@@ -326,15 +304,13 @@ fn described(key: &KeyRow) -> Value {
 }
 
 /// Keeps a new key. [`Error::NotFound`] if its app is not there any more.
-pub(super) fn insert(db: &Connection, key: &KeyRow, hash: &KeyHash) -> Result<(), Error> {
-    let mut statement = db.prepare_cached(
+pub(super) fn insert(db: &Link<'_>, key: &KeyRow, hash: &KeyHash) -> Result<(), Error> {
+    let inserted = db.execute(
         "INSERT INTO keys (id, hash, app_id, service, name, last4, created_at, expires_at, revoked_at,
              per_minute, per_day, models, addresses, budget_nano_usd)
          SELECT ?1, ?2, id, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14
          FROM apps WHERE id = ?3 AND deleted_at IS NULL",
-    )?;
-    let inserted = statement
-        .execute(params![
+        params![
             key.id,
             hash,
             key.app_id,
@@ -349,13 +325,16 @@ pub(super) fn insert(db: &Connection, key: &KeyRow, hash: &KeyHash) -> Result<()
             list(&key.models),
             list(&key.addresses),
             money(key.budget),
-        ])
-        .map_err(|cause| conflict_or(cause, KEY_EXISTS))?;
-    if inserted == 0 { Err(Error::NotFound) } else { Ok(()) }
+        ],
+    );
+    match inserted.map_err(|cause| conflict_or(cause, KEY_EXISTS))? {
+        0 => Err(Error::NotFound),
+        _ => Ok(()),
+    }
 }
 
 /// The key of a row of [`SELECT`].
-pub(super) fn key_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
+pub(in crate::storage) fn key_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
     Ok(KeyRow {
         id: row.get(0)?,
         app_id: row.get(1)?,
@@ -389,8 +368,8 @@ mod tests {
         for number in 0..10 {
             assert_eq!(store.key_by_hash(&[number; 32]).unwrap(), None);
         }
-        let compiled_again = |db: &Connection| {
-            let cached = db.prepare_cached(&BY_HASH)?;
+        let compiled_again = |db: &Link<'_>| {
+            let cached = db.file().prepare_cached(&BY_HASH)?;
             let runs = cached.get_status(StatementStatus::Run);
             Ok((runs, cached.get_status(StatementStatus::RePrepare)))
         };

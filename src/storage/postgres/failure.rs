@@ -1,0 +1,162 @@
+//! Why a PostgreSQL database did not do what it was asked, in words for an operator.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+
+use deadpool_postgres::{HookError, PoolError};
+use tokio_postgres::error::SqlState;
+
+use crate::reason;
+
+/// So much is told of what a server says.
+const MOST_CHARS: usize = 500;
+
+/// What a server says of a statement that was compiled, and of a connection that leads to where nothing can be written.
+const SPOILING: [&SqlState; 4] = [
+    &SqlState::FEATURE_NOT_SUPPORTED,
+    &SqlState::INVALID_SQL_STATEMENT_NAME,
+    &SqlState::DUPLICATE_PSTATEMENT,
+    &SqlState::READ_ONLY_SQL_TRANSACTION,
+];
+
+/// What a server says that cannot be used now.
+const AWAY: [&SqlState; 4] = [
+    &SqlState::ADMIN_SHUTDOWN,
+    &SqlState::CRASH_SHUTDOWN,
+    &SqlState::CANNOT_CONNECT_NOW,
+    &SqlState::TOO_MANY_CONNECTIONS,
+];
+
+/// What is wrong, by what the libraries call it.
+const IN_WORDS: [(&str, &str); 5] = [
+    (
+        "does not allow writes",
+        "it can only be read: it stands by for another one, or is told to be read-only",
+    ),
+    (
+        "UnknownIssuer",
+        "its certificate is signed by nobody who is trusted here; sslrootcert=/PATH names an authority to trust",
+    ),
+    ("NotValidForName", "its certificate is for another name"),
+    (
+        "CaUsedAsEndEntity",
+        "its certificate is one of an authority, not of a server; it needs one that is made with basicConstraints=CA:FALSE",
+    ),
+    ("certificate expired", "its certificate has expired; or is this machine's clock wrong?"),
+];
+
+/// Why it did not.
+#[derive(Debug)]
+pub enum Failure {
+    /// The server says so, or it cannot be reached.
+    Told(tokio_postgres::Error),
+    /// It has not answered in time.
+    TooLong,
+    /// There is no way to ask it.
+    Unaskable(String),
+}
+
+impl Failure {
+    /// Whether somebody was in the way, or the server has much to do.
+    pub(in crate::storage) fn is_busy(&self) -> bool {
+        match self {
+            Self::Told(cause) => {
+                matches!(cause.code(), Some(&(SqlState::LOCK_NOT_AVAILABLE | SqlState::QUERY_CANCELED)))
+            }
+            Self::TooLong => true,
+            Self::Unaskable(_) => false,
+        }
+    }
+
+    /// Whether nobody was reached who could have done it.
+    pub(in crate::storage) fn is_away(&self) -> bool {
+        match self {
+            Self::Told(cause) => match cause.code() {
+                Some(code) => AWAY.contains(&code),
+                None => cause.is_closed() || is_of_the_way(cause),
+            },
+            Self::TooLong => true,
+            Self::Unaskable(_) => false,
+        }
+    }
+
+    /// Whether the connection is not to be used again: an answer may come yet that somebody else would wait for, or what was
+    /// compiled on it does not fit any more.
+    pub(super) fn spoils(&self) -> bool {
+        match self {
+            Self::Told(cause) => cause.code().is_none_or(|code| SPOILING.contains(&code)),
+            Self::TooLong | Self::Unaskable(_) => true,
+        }
+    }
+
+    /// Whether something unique is there already.
+    pub(in crate::storage) fn is_taken(&self) -> bool {
+        matches!(self, Self::Told(cause) if cause.code() == Some(&SqlState::UNIQUE_VIOLATION))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Told(cause) => {
+                let told =
+                    cause.as_db_error().map_or_else(|| innermost(cause), |said| said.message().to_owned());
+                if let Some((_, words)) = IN_WORDS.iter().find(|(name, _)| told.contains(name)) {
+                    return f.write_str(words);
+                }
+                // What a stranger says goes to logs and terminals.
+                let plain = |c: char| if c.is_control() { ' ' } else { c };
+                let told: String =
+                    reason::without_numbers(told).chars().map(plain).take(MOST_CHARS).collect();
+                f.write_str(&told)
+            }
+            Self::TooLong => f.write_str("it has not answered in time"),
+            Self::Unaskable(why) => f.write_str(why),
+        }
+    }
+}
+
+impl StdError for Failure {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Self::Told(cause) => Some(cause),
+            _ => None,
+        }
+    }
+}
+
+/// Whether what carries the connection failed, and not who answers.
+fn is_of_the_way(error: &dyn StdError) -> bool {
+    let mut below = error.source();
+    while let Some(cause) = below {
+        if let Some(carried) = cause.downcast_ref::<io::Error>() {
+            // What TLS found wrong, and what stands by for another one.
+            return !matches!(carried.kind(), io::ErrorKind::InvalidData | io::ErrorKind::PermissionDenied);
+        }
+        below = cause.source();
+    }
+    false
+}
+
+/// The error, and what lies at the bottom of it.
+fn innermost(error: &dyn StdError) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    let (told, cause) = (error.to_string(), cause.to_string());
+    if told == cause { told } else { format!("{told}: {cause}") }
+}
+
+impl From<PoolError> for Failure {
+    fn from(cause: PoolError) -> Self {
+        match cause {
+            PoolError::Backend(cause) | PoolError::PostCreateHook(HookError::Backend(cause)) => {
+                Self::Told(cause)
+            }
+            PoolError::Timeout(_) => Self::TooLong,
+            other => Self::Unaskable(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The tables, as a list of steps that only ever grows, as those of SQLite do.
+//!
+//! Names and meanings are the same as there, so that one text asks both. Texts compare by their bytes (`COLLATE "C"`),
+//! whatever the database's language: lists go by id.
+
+use std::time::Duration;
+
+use super::session::first;
+use super::{Database, Session};
+use crate::storage::Error;
+
+/// The steps.
+pub(super) const STEPS: &[&str] = &[r#"
+    -- One row for each kind of writes: who changes it has them wait that come later, on every server, and its number tells
+    -- whether there was one since.
+    CREATE TABLE writes (
+        lane   TEXT   COLLATE "C" NOT NULL PRIMARY KEY,
+        number BIGINT NOT NULL
+    );
+    INSERT INTO writes (lane, number) VALUES ('main', 0), ('ledger', 0);
+
+    CREATE TABLE apps (
+        id              TEXT   COLLATE "C" NOT NULL PRIMARY KEY,
+        name            TEXT   COLLATE "C" NOT NULL,
+        budget_nano_usd BIGINT,
+        created_at      BIGINT NOT NULL,
+        -- Deleted apps stay: their usage refers to them.
+        deleted_at      BIGINT
+    );
+    CREATE UNIQUE INDEX apps_by_name ON apps (name) WHERE deleted_at IS NULL;
+
+    CREATE TABLE keys (
+        id              TEXT   COLLATE "C" NOT NULL PRIMARY KEY,
+        hash            BYTEA  NOT NULL UNIQUE CHECK (length(hash) = 32),
+        app_id          TEXT   COLLATE "C" NOT NULL REFERENCES apps (id),
+        service         TEXT   COLLATE "C" NOT NULL,
+        name            TEXT   COLLATE "C",
+        last4           TEXT   COLLATE "C" NOT NULL,
+        created_at      BIGINT NOT NULL,
+        expires_at      BIGINT,
+        revoked_at      BIGINT,
+        per_minute      BIGINT,
+        per_day         BIGINT,
+        -- JSON arrays of strings.
+        models          TEXT   NOT NULL,
+        addresses       TEXT   NOT NULL,
+        budget_nano_usd BIGINT,
+        -- By rotation: a key that was replaced lives on for its grace alone, and is not rotated again.
+        replaced_by     TEXT   COLLATE "C" REFERENCES keys (id)
+    );
+    CREATE INDEX keys_by_app ON keys (app_id, id);
+    -- Whether there is one is asked at each start, and of a million keys few are of this kind.
+    CREATE INDEX keys_of_console ON keys (expires_at) WHERE service = 'console' AND revoked_at IS NULL;
+
+    -- Ids sort by time.
+    CREATE TABLE audit (
+        id          TEXT   COLLATE "C" NOT NULL PRIMARY KEY,
+        at          BIGINT NOT NULL,
+        actor       TEXT   COLLATE "C",
+        actor_name  TEXT,
+        channel     TEXT   NOT NULL,
+        action      TEXT   COLLATE "C" NOT NULL,
+        object      TEXT   COLLATE "C" NOT NULL,
+        object_name TEXT,
+        -- A JSON object.
+        details     TEXT   NOT NULL,
+        address     TEXT,
+        request_id  TEXT
+    );
+    CREATE INDEX audit_by_object ON audit (object, id);
+    CREATE INDEX audit_by_actor ON audit (actor, id);
+    CREATE INDEX audit_by_action ON audit (action, id);
+
+    -- Of the dashboard: what the cookie holds is stored hashed, as keys are.
+    CREATE TABLE sessions (
+        hash       BYTEA  NOT NULL PRIMARY KEY CHECK (length(hash) = 32),
+        key_id     TEXT   COLLATE "C" NOT NULL REFERENCES keys (id),
+        created_at BIGINT NOT NULL,
+        expires_at BIGINT NOT NULL,
+        -- A minute late at most.
+        seen_at    BIGINT NOT NULL
+    );
+    CREATE INDEX sessions_by_key ON sessions (key_id);
+
+    CREATE TABLE attempts (
+        id                BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        at                BIGINT NOT NULL,
+        request_id        TEXT   COLLATE "C" NOT NULL,
+        app_id            TEXT   COLLATE "C" NOT NULL,
+        key_id            TEXT   COLLATE "C" NOT NULL,
+        service           TEXT   COLLATE "C" NOT NULL,
+        model             TEXT   COLLATE "C" NOT NULL,
+        outcome           TEXT   COLLATE "C" NOT NULL,
+        prompt_tokens     BIGINT NOT NULL,
+        completion_tokens BIGINT NOT NULL,
+        cost_nano_usd     BIGINT,
+        latency_ms        BIGINT NOT NULL,
+        -- Whether it was the first attempt of its request, and the first at its model: what makes requests a sum.
+        is_first          BIGINT NOT NULL,
+        is_first_of_model BIGINT NOT NULL
+    );
+    CREATE INDEX attempts_by_time ON attempts (at);
+
+    -- The last batch of attempts that a server has written: whether it did is in doubt where a connection broke.
+    CREATE TABLE batches (
+        writer TEXT   COLLATE "C" NOT NULL PRIMARY KEY,
+        number BIGINT NOT NULL,
+        -- By the database's own clock: those of servers that are gone are forgotten after a week.
+        at     TIMESTAMPTZ NOT NULL
+    );
+
+    CREATE TABLE day_counts (
+        key_id TEXT   COLLATE "C" NOT NULL,
+        day    BIGINT NOT NULL,
+        used   BIGINT NOT NULL,
+        PRIMARY KEY (key_id, day)
+    );
+    CREATE INDEX day_counts_by_day ON day_counts (day);
+
+    CREATE TABLE key_last_used (
+        key_id TEXT   COLLATE "C" NOT NULL PRIMARY KEY,
+        at     BIGINT NOT NULL
+    );
+
+    -- What budgets go by: known costs, by key or app (ids differ by their prefixes) and UTC month (202611).
+    CREATE TABLE spend (
+        subject  TEXT   COLLATE "C" NOT NULL,
+        month    BIGINT NOT NULL,
+        nano_usd BIGINT NOT NULL,
+        PRIMARY KEY (subject, month)
+    );
+
+    -- What reports are made from: attempts summed by UTC day (since the epoch) and by whom and what they were for.
+    CREATE TABLE usage_days (
+        day               BIGINT NOT NULL,
+        app_id            TEXT   COLLATE "C" NOT NULL,
+        key_id            TEXT   COLLATE "C" NOT NULL,
+        service           TEXT   COLLATE "C" NOT NULL,
+        model             TEXT   COLLATE "C" NOT NULL,
+        requests          BIGINT NOT NULL,
+        -- A request counts once for each model that it asked.
+        model_requests    BIGINT NOT NULL,
+        attempts          BIGINT NOT NULL,
+        errors            BIGINT NOT NULL,
+        prompt_tokens     BIGINT NOT NULL,
+        completion_tokens BIGINT NOT NULL,
+        -- Of attempts whose cost is known, and how many those are.
+        cost_nano_usd     BIGINT NOT NULL,
+        priced_attempts   BIGINT NOT NULL,
+        -- Attempts that used tokens at an unknown price.
+        unpriced_attempts BIGINT NOT NULL,
+        PRIMARY KEY (day, app_id, key_id, service, model)
+    );
+"#];
+
+const TAKEN: &str = "SELECT taken FROM schema_steps";
+
+/// A step may have to read all that is there.
+const PATIENCE: Duration = Duration::from_hours(1);
+
+/// Those that are in the middle of taking a step have others wait by this number, which means nothing else.
+const TURN: i64 = 0x6d6b_2073_7465_7073;
+
+/// Takes the steps that the database has not taken yet, all or none. Others may be doing the same.
+pub(super) fn migrate(database: &Database) -> Result<(), Error> {
+    let known = known();
+    if database.read(taken)? == known {
+        return Ok(());
+    }
+    database.in_transaction(PATIENCE, |session| {
+        // Waits for whoever takes steps now.
+        session.run(&format!("SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock({TURN})"))?;
+        // Nothing was remembered here of what has been made meanwhile, unlike by a look whether the table is there.
+        session.run("SET LOCAL client_min_messages = error; CREATE TABLE IF NOT EXISTS schema_steps (taken BIGINT NOT NULL)")?;
+        let rows = session.query(TAKEN, &[])?;
+        let taken = first(&rows)?.unwrap_or(0);
+        if taken > known {
+            return Err(Error::TooNew { found: taken, known });
+        }
+        if rows.is_empty() {
+            session.run("INSERT INTO schema_steps (taken) VALUES (0)")?;
+        }
+        for step in STEPS.iter().skip(usize::try_from(taken).unwrap_or(0)) {
+            session.run(step)?;
+        }
+        session.run(&format!("UPDATE schema_steps SET taken = {known}"))
+    })
+}
+
+/// How many steps there are.
+pub(super) fn known() -> i64 {
+    i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
+}
+
+/// How many of them a database has taken.
+pub(super) fn taken(session: &Session<'_>) -> Result<i64, Error> {
+    let is_there = session.query("SELECT to_regclass('schema_steps') IS NOT NULL", &[])?;
+    if first(&is_there)? != Some(true) {
+        return Ok(0);
+    }
+    let rows = session.query(TAKEN, &[])?;
+    Ok(first(&rows)?.unwrap_or(0))
+}

@@ -1,0 +1,144 @@
+//! A connection for the time of a read or a write.
+
+use std::cell::Cell;
+
+use deadpool_postgres::Object;
+use futures_util::future::try_join_all;
+use rusqlite::types::Value;
+use tokio::time::Instant;
+use tokio_postgres::Row;
+use tokio_postgres::types::{FromSql, ToSql};
+
+use super::database::Database;
+use super::values::Given;
+use super::{Failure, given, owned, remote, translated};
+use crate::storage::Error;
+use crate::storage::link::Params;
+
+/// So many statements are on their way at once.
+const MOST_AT_ONCE: usize = 1000;
+
+/// A connection, on which everything together has its time. Calls block.
+pub(in crate::storage) struct Session<'a> {
+    database: &'a Database,
+    /// `None` only while this is dropped.
+    client: Option<Object>,
+    by: Instant,
+    /// Whether a transaction has not come to its end.
+    is_open: Cell<bool>,
+    /// Whether it is of no use any more ([`Failure::spoils`]).
+    is_spoilt: Cell<bool>,
+}
+
+impl<'a> Session<'a> {
+    pub(super) const fn new(database: &'a Database, client: Object, by: Instant) -> Self {
+        Self { database, client: Some(client), by, is_open: Cell::new(false), is_spoilt: Cell::new(false) }
+    }
+
+    /// All rows of the answer.
+    pub(in crate::storage) fn query(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, Error> {
+        let params = given(owned(params)?);
+        self.wait(async |client| {
+            let query = client.prepare_cached(&translated(sql)).await?;
+            client.query(&query, &borrowed(&params)).await
+        })
+    }
+
+    /// The same for each of these, all on their way before the first answer.
+    pub(in crate::storage) fn query_each(
+        &self,
+        sql: &str,
+        all: Vec<Vec<Value>>,
+    ) -> Result<Vec<Vec<Row>>, Error> {
+        let all: Vec<_> = all.into_iter().map(given).collect();
+        self.wait(async |client| {
+            let query = client.prepare_cached(&translated(sql)).await?;
+            let mut answers = Vec::with_capacity(all.len());
+            for some in all.chunks(MOST_AT_ONCE) {
+                let asked = some.iter().map(async |params| client.query(&query, &borrowed(params)).await);
+                answers.extend(try_join_all(asked).await?);
+            }
+            Ok(answers)
+        })
+    }
+
+    /// Carries out a statement; how many rows it has changed.
+    pub(in crate::storage) fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, Error> {
+        let params = given(owned(params)?);
+        let changed = self.wait(async |client| {
+            let statement = client.prepare_cached(&translated(sql)).await?;
+            client.execute(&statement, &borrowed(&params)).await
+        })?;
+        Ok(usize::try_from(changed).unwrap_or(usize::MAX))
+    }
+
+    /// The same for each of these, in their order.
+    pub(in crate::storage) fn execute_each(&self, sql: &str, all: Vec<Vec<Value>>) -> Result<(), Error> {
+        let all: Vec<_> = all.into_iter().map(given).collect();
+        self.wait(async |client| {
+            let statement = client.prepare_cached(&translated(sql)).await?;
+            for some in all.chunks(MOST_AT_ONCE) {
+                let sent =
+                    some.iter().map(async |params| client.execute(&statement, &borrowed(params)).await);
+                try_join_all(sent).await?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Runs a text of statements without parameters.
+    pub(super) fn run(&self, sql: &str) -> Result<(), Error> {
+        self.wait(async |client| client.batch_execute(sql).await)
+    }
+
+    /// Begins a transaction, whose statements each see what was committed before them.
+    pub(super) fn begin(&self) -> Result<(), Error> {
+        self.is_open.set(true);
+        self.run("BEGIN ISOLATION LEVEL READ COMMITTED")
+    }
+
+    /// Keeps what was written. If that fails, it may have been kept all the same.
+    pub(super) fn commit(&self) -> Result<(), Error> {
+        self.run("COMMIT")?;
+        self.is_open.set(false);
+        Ok(())
+    }
+
+    /// Undoes what was written. Where that fails, the connection's end does it.
+    pub(super) fn undo(&self) {
+        let is_undone = self.run("ROLLBACK").is_ok();
+        self.is_open.set(!is_undone);
+    }
+
+    fn wait<T>(
+        &self,
+        work: impl AsyncFnOnce(&Object) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, Error> {
+        let Some(client) = &self.client else { return Err(remote(Failure::TooLong)) };
+        let outcome = self.database.wait(self.by, async { work(client).await.map_err(Failure::Told) });
+        if outcome.as_ref().is_err_and(Failure::spoils) {
+            self.is_spoilt.set(true);
+        }
+        outcome.map_err(remote)
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if let Some(client) = self.client.take()
+            && (self.is_open.get() || self.is_spoilt.get())
+        {
+            drop(Object::take(client));
+        }
+    }
+}
+
+/// The first column of the first row, if there is one.
+pub(super) fn first<'r, T: FromSql<'r>>(rows: &'r [Row]) -> Result<Option<T>, Error> {
+    let value = rows.first().map(|row| row.try_get(0)).transpose();
+    value.map_err(|cause| remote(Failure::Told(cause)))
+}
+
+fn borrowed(params: &[Given]) -> Vec<&(dyn ToSql + Sync)> {
+    params.iter().map(|param| param as _).collect()
+}

@@ -1,0 +1,20 @@
+//! The database on which tests of the store run, where this variable names one: each of their stores in a schema of its own.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::{Database, PostgresAddress};
+
+const VARIABLE: &str = "MK_TEST_DATABASE_URL";
+
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// An empty database, if tests are to run on one.
+pub(in crate::storage) fn database() -> Option<Database> {
+    let url = std::env::var(VARIABLE).ok()?;
+    let open = |url: &str| Database::open(&PostgresAddress::parse(url).expect(VARIABLE)).unwrap();
+    let schema = format!("mk_{}_{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+    let connected = Database::connect(&PostgresAddress::parse(&url).expect(VARIABLE)).unwrap();
+    connected.read(|session| session.run(&format!("CREATE SCHEMA {schema}"))).unwrap();
+    let sign = if url.contains('?') { '&' } else { '?' };
+    Some(open(&format!("{url}{sign}options=-csearch_path%3D{schema}")))
+}

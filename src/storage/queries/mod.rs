@@ -1,0 +1,13 @@
+//! What the store is asked and told, written once for all databases (see [`super::link`] for what that takes).
+
+mod apps;
+mod audit;
+pub(super) mod keys;
+mod ledger;
+mod names;
+mod rollup;
+mod sessions;
+mod usage;
+mod values;
+
+pub use apps::LAST_APP;

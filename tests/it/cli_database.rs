@@ -1,0 +1,62 @@
+//! Commands where the configuration names a PostgreSQL database: what they say before they ask it, and without its password.
+
+use serde_json::Value;
+
+use crate::support::mk::{Mk, Ran};
+
+/// Nobody is asked at this address here.
+const URL: &str = "postgres://robin:hunter2@127.0.0.1:1/mk";
+
+fn ran(arguments: &[&str], url: &str) -> Ran {
+    let ran = Mk::new().args(arguments.iter().copied()).env("MK_DATABASE_URL", url).run();
+    assert!(!format!("{ran:?}").contains("hunter"), "{ran:?}");
+    ran
+}
+
+#[test]
+fn a_backup_is_left_to_the_programs_of_the_database() {
+    for (arguments, instead) in [
+        (["backup", "mk.tar"], "pg_dump --format=custom"),
+        (["restore", "mk.tar"], "pg_restore --dbname=ADDRESS mk.dump"),
+    ] {
+        let refused = ran(&arguments, URL);
+        assert_eq!(refused.code(), 2, "{refused:?}");
+        assert!(refused.stderr.contains("the database is postgres://127.0.0.1:1/mk"), "{refused:?}");
+        assert!(refused.stderr.contains(instead), "{refused:?}");
+        let named = ran(&[arguments[0], arguments[1], "--data-dir", "nowhere"], URL);
+        assert!(!named.stderr.contains("postgres"), "{named:?}");
+    }
+}
+
+#[test]
+fn a_directory_that_is_named_is_that_of_another_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let made = ran(&["apps", "create", "here", "--data-dir", data.to_str().unwrap()], URL);
+    assert_eq!(made.code(), 0, "{made:?}");
+    assert!(data.join("mk.db").exists());
+
+    let serving = ran(&["serve", "--sandbox", "--data-dir", data.to_str().unwrap()], URL);
+    assert_eq!(serving.code(), 2, "{serving:?}");
+    assert!(serving.stderr.contains("the configuration names postgres://127.0.0.1:1/mk"), "{serving:?}");
+    assert!(serving.stderr.contains("MK_DATABASE_URL=sqlite"), "{serving:?}");
+}
+
+#[test]
+fn a_check_tells_which_database_it_would_be() {
+    let checked = ran(&["serve", "--sandbox", "--check"], URL);
+    assert_eq!(checked.code(), 0, "{checked:?}");
+    assert!(checked.stdout.contains("database\tpostgres://127.0.0.1:1/mk"), "{checked:?}");
+}
+
+#[test]
+fn the_doctor_tells_of_an_address_that_is_none() {
+    let wrong = ran(&["doctor", "--json"], "postgres://robin:hunter/2@127.0.0.1/mk");
+    assert_eq!(wrong.code(), 1, "{wrong:?}");
+    let document: Value = serde_json::from_str(&wrong.stdout).unwrap();
+    let checks = document["checks"].as_array().unwrap();
+    let found = checks.iter().find(|check| check["check"] == "database").unwrap();
+    assert_eq!(found["status"], "failed");
+    let message = found["message"].as_str().unwrap();
+    assert!(message.starts_with("MK_DATABASE_URL must be") && message.contains("%2F"), "{message}");
+}

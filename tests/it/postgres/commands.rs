@@ -1,0 +1,186 @@
+//! The command line on a database that servers share: beside them, at once, and with nothing written on this machine.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::{Counted, Two, booked, call, complete, configured, knock, make_key, operator, start};
+use crate::support::mk::Ran;
+use crate::support::postgres::Postgres;
+use crate::support::serve::data_dir;
+
+/// What a directory holds, at any depth.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        found.extend(files(&path));
+        found.push(path);
+    }
+    found
+}
+
+async fn run(database: &str, arguments: &[&str]) -> Ran {
+    let mk = operator(database, arguments);
+    let ran = mk.run_beside().await;
+    assert_eq!(files(mk.home()), Vec::<PathBuf>::new(), "{arguments:?} wrote something");
+    ran
+}
+
+/// The same, which must succeed.
+async fn well(database: &str, arguments: &[&str]) -> Ran {
+    let ran = run(database, arguments).await;
+    assert_eq!(ran.code(), 0, "{arguments:?}: {ran:?}");
+    ran
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
+async fn commands_work_beside_servers_at_once() {
+    let provider = Counted::start().await;
+    let postgres = Postgres::start();
+    let url = postgres.url();
+    let two = Two::start(&url, &provider.provider.base_url).await;
+    let [here, there] = [0, 1].map(|at: usize| two.servers[at].base.clone());
+
+    let key = well(&url, &["keys", "create", "--service", "verify", "--name", "ci"]).await.stdout;
+    let key = key.trim();
+    assert_eq!((knock(&here, key).await.0, knock(&there, key).await.0), (400, 400));
+    well(&url, &["keys", "update", "ci", "--address", "10.0.0.0/8"]).await;
+    assert_eq!((knock(&here, key).await.0, knock(&there, key).await.0), (403, 403));
+    well(&url, &["keys", "update", "ci", "--all-addresses"]).await;
+    assert_eq!(knock(&there, key).await.0, 400);
+    let rotated = well(&url, &["keys", "rotate", "ci", "--grace", "1h"]).await.stdout;
+    assert_eq!((knock(&here, key).await.0, knock(&there, rotated.trim()).await.0), (400, 400));
+    let listed = well(&url, &["keys", "list", "--json"]).await.json();
+    assert_eq!(listed["keys"].as_array().unwrap().len(), 3, "{listed}");
+    let id = listed["keys"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|record| key.ends_with(record["last4"].as_str().unwrap()));
+    let id = id.unwrap()["id"].as_str().unwrap();
+    well(&url, &["keys", "revoke", id, "--yes"]).await;
+    for base in [&here, &there] {
+        assert_eq!(knock(base, key).await, (401, "api_key_revoked".to_owned()));
+    }
+    assert_eq!(run(&url, &["keys", "revoke", "nobody", "--yes"]).await.code(), 9);
+
+    well(&url, &["apps", "create", "newsroom", "--budget-usd", "5"]).await;
+    assert_eq!(run(&url, &["apps", "create", "newsroom"]).await.code(), 9);
+    let (chat, _) = make_key(&url, "inference", &["--app", "newsroom"]).await;
+    for base in [&here, &there, &here] {
+        assert_eq!(complete(base, &chat).await.0, 200);
+    }
+    booked(&url, 3).await;
+    let usage = well(&url, &["usage", "--since", "2d", "--by", "app", "--json"]).await.json();
+    assert_eq!(
+        (
+            &usage["data"][0]["app_name"].as_str().or(usage["data"][0]["app"].as_str()),
+            &usage["data"][0]["requests"]
+        ),
+        (&Some("newsroom"), &json!(3)),
+        "{usage}"
+    );
+    well(&url, &["apps", "statement", "newsroom"]).await;
+    well(&url, &["apps", "update", "newsroom", "--name", "news"]).await;
+    well(&url, &["apps", "delete", "news", "--yes"]).await;
+    assert_eq!((complete(&here, &chat).await.0, complete(&there, &chat).await.0), (401, 401));
+    let apps = well(&url, &["apps", "list", "--json"]).await.json();
+    assert_eq!(apps["apps"].as_array().unwrap().len(), 1, "{apps}");
+    // The console tells by whom.
+    let audit = two.consoles[0].audit().await;
+    assert!(
+        audit.iter().any(|entry| entry["action"] == "app.deleted" && entry["channel"] == "cli"),
+        "{audit:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
+async fn a_server_keeps_no_database_of_its_own_beside_the_shared_one() {
+    let postgres = Postgres::start();
+    let url = postgres.url();
+    make_key(&url, "console", &[]).await;
+    let by_variable = call(&url, "http://127.0.0.1:9/v1");
+    // Named by its file, as an operator may as well.
+    let by_file = configured("http://127.0.0.1:9/v1");
+    let file = by_file.home().join("server.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("database_url = \"{url}\"\n{text}")).unwrap();
+    for call in [by_variable, by_file] {
+        let server = start(&call).await;
+        let (key, _) = make_key(&url, "verify", &[]).await;
+        assert_eq!(knock(&server.base, &key).await.0, 400);
+        assert_eq!(files(&data_dir(call.home())), Vec::<PathBuf>::new());
+        assert!(!server.logged().contains("hunter2"), "{}", server.logged());
+        server.signal("TERM");
+        let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
+        assert_eq!(status.code(), Some(0), "{log}");
+        assert_eq!(files(&data_dir(call.home())), Vec::<PathBuf>::new());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
+async fn the_doctor_looks_at_the_shared_database() {
+    let mut postgres = Postgres::start();
+    let url = postgres.url();
+    make_key(&url, "verify", &[]).await;
+    let ran = well(&url, &["doctor", "--json"]).await;
+    let document = ran.json();
+    let checks = document["checks"].as_array().unwrap();
+    let databases: Vec<_> = checks.iter().filter(|check| check["check"] == "database").collect();
+    assert!(!databases.is_empty() && databases.iter().all(|check| check["status"] == "ok"), "{document}");
+    assert!(document.to_string().contains("127.0.0.1"), "which one it is: {document}");
+    assert!(!format!("{ran:?}").contains("hunter2"), "{ran:?}");
+    let spoken = well(&url, &["doctor"]).await;
+    assert!(spoken.stdout.lines().any(|line| line.starts_with("ok\tdatabase\t")), "{spoken:?}");
+
+    postgres.stop();
+    let spoken = run(&url, &["doctor"]).await;
+    assert_eq!(spoken.code(), 1, "{spoken:?}");
+    assert!(spoken.stdout.lines().any(|line| line.starts_with("failed\tdatabase\t")), "{spoken:?}");
+    assert!(!format!("{spoken:?}").contains("hunter2"), "{spoken:?}");
+    postgres.begin();
+    well(&url, &["doctor"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
+async fn a_backup_of_it_is_made_with_its_own_tools() {
+    let postgres = Postgres::start();
+    let url = postgres.url();
+    make_key(&url, "verify", &[]).await;
+    for arguments in [["backup", "backup.tar"], ["restore", "backup.tar"]] {
+        let ran = run(&url, &arguments).await;
+        assert_ne!(ran.code(), 0, "{ran:?}");
+        let tool = if arguments[0] == "backup" { "pg_dump" } else { "pg_" };
+        assert!(ran.stderr.contains(tool), "{ran:?}");
+        assert!(!ran.stderr.contains("hunter2"), "{ran:?}");
+    }
+}
+
+/// Of a server that has no database now: a command says so by its exit code, and does nothing.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
+async fn without_the_database_a_command_fails_and_says_why() {
+    let mut postgres = Postgres::start();
+    let url = postgres.url();
+    make_key(&url, "verify", &[]).await;
+    postgres.stop();
+    for arguments in [
+        &["keys", "list"][..],
+        &["keys", "create", "--service", "verify"],
+        &["keys", "revoke", "x", "--yes"],
+        &["apps", "list", "--json"],
+        &["usage"],
+    ] {
+        let ran = run(&url, arguments).await;
+        assert!(![0, 9].contains(&ran.code()), "{arguments:?}: {ran:?}");
+        assert!(!format!("{ran:?}").contains("hunter2"), "{ran:?}");
+        assert!(format!("{ran:?}").contains("database"), "{ran:?}");
+    }
+    postgres.begin();
+    well(&url, &["keys", "list"]).await;
+}

@@ -1,0 +1,52 @@
+//! Sessions of the dashboard on two servers: begun at one, good at the other, ended everywhere.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::Two;
+use crate::support::browser::{Browser, refusal, set_cookie};
+use crate::support::postgres::Postgres;
+use crate::support::server::client;
+
+const SESSION: &str = "/v1/auth/session";
+
+/// Logs in at the first server; the browser at each.
+async fn log_in(two: &Two, key: &str) -> [Browser; 2] {
+    let post = client().post(super::at(&two.servers[0], SESSION)).json(&json!({"key": key}));
+    let answer = post.send().await.unwrap();
+    assert_eq!(answer.status(), 201);
+    let cookie = set_cookie(&answer);
+    [0, 1].map(|at: usize| Browser::at(&two.servers[at].base, &cookie))
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
+async fn a_session_is_good_everywhere_until_it_is_ended_anywhere() {
+    let postgres = Postgres::start();
+    let two = Two::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
+    let [here, there] = log_in(&two, &two.consoles[0].key).await;
+    assert_eq!(there.get(SESSION).await.status(), 200);
+    assert_eq!(there.get("/v1/apps").await.status(), 200);
+    let made = there.write(Method::POST, "/v1/apps", &json!({"name": "by dashboard"})).await;
+    assert_eq!(made.status(), 201);
+    assert_eq!(here.write(Method::DELETE, SESSION, &Value::Null).await.status(), 204);
+    for browser in [&there, &here] {
+        assert_eq!(refusal(browser.get("/v1/apps").await).await, (401, "invalid_session".to_owned()));
+        let write = browser.write(Method::POST, "/v1/apps", &json!({"name": "x"})).await;
+        assert_eq!(refusal(write).await, (401, "invalid_session".to_owned()));
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
+async fn a_session_dies_everywhere_with_its_key() {
+    let postgres = Postgres::start();
+    let two = Two::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
+    let (key, path) = two.key("console", &json!({})).await;
+    let browsers = log_in(&two, &key).await;
+    assert_eq!(browsers[1].get("/v1/apps").await.status(), 200);
+    assert_eq!(two.consoles[0].delete(&path).await.0, 200);
+    for browser in browsers.iter().rev() {
+        assert_eq!(refusal(browser.get("/v1/apps").await).await, (401, "api_key_revoked".to_owned()));
+    }
+}
