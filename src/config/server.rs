@@ -324,8 +324,8 @@ fn database(
 ) -> Result<DatabaseUrl, ConfigError> {
     if let Some(text) = env.secret(DATABASE_URL)? {
         origins.set("database_url", Origin::Variable(DATABASE_URL));
-        let wrong = || ConfigError::new(format!("{DATABASE_URL} must be {}", server_file::DATABASE));
-        return DatabaseUrl::parse(text.expose_secret()).ok_or_else(wrong);
+        let parsed = DatabaseUrl::parse(text.expose_secret());
+        return parsed.map_err(|why| ConfigError::new(format!("{DATABASE_URL} {why}")));
     }
     Ok(origins.take("database_url", found, DatabaseUrl::Sqlite))
 }

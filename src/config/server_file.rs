@@ -86,9 +86,6 @@ pub(super) fn listen_address(text: &str) -> Option<SocketAddr> {
 pub(super) const LISTEN: &str =
     "an address and port such as \"127.0.0.1:8080\", \"localhost:8080\" or \"[::1]:8080\"";
 
-/// What `database_url` takes.
-pub(super) const DATABASE: &str = "\"sqlite\", or the address of a PostgreSQL database: postgres://USER:PASSWORD@HOST:PORT/DATABASE; `@`, `/`, `?`, `#` and `%` in a password are written %40, %2F, %3F, %23 and %25; behind a `?` it may say sslmode (disable, prefer, require, verify-full), sslrootcert, channel_binding, connect_timeout, target_session_attrs, application_name and options";
-
 /// What `limits_url` takes.
 pub(super) const LIMITS: &str = "\"memory\", or the address of a Redis or Valkey server: redis://HOST, rediss://HOST (TLS), redis+unix:///PATH; `/`, `?`, `#` and `%` in a password are written %2F, %3F, %23 and %25";
 
@@ -99,11 +96,20 @@ pub(super) fn read(path: &Path) -> Result<Option<ServerFile>, ConfigError> {
     server(Section::root(&document, &table)).map(Some)
 }
 
+/// Where the database is; what is wrong with it is told without a word of it, as it may hold a password.
+fn database_url(root: &mut Section<'_>) -> Result<Option<Found<DatabaseUrl>>, ConfigError> {
+    let Some(found) = root.text("database_url")? else { return Ok(None) };
+    match DatabaseUrl::parse(&found.value) {
+        Ok(value) => Ok(Some(Found { value, place: found.place })),
+        Err(why) => Err(found.place.error(why)),
+    }
+}
+
 fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
     let file = ServerFile {
         listen: root.parsed("listen", LISTEN, listen_address)?,
         data_dir: root.text("data_dir")?,
-        database_url: root.parsed("database_url", DATABASE, DatabaseUrl::parse)?,
+        database_url: database_url(&mut root)?,
         limits_url: root.parsed("limits_url", LIMITS, LimitsStore::parse)?,
         trusted_proxies: networks(&mut root)?,
         tls_cert: root.text("tls_cert")?,

@@ -32,6 +32,12 @@ const PROBE: Duration = Duration::from_secs(5);
 const PROBES: u32 = 3;
 const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
 
+const NO_ADDRESS: &str = "must be \"sqlite\", or the address of a PostgreSQL database: postgres://USER:PASSWORD@HOST:PORT/DATABASE";
+const SIGN: &str = "has a sign where none may stand: `@`, `/`, `?`, `#` and `%` in a password are written %40, %2F, %3F, %23 and %25";
+const HOST: &str = "has no host and port to go to (postgres://HOST:PORT/DATABASE), and no socket (postgres:///DATABASE?host=/run/postgresql)";
+const ENCRYPTION: &str = "has an `sslmode` that means nothing here: it is disable, prefer, require or verify-full, `sslrootcert` the absolute path of a file in PEM and goes with the last two, and a socket is never encrypted";
+const PARAMETER: &str = "has a parameter, or a value of one, that is not known: there are `sslmode`, `sslrootcert`, `channel_binding` (disable, prefer, require), `connect_timeout` (1 to 60 seconds), `application_name` and `options`";
+
 /// Where apps, keys, sessions, audit and usage are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DatabaseUrl {
@@ -44,8 +50,11 @@ pub enum DatabaseUrl {
 
 impl DatabaseUrl {
     /// Reads `sqlite`, or an address as [`PostgresAddress::parse`] does.
-    pub fn parse(text: &str) -> Option<Self> {
-        if text == "sqlite" { Some(Self::Sqlite) } else { PostgresAddress::parse(text).map(Self::Postgres) }
+    ///
+    /// # Errors
+    /// What is wrong, to stand behind the setting's name.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        if text == "sqlite" { Ok(Self::Sqlite) } else { PostgresAddress::parse(text).map(Self::Postgres) }
     }
 }
 
@@ -73,12 +82,15 @@ struct Target {
 impl PostgresAddress {
     /// Reads `postgres://[user[:password]@]host[:port][,host[:port]…][/database][?parameters]`, also with `postgresql`.
     /// A directory with a socket stands in the place of the host with its slashes as `%2F`, or in the parameter `host`.
-    /// `None` if it is nothing of these, or has parameters that are not known here.
     ///
     /// `sslmode` means what it does for every PostgreSQL client, but for `verify-ca`, which checks the name too. Of several
     /// hosts, the first that takes writes is used.
-    pub fn parse(text: &str) -> Option<Self> {
-        let rest = ["postgres://", "postgresql://"].iter().find_map(|scheme| text.strip_prefix(scheme))?;
+    ///
+    /// # Errors
+    /// What is wrong, without anything of the text: it may be a part of the password.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let scheme = ["postgres://", "postgresql://"].into_iter().find(|scheme| text.starts_with(scheme));
+        let rest = &text[scheme.ok_or(NO_ADDRESS)?.len()..];
         let (place, query) = rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
         let (authority, database) = place.split_once('/').unwrap_or((place, ""));
         let (login, hosts) = match authority.split_once('@') {
@@ -91,23 +103,24 @@ impl PostgresAddress {
             || database.contains(['@', '/'])
             || query.is_some_and(|query| query.contains('@'))
         {
-            return None;
+            return Err(SIGN);
         }
-        let mut parameters = query.map_or_else(|| Some(Parameters::new()), parameters)?;
-        let sites = sites(hosts, &mut parameters)?;
+        let parameters = query.map_or_else(|| Some(Parameters::new()), parameters);
+        let mut parameters = parameters.ok_or(PARAMETER)?;
+        let sites = sites(hosts, &mut parameters).ok_or(HOST)?;
         let is_socket = sites.iter().any(Site::is_socket);
-        let mode = encryption(&mut parameters, is_socket)?;
+        let mode = encryption(&mut parameters, is_socket).ok_or(ENCRYPTION)?;
 
         let mut config = Config::new();
         if let Some(login) = login {
             let (user, password) = login.split_once(':').unwrap_or((login, ""));
-            config.user(decoded(user)?);
+            config.user(decoded(user).ok_or(SIGN)?);
             if !password.is_empty() {
-                config.password(decoded(password)?);
+                config.password(decoded(password).ok_or(SIGN)?);
             }
         }
         if !database.is_empty() {
-            config.dbname(decoded(database)?);
+            config.dbname(decoded(database).ok_or(SIGN)?);
         }
         for Site { host, port } in &sites {
             config.host(host).port(*port);
@@ -124,10 +137,10 @@ impl PostgresAddress {
         // One that takes no writes may know nothing yet of a revocation: nobody is let pass by it.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         for (name, value) in parameters {
-            set(&mut config, name, &value)?;
+            set(&mut config, name, &value).ok_or(PARAMETER)?;
         }
         let shown = shown(&sites, database);
-        Some(Self(Arc::new(Target { config, trust: mode.1, shown })))
+        Ok(Self(Arc::new(Target { config, trust: mode.1, shown })))
     }
 
     /// How to connect, but for TLS.

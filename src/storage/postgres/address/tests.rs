@@ -5,7 +5,7 @@ use tokio_postgres::config::Host;
 use super::*;
 
 fn parsed(text: &str) -> PostgresAddress {
-    PostgresAddress::parse(text).unwrap_or_else(|| panic!("{text}"))
+    PostgresAddress::parse(text).unwrap_or_else(|why| panic!("{text}: {why}"))
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn an_address_is_shown_without_user_and_password() {
         }
         assert_eq!(parsed(shown).to_string(), shown, "what is shown can be read");
     }
-    assert_eq!(DatabaseUrl::parse("sqlite"), Some(DatabaseUrl::Sqlite));
+    assert_eq!(DatabaseUrl::parse("sqlite"), Ok(DatabaseUrl::Sqlite));
     assert_eq!(DatabaseUrl::default().to_string(), "sqlite");
 }
 
@@ -36,7 +36,6 @@ fn an_address_is_shown_without_user_and_password() {
 fn what_is_no_address_is_refused() {
     for text in [
         "",
-        "sqlite",
         "db.example",
         "mysql://db.example",
         "POSTGRES://db.example",
@@ -98,7 +97,24 @@ fn what_is_no_address_is_refused() {
         "postgres://db.example/mk?password=hunter2",
         "postgres://db.example/mk?hostaddr=127.0.0.1",
     ] {
-        assert!(DatabaseUrl::parse(text).is_none_or(|url| url == DatabaseUrl::Sqlite), "{text}");
+        let why = DatabaseUrl::parse(text).expect_err(text);
+        assert!(!why.contains("hunter"), "{text}: {why}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    for (text, why) in [
+        ("mysql://db.example/mk", NO_ADDRESS),
+        ("postgres://robin:hun/ter2@db.example/mk", SIGN),
+        ("postgres://robin:hun%ter2@db.example/mk", SIGN),
+        ("postgres:///mk", HOST),
+        ("postgres://db.example:99999/mk", HOST),
+        ("postgres://db.example/mk?sslmode=verify-ful", ENCRYPTION),
+        ("postgres://db.example/mk?ssl=true", PARAMETER),
+        ("postgres://db.example/mk?connect_timeout=abc", PARAMETER),
+    ] {
+        assert_eq!(DatabaseUrl::parse(text), Err(why), "{text}");
     }
 }
 
