@@ -49,6 +49,9 @@ and the log tells what became of it. One that is wrong changes nothing.
 A systemd unit is printed by `mk serve unit`. A listening socket passed by a
 supervisor (LISTEN_FDS) is taken in the place of --listen, and a Type=notify
 service is told when it serves and when it ends.
+MK_DATABASE_URL=postgres://... has servers on several machines share apps, keys
+and usage, MK_LIMITS_URL=redis://... has them share limits; server.toml may name
+both.
 MK_LOG sets what is logged (default: info). On a terminal logs are text,
 elsewhere JSON.
 GET /metrics is for Prometheus, from this machine or with a console key;
