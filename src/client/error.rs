@@ -9,6 +9,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 use tokio_rustls::rustls;
 
+use super::Health;
 use super::certificate::Flaw;
 use crate::api::error::{ErrorBody, ErrorEvent};
 
@@ -103,17 +104,12 @@ impl std::error::Error for Error {}
 
 /// What a server says of itself that is not well; of one that is none of ours, its refusal.
 pub(super) async fn unwell(response: Response) -> Error {
-    #[derive(serde::Deserialize)]
-    struct Health {
-        status: String,
-    }
     let (status, headers) = (response.status(), response.headers().clone());
     let body = capped_body(response).await;
-    match serde_json::from_slice(&body) {
-        Ok(Health { status }) if status == "store_unavailable" => {
-            Error::Unwell("its database cannot be used")
-        }
-        Ok(Health { status }) if status == "draining" => Error::Unwell("it is shutting down"),
+    let told = serde_json::from_slice(&body).map(|health: Health| health.status);
+    match told.as_deref() {
+        Ok("store_unavailable") => Error::Unwell("its database cannot be used"),
+        Ok("draining") => Error::Unwell("it is shutting down"),
         _ => refusal(status, &headers, &body),
     }
 }

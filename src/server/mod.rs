@@ -234,8 +234,8 @@ pub async fn serve(
     flushed
 }
 
-/// Writes what has been used and counted; tries from `begun` on, where it must. A database that is gone may be back in a moment: many are restarted with those
-/// who use them.
+/// Writes what has been used and counted. A database that is gone may be back in a moment, as many are restarted with those
+/// who use them: it is tried again, until [`LAST_WRITE`] after `begun`.
 async fn write_the_rest(app: &Arc<App>, begun: Instant) -> io::Result<()> {
     loop {
         let writer = app.clone();

@@ -41,9 +41,9 @@ async fn show(request: &Request) -> Result<(Response, State), ApiError> {
     let Request { context, incoming, .. } = request;
     let (session, rate) = gate::session(context, incoming).await?;
     no_query(request).map_err(|error| error.with_rate(rate))?;
-    let app = context.app.clone();
-    let info = context.app.store.ask(move |_| Ok::<_, ApiError>(full_info(&app, &session))).await;
-    let info = info.map_err(|error| error.with_rate(rate))?;
+    let id = session.key.id.clone();
+    let found = context.app.store.ask(move |store| store.key(&id)).await;
+    let info = full_info(&context.app, &session, &found);
     Ok((reply::json(StatusCode::OK, &info), rate))
 }
 
@@ -64,7 +64,8 @@ async fn log_in<B: Buf>(
         if let Some(replaced) = replaced {
             sessions::end(&store, &replaced, now).map_err(|cause| unreadable(&cause))?;
         }
-        Ok((token, full_info(app, &session)))
+        let found = store.key(&session.key.id);
+        Ok((token, full_info(app, &session, &found)))
     });
     let (token, info) = begun.await.map_err(|error| error.with_rate(rate))?;
     Ok((request.with_cookie(reply::json(StatusCode::CREATED, &info), &token), rate))
@@ -151,8 +152,7 @@ fn info(app: &App, session: &Session, key: &KeyRow) -> SessionInfo {
 }
 
 /// The same, last use of the key included, if the ledger can tell it: whoever has to revoke a key must get in.
-fn full_info(app: &App, session: &Session) -> SessionInfo {
-    let found = app.store.key(&session.key.id);
+fn full_info(app: &App, session: &Session, found: &Result<KeyRow, Error>) -> SessionInfo {
     let key = found.as_ref().unwrap_or_else(|cause| {
         tracing::warn!(%cause, "the last use of a key cannot be read");
         &session.key

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs a PostgreSQL, named by MK_TEST_DATABASE_URL"]
+    #[ignore = "needs PostgreSQL, which `cargo test` may not ask for, named by MK_TEST_DATABASE_URL; runs in .ci/run"]
     fn what_has_gathered_is_written_bit_by_bit_and_what_was_stays_written() {
         let database = testing::database().expect("MK_TEST_DATABASE_URL");
         let mut rows: Vec<i64> = (0..i64::try_from(2 * MOST_ROWS + 100).unwrap()).collect();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs a PostgreSQL, named by MK_TEST_DATABASE_URL"]
+    #[ignore = "needs PostgreSQL, which `cargo test` may not ask for, named by MK_TEST_DATABASE_URL; runs in .ci/run"]
     fn rows_whose_commit_nobody_heard_of_are_written_once() {
         let database = testing::database().expect("MK_TEST_DATABASE_URL");
         present(&database, &[1, 2]).unwrap();

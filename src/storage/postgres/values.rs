@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[ignore = "needs a PostgreSQL, named by MK_TEST_DATABASE_URL"]
+    #[ignore = "needs PostgreSQL, which `cargo test` may not ask for, named by MK_TEST_DATABASE_URL; runs in .ci/run"]
     fn values_come_back_as_they_went_but_for_what_is_no_text() {
         let database = testing::database().expect("MK_TEST_DATABASE_URL");
         let sent = params![-7_i64, "a\0ü'?1", vec![0_u8, 255], true, None::<String>];

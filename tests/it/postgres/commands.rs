@@ -184,3 +184,18 @@ async fn without_the_database_a_command_fails_and_says_why() {
     postgres.begin();
     well(&url, &["keys", "list"]).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
+async fn a_server_tells_of_apps_and_keys_that_it_leaves_behind_in_a_file() {
+    let postgres = Postgres::start();
+    let call = call(&postgres.url(), "http://127.0.0.1:9/v1");
+    let data = data_dir(call.home());
+    let server = start(&call).await;
+    assert!(!server.logged().contains("nothing is carried over"), "{}", server.logged());
+    drop(server);
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::write(data.join("mk.db"), "").unwrap();
+    let server = start(&call).await;
+    server.until_logged(1, |line| line.contains("nothing is carried over")).await;
+}

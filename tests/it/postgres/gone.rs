@@ -61,6 +61,8 @@ async fn nobody_passes(two: &Two, good: &str) {
     }
     let (status, told) = two.consoles[0].get("/v1/apps").await;
     assert_eq!((status, &told["code"]), (503, &json!("store_unavailable")));
+    let looked = Mk::new().args(["doctor"]).env("MK_SERVER", &two.servers[0].base).run_beside().await;
+    assert!(looked.stdout.contains("says that it is not well: its database cannot be used"), "{looked:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
