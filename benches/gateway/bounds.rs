@@ -20,7 +20,7 @@ pub(crate) fn rows(scenario: Scenario) -> Vec<Row> {
             row("median ms", Times, |sample| Some(sample.median_ms)),
             row("p99 ms", Times, |sample| Some(sample.p99_ms)),
             row("CPU us a request", Times, |sample| sample.cpu_us),
-            row("resident MB", Nobody, |sample| sample.resident_mb).bound(at_most(60.0, None)),
+            row("resident MB", Nobody, |sample| sample.resident_mb).bound(at_most(40.0, None)),
         ],
         Scenario::Paced => vec![
             row("median ms", Plus, |sample| Some(sample.median_ms))
@@ -40,7 +40,7 @@ pub(crate) fn rows(scenario: Scenario) -> Vec<Row> {
             row("CPU us a request", Times, |sample| sample.cpu_us),
         ],
         Scenario::Unauthorized | Scenario::Limited | Scenario::Health => vec![
-            row("requests/s", Times, |sample| Some(sample.answers_per_s)),
+            row("requests/s", Times, |sample| Some(sample.answers_per_s)).bound(at_least(0.6, Target::Nginx)),
             row("p99 ms", Times, |sample| Some(sample.p99_ms)),
             row("CPU us a request", Times, |sample| sample.cpu_us),
         ],

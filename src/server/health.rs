@@ -4,7 +4,12 @@ use http::StatusCode;
 use serde::Serialize;
 use warp::reply::Response;
 
-use super::{Context, reply};
+use super::incoming::Incoming;
+use super::reply::Answer;
+use super::{Context, gate, reply};
+
+/// What a health page says, by whether keys can be looked up.
+pub(crate) type Page = fn(&Context, bool) -> Response;
 
 #[derive(Serialize)]
 struct Health {
@@ -17,15 +22,26 @@ struct Health {
 
 /// `GET /verify/v1/health`
 pub(crate) fn verify(context: &Context, can_look_up_keys: bool) -> Response {
-    answer(context, can_look_up_keys, None, None)
+    page(context, can_look_up_keys, None, None)
 }
 
 /// `GET /inference/v1/health`
 pub(crate) fn inference(context: &Context, can_look_up_keys: bool) -> Response {
-    answer(context, can_look_up_keys, Some("inference"), Some(env!("CARGO_PKG_VERSION")))
+    page(context, can_look_up_keys, Some("inference"), Some(env!("CARGO_PKG_VERSION")))
 }
 
-fn answer(
+/// Answers a request for this page.
+pub(crate) async fn answer(context: &Context, incoming: &Incoming, page: Page) -> Answer {
+    match gate::open(&context.app, incoming).await {
+        Ok(rate) => {
+            let response = page(context, context.app.store.is_well().await);
+            Answer { response, rate: Some(rate.into()), error: None }
+        }
+        Err(refused) => refused.into_answer(&incoming.request_id),
+    }
+}
+
+fn page(
     context: &Context,
     can_look_up_keys: bool,
     service: Option<&'static str>,
