@@ -10,10 +10,11 @@ use clap::Args;
 use super::exit::{Failure, Kind, Outcome};
 use super::figures::thousands;
 use super::globals::Session;
-use super::local::Database;
+use super::local::{Database, unusable};
 use super::runtime;
 use crate::clock::Clock;
-use crate::storage::{self, Error};
+use crate::config::StorePlace;
+use crate::storage::{self, Error, PostgresAddress};
 
 /// Examples of `mk backup`, first in its help.
 pub(crate) const BACKUP_EXAMPLES: &str = "\
@@ -27,20 +28,24 @@ A server may run meanwhile; the backup is of one moment. It is a tar archive of
 both databases with their checksums, is checked before it gets its name, and can
 be read by its owner only. It holds no keys, only their hashes. Twice the size
 of the databases is needed beside it meanwhile.
-`mk restore` puts it back. A PostgreSQL database is backed up by pg_dump.";
+`mk restore` puts it back, into PostgreSQL as well. A PostgreSQL database itself
+is backed up by pg_dump.";
 
 /// Examples of `mk restore`, first in its help.
 pub(crate) const RESTORE_EXAMPLES: &str = "\
 Examples:
   mk restore /var/backups/mk.tar
-  mk restore /var/backups/mk.tar --data-dir /srv/mk";
+  mk restore /var/backups/mk.tar --data-dir /srv/mk
+  MK_DATABASE_URL=postgres:///mk mk restore mk.tar     from one machine to several";
 
 /// What stands below the options of `mk restore --help`.
 pub(crate) const RESTORE_NOTES: &str = "\
 Nothing is put over a database that is there: stop the server and move its
-directory away first. What happened after the backup is not in it: keys revoked
-since then work again until they are revoked again, and today's requests are
-counted from what the backup knows.";
+directory away first, or name an empty PostgreSQL database. What happened after
+the backup is not in it: keys revoked since then work again until they are
+revoked again, and today's requests are counted from what the backup knows.
+Room for the databases is needed beside what is written, for PostgreSQL beside
+FILE.";
 
 /// The arguments of `mk backup`.
 #[derive(Args, Debug)]
@@ -90,8 +95,7 @@ pub(crate) fn backup(args: &BackupArgs, session: &Session) -> Outcome {
     let made = storage::backup(&dir, &args.file, args.force, Clock::system().now(), &go_on);
     let file = args.file.display();
     let Some(packed) = made.map_err(|cause| not_made(&dir, &args.file, cause))? else {
-        session.printer.notice("interrupted; nothing was written");
-        return Err(Failure::new(Kind::Interrupted, "interrupted"));
+        return Err(interrupted(session));
     };
     let parts: Vec<_> = packed.iter().map(|(name, size)| format!("{name} ({})", kibibytes(*size))).collect();
     session.printer.sentence(&format!("backed up {} to {file}, and checked it", parts.join(" and ")));
@@ -108,12 +112,37 @@ pub(crate) fn restore(args: &RestoreArgs, session: &Session) -> Outcome {
         return Err(Failure::usage(format!("{} is a directory", args.file.display()))
             .hint("name the one file that `mk backup` wrote"));
     }
-    let dir = args
-        .database
-        .dir(session, "use `pg_restore --no-owner --dbname=postgres://USER@HOST/DATABASE mk.dump` on an empty database, with the password in PGPASSWORD")?;
-    storage::restore(&args.file, &dir).map_err(|cause| not_restored(&dir, &args.file, cause))?;
-    session.printer.sentence(&format!("restored {} into {}", args.file.display(), dir.display()));
+    let place = args.database.told_place(session)?;
+    let restored = match &place {
+        StorePlace::Directory(dir) => storage::restore(&args.file, dir).map(Some),
+        StorePlace::Postgres(address) => restore_to_postgres(&args.file, address, session),
+    };
+    if restored.map_err(|cause| not_restored(&place, &args.file, cause))?.is_none() {
+        return Err(interrupted(session));
+    }
+    session.printer.sentence(&format!("restored {} into {place}", args.file.display()));
     Ok(0)
+}
+
+/// `None` if it was interrupted.
+fn restore_to_postgres(
+    file: &Path,
+    address: &PostgresAddress,
+    session: &Session,
+) -> Result<Option<()>, Error> {
+    let stop = stop_at_first();
+    let go_on = || !stop.load(Ordering::Relaxed);
+    session.printer.notice(&format!("carrying over to {address}; millions of rows take minutes"));
+    let Some(tables) = storage::restore_to_postgres(file, address, &go_on)? else { return Ok(None) };
+    for (table, rows) in tables {
+        session.printer.detail(&format!("rows of {table}: {}", thousands(rows)));
+    }
+    Ok(Some(()))
+}
+
+fn interrupted(session: &Session) -> Failure {
+    session.printer.notice("interrupted; nothing was written");
+    Failure::new(Kind::Interrupted, "interrupted")
 }
 
 /// Elsewhere `-` is standard input: here it would be a file of that name, which nobody means.
@@ -159,19 +188,29 @@ fn not_made(dir: &Path, file: &Path, cause: Error) -> Failure {
     failure.caused_by(cause)
 }
 
-fn not_restored(dir: &Path, file: &Path, cause: Error) -> Failure {
-    let (dir, file) = (dir.display(), file.display());
+fn not_restored(place: &StorePlace, file: &Path, cause: Error) -> Failure {
+    if matches!(cause, Error::Remote(_)) {
+        return unusable(place, cause);
+    }
+    let file = file.display();
     let failure = match kind(&cause) {
         Some(ErrorKind::AlreadyExists) => {
-            Failure::new(Kind::Conflict, format!("cannot restore into {dir}: {cause}"))
-                .hint("stop the server and move that directory away, or name another with --data-dir")
+            let way_out = match place {
+                StorePlace::Directory(_) => {
+                    "stop the server and move that directory away, or name another with --data-dir"
+                }
+                StorePlace::Postgres(_) => {
+                    "name an empty database by `database_url` or MK_DATABASE_URL; `CREATE DATABASE` makes one"
+                }
+            };
+            Failure::new(Kind::Conflict, format!("cannot restore into {place}: {cause}")).hint(way_out)
         }
         Some(ErrorKind::NotFound) => Failure::usage(format!("cannot read {file}: {cause}")),
         Some(ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {
-            Failure::new(Kind::Other, format!("cannot restore {file} into {dir}: {cause}"))
+            Failure::new(Kind::Other, format!("cannot restore {file} into {place}: {cause}"))
                 .hint("take another backup, or the whole of this one; nothing was put there")
         }
-        _ => Failure::new(Kind::Other, format!("cannot restore {file} into {dir}: {cause}"))
+        _ => Failure::new(Kind::Other, format!("cannot restore {file} into {place}: {cause}"))
             .hint("nothing was put there"),
     };
     failure.caused_by(cause)

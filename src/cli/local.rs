@@ -86,7 +86,7 @@ impl Database {
         match self.place(session)? {
             StorePlace::Directory(dir) => Ok(dir),
             StorePlace::Postgres(address) => Err(Failure::usage(format!(
-                "the database is {address}, which PostgreSQL's own programs back up and restore"
+                "the database is {address}, which PostgreSQL's own programs back up"
             ))
             .hint(instead)
             .hint("--data-dir names the directory of an SQLite database")),

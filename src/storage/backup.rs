@@ -1,4 +1,5 @@
-//! Backups: both databases in one file, made beside a running server, and put back where there is none.
+//! Backups: both databases in one file, made beside a running server, and put back where there is none; also into a
+//! PostgreSQL database, which is how one goes from files to several servers.
 //!
 //! What must hold: a backup that is there under its name is whole (it is made under another one, checked, and only
 //! then gets it), it takes no other file's place unless that was asked for, also of one that was made meanwhile, and only
@@ -9,7 +10,8 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use super::{Error, archive, sqlite};
+use super::postgres::{self, PostgresAddress};
+use super::{Error, archive, carry, sqlite};
 use crate::clock::Time;
 use crate::private;
 
@@ -100,19 +102,56 @@ pub fn restore(file: &Path, dir: &Path) -> Result<(), Error> {
         }
     }
     let draft = Draft::beside(&dir.join("restored"))?;
-    let names = sqlite::DATABASES.map(|(name, _)| name);
-    archive::unpack(&source, &names, |name| private::create_new(&draft.path.join(name)))?;
-    for (name, steps) in sqlite::DATABASES {
-        let path = draft.path.join(name);
-        sqlite::must_be_whole(&path, steps).map_err(|cause| in_words(name, cause))?;
-        File::open(&path)?.sync_all()?;
-    }
+    unpack(&source, &draft.path)?;
     // The keys last: whoever comes upon half of it finds no server that would begin anew with it.
-    for name in names {
+    for (name, _) in sqlite::DATABASES {
+        File::open(draft.path.join(name))?.sync_all()?;
         fs::rename(draft.path.join(name), dir.join(name))?;
     }
     sync_dir(dir)?;
     made.keep();
+    Ok(())
+}
+
+/// Puts a backup into a PostgreSQL database in which nothing was stored yet; how many rows of which table, or `None` if
+/// `go_on` said no. The size of the databases is needed beside `file` meanwhile. Blocking.
+///
+/// # Errors
+/// Of kind [`ErrorKind::AlreadyExists`] if the database is in use, [`ErrorKind::InvalidData`] if `file` is no backup.
+pub fn restore_to_postgres(
+    file: &Path,
+    address: &PostgresAddress,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Option<Vec<(&'static str, u64)>>, Error> {
+    let source = File::open(file)?;
+    let database = postgres::Database::open(address)?;
+    // Told before the work; what counts is that nothing is there in the end.
+    if database.is_in_use()? {
+        return Err(in_use().into());
+    }
+    let draft = Draft::beside(file)?;
+    unpack(&source, &draft.path)?;
+    let files = sqlite::Databases::open(&draft.path)?;
+    let may_go_on = || if go_on() { Ok(()) } else { Err(Error::Io(io::Error::from(ErrorKind::Interrupted))) };
+    match carry::carry(&files, &database, &may_go_on) {
+        Ok(Some(carried)) => Ok(Some(carried)),
+        Ok(None) => Err(in_use().into()),
+        Err(_) if !go_on() => Ok(None),
+        Err(cause) => Err(cause),
+    }
+}
+
+fn in_use() -> io::Error {
+    io::Error::new(ErrorKind::AlreadyExists, "it holds apps and keys already")
+}
+
+/// Takes the databases of a backup out of it, into a directory of one's own, and looks whether they are whole.
+fn unpack(source: &File, into: &Path) -> Result<(), Error> {
+    let names = sqlite::DATABASES.map(|(name, _)| name);
+    archive::unpack(source, &names, |name| private::create_new(&into.join(name)))?;
+    for (name, steps) in sqlite::DATABASES {
+        sqlite::must_be_whole(&into.join(name), steps).map_err(|cause| in_words(name, cause))?;
+    }
     Ok(())
 }
 

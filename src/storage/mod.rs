@@ -14,6 +14,7 @@
 
 mod archive;
 mod backup;
+mod carry;
 mod explain;
 mod link;
 mod postgres;
@@ -22,7 +23,7 @@ mod sqlite;
 mod store;
 mod usage;
 
-pub use backup::{Packed, backup, restore};
+pub use backup::{Packed, backup, restore, restore_to_postgres};
 pub use postgres::{DatabaseUrl, Failure as PostgresFailure, PostgresAddress, examine_postgres};
 pub use queries::LAST_APP;
 pub use sqlite::examine;

@@ -15,17 +15,27 @@ fn ran(arguments: &[&str], url: &str) -> Ran {
 
 #[test]
 fn a_backup_is_left_to_the_programs_of_the_database() {
-    for (arguments, instead) in [
-        (["backup", "mk.tar"], "pg_dump --format=custom"),
-        (["restore", "mk.tar"], "pg_restore --no-owner --dbname="),
-    ] {
-        let refused = ran(&arguments, URL);
-        assert_eq!(refused.code(), 2, "{refused:?}");
-        assert!(refused.stderr.contains("the database is postgres://127.0.0.1:1/mk"), "{refused:?}");
-        assert!(refused.stderr.contains(instead), "{refused:?}");
-        let named = ran(&[arguments[0], arguments[1], "--data-dir", "nowhere"], URL);
+    let refused = ran(&["backup", "mk.tar"], URL);
+    assert_eq!(refused.code(), 2, "{refused:?}");
+    assert!(refused.stderr.contains("the database is postgres://127.0.0.1:1/mk"), "{refused:?}");
+    assert!(refused.stderr.contains("pg_dump --format=custom"), "{refused:?}");
+    for command in ["backup", "restore"] {
+        let named = ran(&[command, "mk.tar", "--data-dir", "nowhere"], URL);
         assert!(!named.stderr.contains("postgres"), "{named:?}");
     }
+}
+
+#[test]
+fn a_backup_is_put_back_only_where_the_database_is_to_be_reached() {
+    let missing = ran(&["restore", "mk.tar"], URL);
+    assert_eq!(missing.code(), 2, "{missing:?}");
+    assert!(missing.stderr.contains("cannot read mk.tar"), "{missing:?}");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("mk.tar");
+    std::fs::write(&file, "no backup").unwrap();
+    let nowhere = ran(&["restore", file.to_str().unwrap()], URL);
+    assert_eq!((nowhere.code(), nowhere.stdout.as_str()), (6, ""), "{nowhere:?}");
+    assert!(nowhere.stderr.contains("cannot use the database postgres://127.0.0.1:1/mk"), "{nowhere:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! could stand in for. `.ci/run` installs it and runs them, as `cargo test --test it postgres -- --ignored` does wherever
 //! one is installed; there they fail if there is none.
 
+mod carried;
 mod commands;
 mod cut;
 mod gone;
@@ -22,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use reqwest::{RequestBuilder, Response};
 use serde_json::{Value, json};
+use tokio_postgres::NoTls;
 
 use crate::support::chat::hello;
 use crate::support::console::{Console, text};
@@ -125,6 +127,13 @@ impl Two {
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         self.consoles[0].key(&self.app, &body).await
     }
+}
+
+/// A connection of somebody else.
+async fn beside(postgres: &Postgres) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(&postgres.url(), NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
 }
 
 fn at(server: &Serve, path: &str) -> String {

@@ -49,7 +49,7 @@ pub(super) fn tell_of_another_database(config: &ServerConfig) {
         tracing::warn!(
             path = %left_alone.display(),
             database = %address,
-            "there are apps and keys in a file which this server does not use, as it has another database; nothing is carried over"
+            "there are apps and keys in a file which this server does not use, as it has another database; `mk backup --data-dir` and `mk restore` carry them over"
         );
     }
 }

@@ -14,6 +14,7 @@ mod batches;
 mod database;
 mod examine;
 mod failure;
+mod fill;
 mod migrations;
 mod session;
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub use examine::examine as examine_postgres;
 pub use failure::Failure;
 
 pub(super) use database::{Database, Lane};
+pub(super) use fill::Column;
 pub(super) use session::Session;
 pub(super) use values::{owned, value};
 

@@ -110,7 +110,8 @@ impl<'a> Session<'a> {
         self.is_open.set(!is_undone);
     }
 
-    fn wait<T>(
+    /// Waits for work on the connection.
+    pub(super) fn wait<T>(
         &self,
         work: impl AsyncFnOnce(&Object) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, Error> {

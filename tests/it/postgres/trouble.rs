@@ -2,17 +2,9 @@
 
 use futures_util::future::join_all;
 use serde_json::json;
-use tokio_postgres::{Client, NoTls};
 
-use super::{Counted, Two, complete, until};
+use super::{Counted, Two, beside, complete, until};
 use crate::support::postgres::Postgres;
-
-/// A connection of somebody else.
-async fn beside(postgres: &Postgres) -> Client {
-    let (client, connection) = tokio_postgres::connect(&postgres.url(), NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client
-}
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
