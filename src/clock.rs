@@ -45,7 +45,7 @@ impl Time {
     /// The next UTC midnight after this moment.
     #[must_use]
     pub const fn next_utc_midnight(self) -> Self {
-        Self((self.utc_day() + 1) * DAY_MS)
+        Self::of_utc_day(self.utc_day() + 1)
     }
 
     /// The calendar month in UTC, year first: `202611`. The form in which months are stored.

@@ -20,7 +20,7 @@ impl NanoUsd {
     /// The most that [`NanoUsd::parse_usd`] takes, in dollars.
     pub const MOST_USD: u64 = 1_000_000_000;
 
-    /// The amount of `dollars`, rounded to the nearest nano-dollar; `None` for a negative or senseless number.
+    /// The amount of `dollars`, rounded to the nearest nano-dollar; `None` where that is negative, or the number senseless.
     pub fn from_usd(dollars: f64) -> Option<Self> {
         let nano = (dollars * 1e9).round();
         // The cast is exact: the range was just checked.

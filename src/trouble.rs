@@ -2,7 +2,7 @@
 //!
 //! What is tried again every few milliseconds (a full disk, a locked database, no descriptors) would otherwise fill the
 //! log, and with it often the very disk that is full. What must hold: a cause that has not been told yet is told at
-//! once, and none is told more often than every five minutes.
+//! once, as long as there are not too many at the same time, and none is told more often than every five minutes.
 
 use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const REMIND: Duration = Duration::from_mins(5);
 /// For so long nothing may fail before it is over: what fails every other time is not.
 const QUIET: Duration = Duration::from_secs(2);
-/// Different causes that are kept apart; more than these share the place of the last.
+/// Different causes of the last five minutes that are kept apart; more than these share the place of the last.
 const MOST: usize = 8;
 
 /// What is known of something that may keep failing.
@@ -45,6 +45,7 @@ impl Trouble {
 
     fn happened_at(&self, cause: &str, now: Instant) -> Option<u64> {
         let mut told = self.lock();
+        told.retain(|told| told.cause == cause || now.duration_since(told.latest) < REMIND);
         let is_full = told.len() >= MOST;
         let known = match told.iter().position(|told| told.cause == cause) {
             None if is_full => told.last_mut(),
@@ -113,5 +114,7 @@ mod tests {
         let (trouble, begun) = (Trouble::new(), Instant::now());
         let told = (0..1000).filter(|number| trouble.happened_at(&number.to_string(), begun).is_some());
         assert_eq!(told.count(), MOST);
+        assert_eq!(trouble.happened_at("news", begun + REMIND / 2), None);
+        assert_eq!(trouble.happened_at("the last one's place is taken", begun + REMIND), Some(0));
     }
 }

@@ -7,6 +7,8 @@
 
 use std::borrow::Cow;
 
+use crate::bidi;
+
 /// `text` on one line: line ends and tabs become a space, other control characters and bidirectional controls
 /// the replacement character U+FFFD.
 pub fn line(text: &str) -> Cow<'_, str> {
@@ -53,14 +55,9 @@ pub fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escaped).collect())
 }
 
-/// Control characters (Unicode category Cc), line and paragraph separators, and the bidirectional controls of
-/// Unicode Standard Annex 9: marks, embeddings, overrides, isolates.
+/// Control characters (Unicode category Cc), line and paragraph separators, and those that turn a text's direction.
 pub(crate) fn is_hazard(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}'
-        )
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') || bidi::is_control(c)
 }
 
 #[cfg(test)]

@@ -42,15 +42,15 @@ impl SetupLink {
         data_dir: &Path,
         can_be_shown: bool,
     ) -> Result<Self, Failure> {
-        // Of a server that was killed: whatever it holds is void, or is about to be replaced.
         let path = data_dir.join(FILE);
-        let _ = fs::remove_file(&path);
         let now = app.clock.now();
         if app.store.has_console_key(now).map_err(|cause| stored(cause, "key"))? {
+            // Of a server that was killed, or of one whose link is void by now.
+            let _ = fs::remove_file(&path);
             return Ok(Self { shown: None, _watch: None, _file: None });
         }
         let token = app.setup.issue(now).map_err(|cause| {
-            let message = format!("the operating system gave no random numbers: {cause}");
+            let message = format!("the operating system could not supply random bytes: {cause}");
             Failure::new(Kind::Other, message).caused_by(cause)
         })?;
         let link = SecretString::from(format!("{base}/#/setup/{}", token.expose_secret()));
@@ -88,6 +88,8 @@ impl LinkFile {
     fn write(path: PathBuf, link: &SecretString) -> Option<Self> {
         let text = SecretString::from(format!("{}\n", link.expose_secret()));
         let made = path.parent().map_or(Ok(()), private::create_dir_all);
+        // One that another server has put there gives way: two of them in a file would not be told apart.
+        let _ = fs::remove_file(&path);
         let written = made
             .and_then(|()| private::create_new(&path))
             .and_then(|mut file| file.write_all(text.expose_secret().as_bytes()));
@@ -155,6 +157,17 @@ mod tests {
             assert!(Instant::now() < limit, "the file stays");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+
+    #[tokio::test]
+    async fn a_link_that_is_shown_leaves_the_file_of_another_server() {
+        let (clock, dir) = (Clock::manual(NOW), tempfile::tempdir().unwrap());
+        let _hidden = SetupLink::begin(&app(&clock), "http://127.0.0.1:1", dir.path(), false).unwrap();
+        let shown = SetupLink::begin(&app(&clock), "http://127.0.0.1:2", dir.path(), true).unwrap();
+        assert!(shown.shown.is_some() && dir.path().join(FILE).exists());
+        drop(shown);
+        tokio::task::yield_now().await;
+        assert!(dir.path().join(FILE).exists());
     }
 
     #[tokio::test]

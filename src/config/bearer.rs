@@ -60,10 +60,14 @@ impl Bearers {
                 let stored = stored.key(server_origin, service)?;
                 Some(Bearer { key: stored.key.clone(), origin: stored.origin.clone() })
             };
-            let bearer = by_flag.as_ref().filter(fits).cloned();
-            let bearer = bearer.or(from_variable(env, own)?);
-            let bearer = bearer.or_else(|| any.as_ref().filter(fits).cloned());
-            let bearer = bearer.or(from_file_variable(env, own_file)?);
+            let mut bearer = by_flag.as_ref().filter(fits).cloned();
+            if bearer.is_none() {
+                bearer = from_variable(env, own)?.or_else(|| any.as_ref().filter(fits).cloned());
+            }
+            // A file is only looked for where its key would be used.
+            if bearer.is_none() {
+                bearer = from_file_variable(env, own_file)?;
+            }
             let bearer = bearer.or_else(|| any_file.as_ref().filter(fits).cloned());
             found.extend(bearer.or_else(stored).map(|bearer| (service, bearer)));
         }
@@ -183,6 +187,15 @@ mod tests {
                 .message
                 .starts_with("MK_API_KEY_FILE names /no/such/file, which cannot be read: no such file")
         );
+    }
+
+    #[test]
+    fn a_file_that_is_not_needed_need_not_be_there() {
+        let missing = ("MK_VERIFY_KEY_FILE", "/no/such/file");
+        let (bearers, _) = find(&[("MK_VERIFY_KEY", "mk_verify_abc"), missing], None);
+        assert_eq!(verify_key(&bearers), Some("mk_verify_abc"));
+        let env = Env::bare([missing], Time::from_unix_ms(0));
+        Bearers::find(None, &env, SERVER, &mut Vec::new()).unwrap_err();
     }
 
     #[test]

@@ -66,10 +66,13 @@ pub(super) fn base_url_meant(text: &str) -> Option<String> {
 /// What [`provider_url`] takes.
 pub(super) const PROVIDER_URL: &str = "an http:// or https:// address without user name, password, key or fragment, such as \"http://127.0.0.1:8000/v1\"";
 
+/// What the names of secrets in queries have in them; Azure's are `sig` and `code`.
+const SECRET_WORDS: [&str; 8] = ["key", "token", "secret", "sig", "code", "auth", "pass", "credential"];
+
 /// The base address of a provider, whose query (such as `api-version`) goes with every call. A key in there would be
 /// shown wherever the address is.
 pub(super) fn provider_url(text: &str) -> Option<Url> {
-    let is_secret = |name: &str| ["key", "token", "secret"].iter().any(|word| name.contains(word));
+    let is_secret = |name: &str| SECRET_WORDS.iter().any(|word| name.contains(word));
     address(text).filter(|url| url.query_pairs().all(|(name, _)| !is_secret(&name.to_ascii_lowercase())))
 }
 

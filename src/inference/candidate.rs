@@ -103,7 +103,10 @@ impl Gateway {
             }
             let limit = candidate.limit(self.settings().first_token_timeout_with_fallback);
             let admitted_by = limit.map_or(deadline, |limit| now + limit);
-            let (permit, admitted) = provider.admit(now, admitted_by.min(deadline)).await?;
+            let (permit, admitted) = match provider.admit(now, admitted_by.min(deadline)).await {
+                Ok(admitted) => admitted,
+                Err(late) => return Err(failed.unwrap_or(late)),
+            };
             let ticket = match breakers.enter(model, threshold(patience), candidate.span, admitted) {
                 Ok(ticket) => ticket,
                 Err(paused) => return Err(failed.unwrap_or(paused)),

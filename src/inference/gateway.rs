@@ -12,7 +12,7 @@ use crate::money::{NanoUsd, Price};
 use crate::providers::{
     self, Answer, Chat, Failed, Failure, Patience, Permit, Provider, SetupError, Usage, catalog, estimate,
 };
-use crate::usage::{Meter, Purpose};
+use crate::usage::{Attempt, Meter, Purpose};
 
 /// Simulated answers are free, which is known, not assumed.
 const FREE: Price = Price { input_per_mtok: NanoUsd(0), output_per_mtok: NanoUsd(0) };
@@ -169,15 +169,23 @@ impl Gateway {
             if let Some(paused) = breakers.refusal(model, now) {
                 return Err(failed.unwrap_or(paused));
             }
-            let (permit, now) = provider.admit(now, deadline).await?;
+            let (permit, now) = match provider.admit(now, deadline).await {
+                Ok(admitted) => admitted,
+                Err(late) => return Err(failed.unwrap_or(late)),
+            };
             let ticket = match breakers.enter(model, threshold, span, now) {
                 Ok(ticket) => ticket,
                 Err(paused) => return Err(failed.unwrap_or(paused)),
             };
+            // Without the money for it, nothing is called.
+            let attempt = match call.begin(now).await {
+                Ok(attempt) => attempt,
+                Err(unpaid) => return Err(failed.unwrap_or(unpaid)),
+            };
             if failed.is_some() {
                 meter.retried(id);
             }
-            let failure = match call.attempt(permit, now).await {
+            let failure = match call.attempt(attempt, permit).await {
                 Ok(answer) => {
                     ticket.succeeded();
                     return Ok(answer);
@@ -248,10 +256,14 @@ pub(super) const fn threshold(patience: &Patience) -> Threshold {
 }
 
 impl Call<'_> {
-    async fn attempt(&self, permit: Permit, now: Instant) -> Result<Answer, Failure> {
+    /// Reserves what an attempt may cost.
+    async fn begin(&self, now: Instant) -> Result<Attempt, Failure> {
         let most = || most::of_chat(self.chat, self.provider, self.model, self.price);
         self.meter.learn().await;
-        let mut attempt = self.meter.attempt(self.id, self.purpose, now.into_std(), most)?;
+        Ok(self.meter.attempt(self.id, self.purpose, now.into_std(), most)?)
+    }
+
+    async fn attempt(&self, mut attempt: Attempt, permit: Permit) -> Result<Answer, Failure> {
         let prompt_tokens = estimate::prompt_tokens(self.chat);
         attempt.expect(prompt_tokens, 0, self.price.map(|price| price.of(prompt_tokens, 0)));
         let result = self.provider.complete(permit, self.chat, self.model, self.deadline).await;

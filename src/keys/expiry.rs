@@ -19,10 +19,10 @@ pub fn parse(text: &str, now: Time) -> Result<Time, String> {
     }
     let looks_like_a_date = text.contains(['-', ':']);
     if looks_like_a_date {
-        return Err(format!("{text:?} is no time; write 2027-01-31 or 2027-01-31T12:00:00Z"));
+        return Err(format!("{text:?} is not a valid time; write 2027-01-31 or 2027-01-31T12:00:00Z"));
     }
     let span = parse_span(text)
-        .map_err(|_| format!("{text:?} is no time; write {SPANS}, or a date such as 2027-01-31"))?;
+        .map_err(|_| format!("{text:?} is not a valid time; write {SPANS}, or a date such as 2027-01-31"))?;
     if span.is_zero() { Err(format!("{text} is now; the time must lie ahead")) } else { Ok(now.plus(span)) }
 }
 
@@ -35,7 +35,7 @@ pub fn parse_span(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
-    let unreadable = || format!("{text:?} is no span of time; write {SPANS}");
+    let unreadable = || format!("{text:?} is not a valid time span; write {SPANS}");
     let unit_at = text.find(|char: char| !char.is_ascii_digit()).ok_or_else(unreadable)?;
     let (digits, unit) = text.split_at(unit_at);
     let unit_seconds: u64 = match unit {

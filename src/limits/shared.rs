@@ -128,7 +128,7 @@ impl Shared {
     /// The store's answer, if it comes in time; `None` if it is gone, which has been told then.
     pub(super) async fn ask(self: &Arc<Self>, question: &Question<'_>, deadline: Instant) -> Option<Answer> {
         let answer = self.asked(self.links.here(), question, deadline).await;
-        if answer.is_none() {
+        if answer.is_none() && question.takes {
             self.alone.fetch_add(1, Ordering::Relaxed);
         }
         answer

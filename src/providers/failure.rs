@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Usage;
+use crate::bidi;
 use crate::money::Shortage;
 use crate::secret::{ExposeSecret, SecretString};
 
@@ -246,12 +247,10 @@ fn masked(text: &str, secret: &str) -> String {
 
 /// Foreign text on one line and no longer than `limit` characters.
 fn tame(text: &str, limit: usize) -> String {
-    let is_direction =
-        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let visible: String = text
         .chars()
         .map(|c| if c.is_whitespace() { ' ' } else { c })
-        .filter(|c| !c.is_control() && !is_direction(*c))
+        .filter(|c| !c.is_control() && !bidi::is_control(*c))
         .take(limit + 1)
         .collect();
     if visible.chars().count() <= limit {

@@ -141,7 +141,7 @@ impl<'de> Visitor<'de> for ObjectVisitor {
             // Two readers of the bytes might each take another one.
             if fields.iter().any(|(field, _)| *field == name) {
                 let shown: String = name.chars().take(64).collect();
-                return Err(M::Error::custom(format!("the field {shown:?} stands there twice")));
+                return Err(M::Error::custom(format!("the field {shown:?} appears twice")));
             }
             fields.push((name, value));
         }
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn doubles_masses_and_other_things_are_refused() {
         let error = |body: &str| Fields::parse(body).unwrap_err().to_string();
-        assert!(error(r#"{"a":1,"\u0061":2}"#).contains(r#"the field "a" stands there twice"#));
+        assert!(error(r#"{"a":1,"\u0061":2}"#).contains(r#"the field "a" appears twice"#));
         let many: Vec<String> = (0..300).map(|index| format!("\"{index}\":0")).collect();
         assert!(error(&format!("{{{}}}", many.join(","))).contains("more than 256"));
         assert!(error("[]").contains("an object"));

@@ -120,7 +120,9 @@
 //! it likes; against models that agree and are wrong: agreement is no proof; against whoever holds a console key,
 //! which opens all apps (the audit tells what was done); against a trusted proxy that does not clean what it passes
 //! on; against whoever can write to a shared store of limits, who may lift them and use them up; against somebody who
-//! measures sizes and times of a stream's pieces through TLS, which tell the lengths of words; against floods from many
+//! measures sizes and times of a stream's pieces through TLS, which tell the lengths of words; against floods of keys that
+//! nobody has, of which each is looked up before it is refused (the limit of failed attempts hides only whether there is
+//! such a key); against floods from many
 //! addresses, which share the cap of connections; against anybody on the way where no TLS is used.
 
 mod console;

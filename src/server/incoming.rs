@@ -229,7 +229,7 @@ async fn collect<B: Buf, E>(
 
 fn add<B: Buf, E>(bytes: &mut Vec<u8>, piece: Result<B, E>, limits: BodyLimits) -> Result<(), ApiError> {
     // A body that breaks off has nobody left to answer to; the answer only ends the request.
-    let mut piece = piece.map_err(|_| ApiError::invalid_json("the request body broke off"))?;
+    let mut piece = piece.map_err(|_| ApiError::invalid_json("the request body was cut short"))?;
     if bytes.len() + piece.remaining() > limits.bytes {
         return Err(ApiError::body_too_large(limits.bytes));
     }

@@ -29,7 +29,7 @@ impl Params {
             ))),
             Err(Fault::Twice(path)) => {
                 let path = shown(&path);
-                Err(invalid(&path, format!("`{path}` is there twice; send it once")))
+                Err(invalid(&path, format!("`{path}` appears twice; send it once")))
             }
             Err(Fault::Invalid(cause)) => {
                 Err(ApiError::invalid_json(format!("the request body is not valid JSON: {cause}")))
@@ -144,7 +144,7 @@ impl Params {
     pub(crate) fn finish(self, known: &[&str]) -> Result<(), ApiError> {
         let Some(name) = self.fields.keys().next() else { return Ok(()) };
         let shown = self.path(&shown(name));
-        let message = format!("unknown parameter `{shown}`; known are {}", known.join(", "));
+        let message = format!("unknown parameter `{shown}`; allowed are {}", known.join(", "));
         Err(ApiError::parameter("unsupported_parameter", shown, message))
     }
 

@@ -32,7 +32,7 @@ struct Twice(RefCell<Option<String>>);
 impl Twice {
     fn found<E: Error>(&self, name: &str) -> E {
         self.0.replace(Some(name.to_owned()));
-        E::custom("a field stands there twice")
+        E::custom("a field appears twice")
     }
 
     fn is_within(&self, place: &str) {

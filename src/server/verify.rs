@@ -162,7 +162,7 @@ fn check_models(verifier: &Verifier, pass: &Pass, domain: Domain) -> Result<(), 
     match verifier.models(domain).find(|model| !keys::may_use(&pass.key, model)) {
         None => Ok(()),
         Some(model) => Err(ApiError::verification_not_allowed(format!(
-            "this API key may not use {model}, which is among the models that verify; it is for {}",
+            "this API key cannot use {model}, which is among the models that verify; it is limited to {}",
             pass.key.models.join(", ")
         ))),
     }

@@ -93,24 +93,49 @@ fn taken() -> io::Error {
 pub fn restore(file: &Path, dir: &Path) -> Result<(), Error> {
     let source = File::open(file)?;
     let made = MadeDirs::down_to(dir)?;
-    for (name, _) in sqlite::DATABASES {
-        for taken in ["", "-wal", "-journal"].map(|ending| format!("{name}{ending}")) {
-            if dir.join(&taken).try_exists()? {
-                let what = format!("{taken} is there already");
-                return Err(io::Error::new(ErrorKind::AlreadyExists, what).into());
-            }
-        }
-    }
+    must_hold_no_database(dir)?;
     let draft = Draft::beside(&dir.join("restored"))?;
     unpack(&source, &draft.path)?;
-    // The keys last: whoever comes upon half of it finds no server that would begin anew with it.
-    for (name, _) in sqlite::DATABASES {
-        File::open(draft.path.join(name))?.sync_all()?;
-        fs::rename(draft.path.join(name), dir.join(name))?;
-    }
+    put(&draft.path, dir)?;
     sync_dir(dir)?;
     made.keep();
     Ok(())
+}
+
+fn must_hold_no_database(dir: &Path) -> io::Result<()> {
+    for (name, _) in sqlite::DATABASES {
+        for ending in ["", "-wal", "-journal"] {
+            if dir.join(format!("{name}{ending}")).try_exists()? {
+                return Err(there_already(&format!("{name}{ending}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Has the databases in `draft` stand in `dir` as well, all or none: a server may have begun there meanwhile.
+fn put(draft: &Path, dir: &Path) -> io::Result<()> {
+    must_hold_no_database(dir)?;
+    let mut put = Vec::new();
+    // The keys last: whoever comes upon half of it finds no server that would begin anew with it.
+    for (name_of_it, _) in sqlite::DATABASES {
+        let (made, file) = (draft.join(name_of_it), dir.join(name_of_it));
+        let is_put = File::open(&made).and_then(|made| made.sync_all()).and_then(|()| name(&made, &file));
+        if let Err(cause) = is_put {
+            for file in put {
+                // Best effort: one alone is nothing that a server would begin with.
+                let _ = fs::remove_file(file);
+            }
+            let is_taken = cause.kind() == ErrorKind::AlreadyExists;
+            return Err(if is_taken { there_already(name_of_it) } else { cause });
+        }
+        put.push(file);
+    }
+    Ok(())
+}
+
+fn there_already(name: &str) -> io::Error {
+    io::Error::new(ErrorKind::AlreadyExists, format!("{name} is there already"))
 }
 
 /// Puts a backup into a PostgreSQL database in which nothing was stored yet; how many rows of which table, or `None` if
@@ -271,6 +296,26 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).unwrap(), "theirs");
         assert!(backup(&data, &file, true, NOW, &get_there_first).unwrap().is_some());
         restore(&file, &dir.path().join("new")).unwrap();
+    }
+
+    #[test]
+    fn a_database_that_is_made_meanwhile_stays_and_none_comes_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (draft, data) = (dir.path().join("draft"), dir.path().join("data"));
+        drop(store(&draft));
+        for theirs in ["mk.db", "mk.db-wal", "ledger.db"] {
+            fs::create_dir_all(&data).unwrap();
+            fs::write(data.join(theirs), "theirs").unwrap();
+            assert_eq!(put(&draft, &data).unwrap_err().kind(), ErrorKind::AlreadyExists);
+            assert_eq!(fs::read_to_string(data.join(theirs)).unwrap(), "theirs");
+            assert_eq!(fs::read_dir(&data).unwrap().count(), 1, "{theirs}");
+            fs::remove_dir_all(&data).unwrap();
+        }
+        // Another one fails behind the first.
+        fs::create_dir_all(&data).unwrap();
+        fs::remove_file(draft.join("mk.db")).unwrap();
+        assert_eq!(put(&draft, &data).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(fs::read_dir(&data).unwrap().count(), 0);
     }
 
     #[test]

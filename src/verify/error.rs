@@ -155,15 +155,13 @@ fn unpaid(model: &str, failure: &Failure) -> String {
     match failure {
         Failure::BudgetExceeded(shortage) => {
             let anew = shortage.anew.utc_date();
-            format!(
-                "Asking {model}: {shortage}. Ask the operator to raise it; it begins anew on {anew} (UTC)"
-            )
+            format!("Calling {model}: {shortage}. Ask the operator to raise it; it resets on {anew} (UTC)")
         }
         Failure::PriceUnknown => format!(
             "This API key has a budget, and what {model} costs is not known. The server's operator can set \
              input_usd_per_mtok and output_usd_per_mtok for it"
         ),
-        _ => format!("Asking {model}: {}. {}", what(failure), next(failure)),
+        _ => format!("Calling {model}: {}. {}", what(failure), next(failure)),
     }
 }
 

@@ -1,9 +1,11 @@
 //! Foreign text made harmless: what callers and models wrote, before it enters a prompt, an event or a result.
 //!
-//! Removed are control characters and the invisible ones that can reorder or smuggle text: bidirectional controls
-//! (U+061C, U+200E–200F, U+202A–202E, U+2066–2069), zero-width spaces and joiners of words (U+200B, U+2060,
+//! Removed are control characters and the invisible ones that can reorder or smuggle text: bidirectional controls,
+//! zero-width spaces and joiners of words (U+200B, U+2060,
 //! U+FEFF) and the tag block (U+E0000–E007F), in which instructions can be hidden from people. Zero-width joiners
 //! between letters stay: some scripts and emoji need them.
+
+use crate::bidi;
 
 /// The text on one line: every run of white space becomes one space, none at the ends.
 pub(super) fn one_line(text: &str) -> String {
@@ -41,9 +43,8 @@ pub(super) fn is_longer(text: &str, max_chars: usize) -> bool {
 
 fn is_hidden(c: char) -> bool {
     c.is_control()
-        || matches!(c,
-            '\u{061c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'
-            | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+        || bidi::is_control(c)
+        || matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ async fn a_refusal_byte_for_byte_before_anything_is_called() {
         let expected = concat!(
             r#"{"error":"Payment Required","message":"this could cost up to $0.000206, but $0.0002 is left of the "#,
             r#"monthly budget of this API key ($0.0002); send a smaller `max_tokens`, or ask the operator to raise "#,
-            r#"it; it begins anew on 2026-12-01 (UTC)","code":"budget_exceeded","request_id":"req-1"}"#
+            r#"it; it resets on 2026-12-01 (UTC)","code":"budget_exceeded","request_id":"req-1"}"#
         );
         assert_eq!(response.text().await.unwrap(), expected);
     }
@@ -105,7 +105,7 @@ async fn a_budget_that_is_used_up_says_so() {
     assert_eq!(
         body["message"],
         "the monthly budget of this API key ($0.000206) is used up; ask the operator to raise it; \
-         it begins anew on 2026-12-01 (UTC)"
+         it resets on 2026-12-01 (UTC)"
     );
     let (status, _) =
         ask(&desk, &key, &json!({"model": "sandbox/alpha", "messages": hello()["messages"]})).await;

@@ -76,8 +76,8 @@ async fn without_the_money_for_the_extraction_no_stream_begins() {
     assert_eq!((&body["error"], &body["code"]), (&json!("Payment Required"), &json!("budget_exceeded")));
     assert_eq!(
         body["message"],
-        "Asking fake/extractor: this could cost up to $0.032768, but $0.032767999 is left of the monthly budget of \
-         this API key ($0.032767999). Ask the operator to raise it; it begins anew on 2026-12-01 (UTC)"
+        "Calling fake/extractor: this could cost up to $0.032768, but $0.032767999 is left of the monthly budget of \
+         this API key ($0.032767999). Ask the operator to raise it; it resets on 2026-12-01 (UTC)"
     );
     assert_eq!(provider.asks().len(), 0);
 

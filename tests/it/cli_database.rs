@@ -68,5 +68,8 @@ fn the_doctor_tells_of_an_address_that_is_none() {
     let found = checks.iter().find(|check| check["check"] == "database").unwrap();
     assert_eq!(found["status"], "failed");
     let message = found["message"].as_str().unwrap();
-    assert!(message.starts_with("MK_DATABASE_URL has a sign") && message.contains("%2F"), "{message}");
+    assert!(
+        message.starts_with("MK_DATABASE_URL contains a character") && message.contains("%2F"),
+        "{message}"
+    );
 }

@@ -114,7 +114,7 @@ async fn a_parameter_is_sent_once() {
         let told = (&error["code"], &error["param"]);
         assert_eq!((status, told), (400, (&json!("invalid_parameter"), &json!(param))), "{body}: {error}");
         let message = error["message"].as_str().unwrap();
-        assert!(message.contains(&format!("`{param}` is there twice")), "{message}");
+        assert!(message.contains(&format!("`{param}` appears twice")), "{message}");
     }
     assert_eq!(console.audit().await, before);
     let verify = server.verify(&server.key(Service::Verify), &json!({}));

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Rooms that anyone may name; they name nobody.
-const OPEN: [&str; 11] = [
-    "api", "clock", "id", "loopback", "money", "places", "private", "reason", "secret", "trouble", "workers",
+const OPEN: [&str; 12] = [
+    "api", "bidi", "clock", "id", "loopback", "money", "places", "private", "reason", "secret", "trouble",
+    "workers",
 ];
 
 fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
@@ -55,6 +56,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("providers", vec![]),
         ("storage", vec![]),
         ("api", vec![]),
+        ("bidi", vec![]),
         ("clock", vec![]),
         ("id", vec![]),
         ("loopback", vec![]),

@@ -63,7 +63,7 @@ impl Desk {
         }
         session.printer.warning(&match database.told_place(session)? {
             StorePlace::Directory(dir) => format!("there is no database in {} yet", dir.display()),
-            StorePlace::Postgres(address) => format!("there is nothing of mk in {address} yet"),
+            StorePlace::Postgres(address) => format!("{address} has no tables of mk yet"),
         });
         Ok(Self::Local(Local::stand_in()?))
     }

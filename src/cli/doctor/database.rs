@@ -53,7 +53,7 @@ fn of_postgres(shown: &str, condition: &Condition) -> Check {
             .hint("name the server that takes writes, and the user to whom the database belongs");
     }
     if condition.schema.0 == 0 {
-        let told = format!("there is nothing of mk in {shown} yet; `mk serve` makes its tables");
+        let told = format!("{shown} has no tables of mk yet; `mk serve` creates them");
         return Check::note(NAME, told);
     }
     rest(shown, condition, POSTGRES_LIMIT)
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(told(&Condition { schema: (1, 2), ..condition() }).0, State::Note);
         let (state, message) = told(&Condition { schema: (0, 2), ..condition() });
         assert_eq!(state, State::Note);
-        assert!(message.starts_with("there is nothing of mk in postgres://db:5432/mk yet"), "{message}");
+        assert!(message.starts_with("postgres://db:5432/mk has no tables of mk yet"), "{message}");
         let standby = Condition { unwritable: Some("it is a standby".to_owned()), ..condition() };
         let message = "postgres://db:5432/mk cannot be written: it is a standby".to_owned();
         assert_eq!(told(&standby), (State::Failed, message));

@@ -134,6 +134,19 @@ async fn usage_that_a_provider_leaves_out_is_estimated() {
 }
 
 #[tokio::test]
+async fn a_retry_that_finds_no_place_tells_why_there_was_one() {
+    let busy = response(429, "retry-after-ms: 100\r\n", "");
+    let server = Scripted::start(vec![busy, vec![Step::Hang]]).await;
+    let gateway = gateway(&server.base_url, |settings| settings.max_concurrent = 1);
+    let meter = meter();
+    let calls = [Duration::from_millis(500), Duration::from_secs(2)].map(|span| ask(&gateway, &meter, span));
+    let answers = futures_util::future::join_all(calls).await;
+    assert_eq!(answers[0].as_ref().unwrap_err().code(), "rate_limited");
+    assert_eq!(answers[1], Err(Failure::Timeout));
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
 async fn no_more_calls_at_once_than_set() {
     let slow = || {
         let mut turn = vec![Step::Pause(Duration::from_millis(40))];

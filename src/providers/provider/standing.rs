@@ -72,7 +72,7 @@ impl Provider {
         };
         let (status, headers, body) = (reply.status, reply.headers, reply.body);
         match dialect.answer(&Incoming { status, headers, body, clock: self.clock.clone() }) {
-            Err(failed) => failed.failure,
+            Err(failed) => failed.failure.without(self.settings().api_key.as_ref()),
             Ok(_) => Failure::Malformed,
         }
     }

@@ -123,7 +123,7 @@ fn fault(object: Json<'_>, names: &[&str]) -> String {
         }
         let known = names.iter().find(|known| text.as_deref() == Some(**known));
         if let Some(name) = known.filter(|known| seen.contains(known)) {
-            fault = Some(format!("`{name}` stands there twice"));
+            fault = Some(format!("`{name}` appears twice"));
         }
         seen.extend(known);
         reader.value().map(drop)
@@ -151,15 +151,15 @@ mod tests {
         for (messages, expected) in [
             (
                 r#"[{"role":"user","content":"a","content":"b"}]"#,
-                "`messages[0]` cannot be read: `content` stands there twice",
+                "`messages[0]` cannot be read: `content` appears twice",
             ),
             (
                 r#"[{"role":"user","content":"a"},{"role":null,"rol\u0065":"user"}]"#,
-                "`messages[1]` cannot be read: `role` stands there twice",
+                "`messages[1]` cannot be read: `role` appears twice",
             ),
             (
                 r#"[{"role":"user","content":[{"type":"text","type":"text"}]}]"#,
-                "`messages[0].content[0]` cannot be read: `type` stands there twice",
+                "`messages[0].content[0]` cannot be read: `type` appears twice",
             ),
             (
                 r#"[{"role":"user","content":"a","x\ud800":1}]"#,

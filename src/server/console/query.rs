@@ -23,7 +23,7 @@ impl Query {
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
             if parameters.insert(name.to_string(), value.into_owned()).is_some() {
                 let name = shown(&name);
-                return Err(invalid(&name, format!("`{name}` is there twice; send it once")));
+                return Err(invalid(&name, format!("`{name}` appears twice; send it once")));
             }
         }
         Ok(Self(parameters))
@@ -76,7 +76,7 @@ impl Query {
         let known = if known.is_empty() {
             "there are none".to_owned()
         } else {
-            format!("known are {}", known.join(", "))
+            format!("allowed are {}", known.join(", "))
         };
         let message = format!("unknown query parameter `{name}`; {known}");
         Err(ApiError::parameter("unsupported_parameter", name, message))

@@ -22,7 +22,7 @@ const ERRORS: [Described; 15] = [
             ("invalid_json", "the request body is empty; send a JSON object"),
             ("missing_parameter", "`fact` is required"),
             ("invalid_parameter", "`minRequired` must be a whole number from 2 to 3, not 4"),
-            ("unsupported_parameter", "unknown parameter `facts`; known are fact, domain"),
+            ("unsupported_parameter", "unknown parameter `facts`; allowed are fact, domain"),
         ],
     ),
     (
@@ -45,7 +45,7 @@ const ERRORS: [Described; 15] = [
         &["X-Should-Retry", "X-Mk-Attempts"],
         &[(
             "budget_exceeded",
-            "the key's budget of $20.00 is used up; ask the operator to raise it; it begins anew on 2026-12-01 (UTC)",
+            "the key's budget of $20.00 is used up; ask the operator to raise it; it resets on 2026-12-01 (UTC)",
         )],
     ),
     (
@@ -55,7 +55,10 @@ const ERRORS: [Described; 15] = [
         &[],
         &[
             ("address_not_allowed", "this API key may not be used from this address"),
-            ("model_not_allowed", "this API key may not use openai/gpt-5.4; it is for openai/gpt-5.4-mini"),
+            (
+                "model_not_allowed",
+                "this API key cannot use openai/gpt-5.4; it is limited to openai/gpt-5.4-mini",
+            ),
         ],
     ),
     (
@@ -69,7 +72,7 @@ const ERRORS: [Described; 15] = [
                 "model_not_found",
                 "`model` names a provider that is not configured; configured providers: openai. GET /inference/v1/models lists their models",
             ),
-            ("unknown_route", "no such address; the API lives under /verify/v1 and /inference/v1"),
+            ("unknown_route", "no such endpoint; the API is under /verify/v1 and /inference/v1"),
         ],
     ),
     (
@@ -77,7 +80,7 @@ const ERRORS: [Described; 15] = [
         "MethodNotAllowed",
         "The address exists and does not take this method.",
         &["Allow"],
-        &[("method_not_allowed", "this address takes POST")],
+        &[("method_not_allowed", "this endpoint accepts POST only")],
     ),
     (
         408,
@@ -136,7 +139,7 @@ const ERRORS: [Described; 15] = [
             ),
             (
                 "provider_quota_exhausted",
-                "this server's account at openai is used up; its operator has to see to it",
+                "this server's account at openai has no credit left; contact the operator of this server",
             ),
             ("provider_error", "the provider openai failed; try again in a moment"),
             (
@@ -152,10 +155,7 @@ const ERRORS: [Described; 15] = [
         "Not now: the provider is at its limits, nobody is left to ask, or this server is not ready.",
         &["Retry-After", "X-Mk-Attempts"],
         &[
-            (
-                "provider_rate_limited",
-                "the provider openai takes no more requests of this server now; try again later",
-            ),
+            ("provider_rate_limited", "the provider openai is rate-limiting this server; try again later"),
             ("provider_overloaded", "the provider openai has no capacity now; try again later"),
             (
                 "server_overloaded",
@@ -165,7 +165,7 @@ const ERRORS: [Described; 15] = [
                 "no_provider_available",
                 "a panel needs at least two models and this server has fewer; its operator can configure more",
             ),
-            ("store_unavailable", "the key store cannot be reached; try again in a moment"),
+            ("store_unavailable", "the server's database cannot be used now; try again in a moment"),
             ("shutting_down", "the server is shutting down; try again in a moment"),
         ],
     ),

@@ -40,13 +40,13 @@ impl ApiError {
 
     /// 404 for an address that does not exist.
     pub(crate) fn unknown_route() -> Self {
-        let message = "no such address; the API lives under /verify/v1, /inference/v1 and /v1";
+        let message = "no such endpoint; the API is under /verify/v1, /inference/v1 and /v1";
         Self::new(StatusCode::NOT_FOUND, "unknown_route", message)
     }
 
     /// 405 with the methods that the address has.
     pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
-        let message = format!("this address takes {allow}");
+        let message = format!("this endpoint accepts {allow} only");
         Self {
             allow: Some(allow),
             ..Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
@@ -95,7 +95,7 @@ impl ApiError {
         let mut error = Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "store_unavailable",
-            "the key store cannot be reached; try again in a moment",
+            "the server's database cannot be used now; try again in a moment",
         );
         error.retry_after = Some(Duration::from_secs(5));
         error
@@ -150,7 +150,7 @@ impl ApiError {
             ..Self::new(
                 StatusCode::FORBIDDEN,
                 "model_not_allowed",
-                format!("this API key may not use {model}; it is for {allowed}"),
+                format!("this API key cannot use {model}; it is limited to {allowed}"),
             )
         }
     }

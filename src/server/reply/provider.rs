@@ -43,7 +43,7 @@ impl ApiError {
 fn exceeded(shortage: &Shortage) -> String {
     let smaller = if shortage.is_used_up() { "" } else { "send a smaller `max_tokens`, or " };
     let anew = shortage.anew.utc_date();
-    format!("{shortage}; {smaller}ask the operator to raise it; it begins anew on {anew} (UTC)")
+    format!("{shortage}; {smaller}ask the operator to raise it; it resets on {anew} (UTC)")
 }
 
 fn describe(model: &str, provider: &str, failure: &Failure) -> ApiError {
@@ -59,11 +59,13 @@ fn describe(model: &str, provider: &str, failure: &Failure) -> ApiError {
         ),
         Failure::QuotaExhausted => bad_gateway(
             "provider_quota_exhausted",
-            format!("this server's account at {provider} is used up; its operator has to see to it"),
+            format!(
+                "this server's account at {provider} has no credit left; contact the operator of this server"
+            ),
         ),
         Failure::RateLimited { .. } => unavailable(
             "provider_rate_limited",
-            format!("the provider {provider} takes no more requests of this server now; try again later"),
+            format!("the provider {provider} is rate-limiting this server; try again later"),
         ),
         Failure::Overloaded { .. } => unavailable(
             "provider_overloaded",

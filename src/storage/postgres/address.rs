@@ -33,9 +33,9 @@ const PROBES: u32 = 3;
 const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
 
 const NO_ADDRESS: &str = "must be \"sqlite\", or the address of a PostgreSQL database: postgres://USER:PASSWORD@HOST:PORT/DATABASE";
-const SIGN: &str = "has a sign where none may stand: `@`, `/`, `?`, `#` and `%` in a password are written %40, %2F, %3F, %23 and %25";
+const SIGN: &str = "contains a character that must be percent-encoded: `@`, `/`, `?`, `#` and `%` in a password are written %40, %2F, %3F, %23 and %25";
 const HOST: &str = "has no host and port to go to (postgres://HOST:PORT/DATABASE), and no socket (postgres:///DATABASE?host=/run/postgresql)";
-const ENCRYPTION: &str = "has an `sslmode` that means nothing here: it is disable, prefer, require or verify-full, `sslrootcert` the absolute path of a file in PEM and goes with the last two, and a socket is never encrypted";
+const ENCRYPTION: &str = "has an `sslmode` that is not supported: it is disable, prefer, require or verify-full, `sslrootcert` the absolute path of a file in PEM and goes with the last two, and a socket is never encrypted";
 const PARAMETER: &str = "has a parameter, or a value of one, that is not known: there are `sslmode`, `sslrootcert`, `channel_binding` (disable, prefer, require), `connect_timeout` (1 to 60 seconds), `application_name` and `options`";
 
 /// Where apps, keys, sessions, audit and usage are kept.

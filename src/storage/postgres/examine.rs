@@ -58,12 +58,12 @@ fn unwritable(tables: &Tables) -> Option<String> {
 fn unmakeable(session: &Session<'_>, tables: &Tables) -> Result<Option<String>, Error> {
     let there: Vec<_> = TABLES.into_iter().filter(|name| !tables.missing.contains(name)).collect();
     if !there.is_empty() {
-        return Ok(Some(format!("it has tables of somebody else: {}", there.join(", "))));
+        return Ok(Some(format!("it has tables that mk did not create: {}", there.join(", "))));
     }
     let rows = session.query("SELECT has_schema_privilege(current_schema(), 'CREATE')", &[])?;
     // Without a schema that is there, nobody may make anything in it.
     if first::<Option<bool>>(&rows)?.flatten() != Some(true) {
-        return Ok(Some("this user may not make tables in it".to_owned()));
+        return Ok(Some("this user is not allowed to create tables in it".to_owned()));
     }
     Ok(None)
 }

@@ -39,7 +39,10 @@ fn what_is_wrong_is_named_with_line_and_remedy() {
             "database_url = \"postgers://u:secret@h/db\"",
             "must be \"sqlite\", or the address of a PostgreSQL database",
         ),
-        ("database_url = \"postgres://u:se/cret@h/db\"", "has a sign where none may stand: `@`"),
+        (
+            "database_url = \"postgres://u:se/cret@h/db\"",
+            "contains a character that must be percent-encoded: `@`",
+        ),
         (
             "database_url = \"postgres://u:secret@h/db?ssl=true\"",
             "has a parameter, or a value of one, that is not known",
@@ -114,7 +117,7 @@ fn what_is_wrong_is_named_with_line_and_remedy() {
     let by_variable =
         world(None, &[OPENAI, ("MK_DATABASE_URL", "postgres://u:secret@h/db#x")]).load().unwrap_err();
     assert!(
-        by_variable.message.starts_with("MK_DATABASE_URL has a sign where none may stand"),
+        by_variable.message.starts_with("MK_DATABASE_URL contains a character that must be percent-encoded"),
         "{by_variable}"
     );
     assert!(!by_variable.message.contains("secret"), "{by_variable}");
