@@ -1,5 +1,6 @@
 //! Keys. When they were last used is of the ledger and is joined here, for listings only.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use rusqlite::params;
@@ -13,6 +14,9 @@ use crate::api::console::KeyState;
 use crate::clock::Time;
 use crate::storage::link::{Link, Row};
 use crate::storage::{Error, KeyChange, KeyFilter, KeyHash, KeyRow, Span, Store};
+
+/// From here on, last uses are not asked for one by one.
+const MANY: usize = 1000;
 
 const KEY_EXISTS: &str = "this key exists already";
 const REVOKED: &str = "this key is revoked, for ever; create a new one instead";
@@ -215,12 +219,29 @@ impl Store {
     }
 
     fn fill_last_uses(&self, keys: &mut [KeyRow]) -> Result<(), Error> {
+        if keys.len() > MANY {
+            return self.fill_last_uses_of_many(keys);
+        }
         let asked = "SELECT at FROM key_last_used WHERE key_id = ?1";
         let last_uses = self.ledger().read(|db| {
             db.query_each(asked, &*keys, |key, run| run(params![key.id]), |row| read_time(row, 0))
         })?;
         for (key, last_use) in keys.iter_mut().zip(last_uses) {
             key.last_used_at = last_use;
+        }
+        Ok(())
+    }
+
+    /// The same by one question, whose answer may hold others' too.
+    fn fill_last_uses_of_many(&self, keys: &mut [KeyRow]) -> Result<(), Error> {
+        let ids = || keys.iter().map(|key| &*key.id);
+        let (first, last) = (ids().min(), ids().max());
+        let asked = "SELECT key_id, at FROM key_last_used WHERE key_id BETWEEN ?1 AND ?2";
+        let read = |row: &Row<'_>| Ok((row.get::<String>(0)?, read_time(row, 1)?));
+        let found = self.ledger().read(|db| db.query(asked, params![first, last], read))?;
+        let found: HashMap<String, Time> = found.into_iter().collect();
+        for key in keys {
+            key.last_used_at = found.get(&*key.id).copied();
         }
         Ok(())
     }
@@ -374,5 +395,28 @@ mod tests {
             Ok((runs, cached.get_status(StatementStatus::RePrepare)))
         };
         assert_eq!(store.main().read(compiled_again).unwrap(), (10, 0));
+    }
+
+    #[test]
+    fn last_uses_of_many_are_each_its_own() {
+        let now = Time::from_unix_ms(1_795_176_000_000);
+        let store = Store::in_memory(now).unwrap();
+        let (key, _) = crate::storage::sqlite::tests::a_key(&store, 0);
+        let ids: Vec<_> = (0..=MANY).map(|number| format!("key_{number:04}")).collect();
+        let made = store.main().write(|db| {
+            ids.iter().enumerate().try_for_each(|(number, id)| {
+                let mut hash = [0; 32];
+                hash[..8].copy_from_slice(&number.to_be_bytes());
+                insert(db, &KeyRow { id: id.as_str().into(), ..key.clone() }, &hash)
+            })
+        });
+        made.unwrap();
+        let used: Vec<_> =
+            (0_i64..).zip(&ids).step_by(3).map(|(at, id)| (id.clone(), Time::from_unix_ms(at))).collect();
+        let strangers = ["key_", "key_0000x", "key_z"].map(|id| (id.to_owned(), now));
+        store.keep_counts(&[], &[&used[..], &strangers].concat()).unwrap();
+        let found = store.keys(&KeyFilter::default()).unwrap();
+        let found = found.into_iter().filter_map(|key| Some((key.id.to_string(), key.last_used_at?)));
+        assert_eq!(found.collect::<Vec<_>>(), used);
     }
 }

@@ -16,7 +16,7 @@ mod files;
 mod migrations;
 mod recent;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::io;
 use std::path::Path;

@@ -23,7 +23,7 @@ fn default_app(store: &Store) -> AppRow {
     store.app("default").unwrap()
 }
 
-pub(super) fn a_key(store: &Store, number: u64) -> (KeyRow, KeyHash) {
+pub(in crate::storage) fn a_key(store: &Store, number: u64) -> (KeyRow, KeyHash) {
     let app = default_app(store);
     let mut hash = [0; 32];
     hash[..8].copy_from_slice(&number.to_be_bytes());
