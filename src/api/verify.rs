@@ -151,10 +151,27 @@ pub struct ClaimResult {
     pub model_answers: Vec<ModelAnswer>,
     /// The winning key, or empty without consensus.
     pub consensus_answer: String,
-    /// Why the assessment is what it is.
-    pub reason_code: ReasonCode,
+    /// Why the assessment is what it is. An addition to the reference, as all that follows: another server may not
+    /// tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(required)]
+    pub reason_code: Option<ReasonCode>,
     /// The models that gave no answer.
+    #[serde(default)]
     pub model_errors: Vec<ModelError>,
+    /// Not on the wire: all models that were asked in the order of the panel, which a client has from
+    /// [`VerifyingClaims::models`]; empty where nobody told.
+    #[serde(skip)]
+    pub seats: Vec<String>,
+}
+
+impl ClaimResult {
+    /// Notes the order of the panel, by that of all its models.
+    pub fn seat(&mut self, models: &[String]) {
+        let answered = self.model_answers.iter().map(|given| &given.model);
+        let asked: Vec<_> = answered.chain(self.model_errors.iter().map(|failed| &failed.model)).collect();
+        self.seats = models.iter().filter(|model| asked.contains(model)).cloned().collect();
+    }
 }
 
 /// A part of the statement that was not verified.
@@ -255,7 +272,7 @@ pub struct VerifyResponse {
     #[serde(rename = "tokenUsage")]
     pub token_usage: TokenUsage,
     /// The threshold that was used.
-    #[serde(rename = "minRequired")]
+    #[serde(rename = "minRequired", default = "usual_min_required")]
     pub min_required: u32,
     /// Parts that were not verified.
     #[serde(default)]
@@ -263,6 +280,11 @@ pub struct VerifyResponse {
     /// `sandbox` when simulated models took part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+}
+
+/// What holds where nothing else was asked for.
+const fn usual_min_required() -> u32 {
+    2
 }
 
 /// One frame of a verification stream.
@@ -330,6 +352,10 @@ pub struct ClaimsExtracted {
 pub struct VerifyingClaims {
     /// How many claims there are.
     pub total_claims: usize,
+    /// The models in the order of the panel, then those that stand by: only for callers that ask with
+    /// [`PROGRESS_HEADER`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<String>,
 }
 
 /// Data of `verifying_claim`.

@@ -9,7 +9,7 @@ use super::Cli;
 use super::exit::{self, End, Failure, Kind};
 use super::globals::{Globals, Session};
 use super::term::Paint;
-use crate::config::Env;
+use crate::config::{self, Env};
 use crate::keys;
 
 /// Prints help and version to standard output, complaints as errors with hints.
@@ -49,6 +49,9 @@ fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
         if let Some(hint) = suggestion(kind, value) {
             failure = failure.hint(hint);
         }
+    }
+    if let Some(name) = meant_of_help(error, args) {
+        failure = failure.hint(format!("did you mean `{name}`?"));
     }
     let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) else {
         return failure.hint("--help tells more");
@@ -120,6 +123,17 @@ fn is_unquoted_text(error: &clap::Error, path: &[String]) -> bool {
     error.kind() == ErrorKind::UnknownArgument && takes_text && !argument.starts_with('-')
 }
 
+/// The command that is probably meant by one that `mk help` does not know, for which clap suggests none.
+fn meant_of_help(error: &clap::Error, args: &[OsString]) -> Option<String> {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let help = args.iter().position(|arg| arg == "help")?;
+    let root = Cli::command();
+    let known = args.iter().skip(help + 1).take_while(|arg| *arg != unknown.as_str());
+    let command =
+        known.into_iter().try_fold(&root, |command, name| command.find_subcommand(name.to_str()?))?;
+    config::closest(unknown, command.get_subcommands().map(clap::Command::get_name)).map(str::to_owned)
+}
+
 fn suggestion(kind: ContextKind, value: &ContextValue) -> Option<String> {
     match (kind, value) {
         (
@@ -158,6 +172,12 @@ mod tests {
         let command = of(&["mk", "verfy", "x"]);
         assert_eq!(command.message, "unrecognized subcommand 'verfy'");
         assert_eq!(command.hints[0], "did you mean `verify`?");
+        for (asked, meant) in
+            [(&["mk", "help", "verfy"][..], "verify"), (&["mk", "help", "keys", "craete"], "create")]
+        {
+            let help = of(asked);
+            assert_eq!((help.hints[0].as_str(), help.kind.code()), (&*format!("did you mean `{meant}`?"), 2));
+        }
         let flag = of(&["mk", "verify", "--sandbx", "x"]);
         assert_eq!(flag.message, "unexpected argument '--sandbx' found");
         assert_eq!(flag.hints[0], "did you mean `--sandbox`?");

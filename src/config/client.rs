@@ -125,6 +125,9 @@ pub fn load_client(args: &ClientArgs, env: &Env) -> Result<ClientConfig, ConfigE
 
     let server = server(args, env, &user)?;
     origins.set("server", server.origin.clone());
+    if let Some((_, origin)) = &server.profile {
+        origins.set("profile", origin.clone());
+    }
     if values::is_clear_to_others(&server.url) {
         let address = values::url_text(&server.url);
         warnings.push(format!("{address} is plain http: keys and texts can be read on the way; use https"));
@@ -137,7 +140,7 @@ pub fn load_client(args: &ClientArgs, env: &Env) -> Result<ClientConfig, ConfigE
     Ok(ClientConfig {
         server: values::url_text(&server.url),
         server_origin: server.origin,
-        profile: server.profile,
+        profile: server.profile.map(|(name, _)| name),
         timeout: timeout(args, env, user.timeout.as_ref(), &mut origins)?,
         ca_cert: ca_cert(args, env, user.ca_cert.as_ref(), &mut origins),
         color: mode(
@@ -174,7 +177,8 @@ pub fn load_client(args: &ClientArgs, env: &Env) -> Result<ClientConfig, ConfigE
 struct Server {
     url: Url,
     origin: Origin,
-    profile: Option<String>,
+    /// And who named that.
+    profile: Option<(String, Origin)>,
 }
 
 /// A flag that names a profile outranks a variable that names a server, as flags outrank variables.
@@ -221,7 +225,8 @@ fn profile(name: &str, origin: &Origin, user: &ClientFile) -> Result<Server, Con
             error.hint(format!("profiles in config.toml: {known}"))
         });
     };
-    Ok(Server { url: server.value.clone(), origin: server.place.origin(), profile: Some(name.to_owned()) })
+    let profile = Some((name.to_owned(), origin.clone()));
+    Ok(Server { url: server.value.clone(), origin: server.place.origin(), profile })
 }
 
 fn timeout(

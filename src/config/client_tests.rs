@@ -92,6 +92,7 @@ fn each_layer_outranks_the_one_below() {
     let by_variable = world.load().unwrap();
     assert_eq!((by_variable.color, by_variable.progress), (ColorMode::Auto, ProgressMode::Lines));
     assert_eq!(by_variable.server, "http://127.0.0.1:7");
+    assert_eq!(by_variable.origin("profile"), Origin::Default, "none is in use");
     assert_eq!(
         (by_variable.timeout, by_variable.ca_cert),
         (Some(Duration::from_secs(5)), Some("/v.pem".into()))
@@ -105,6 +106,7 @@ fn each_layer_outranks_the_one_below() {
     };
     let by_flag = load_client(&args, &world.env).unwrap();
     assert_eq!(by_flag.server, "https://mk.example.org", "a flag's profile outranks MK_SERVER");
+    assert_eq!(by_flag.origin("profile"), Origin::Flag("--profile"));
     assert_eq!((by_flag.timeout, by_flag.color), (Some(Duration::from_mins(1)), ColorMode::Never));
     let args = ClientArgs { server: Some("https://s.example/base/".to_owned()), ..args };
     assert_eq!(load_client(&args, &world.env).unwrap().server, "https://s.example/base");

@@ -39,6 +39,8 @@ pub struct Metrics {
 /// What is not counted here but read where it is known, when the page is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
+    /// Whether the database can be asked for keys.
+    pub is_database_up: bool,
     /// Rows that wait to be written.
     pub ledger_queue: u64,
     /// Rows that were dropped since the start.
@@ -120,6 +122,7 @@ impl Metrics {
         page.add_one(&table::STARTED, Value::Amount(self.started_unix_ms as f64 / 1e3));
         self.http.write(&mut page);
         self.attempts.write(&mut page, &readings.breakers);
+        page.add_one(&table::DATABASE, Value::Count(u64::from(readings.is_database_up)));
         page.add_one(&table::LEDGER_QUEUE, Value::Count(readings.ledger_queue));
         page.add_one(&table::LEDGER_LOST, Value::Count(readings.ledger_rows_lost));
         let store = readings.limits_store;

@@ -123,6 +123,12 @@ pub(super) static BREAKER: Metric = gauge(
     "Circuit breakers that are on watch: 0 is closed, 1 half open (one call tries), 2 open (no calls); model is empty for a whole provider.",
 );
 
+pub(super) static DATABASE: Metric = gauge(
+    "mk_database_up",
+    &[],
+    "Whether the database can be asked for keys, without which none is accepted: 1 or 0.",
+);
+
 pub(super) static LEDGER_QUEUE: Metric =
     gauge("mk_ledger_queue", &[], "Rows of usage that wait to be written to the database.");
 
@@ -145,7 +151,7 @@ pub(super) static LIMITED_ALONE: Metric = counter(
 );
 
 /// All of them, in the order of the page.
-pub static ALL: [&Metric; 21] = [
+pub static ALL: [&Metric; 22] = [
     &BUILD,
     &STARTED,
     &REQUESTS,
@@ -163,6 +169,7 @@ pub static ALL: [&Metric; 21] = [
     &RETRIES,
     &FALLBACKS,
     &BREAKER,
+    &DATABASE,
     &LEDGER_QUEUE,
     &LEDGER_LOST,
     &LIMITS_STORE,

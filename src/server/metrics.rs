@@ -23,7 +23,7 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFil
                 Ok(rate) => rate,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };
-            match page(&context, &incoming) {
+            match page(&context, &incoming).await {
                 Ok(response) => rated(response, rate),
                 Err(error) => error.with_rate(rate).into_response(&incoming.request_id),
             }
@@ -44,9 +44,10 @@ fn limits_store(StoreReading { is_up, decided_alone }: StoreReading) -> LimitsSt
     LimitsStore { is_up, decided_alone }
 }
 
-fn page(context: &Context, incoming: &Incoming) -> Result<Response, ApiError> {
+async fn page(context: &Context, incoming: &Incoming) -> Result<Response, ApiError> {
     let app = &context.app;
     let readings = Readings {
+        is_database_up: app.store.is_well().await,
         ledger_queue: app.ledger.queued() as u64,
         ledger_rows_lost: app.ledger.lost(),
         limits_store: app.limiter.store().map(limits_store),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::budgets::Hold;
@@ -12,7 +12,7 @@ use crate::metrics;
 use crate::money::NanoUsd;
 use crate::storage::AttemptRow;
 
-/// The outcome of an attempt that was dropped: the caller left, or a deadline came.
+/// The outcome of an attempt that was dropped without a word: the caller left.
 const CANCELLED: &str = "cancelled";
 
 /// Sums what one request takes. Clones count together, so that the concurrent parts of a request, and an answer
@@ -25,13 +25,15 @@ struct Shared {
     books: Arc<Books>,
     totals: Mutex<Vec<Total>>,
     attempts: AtomicU32,
+    /// Why attempts are dropped from now on, if it is not that the caller left.
+    dropped_for: OnceLock<&'static str>,
 }
 
 impl Meter {
     /// A meter whose attempts go to these books.
     pub fn new(account: Account, books: Arc<Books>) -> Self {
         let (totals, attempts) = (Mutex::new(Vec::new()), AtomicU32::new(0));
-        Self(Arc::new(Shared { account, books, totals, attempts }))
+        Self(Arc::new(Shared { account, books, totals, attempts, dropped_for: OnceLock::new() }))
     }
 
     /// Has it told what was spent of its budgets. To be done right before an attempt, or [`Meter::check`].
@@ -101,7 +103,8 @@ impl Meter {
     pub fn sum(&self) -> Sum {
         let zero =
             Sum { attempts: 0, prompt_tokens: 0, completion_tokens: 0, cost: Some(NanoUsd::default()) };
-        let sum = self.lock_totals().iter().fold(zero, |sum, total| Sum {
+        let totals = self.lock_totals();
+        let sum = totals.iter().filter(|total| !total.is_nothing()).fold(zero, |sum, total| Sum {
             prompt_tokens: sum.prompt_tokens.saturating_add(total.prompt_tokens),
             completion_tokens: sum.completion_tokens.saturating_add(total.completion_tokens),
             cost: sum.cost.zip(total.cost).map(|(sum, more)| sum.plus(more)),
@@ -119,6 +122,12 @@ impl Meter {
     pub fn fell_back(&self, model: &str, fallback: &str) {
         self.0.books.metrics().attempts.count_fallback(model);
         tracing::warn!(model, fallback, "another model is asked in the place of one that failed");
+    }
+
+    /// Ends the attempts that are still under way: those that are dropped from now on have come to this outcome.
+    pub fn cut_off(&self, outcome: &'static str) {
+        // The first reason holds.
+        let _ = self.0.dropped_for.set(outcome);
     }
 
     fn book(&self, attempt: &Attempt, hold: Option<Hold>, outcome: &'static str, usage: Usage) {
@@ -177,13 +186,8 @@ impl Meter {
             total.add(usage);
             return place;
         }
-        let mut total = Total {
-            model: model.clone(),
-            purpose,
-            prompt_tokens: 0,
-            completion_tokens: 0,
-            cost: Some(NanoUsd::default()),
-        };
+        let mut total =
+            Total { model: model.clone(), purpose, prompt_tokens: 0, completion_tokens: 0, cost: None };
         total.add(usage);
         totals.push(total);
         place
@@ -210,7 +214,7 @@ struct Usage {
     cost: Option<NanoUsd>,
 }
 
-/// An attempt under way; booked as `cancelled` if dropped.
+/// An attempt under way; booked as `cancelled` if dropped, or as what [`Meter::cut_off`] told.
 #[must_use = "an attempt that is dropped is booked as cancelled"]
 pub struct Attempt {
     meter: Meter,
@@ -262,7 +266,8 @@ impl Attempt {
 impl Drop for Attempt {
     fn drop(&mut self) {
         if !self.is_booked {
-            self.book(CANCELLED, self.expected);
+            let outcome = self.meter.0.dropped_for.get().copied().unwrap_or(CANCELLED);
+            self.book(outcome, self.expected);
         }
     }
 }
@@ -291,17 +296,25 @@ pub struct Total {
     pub prompt_tokens: u64,
     /// Of completions.
     pub completion_tokens: u64,
-    /// `None` as soon as one attempt that used tokens has no known price.
+    /// `None` as soon as one attempt that used tokens has no known price, and while none has one.
     pub cost: Option<NanoUsd>,
 }
 
 impl Total {
+    /// Whether nothing was used, at a price that nobody knows.
+    pub const fn is_nothing(&self) -> bool {
+        self.prompt_tokens == 0 && self.completion_tokens == 0 && self.cost.is_none()
+    }
+
     fn add(&mut self, usage: Usage) {
+        let used_nothing = usage.prompt_tokens == 0 && usage.completion_tokens == 0;
+        self.cost = match (self.cost, usage.cost) {
+            (None, cost) if self.is_nothing() => cost,
+            (Some(sum), None) if used_nothing => Some(sum),
+            (sum, more) => sum.zip(more).map(|(sum, more)| sum.plus(more)),
+        };
         self.prompt_tokens = self.prompt_tokens.saturating_add(usage.prompt_tokens);
         self.completion_tokens = self.completion_tokens.saturating_add(usage.completion_tokens);
-        let used_nothing = usage.prompt_tokens == 0 && usage.completion_tokens == 0;
-        let cost = usage.cost.or(used_nothing.then(NanoUsd::default));
-        self.cost = self.cost.zip(cost).map(|(sum, more)| sum.plus(more));
     }
 }
 
@@ -365,12 +378,12 @@ mod tests {
             purpose,
             prompt_tokens,
             completion_tokens,
-            cost: Some(NanoUsd(cost)),
+            cost,
         };
         let expected = [
-            total("a/x", Purpose::Extraction, 11, 7, 7),
-            total("b/y", Purpose::Verification, 0, 0, 0),
-            total("a/x", Purpose::Verification, 1, 1, 1),
+            total("a/x", Purpose::Extraction, 11, 7, Some(NanoUsd(7))),
+            total("b/y", Purpose::Verification, 0, 0, None),
+            total("a/x", Purpose::Verification, 1, 1, Some(NanoUsd(1))),
         ];
         assert_eq!(desk.meter.totals(), expected);
         let sum = Sum { attempts: 4, prompt_tokens: 12, completion_tokens: 8, cost: Some(NanoUsd(8)) };
@@ -390,6 +403,28 @@ mod tests {
             ("cancelled", 120, Some(NanoUsd(9)))
         );
         assert_eq!(desk.meter.totals()[0].cost, Some(NanoUsd(9)));
+    }
+
+    #[test]
+    fn an_attempt_that_a_deadline_ends_is_booked_as_that() {
+        let desk = desk();
+        let attempt = begin(&desk, "a/x", Purpose::Verification);
+        desk.meter.cut_off("timeout");
+        drop(attempt);
+        assert_eq!(booked(&desk)[0].outcome, "timeout");
+    }
+
+    #[test]
+    fn what_used_nothing_at_an_unknown_price_has_no_cost_and_costs_the_others_nothing() {
+        let desk = desk();
+        let failed = |model| begin(&desk, model, Purpose::Verification).finish("overloaded", 0, 0, None);
+        failed("a/x");
+        assert_eq!((desk.meter.totals()[0].cost, desk.meter.sum().cost), (None, Some(NanoUsd(0))));
+        begin(&desk, "a/x", Purpose::Verification).finish("ok", 1, 1, Some(NanoUsd(4)));
+        failed("a/x");
+        failed("a/y");
+        let costs: Vec<_> = desk.meter.totals().iter().map(|total| total.cost).collect();
+        assert_eq!((costs, desk.meter.sum().cost), (vec![Some(NanoUsd(4)), None], Some(NanoUsd(4))));
     }
 
     #[test]

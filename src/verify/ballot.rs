@@ -25,6 +25,11 @@ impl<'a> Roster<'a> {
         self.asked
     }
 
+    /// All of them, in the order of their seats.
+    pub(super) fn models(&self) -> impl Iterator<Item = &'a str> {
+        self.models.iter().copied()
+    }
+
     /// The model in a seat.
     pub(super) fn model(&self, seat: usize) -> Option<&'a str> {
         self.models.get(seat).copied()
@@ -137,8 +142,9 @@ impl<'a> Ballot<'a> {
             claimed_answer: key(Claim::CLAIMED),
             model_answers: self.seated().filter_map(model_answer).collect(),
             consensus_answer: verdict.consensus.map(key).unwrap_or_default(),
-            reason_code: verdict.reason,
+            reason_code: Some(verdict.reason),
             model_errors: self.seated().filter_map(model_error).collect(),
+            seats: Vec::new(),
         }
     }
 
@@ -217,7 +223,7 @@ mod tests {
             result.model_errors.iter().map(|error| (error.model.as_str(), error.code.as_str())).collect();
         assert_eq!(answers, [("a", "E"), ("e", "A")]);
         assert_eq!(errors, [("b", "timeout"), ("c", "refused"), ("d", "malformed")]);
-        assert_eq!(result.reason_code, ReasonCode::Abstained);
+        assert_eq!(result.reason_code, Some(ReasonCode::Abstained));
     }
 
     #[test]
@@ -230,7 +236,7 @@ mod tests {
         ballot.cut_off();
         let result = ballot.result(&claim(), 2);
         assert_eq!(result.assessment, Assessment::NoConsensus);
-        assert_eq!(result.reason_code, ReasonCode::InsufficientAnswers);
+        assert_eq!(result.reason_code, Some(ReasonCode::InsufficientAnswers));
         assert_eq!(result.consensus_answer, "");
         assert_eq!(result.model_answers.len(), 2);
         assert_eq!(result.model_errors, [ModelError { model: "b".to_owned(), code: "timeout".to_owned() }]);

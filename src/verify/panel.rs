@@ -63,7 +63,10 @@ impl Panel<'_> {
         loop {
             tokio::select! {
                 biased;
-                () = &mut deadline => break,
+                () = &mut deadline => {
+                    self.calls.meter.cut_off(Failure::Timeout.code());
+                    break;
+                }
                 () = outbox.flush(), if !outbox.is_empty() => {}
                 heard = open.next() => {
                     let Some(heard) = heard else { break };

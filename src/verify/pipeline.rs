@@ -159,9 +159,14 @@ impl Verifier {
             deadline,
         };
         let mut at_deadline = std::pin::pin!(sleep_until(deadline));
+        // Told before the call is dropped that is under way.
+        let cut_off = async {
+            at_deadline.as_mut().await;
+            meter.cut_off(Failure::Timeout.code());
+        };
         let Extraction { claims, skipped } = tokio::select! {
             biased;
-            () = &mut at_deadline => return Err(Error::Deadline),
+            () = cut_off => return Err(Error::Deadline),
             extraction = claims::extract(&calls, settings, job, &fences) => extraction?,
         };
 
@@ -170,7 +175,9 @@ impl Verifier {
             count: claims.len(),
             skipped: skipped.clone(),
         }));
-        outbox.push(Event::VerifyingClaims(VerifyingClaims { total_claims: claims.len() }));
+        let models =
+            if job.model_progress { roster.models().map(str::to_owned).collect() } else { Vec::new() };
+        outbox.push(Event::VerifyingClaims(VerifyingClaims { total_claims: claims.len(), models }));
         let panel = Panel { calls, job, fences: &fences, roster: &roster, claims: &claims };
         let results = panel.judge(outbox, at_deadline).await?;
         Ok((results, skipped))

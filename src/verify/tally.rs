@@ -33,13 +33,15 @@ fn by_model(totals: &[Total]) -> Vec<ModelTokenUsage> {
 
 fn of_model(model: &str, totals: &[Total]) -> ModelTokenUsage {
     let mut usage = ModelTokenUsage { model: model.to_owned(), ..ModelTokenUsage::default() };
-    let mut cost = Some(NanoUsd(0));
-    for total in totals.iter().filter(|total| *total.model == *model) {
+    let mut costs = Vec::new();
+    for total in totals.iter().filter(|total| *total.model == *model && !total.is_nothing()) {
         usage.prompt_tokens = usage.prompt_tokens.saturating_add(total.prompt_tokens);
         usage.completion_tokens = usage.completion_tokens.saturating_add(total.completion_tokens);
         usage.total_tokens = usage.total_tokens.saturating_add(tokens(total));
-        cost = cost.zip(total.cost).map(|(sum, more)| sum.plus(more));
+        costs.push(total.cost);
     }
+    let sum = |sum: NanoUsd, cost: Option<NanoUsd>| Some(sum.plus(cost?));
+    let cost = costs.iter().copied().try_fold(NanoUsd(0), sum).filter(|_| !costs.is_empty());
     usage.cost_usd = cost.map(NanoUsd::usd);
     usage
 }

@@ -178,6 +178,33 @@ async fn waits_that_nobody_can_wait_end_it() {
     assert!(!ran.stderr.contains("panicked"), "{ran:?}");
 }
 
+/// Nothing but what the reference of the API lists.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_tells_no_more_than_the_reference_is_understood() {
+    let claim = json!({"id": "1", "claim": "Paris is in France.", "assessment": "TRUE", "original_question": "Where is Paris?",
+        "original_options": {"A": "France", "B": "Spain"}, "claimed_answer": "A", "consensus_answer": "A",
+        "model_answers": [{"model": "one", "answer": "A"}, {"model": "two", "answer": "A"}]});
+    let done = json!({"requestId": "r", "original_fact": "x", "results": [claim], "timestamp": "2026-11-20T12:00:00Z",
+        "tokenUsage": {"promptTokens": 1, "completionTokens": 1, "totalTokens": 2}});
+    let answer = claim["model_answers"].clone();
+    let body = format!(
+        "event: starting\ndata: {{\"status\":\"starting\"}}\n\n\
+         event: extracting_claims\ndata: {{\"status\":\"extracting_claims\"}}\n\n\
+         event: claims_extracted\ndata: {{\"claims\":[\"Paris is in France.\"],\"count\":1}}\n\n\
+         event: verifying_claims\ndata: {{\"totalClaims\":1}}\n\n\
+         event: verifying_claim\ndata: {{\"claimIndex\":0,\"claim\":\"Paris is in France.\"}}\n\n\
+         event: claim_verified\ndata: {{\"claimIndex\":0,\"assessment\":\"TRUE\",\"consensus_answer\":\"A\",\"model_answers\":{answer}}}\n\n\
+         event: completed\ndata: {done}\n\n"
+    );
+    let server = Scripted::answering(stream(&body)).await;
+    for form in [&[][..], &["--json"], &["--jsonl"], &["--view", "list"]] {
+        let ran = call(&server.base, form).run_beside().await;
+        assert_eq!(ran.code(), 0, "{form:?}: {ran:?}");
+    }
+    let plain = call(&server.base, &[]).run_beside().await;
+    assert_eq!(plain.stdout, "1\tTRUE\tTT\tParis is in France.\n");
+}
+
 /// A result whose parts contradict each other and whose numbers are as large as they can be.
 fn absurd() -> Value {
     let claim = |options: Value, claimed: &str, answers: Value| {

@@ -51,6 +51,13 @@ fn a_pipe_gets_tab_separated_lines_and_nothing_else() {
 }
 
 #[test]
+fn letters_stand_in_the_order_of_the_panel() {
+    let statement = "The capital of Australia is Canberra. [sandbox:fail=alpha] [sandbox:fail=delta]";
+    let ran = sandbox(&[statement]);
+    assert!(ran.stdout.starts_with("1\tNO_CONSENSUS\t-FT-\t"), "{ran:?}");
+}
+
+#[test]
 fn quiet_prints_nothing_on_stdout_and_keeps_the_code() {
     let ran = sandbox(&["-q", FALSE]);
     assert_eq!((ran.code(), ran.stdout.as_str()), (10, ""));
@@ -77,14 +84,21 @@ fn jsonl_is_one_object_a_line() {
 
 #[test]
 fn colour_is_only_for_those_who_want_it() {
-    let forced = sandbox(&["--color", "always", "--view", "table", TRUE]);
-    let plain = Mk::new()
-        .args(["verify", "--sandbox", "--color", "always", TRUE])
-        .env("TERM", "dumb")
-        .env("NO_COLOR", "1")
-        .run();
-    assert_eq!(forced.code(), 0);
-    assert_eq!(plain.code(), 0);
+    let ran = |arguments: &[&str], forced: bool| {
+        let call = Mk::new().args([&["verify", "--sandbox", TRUE][..], arguments].concat());
+        let ran = if forced { call.env("CLICOLOR_FORCE", "1").run() } else { call.run() };
+        assert_eq!(ran.code(), 0, "{ran:?}");
+        ran.stdout
+    };
+    let cyan = "\u{1b}[36m";
+    for view in ["list", "table"] {
+        assert!(ran(&["--view", view, "--color", "always"], false).contains(cyan), "{view}");
+        assert!(ran(&["--view", view], true).contains(cyan), "{view}");
+        assert!(!ran(&["--view", view], false).contains('\u{1b}'), "{view}");
+        assert!(!ran(&["--view", view, "--color", "never"], true).contains('\u{1b}'), "{view}");
+    }
+    // What programs read has none in any case.
+    assert!(!ran(&["--color", "always"], true).contains('\u{1b}'));
 }
 
 #[test]

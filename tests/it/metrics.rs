@@ -141,6 +141,7 @@ async fn the_page_says_what_requests_did() {
         (r#"mk_retries_total{provider="fake",model="down"}"#, 0.0),
         (r#"mk_attempts_total{provider="fake",model="hangs",outcome="cancelled"}"#, 1.0),
         ("mk_streams_open", 0.0),
+        ("mk_database_up", 1.0),
         ("mk_ledger_rows_lost_total", 0.0),
     ]);
     let sum = |prefix: &str| -> f64 {

@@ -41,10 +41,13 @@ pub(crate) struct Group {
     pub(crate) models: Vec<String>,
 }
 
-/// The votes in panel order: the models that answered, then those that did not.
+/// The votes, in the order of [`models`].
 pub(crate) fn votes(claim: &ClaimResult) -> Vec<Vote> {
-    let answers = claim.model_answers.iter().map(|given| of_answer(claim, &given.answer));
-    answers.chain(claim.model_errors.iter().map(|_| Vote::Missing)).collect()
+    let vote = |model: &str| {
+        let given = claim.model_answers.iter().find(|given| given.model == model);
+        given.map_or(Vote::Missing, |given| of_answer(claim, &given.answer))
+    };
+    models(claim).map(vote).collect()
 }
 
 /// The vote that an answer's key is.
@@ -135,10 +138,13 @@ pub(crate) fn short_name(claim: &ClaimResult, model: &str) -> String {
     sanitize::line(if is_ambiguous { model } else { bare(model) }).into_owned()
 }
 
-/// All models that were asked about a claim.
+/// All models that were asked about a claim, in the order of the panel, as far as the server tells it: otherwise those that
+/// did not answer come last.
 pub(crate) fn models(claim: &ClaimResult) -> impl Iterator<Item = &str> {
     let answered = claim.model_answers.iter().map(|given| given.model.as_str());
-    answered.chain(claim.model_errors.iter().map(|failed| failed.model.as_str()))
+    let asked = answered.chain(claim.model_errors.iter().map(|failed| failed.model.as_str()));
+    let has_no_seat = |model: &&str| !claim.seats.iter().any(|seated| seated == model);
+    claim.seats.iter().map(String::as_str).chain(asked.filter(has_no_seat))
 }
 
 fn bare(model: &str) -> &str {
@@ -188,6 +194,16 @@ pub(in crate::cli) mod tests {
         );
         assert_eq!(letters(&mixed, ""), "TFFU-");
         assert_eq!(letters(&mixed, " "), "T F F U -");
+    }
+
+    #[test]
+    fn letters_are_in_the_order_of_the_panel() {
+        let mut found = claim("NO CONSENSUS", "", &[("p/a", "!timeout"), ("p/b", "B"), ("p/c", "A")]);
+        assert_eq!(letters(&found, ""), "FT-", "where nobody tells it");
+        found.seat(&["p/a", "p/b", "p/x", "p/c"].map(str::to_owned));
+        assert_eq!(letters(&found, ""), "-FT");
+        found.seat(&["p/a".to_owned()]);
+        assert_eq!(letters(&found, ""), "-FT", "the others after those that are told");
     }
 
     #[test]

@@ -52,6 +52,7 @@ async fn follow(
     let mut events = target.client.verify(request).map_err(failed)?;
     let mut ticks = time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut models = Vec::new();
     loop {
         let next = async {
             // Ticks go on while one and the same read goes on: part of what it has read would be lost with it.
@@ -63,9 +64,17 @@ async fn follow(
                 }
             }
         };
-        let Some(event) = next.await? else {
+        let Some(mut event) = next.await? else {
             return Err(failed(crate::client::Error::Incomplete));
         };
+        match &mut event {
+            Event::VerifyingClaims(begun) => models = std::mem::take(&mut begun.models),
+            Event::ClaimVerified(verified) => {
+                verified.result.iter_mut().for_each(|result| result.seat(&models));
+            }
+            Event::Completed(result) => result.results.iter_mut().for_each(|result| result.seat(&models)),
+            _ => {}
+        }
         observe(Moment::Event(&event))?;
         match event {
             Event::Completed(result) => return Ok(*result),

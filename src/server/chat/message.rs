@@ -56,7 +56,8 @@ fn check(message: Message<'_>, path: impl Fn(&str) -> String) -> Result<u64, Api
         return Err(invalid(path(".role"), "system, user, assistant, developer or tool", role));
     };
     let Some(content) = content else {
-        // What an assistant said may be something else than a text.
+        // What an assistant said may be something else than a text; no calls at all are nothing.
+        let tool_calls = tool_calls.filter(|calls| calls.items().is_none_or(|calls| !calls.is_empty()));
         let said = [tool_calls, function_call, refusal, audio];
         let says_else = said.iter().any(Option::is_some);
         if name == "assistant" && says_else {
@@ -74,6 +75,7 @@ fn check(message: Message<'_>, path: impl Fn(&str) -> String) -> Result<u64, Api
 /// Checks a content, a text or parts; gives the length of its texts in characters.
 fn check_content(content: Json<'_>, path: impl Fn() -> String) -> Result<u64, ApiError> {
     if content.is_text() {
+        must_be_whole(content, &path)?;
         return Ok(characters(content));
     }
     let wrong = || invalid(path(), "a string or a non-empty array of content parts", content);
@@ -91,9 +93,21 @@ fn check_content(content: Json<'_>, path: impl Fn() -> String) -> Result<u64, Ap
         if !text.is_text() {
             return Err(invalid(path(".text"), "a string", text));
         }
+        must_be_whole(text, || path(".text"))?;
         length = length.saturating_add(characters(text));
     }
     Ok(length)
+}
+
+/// Refuses a text that cannot be decoded, which each provider would take as it likes.
+fn must_be_whole(text: Json<'_>, path: impl Fn() -> String) -> Result<(), ApiError> {
+    // Escaped characters are rare, and nothing else can be half of one.
+    if memchr::memmem::find(text.get().as_bytes(), b"\\u").is_none() || text.text().is_some() {
+        return Ok(());
+    }
+    let path = path();
+    let message = format!("`{path}` holds half a character (`\\ud800` to `\\udfff`)");
+    Err(ApiError::parameter("invalid_parameter", path, message))
 }
 
 /// The fields of these names; a null is the same as nothing.
@@ -164,6 +178,18 @@ mod tests {
             (
                 r#"[{"role":"user","content":"a","x\ud800":1}]"#,
                 "`messages[0]` cannot be read: one of its names holds half a character (`\\ud800` to `\\udfff`)",
+            ),
+            (
+                r#"[{"role":"user","content":"a\ud800b"}]"#,
+                "`messages[0].content` holds half a character (`\\ud800` to `\\udfff`)",
+            ),
+            (
+                r#"[{"role":"user","content":[{"type":"text","text":"\n\udc00"}]}]"#,
+                "`messages[0].content[0].text` holds half a character (`\\ud800` to `\\udfff`)",
+            ),
+            (
+                r#"[{"role":"assistant","content":null,"tool_calls":[]}]"#,
+                "`messages[0].content` is required; only an assistant's message with `tool_calls` has none",
             ),
             (r#"[{"role":"user","content":"a"},7]"#, "`messages[1]` must be an object, not 7"),
             ("[]", "`messages` must be a non-empty array of messages, not an empty array"),

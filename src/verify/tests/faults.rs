@@ -48,9 +48,9 @@ async fn a_replacement_that_fails_too_leaves_what_there_is() {
     stage.job.model_progress = true;
     let result = stage.only_claim().await;
     assert_eq!(failed(&result), [("a/1", "timeout"), ("d/1", "timeout")]);
-    assert_eq!(result.reason_code, ReasonCode::Split);
+    assert_eq!(result.reason_code, Some(ReasonCode::Split));
     stage.job.min_required = 3;
-    assert_eq!(stage.only_claim().await.reason_code, ReasonCode::InsufficientAnswers);
+    assert_eq!(stage.only_claim().await.reason_code, Some(ReasonCode::InsufficientAnswers));
 }
 
 #[tokio::test]
@@ -132,7 +132,9 @@ async fn one_answer_anywhere_is_something_to_report() {
         _ => Turn::Fails(Failure::Unreachable),
     });
     let response = stage.complete().await;
-    assert!(response.results.iter().all(|result| result.reason_code == ReasonCode::InsufficientAnswers));
+    assert!(
+        response.results.iter().all(|result| result.reason_code == Some(ReasonCode::InsufficientAnswers))
+    );
     assert_eq!(failed(&response.results[0]).len(), 4);
     assert_eq!(answered(&response.results[1]), ["b/1"]);
 }
@@ -147,7 +149,10 @@ async fn at_the_deadline_open_claims_are_closed_and_the_rest_stands() {
     let response = stage.complete().await;
     assert_eq!(response.results[0].assessment, Assessment::True);
     let cut = &response.results[1];
-    assert_eq!((cut.assessment, cut.reason_code), (Assessment::NoConsensus, ReasonCode::InsufficientAnswers));
+    assert_eq!(
+        (cut.assessment, cut.reason_code),
+        (Assessment::NoConsensus, Some(ReasonCode::InsufficientAnswers))
+    );
     assert_eq!(answered(cut), ["a/1", "b/1"]);
     assert_eq!(failed(cut), [("c/1", "timeout")]);
     let usage = response.token_usage;

@@ -88,7 +88,7 @@ fn check_response(response: &VerifyResponse) -> Result<(), TestCaseError> {
         }
         let consensus = &result.consensus_answer;
         prop_assert_eq!(result.assessment == Assessment::NoConsensus, consensus.is_empty());
-        prop_assert_eq!(result.reason_code == ReasonCode::Consensus, !consensus.is_empty());
+        prop_assert_eq!(result.reason_code == Some(ReasonCode::Consensus), !consensus.is_empty());
         if !consensus.is_empty() {
             prop_assert!(votes_for(consensus) >= 2 && *consensus != undetermined);
             prop_assert_eq!(result.assessment == Assessment::True, *consensus == result.claimed_answer);

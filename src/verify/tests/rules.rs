@@ -38,7 +38,7 @@ async fn answers_decide_whatever_letters_they_were_shown_under() {
             let result = stage.only_claim().await;
             assert_eq!(result.assessment, assessment, "{choices:?}");
             assert_eq!(result.consensus_answer, consensus);
-            assert_eq!(result.reason_code, reason);
+            assert_eq!(result.reason_code, Some(reason));
             let options = &result.original_options;
             let answers: Vec<_> =
                 result.model_answers.iter().map(|given| options[&given.answer].clone()).collect();
@@ -55,7 +55,7 @@ async fn a_tie_of_two_pairs_is_no_consensus() {
     });
     stage.settings.general.panel.push("d/1".to_owned());
     stage.job.total_models = 4;
-    assert_eq!(stage.only_claim().await.reason_code, ReasonCode::Tie);
+    assert_eq!(stage.only_claim().await.reason_code, Some(ReasonCode::Tie));
 }
 
 #[tokio::test]
@@ -129,9 +129,18 @@ async fn progress_by_model_is_told_only_when_asked_for() {
         })
         .collect();
     assert_eq!(answered, [(1, 3), (2, 3), (3, 3)]);
+    let roster = |events: &[Event]| {
+        let told = events.iter().find_map(|event| match event {
+            Event::VerifyingClaims(told) => Some(told.models.clone()),
+            _ => None,
+        });
+        told.unwrap()
+    };
+    assert_eq!(roster(&events)[..3], ["a/1", "b/1", "c/1"]);
     assert_eq!(names(&events).iter().rposition(|&name| name == "model_answered"), Some(7));
     stage.job.model_progress = false;
-    assert!(!names(&stage.run().await).contains(&"model_answered"));
+    let events = stage.run().await;
+    assert!(!names(&events).contains(&"model_answered") && roster(&events).is_empty());
 }
 
 #[tokio::test]

@@ -58,6 +58,9 @@ async fn nobody_passes(two: &Two, good: &str) {
         }
         let (status, health) = timeout(BOUND, health(server)).await.expect("it hangs");
         assert_eq!((status, &health["status"]), (503, &json!("store_unavailable")));
+        let page = client().get(super::at(server, "/metrics")).send();
+        let page = timeout(BOUND, page).await.expect("it hangs").unwrap().text().await.unwrap();
+        assert!(page.lines().any(|line| line == "mk_database_up 0"), "{page}");
     }
     let (status, told) = two.consoles[0].get("/v1/apps").await;
     assert_eq!((status, &told["code"]), (503, &json!("store_unavailable")));
