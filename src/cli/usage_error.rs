@@ -19,10 +19,10 @@ pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
     let is_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if is_asked_for {
         let text = error.render();
-        let text = if printer.terminal.out.paint == Paint::Full {
-            text.ansi().to_string()
-        } else {
-            text.to_string()
+        // Help is bold and underlined, and has no colour.
+        let text = match printer.terminal.out.paint {
+            Paint::Plain => text.to_string(),
+            Paint::Bold | Paint::Full => text.ansi().to_string(),
         };
         let text = printer.terminal.symbols.spelt(text.trim_end().into());
         return exit::report(printer.result(&text).map(|()| 0), printer, false);

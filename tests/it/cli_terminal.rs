@@ -56,6 +56,14 @@ fn no_color_means_no_colour_but_bars() {
 }
 
 #[test]
+fn no_color_leaves_help_its_bold() {
+    let help = Mk::new().args(["verify", "--help"]);
+    let raw = pty::run(&help.env("NO_COLOR", "1"), 80, 24).raw;
+    assert!(raw.contains("\u{1b}[1m"), "{raw:?}");
+    assert!((30..=37).all(|colour| !raw.contains(&format!("\u{1b}[{colour}m"))), "{raw:?}");
+}
+
+#[test]
 fn a_dumb_terminal_gets_no_escape_byte() {
     let mk = Mk::new().args(["verify", "--sandbox", STATEMENT]);
     let raw = pty::run(&mk.env("TERM", "dumb"), 80, 24).raw;

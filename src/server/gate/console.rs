@@ -153,7 +153,8 @@ pub(crate) struct Own {
     pub(crate) key: Arc<KeyRow>,
     /// Its limits, nothing counted.
     pub(crate) limits: State,
-    /// What the answer's headers describe, this request counted: it is free of charge, and counts as an open page.
+    /// What the answer's headers describe: the key's limits, or the session's. A key is not charged for asking; its
+    /// address is, as for an open page.
     pub(crate) rate: State,
 }
 
@@ -161,20 +162,20 @@ pub(crate) struct Own {
 pub(crate) async fn own_key(context: &Context, incoming: &Incoming) -> Result<Own, ApiError> {
     let app = &context.app;
     let now = app.clock.now();
-    let (key, rate) = if let Some(token) = session_token(context, incoming) {
+    let (key, of_session) = if let Some(token) = session_token(context, incoming) {
         let session = recognised(app, incoming, token).await?;
         let rate = count(context, incoming, &session).await?;
-        (Arc::new(session.key), rate)
+        (Arc::new(session.key), Some(rate))
     } else {
         let found = keys::identify(&app.store, bearer(&incoming.headers), incoming.address, now);
         let key = or_refused(app, incoming, found.await, None).await?;
         incoming.record.came_with(key.clone());
-        let rate = open(app, incoming).await?;
+        open(app, incoming).await?;
         app.limiter.note_use(&key.id, now);
-        (key, rate)
+        (key, None)
     };
     let limits = app.limiter.peek(&Subject::Key(key.id.clone()), quota_of(incoming, &key), now).await;
-    Ok(Own { key, limits, rate })
+    Ok(Own { key, limits, rate: of_session.unwrap_or(limits) })
 }
 
 /// What the audit says of a request with this key.
