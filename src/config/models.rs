@@ -10,7 +10,7 @@ use super::reader::{Found, Place};
 use super::server_file::{InferenceFile, PanelFile, VerifyFile};
 use super::{ConfigError, InferenceSettings, suggest, values};
 use crate::clock::Time;
-use crate::providers::{self, catalog};
+use crate::providers::{self, Kind, catalog};
 use crate::verify::{PanelSettings, Settings};
 
 /// The most models that one claim may be put to.
@@ -18,24 +18,33 @@ const LARGEST_PANEL: usize = 9;
 /// Models that stand in for an extractor that was not set.
 const EXTRACTOR_FALLBACKS: usize = 2;
 
-/// The names of configured providers, against which identifiers are checked.
-pub(super) struct Providers<'a>(pub(super) Vec<&'a str>);
+/// The configured providers, against which identifiers are checked.
+pub(super) struct Providers<'a>(pub(super) &'a [providers::Settings]);
 
 impl Providers<'_> {
-    /// Complains about an identifier that names no configured provider.
+    /// Complains about an identifier that names no configured provider, or a model that the sandbox does not have.
     fn check(&self, id: &str, place: &Place) -> Result<(), ConfigError> {
         let shown = id.escape_debug();
-        let Some((provider, _)) = values::split_model(id) else {
+        let Some((provider, model)) = values::split_model(id) else {
             let complaint = format!("names the model `{shown}`; models are written as provider/model_name");
             return Err(place.error(&complaint));
         };
-        if self.0.contains(&provider) {
-            return Ok(());
+        let names = || self.0.iter().map(|settings| settings.name.as_str());
+        if let Some(settings) = self.0.iter().find(|settings| settings.name == provider) {
+            if settings.kind != Kind::Sandbox || providers::sandbox::MODELS.contains(&model) {
+                return Ok(());
+            }
+            let question = suggest::question(model, providers::sandbox::MODELS);
+            let complaint = format!("names the model `{shown}`, which the sandbox does not have{question}");
+            return Err(place
+                .error(&complaint)
+                .hint(format!("models of the sandbox: {}", providers::sandbox::MODELS.join(", "))));
         }
-        let question = suggest::question(provider, self.0.iter().copied());
+        let question = suggest::question(provider, names());
         let complaint =
             format!("names the model `{shown}`, but no provider {provider} is configured{question}");
-        let configured = if self.0.is_empty() { "none".to_owned() } else { self.0.join(", ") };
+        let configured = names().collect::<Vec<_>>().join(", ");
+        let configured = if configured.is_empty() { "none".to_owned() } else { configured };
         Err(place.error(&complaint).hint(format!("configured providers: {configured}")))
     }
 
@@ -192,7 +201,7 @@ pub(super) fn sandbox(file: &VerifyFile, origins: &mut Origins) -> Result<Settin
         general: open(&file.general),
         legal: open(&file.legal),
     };
-    Providers(Vec::new()).verify(&file, &panel::sandbox(), origins)
+    Providers(&[]).verify(&file, &panel::sandbox(), origins)
 }
 
 /// What to say of models that are used, fallbacks included, and that their provider retires soon, or has retired.

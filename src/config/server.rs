@@ -120,13 +120,13 @@ fn load(args: &ServerArgs, env: &Env, needs_provider: bool) -> Result<ServerConf
     }
     found.warnings.extend(env.misspelt());
 
-    let names = models::Providers(found.providers.iter().map(|settings| settings.name.as_str()).collect());
+    let providers = models::Providers(&found.providers);
     let (verify, inference) = if args.sandbox {
         (models::sandbox(&file.verify, &mut origins)?, InferenceSettings::default())
     } else {
-        names.check_fallbacks(&file.providers)?;
-        let verify = names.verify(&file.verify, &found.chosen, &mut origins)?;
-        (verify, names.inference(&file.inference, &mut origins)?)
+        providers.check_fallbacks(&file.providers)?;
+        let verify = providers.verify(&file.verify, &found.chosen, &mut origins)?;
+        (verify, providers.inference(&file.inference, &mut origins)?)
     };
     found.notes.extend(panel_notes(&verify.general, &origins.of("verify.panel")));
     found.warnings.extend(models::retirements(&verify, &inference, &found.providers, env.now));

@@ -97,6 +97,10 @@ fn what_is_wrong_is_named_with_line_and_remedy() {
             "an amount of US dollars",
         ),
         ("[providers.openai.models.x]\nfallbacks = [\"mistral/y\"]", "no provider mistral is configured"),
+        (
+            "[providers.sandbox]\n[verify]\npanel = [\"sandbox/alpha\", \"sandbox/bta\"]",
+            "which the sandbox does not have; did you mean `beta`?",
+        ),
         ("[verify]\nextractor = \"openai\"\n[providers.openai]", "models are written as provider/model_name"),
         ("[verify]\npanel = [\"opnai/x\"]\n[providers.openai]", "is configured; did you mean `openai`?"),
         ("[verify]\npanel = [\"openai/x\", \"openai/x\"]\n[providers.openai]", "names `openai/x` twice"),
