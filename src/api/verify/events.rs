@@ -1,0 +1,238 @@
+//! The events of a verification.
+//!
+//! [`Event`] is both what the pipeline emits and what the client draws; [`Event::frame`] and [`Event::read`] are
+//! its two ways over the wire.
+
+use bytes::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Assessment, ClaimResult, ModelAnswer, Skipped, VerifyResponse};
+use crate::api::error::ErrorEvent;
+use crate::api::sse;
+
+/// One frame of a verification stream.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// `starting`
+    Starting(Starting),
+    /// `extracting_claims`
+    ExtractingClaims(ExtractingClaims),
+    /// `claims_extracted`
+    ClaimsExtracted(ClaimsExtracted),
+    /// `verifying_claims`
+    VerifyingClaims(VerifyingClaims),
+    /// `verifying_claim`
+    VerifyingClaim(VerifyingClaim),
+    /// `model_answered`: only for callers that ask for it with [`PROGRESS_HEADER`].
+    ModelAnswered(ModelAnswered),
+    /// `claim_verified`
+    ClaimVerified(ClaimVerified),
+    /// `completed`: terminal.
+    Completed(Box<VerifyResponse>),
+    /// `error`: terminal.
+    Error(ErrorEvent),
+}
+
+/// The request header that asks for `model_answered` frames (value `models`): the stream of everybody else is
+/// exactly that of the reference.
+pub const PROGRESS_HEADER: &str = "x-mk-progress";
+
+/// Data of `starting`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Starting {
+    /// `starting`.
+    pub status: String,
+    /// `ver_…`.
+    #[serde(rename = "requestId", default)]
+    pub request_id: String,
+    /// `sandbox` when simulated models will take part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+}
+
+/// Data of `extracting_claims`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExtractingClaims {
+    /// `extracting_claims`.
+    pub status: String,
+}
+
+/// Data of `claims_extracted`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClaimsExtracted {
+    /// The claims, in the order of the statement.
+    pub claims: Vec<String>,
+    /// Their number.
+    pub count: usize,
+    /// Parts that will not be verified.
+    #[serde(default)]
+    pub skipped: Vec<Skipped>,
+}
+
+/// Data of `verifying_claims`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifyingClaims {
+    /// How many claims there are.
+    pub total_claims: usize,
+    /// The models in the order of the panel, then those that stand by: only for callers that ask with
+    /// [`PROGRESS_HEADER`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<String>,
+}
+
+/// Data of `verifying_claim`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifyingClaim {
+    /// Zero-based position in `claims`.
+    pub claim_index: usize,
+    /// The claim.
+    pub claim: String,
+}
+
+/// Data of `model_answered`: one more model of the panel is done with a claim, with or without an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelAnswered {
+    /// Zero-based position in `claims`.
+    pub claim_index: usize,
+    /// The model, by its configured identifier.
+    pub model: String,
+    /// How many are done with this claim.
+    pub answered: usize,
+    /// How many are asked about this claim.
+    pub asked: usize,
+}
+
+/// Data of `claim_verified`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClaimVerified {
+    /// Zero-based position in `claims`.
+    #[serde(rename = "claimIndex")]
+    pub claim_index: usize,
+    /// What the panel made of it.
+    pub assessment: Assessment,
+    /// The winning key, or empty.
+    pub consensus_answer: String,
+    /// The models that answered, in panel order.
+    pub model_answers: Vec<ModelAnswer>,
+    /// The claim's full result, as `completed` will list it: only for callers that ask with [`PROGRESS_HEADER`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Box<ClaimResult>>,
+}
+
+impl Event {
+    /// The frame's `event:` name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Starting(_) => "starting",
+            Self::ExtractingClaims(_) => "extracting_claims",
+            Self::ClaimsExtracted(_) => "claims_extracted",
+            Self::VerifyingClaims(_) => "verifying_claims",
+            Self::VerifyingClaim(_) => "verifying_claim",
+            Self::ModelAnswered(_) => "model_answered",
+            Self::ClaimVerified(_) => "claim_verified",
+            Self::Completed(_) => "completed",
+            Self::Error(_) => "error",
+        }
+    }
+
+    /// Whether the stream ends with this event.
+    pub const fn is_terminal(&self) -> bool {
+        matches!(self, Self::Completed(_) | Self::Error(_))
+    }
+
+    /// The event as bytes of a stream.
+    pub fn frame(&self) -> serde_json::Result<Bytes> {
+        let name = self.name();
+        match self {
+            Self::Starting(data) => sse::frame(name, data),
+            Self::ExtractingClaims(data) => sse::frame(name, data),
+            Self::ClaimsExtracted(data) => sse::frame(name, data),
+            Self::VerifyingClaims(data) => sse::frame(name, data),
+            Self::VerifyingClaim(data) => sse::frame(name, data),
+            Self::ModelAnswered(data) => sse::frame(name, data),
+            Self::ClaimVerified(data) => sse::frame(name, data),
+            Self::Completed(data) => sse::frame(name, data),
+            Self::Error(data) => sse::frame(name, data),
+        }
+    }
+
+    /// The event in a frame that arrived; `None` for a name this version does not know, which a client passes
+    /// over so that servers may grow.
+    ///
+    /// # Errors
+    /// If the data is not what the name promises.
+    pub fn read(name: &str, data: &str) -> serde_json::Result<Option<Self>> {
+        Ok(Some(match name {
+            "starting" => Self::Starting(serde_json::from_str(data)?),
+            "extracting_claims" => Self::ExtractingClaims(serde_json::from_str(data)?),
+            "claims_extracted" => Self::ClaimsExtracted(serde_json::from_str(data)?),
+            "verifying_claims" => Self::VerifyingClaims(serde_json::from_str(data)?),
+            "verifying_claim" => Self::VerifyingClaim(serde_json::from_str(data)?),
+            "model_answered" => Self::ModelAnswered(serde_json::from_str(data)?),
+            "claim_verified" => Self::ClaimVerified(serde_json::from_str(data)?),
+            "completed" => Self::Completed(serde_json::from_str(data)?),
+            "error" => Self::Error(serde_json::from_str(data)?),
+            _ => return Ok(None),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Reads one frame as a naive client does: two lines, two prefixes.
+    fn read_back(frame: &[u8]) -> Option<Event> {
+        let text = std::str::from_utf8(frame).ok()?.strip_suffix("\n\n")?;
+        let (event, data) = text.split_once('\n')?;
+        Event::read(event.strip_prefix("event: ")?, data.strip_prefix("data: ")?).ok()?
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back_whatever_the_text(
+            claim in "(?s).{0,40}|\r\n\r\ndata: x|\u{2028}\u{85}event: completed",
+            index in 0..1000_usize,
+            answers in prop::collection::vec(("[a-z/]{1,9}", "[A-F]"), 0..4),
+        ) {
+            let answers = answers.into_iter().map(|(model, answer)| ModelAnswer {
+                model,
+                answer,
+                reason: Some(claim.clone()),
+            });
+            let events = [
+                Event::VerifyingClaim(VerifyingClaim { claim_index: index, claim: claim.clone() }),
+                Event::ClaimVerified(ClaimVerified {
+                    claim_index: index,
+                    assessment: Assessment::NoConsensus,
+                    consensus_answer: String::new(),
+                    model_answers: answers.collect(),
+                    result: None,
+                }),
+                Event::Error(ErrorEvent {
+                    error: claim.clone(),
+                    message: claim.clone(),
+                    code: "internal".to_owned(),
+                    request_id: "ver_1".to_owned(),
+                    provider: None,
+                }),
+            ];
+            for event in events {
+                let frame = event.frame().unwrap();
+                prop_assert_eq!(String::from_utf8_lossy(&frame).matches('\n').count(), 3);
+                prop_assert_eq!(read_back(&frame), Some(event));
+            }
+        }
+
+        #[test]
+        fn foreign_frames_never_panic(name in "[a-z_]{0,20}", data in "(?s).{0,200}") {
+            let _ = Event::read(&name, &data);
+        }
+    }
+}
