@@ -9,6 +9,7 @@ pub use events::{
     VerifyingClaim, VerifyingClaims,
 };
 
+use std::collections::HashSet;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -171,7 +172,8 @@ impl ClaimResult {
     /// Notes the order of the panel, by that of all its models.
     pub fn seat(&mut self, models: &[String]) {
         let answered = self.model_answers.iter().map(|given| &given.model);
-        let asked: Vec<_> = answered.chain(self.model_errors.iter().map(|failed| &failed.model)).collect();
+        let asked: HashSet<_> =
+            answered.chain(self.model_errors.iter().map(|failed| &failed.model)).collect();
         self.seats = models.iter().filter(|model| asked.contains(model)).cloned().collect();
     }
 }

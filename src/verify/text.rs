@@ -1,9 +1,8 @@
 //! Foreign text made harmless: what callers and models wrote, before it enters a prompt, an event or a result.
 //!
 //! Removed are control characters and the invisible ones that can reorder or smuggle text: bidirectional controls,
-//! zero-width spaces and joiners of words (U+200B, U+2060,
-//! U+FEFF) and the tag block (U+E0000–E007F), in which instructions can be hidden from people. Zero-width joiners
-//! between letters stay: some scripts and emoji need them.
+//! zero-width spaces and joiners of words (U+200B, U+2060, U+FEFF) and the tag block (U+E0000–E007F), in which
+//! instructions can be hidden from people. Zero-width joiners between letters stay: some scripts and emoji need them.
 
 use crate::bidi;
 

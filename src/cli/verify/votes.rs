@@ -1,6 +1,6 @@
 //! How the models voted on a claim: letters for a glance, groups for the details.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::api::verify::ClaimResult;
 use crate::cli::sanitize;
@@ -43,10 +43,9 @@ pub(crate) struct Group {
 
 /// The votes, in the order of [`models`].
 pub(crate) fn votes(claim: &ClaimResult) -> Vec<Vote> {
-    let vote = |model: &str| {
-        let given = claim.model_answers.iter().find(|given| given.model == model);
-        given.map_or(Vote::Missing, |given| of_answer(claim, &given.answer))
-    };
+    let answers: HashMap<&str, &str> =
+        claim.model_answers.iter().map(|given| (given.model.as_str(), given.answer.as_str())).collect();
+    let vote = |model| answers.get(model).map_or(Vote::Missing, |answer| of_answer(claim, answer));
     models(claim).map(vote).collect()
 }
 
@@ -143,8 +142,8 @@ pub(crate) fn short_name(claim: &ClaimResult, model: &str) -> String {
 pub(crate) fn models(claim: &ClaimResult) -> impl Iterator<Item = &str> {
     let answered = claim.model_answers.iter().map(|given| given.model.as_str());
     let asked = answered.chain(claim.model_errors.iter().map(|failed| failed.model.as_str()));
-    let has_no_seat = |model: &&str| !claim.seats.iter().any(|seated| seated == model);
-    claim.seats.iter().map(String::as_str).chain(asked.filter(has_no_seat))
+    let seated: HashSet<&str> = claim.seats.iter().map(String::as_str).collect();
+    claim.seats.iter().map(String::as_str).chain(asked.filter(move |model| !seated.contains(model)))
 }
 
 fn bare(model: &str) -> &str {
