@@ -18,7 +18,7 @@
 //! | `verify` | from a statement to an assessment of each claim; knows no HTTP | inference usage |
 //! | `inference` | from a model's identifier to an answer: choice, retries, fallbacks, accounts | providers usage |
 //! | `providers` | formats of model APIs, and the only sender | nobody |
-//! | `keys` | making, recognising and admitting keys; apps | storage |
+//! | `keys` | making, recognising and admitting keys; apps, sessions, the setup link | storage |
 //! | `limits` | an exact sliding minute and a UTC day, here or in Redis | storage |
 //! | `usage` | what requests cost, a row per attempt; budgets; reports and statements | metrics storage |
 //! | `metrics` | what the server counts of itself, for Prometheus | nobody |

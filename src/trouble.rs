@@ -39,8 +39,8 @@ impl Trouble {
     }
 
     /// It has gone well. Whether it had failed before, and is over now, which is to be told.
-    pub fn is_over(&self) -> bool {
-        self.is_over_at(Instant::now())
+    pub fn went_well(&self) -> bool {
+        self.went_well_at(Instant::now())
     }
 
     fn happened_at(&self, cause: &str, now: Instant) -> Option<u64> {
@@ -64,7 +64,7 @@ impl Trouble {
         Some(std::mem::take(&mut known.untold))
     }
 
-    fn is_over_at(&self, now: Instant) -> bool {
+    fn went_well_at(&self, now: Instant) -> bool {
         let mut told = self.lock();
         let is_quiet = |told: &Told| now.duration_since(told.latest) >= QUIET;
         if told.is_empty() || !told.iter().all(is_quiet) {
@@ -99,13 +99,13 @@ mod tests {
     #[test]
     fn it_is_over_once_and_only_when_nothing_fails_in_between() {
         let (trouble, begun) = (Trouble::new(), Instant::now());
-        assert!(!trouble.is_over_at(begun), "nothing had failed");
+        assert!(!trouble.went_well_at(begun), "nothing had failed");
         trouble.happened_at("full", begun);
-        assert!(!trouble.is_over_at(begun + QUIET / 2));
+        assert!(!trouble.went_well_at(begun + QUIET / 2));
         trouble.happened_at("full", begun + QUIET / 2);
-        assert!(!trouble.is_over_at(begun + QUIET));
-        assert!(trouble.is_over_at(begun + QUIET * 2));
-        assert!(!trouble.is_over_at(begun + QUIET * 2), "told already");
+        assert!(!trouble.went_well_at(begun + QUIET));
+        assert!(trouble.went_well_at(begun + QUIET * 2));
+        assert!(!trouble.went_well_at(begun + QUIET * 2), "told already");
         assert_eq!(trouble.happened_at("full", begun + QUIET * 2), Some(0), "it begins anew");
     }
 

@@ -1,10 +1,9 @@
 //! The command line: the only room that prints.
 //!
-//! A command is a file: its arguments with their help, and one function. [`run`] parses, begins a session and
-//! hands over; whatever comes back becomes an [`End`]. Results go to standard output, everything else
-//! to standard error, all through `printer`; text from elsewhere goes through
-//! `sanitize` first. No runtime is
-//! built and no file is read before a command needs it: `mk --version` is instant.
+//! A command is a file: its arguments with their help, and one function. [`run`] parses, begins a session and hands
+//! over; whatever comes back becomes an [`End`]. Results go to standard output, everything else to standard error, all
+//! through `printer`; text from elsewhere goes through `sanitize` first. No runtime is built and no file is read before
+//! a command needs it: `mk --version` is instant.
 
 mod apps;
 mod backup;

@@ -38,7 +38,7 @@ pub(super) struct Candidate<'a> {
     pub(super) meter: &'a Meter,
     pub(super) span: Span,
     /// How many models behind it could be asked.
-    pub(super) behind: u32,
+    pub(super) fallbacks_left: u32,
     /// The model whose failure it is asked after: itself, where a stream of its own broke.
     pub(super) after: Option<&'a str>,
     /// How often it was tried again already.
@@ -70,7 +70,7 @@ impl Gateway {
             asked,
             meter,
             span: Span { asked: now, deadline: now + patience.total_timeout },
-            behind: self.in_use(&chain[place + 1..], now),
+            fallbacks_left: self.in_use(&chain[place + 1..], now),
             after: None,
             retried: 0,
             head: None,
@@ -139,7 +139,7 @@ impl Candidate<'_> {
     /// How long to wait for this model at a time while another one could be asked: for a place in its queue, for the
     /// end of a pause, for the first token. Without another one, only the call's own limits hold.
     pub(super) fn limit(&self, with_fallback: Duration) -> Option<Duration> {
-        (self.behind > 0).then(|| self.patience.first_token_timeout.unwrap_or(with_fallback))
+        (self.fallbacks_left > 0).then(|| self.patience.first_token_timeout.unwrap_or(with_fallback))
     }
 
     /// How long to pause before this model is tried once more than the `retries` so far; `None` if it should not be:
@@ -154,7 +154,7 @@ impl Candidate<'_> {
         let now = Instant::now();
         retry::pause(failure, retries, retry::chance()).filter(|pause| {
             retries < self.patience.retries
-                && attempts.saturating_add(self.behind) < MOST_ATTEMPTS
+                && attempts.saturating_add(self.fallbacks_left) < MOST_ATTEMPTS
                 && now + *pause < self.span.deadline
                 && limit.is_none_or(|limit| *pause <= limit)
                 && self.breakers.refusal(self.model, now).is_none()

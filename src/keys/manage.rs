@@ -31,7 +31,7 @@ pub struct NewKey {
     pub models: Vec<String>,
     /// Networks (CIDR, or single addresses) it may be used from; empty for all.
     pub addresses: Vec<String>,
-    /// A month's, in nano-dollars.
+    /// What it may spend in a calendar month (UTC), in nano-dollars.
     pub budget: Option<NanoUsd>,
 }
 

@@ -7,7 +7,8 @@
 //! emptied knows it again; the minute begins anew.
 //!
 //! What must hold: a question never takes longer than [`PATIENCE`], connection included; a connection belongs to one
-//! worker, which drives it and alone asks by it ([`crate::workers`]); a store is only used again when it has counted a key.
+//! worker, and only that worker drives and uses it ([`crate::workers`]); a store is only used again when it has counted
+//! a key.
 
 mod address;
 mod examine;

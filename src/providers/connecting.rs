@@ -29,7 +29,7 @@ pub(super) fn failure(error: &(dyn Error + 'static)) -> Failure {
 
 /// A connection stands.
 pub(super) fn stands() {
-    if SHORTAGE.is_over() {
+    if SHORTAGE.went_well() {
         tracing::info!("there are descriptors again to call providers with");
     }
 }

@@ -38,8 +38,8 @@ pub(super) struct Transport {
     connect_timeout: Duration,
     /// More calls at once there are not.
     max_concurrent: usize,
-    /// Made at the first call: reading the system's
-    /// root certificates takes some 20 ms, which a command that never calls this provider must not pay.
+    /// Made at the first call: reading the system's root certificates takes some 20 ms, which a command that never
+    /// calls this provider must not pay.
     clients: Each<OnceCell<Client>>,
 }
 

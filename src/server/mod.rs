@@ -293,7 +293,7 @@ async fn next_connection(listener: &TcpListener, trouble: &Trouble) -> (std::net
         let accepted = listener.accept().await;
         match accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
             Ok(connection) => {
-                if trouble.is_over() {
+                if trouble.went_well() {
                     tracing::info!("connections are accepted again");
                 }
                 return connection;

@@ -76,7 +76,7 @@ async fn flush(context: Arc<Context>, mut ended: watch::Receiver<()>) {
                 }
             }
             // Of rows alone it does not tell that counters are written too.
-            Ok(Ok(())) if is_turn && trouble.is_over() => {
+            Ok(Ok(())) if is_turn && trouble.went_well() => {
                 tracing::info!("usage and counters are written again");
             }
             _ => {}
@@ -101,7 +101,7 @@ async fn watch_keys(context: Arc<Context>) {
         match turn {
             Ok(Ok(version)) => {
                 seen = Some(version);
-                if trouble.is_over() {
+                if trouble.went_well() {
                     tracing::info!("revoked keys are noticed again");
                 }
             }
@@ -150,7 +150,7 @@ async fn forget_some(context: &Arc<Context>, age: Duration, trouble: &Trouble) -
         tokio::task::spawn_blocking(move || app.store.forget_attempts(before, FORGET_AT_ONCE)).await;
     let cause = match deleted {
         Ok(Ok(count)) => {
-            if trouble.is_over() {
+            if trouble.went_well() {
                 tracing::info!("attempts that are too old are deleted again");
             }
             return count;

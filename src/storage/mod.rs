@@ -51,7 +51,7 @@ pub struct AppRow {
     pub id: String,
     /// Unique among apps that are not deleted.
     pub name: String,
-    /// A month's.
+    /// What it may spend in a calendar month (UTC).
     pub budget: Option<NanoUsd>,
     /// When it was made.
     pub created_at: Time,
@@ -88,7 +88,7 @@ pub struct KeyRow {
     pub models: Vec<String>,
     /// Networks (CIDR) it may be used from; empty for all.
     pub addresses: Vec<String>,
-    /// A month's.
+    /// What it may spend in a calendar month (UTC).
     pub budget: Option<NanoUsd>,
     /// Its app's, which all keys of the app share.
     pub app_budget: Option<NanoUsd>,

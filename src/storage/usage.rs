@@ -118,7 +118,7 @@ pub struct AppOnceMade {
     pub id: String,
     /// As it was last called.
     pub name: String,
-    /// A month's.
+    /// What it may spend in a calendar month (UTC).
     pub budget: Option<NanoUsd>,
     /// Since when it is gone.
     pub deleted_at: Option<Time>,
@@ -133,7 +133,7 @@ pub struct BudgetRow {
     pub id: String,
     /// The app's id; for an app its own.
     pub app_id: String,
-    /// A month's.
+    /// What it may spend in a calendar month (UTC).
     pub budget: NanoUsd,
 }
 

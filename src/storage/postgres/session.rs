@@ -72,7 +72,8 @@ impl<'a> Session<'a> {
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
-    /// The same for each of these, in their order.
+    /// The same for each of these, in their order: the futures are polled in it for the first time, and that is when the
+    /// library sends what it is to send.
     pub(in crate::storage) fn execute_each(&self, sql: &str, all: Vec<Vec<Value>>) -> Result<(), Error> {
         let all: Vec<_> = all.into_iter().map(given).collect();
         self.wait(async |client| {
@@ -142,4 +143,25 @@ pub(super) fn first<'r, T: FromSql<'r>>(rows: &'r [Row]) -> Result<Option<T>, Er
 
 fn borrowed(params: &[Given]) -> Vec<&(dyn ToSql + Sync)> {
     params.iter().map(|param| param as _).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Lane, testing};
+    use super::*;
+
+    #[test]
+    #[ignore = "needs PostgreSQL, which `cargo test` may not ask for, named by MK_TEST_DATABASE_URL; runs in .ci/run"]
+    fn statements_are_carried_out_in_their_order() {
+        let database = testing::database().expect("MK_TEST_DATABASE_URL");
+        let given: Vec<i64> = (0..2_500).rev().collect();
+        let table = "CREATE TABLE rows (place BIGINT GENERATED ALWAYS AS IDENTITY, given BIGINT)";
+        database.read(|session| session.run(table)).unwrap();
+        let all = given.iter().map(|number| vec![Value::Integer(*number)]).collect();
+        let sent = |session: &Session<'_>| session.execute_each("INSERT INTO rows (given) VALUES (?1)", all);
+        database.write(Lane::Main, sent).unwrap();
+        let read = |session: &Session<'_>| session.query("SELECT given FROM rows ORDER BY place", &[]);
+        let found: Vec<i64> = database.read(read).unwrap().iter().map(|row| row.get(0)).collect();
+        assert_eq!(found, given);
+    }
 }

@@ -99,9 +99,7 @@ impl Store {
             )
         })
     }
-}
 
-impl Store {
     /// Drops the day counters of the days before this one.
     pub fn forget_counts(&self, before_day: i64) -> Result<(), Error> {
         self.ledger().write(|db| {
