@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
 use crate::config::ServerConfig;
@@ -33,6 +34,8 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     /// By which the first console key may be made, while there is none.
     pub setup: Setup,
+    /// One turn for all who have failed too often to show who they are.
+    pub suspects: Semaphore,
     /// The time of day.
     pub clock: Clock,
     books: Each<Arc<Books>>,
@@ -109,6 +112,7 @@ impl App {
             books: Each::new(|| Books::new(ledger.clone(), clock.clone())),
             ledger,
             metrics,
+            suspects: Semaphore::new(1),
             clock,
             configured: ArcSwap::from_pointee(configured),
             exchange: Mutex::default(),

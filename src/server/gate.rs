@@ -18,6 +18,8 @@
 //!   `guesses_are_counted_and_limited`
 //! - **Timing of the key check.** What is looked up is a SHA-256 hash, so that no secret text is compared; the setup
 //!   token's hash is compared in constant time. Tests: `keys_stand_nowhere_in_the_database`
+//! - **Floods of keys that nobody has.** Each is looked up before it is refused; in PostgreSQL one after the other from
+//!   addresses that have failed too often. Tests: `a_flood_of_unknown_keys_leaves_the_database_to_others`
 //! - **What a refusal tells of a key.** Malformed and unknown are one answer, and several faults always give the same
 //!   first one. Tests: `a_key_that_is_no_key_and_one_that_is_unknown_are_answered_alike`,
 //!   `the_first_fault_in_the_order_of_checks_is_told`, `of_two_keys_none_is_believed`
@@ -120,9 +122,7 @@
 //! it likes; against models that agree and are wrong: agreement is no proof; against whoever holds a console key,
 //! which opens all apps (the audit tells what was done); against a trusted proxy that does not clean what it passes
 //! on; against whoever can write to a shared store of limits, who may lift them and use them up; against somebody who
-//! measures sizes and times of a stream's pieces through TLS, which tell the lengths of words; against floods of keys that
-//! nobody has, of which each is looked up before it is refused (the limit of failed attempts hides only whether there is
-//! such a key); against floods from many
+//! measures sizes and times of a stream's pieces through TLS, which tell the lengths of words; against floods from many
 //! addresses, which share the cap of connections; against anybody on the way where no TLS is used.
 
 mod console;
@@ -134,6 +134,10 @@ pub(crate) use console::{
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::SemaphorePermit;
+use tokio::time::timeout;
 
 use super::Context;
 use super::incoming::{Incoming, bearer};
@@ -147,6 +151,9 @@ use crate::keys::{self, Denied};
 use crate::limits::{Decision, Quota, State, Subject, Window};
 use crate::storage::KeyRow;
 use crate::usage::{Account, Budget};
+
+/// How long somebody waits for a [`turn`].
+const SUSPECTS_WAIT: Duration = Duration::from_secs(2);
 
 /// A request that may go on.
 pub(crate) struct Pass {
@@ -211,10 +218,32 @@ async fn authenticated(
     service: Service,
     now: Time,
 ) -> Result<Arc<KeyRow>, ApiError> {
+    let _turn = turn(app, incoming, now).await?;
     let found = keys::authenticate(&app.store, bearer(&incoming.headers), service, incoming.address, now);
     let key = or_refused(app, incoming, found.await, None).await?;
     incoming.record.came_with(key.clone());
     Ok(key)
+}
+
+/// A turn to have a key looked up, which those need whose address has failed too often, where the database is a way over
+/// the network: a flood of keys that nobody has is to leave its connections to others. A good key from there still passes.
+async fn turn<'a>(
+    app: &'a App,
+    incoming: &Incoming,
+    now: Time,
+) -> Result<Option<SemaphorePermit<'a>>, ApiError> {
+    if app.store.is_near() {
+        return Ok(None);
+    }
+    let quota = per_minute(incoming.configured.limits.failed_auth_per_minute);
+    let state = app.limiter.peek_here(&Subject::FailedAuth(incoming.address), quota, now);
+    if state.minute.is_none_or(|minute| minute.remaining > 0) {
+        return Ok(None);
+    }
+    match timeout(SUSPECTS_WAIT, app.suspects.acquire()).await {
+        Ok(Ok(turn)) => Ok(Some(turn)),
+        _ => Err(ApiError::rate_limited(state, Window::Minute)),
+    }
 }
 
 /// What was found of a caller, or what it is told, as [`refuse`] has it.

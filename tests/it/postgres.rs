@@ -74,7 +74,16 @@ fn configured(provider: &str) -> Mk {
     call
 }
 
-/// The same on this database.
+/// A call of `mk serve` on this database, where five wrong keys a minute are let through.
+fn limited(database: &str, provider: &str) -> Mk {
+    let call = configured(provider);
+    let file = call.home().join("server.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("failed_auth_per_minute = 0", "failed_auth_per_minute = 5")).unwrap();
+    call.env("MK_DATABASE_URL", database)
+}
+
+/// [`configured`] on this database.
 fn call(database: &str, provider: &str) -> Mk {
     configured(provider).env("MK_DATABASE_URL", database)
 }
@@ -127,6 +136,13 @@ impl Two {
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         self.consoles[0].key(&self.app, &body).await
     }
+}
+
+/// A key as it should be, which nobody here knows.
+async fn stranger() -> String {
+    let made = Mk::new().args(["keys", "create", "--service", "inference"]).run_beside().await;
+    assert_eq!(made.code(), 0, "{made:?}");
+    made.stdout.trim().to_owned()
 }
 
 /// A connection of somebody else.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::Method;
 use tokio::time::timeout;
 
-use super::{count_failure, keyed, open, or_failed, or_refused, per_minute, quota_of, take};
+use super::{count_failure, keyed, open, or_failed, or_refused, per_minute, quota_of, take, turn};
 use crate::api::Service;
 use crate::api::console::Channel;
 use crate::app::App;
@@ -167,6 +167,7 @@ pub(crate) async fn own_key(context: &Context, incoming: &Incoming) -> Result<Ow
         let rate = count(context, incoming, &session).await?;
         (Arc::new(session.key), Some(rate))
     } else {
+        let _turn = turn(app, incoming, now).await?;
         let found = keys::identify(&app.store, bearer(&incoming.headers), incoming.address, now);
         let key = or_refused(app, incoming, found.await, None).await?;
         incoming.record.came_with(key.clone());

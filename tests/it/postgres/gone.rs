@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::{Counted, Two, booked, complete, completing, knock, make_key, until};
+use super::{Counted, Two, booked, complete, completing, knock, make_key, stranger, until};
 use crate::support::console::Console;
 use crate::support::mk::Mk;
 use crate::support::postgres::Postgres;
@@ -31,13 +31,6 @@ async fn health(server: &Serve) -> (u16, Value) {
 
 async fn is_well(server: &Serve) {
     until("it is well", async || health(server).await, |(status, _)| *status == 200).await;
-}
-
-/// A key as it should be, which nobody here knows.
-async fn stranger() -> String {
-    let made = Mk::new().args(["keys", "create", "--service", "inference"]).run_beside().await;
-    assert_eq!(made.code(), 0, "{made:?}");
-    made.stdout.trim().to_owned()
 }
 
 /// Whoever asks is told that there is no database, and nothing about it.

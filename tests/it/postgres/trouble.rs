@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use serde_json::json;
 
-use super::{Counted, Two, beside, complete, until};
+use super::{Counted, Two, UNLIMITED, beside, complete, limited, make_key, start, stranger, until};
 use crate::support::postgres::Postgres;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,6 +75,36 @@ async fn whoever_has_to_wait_keeps_up_nobody_else() {
     assert!(!waiting.is_finished(), "nobody had to wait");
     locker.batch_execute("ROLLBACK").await.unwrap();
     assert!(waiting.await.unwrap().iter().all(|(status, _)| *status == 200));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
+async fn a_flood_of_unknown_keys_leaves_the_database_to_others() {
+    let provider = Counted::start().await;
+    let postgres = Postgres::start();
+    let call = limited(&postgres.url(), &provider.provider.base_url);
+    let (known, _) = make_key(&postgres.url(), "inference", &UNLIMITED).await;
+    let server = start(&call).await;
+    let stranger = stranger().await;
+    for _ in 0..5 {
+        assert_eq!(complete(&server.base, &stranger).await.0, 401);
+    }
+    assert_eq!(complete(&server.base, &stranger).await.0, 429);
+    let locker = beside(&postgres).await;
+    locker.batch_execute("BEGIN; LOCK TABLE keys IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let flood = tokio::spawn({
+        let base = server.base.clone();
+        async move { join_all((0..32).map(|_| complete(&base, &stranger))).await }
+    });
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    let mut most = 0;
+    while !flood.is_finished() {
+        most = most.max(postgres.number("postgres", waiting));
+    }
+    assert_eq!(most, 1, "at a time");
+    assert!(flood.await.unwrap().iter().all(|(status, _)| [429, 503].contains(status)));
+    locker.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(complete(&server.base, &known).await.0, 200, "a good key passes from there");
 }
 
 #[tokio::test(flavor = "multi_thread")]
