@@ -154,9 +154,13 @@ mod tests {
         let text = |text| provider_url(text).map(|url| url_text(&url));
         let azure = "https://x.openai.azure.com/openai/deployments/d?api-version=2024-10-21";
         assert_eq!(text(azure).as_deref(), Some(azure));
-        for wrong in
-            ["https://h?key=v", "https://h?a=b&API-Key=v", "https://h?access_token=v", "https://k@h?a=b"]
-        {
+        for wrong in [
+            "https://h?key=v",
+            "https://h?a=b&API-Key=v",
+            "https://h?access_token=v",
+            "https://h?sig=v",
+            "https://k@h?a=b",
+        ] {
             assert_eq!(text(wrong), None, "{wrong}");
         }
     }

@@ -37,7 +37,7 @@ pub(super) struct Candidate<'a> {
     pub(super) asked: &'a Completion<'a>,
     pub(super) meter: &'a Meter,
     pub(super) span: Span,
-    /// How many models behind it could be asked.
+    /// How many models after it could be asked.
     pub(super) fallbacks_left: u32,
     /// The model whose failure it is asked after: itself, where a stream of its own broke.
     pub(super) after: Option<&'a str>,

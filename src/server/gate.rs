@@ -226,7 +226,8 @@ async fn authenticated(
 }
 
 /// A turn to have a key looked up, which those need whose address has failed too often, where the database is a way over
-/// the network: a flood of keys that nobody has is to leave its connections to others. A good key from there still passes.
+/// the network: a flood of keys that nobody has is to leave its connections to others. A good key from there waits for its
+/// turn as well.
 async fn turn<'a>(
     app: &'a App,
     incoming: &Incoming,
@@ -236,13 +237,14 @@ async fn turn<'a>(
         return Ok(None);
     }
     let quota = per_minute(incoming.configured.limits.failed_auth_per_minute);
-    let state = app.limiter.peek_here(&Subject::FailedAuth(incoming.address), quota, now);
+    let subject = Subject::FailedAuth(incoming.address);
+    let state = app.limiter.peek_here(&subject, quota, now);
     if state.minute.is_none_or(|minute| minute.remaining > 0) {
         return Ok(None);
     }
     match timeout(SUSPECTS_WAIT, app.suspects.acquire()).await {
         Ok(Ok(turn)) => Ok(Some(turn)),
-        _ => Err(ApiError::rate_limited(state, Window::Minute)),
+        _ => Err(limited(app, &subject, state, Window::Minute)),
     }
 }
 
@@ -293,10 +295,14 @@ async fn or_failed<T>(app: &App, incoming: &Incoming, outcome: Result<T, ApiErro
 
 /// Counts a request against its limits, or refuses it.
 async fn take(app: &App, subject: &Subject, quota: Quota, now: Time) -> Result<State, ApiError> {
-    let (state, window) = match app.limiter.take(subject, quota, now).await {
-        Decision::Admitted(state) => return Ok(state),
-        Decision::Refused(state, window) => (state, window),
-    };
+    match app.limiter.take(subject, quota, now).await {
+        Decision::Admitted(state) => Ok(state),
+        Decision::Refused(state, window) => Err(limited(app, subject, state, window)),
+    }
+}
+
+/// What somebody is told who is beyond a limit; counted.
+fn limited(app: &App, subject: &Subject, state: State, window: Window) -> ApiError {
     let name = match subject {
         Subject::Key(_) => "key",
         Subject::Session(_) => "session",
@@ -308,7 +314,7 @@ async fn take(app: &App, subject: &Subject, quota: Quota, now: Time) -> Result<S
         Window::Minute => app.metrics.http.count_limited_by_minute(name),
         Window::Day => app.metrics.http.count_limited_by_day(name),
     }
-    Err(ApiError::rate_limited(state, window))
+    ApiError::rate_limited(state, window)
 }
 
 /// Lists a request that may take long, so that it ends when its key is revoked.

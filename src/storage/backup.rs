@@ -116,20 +116,20 @@ fn must_hold_no_database(dir: &Path) -> io::Result<()> {
 /// Has the databases in `draft` stand in `dir` as well, all or none: a server may have begun there meanwhile.
 fn put(draft: &Path, dir: &Path) -> io::Result<()> {
     must_hold_no_database(dir)?;
-    let mut put = Vec::new();
+    let mut placed = Vec::new();
     // The keys last: whoever comes upon half of it finds no server that would begin anew with it.
     for (name_of_it, _) in sqlite::DATABASES {
         let (made, file) = (draft.join(name_of_it), dir.join(name_of_it));
         let is_put = File::open(&made).and_then(|made| made.sync_all()).and_then(|()| name(&made, &file));
         if let Err(cause) = is_put {
-            for file in put {
+            for file in placed {
                 // Best effort: one alone is nothing that a server would begin with.
                 let _ = fs::remove_file(file);
             }
             let is_taken = cause.kind() == ErrorKind::AlreadyExists;
             return Err(if is_taken { there_already(name_of_it) } else { cause });
         }
-        put.push(file);
+        placed.push(file);
     }
     Ok(())
 }
@@ -161,7 +161,7 @@ pub fn restore_to_postgres(
     match carry::carry(&files, &database, &may_go_on) {
         Ok(Some(carried)) => Ok(Some(carried)),
         Ok(None) => Err(in_use().into()),
-        Err(_) if !go_on() => Ok(None),
+        Err(Error::Io(cause)) if cause.kind() == ErrorKind::Interrupted => Ok(None),
         Err(cause) => Err(cause),
     }
 }

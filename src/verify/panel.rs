@@ -14,7 +14,6 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use tokio::time::Sleep;
 use tracing::warn;
 
 use super::ballot::{Ballot, Given, Roster};
@@ -52,7 +51,7 @@ impl Panel<'_> {
     pub(super) async fn judge(
         &self,
         outbox: &mut Outbox<'_>,
-        mut deadline: Pin<&mut Sleep>,
+        mut deadline: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<Vec<ClaimResult>, Error> {
         let mut minutes = Minutes::new(self);
         let mut open = FuturesUnordered::new();
@@ -63,10 +62,7 @@ impl Panel<'_> {
         loop {
             tokio::select! {
                 biased;
-                () = &mut deadline => {
-                    self.calls.meter.cut_off(Failure::Timeout.code());
-                    break;
-                }
+                () = &mut deadline => break,
                 () = outbox.flush(), if !outbox.is_empty() => {}
                 heard = open.next() => {
                     let Some(heard) = heard else { break };

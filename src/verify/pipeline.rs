@@ -158,15 +158,14 @@ impl Verifier {
             model_timeout: settings.model_timeout,
             deadline,
         };
-        let mut at_deadline = std::pin::pin!(sleep_until(deadline));
-        // Told before the call is dropped that is under way.
-        let cut_off = async {
-            at_deadline.as_mut().await;
+        // Told before the calls are dropped that are under way.
+        let mut at_deadline = std::pin::pin!(async {
+            sleep_until(deadline).await;
             meter.cut_off(Failure::Timeout.code());
-        };
+        });
         let Extraction { claims, skipped } = tokio::select! {
             biased;
-            () = cut_off => return Err(Error::Deadline),
+            () = &mut at_deadline => return Err(Error::Deadline),
             extraction = claims::extract(&calls, settings, job, &fences) => extraction?,
         };
 

@@ -346,6 +346,11 @@ async fn without_a_store_at_its_address_the_same_limits_hold() {
     let page = scrape(&server).await;
     assert!(!is_up(&page));
     assert!(decided_alone(&page) >= 61.0, "{page:?}");
+    // What a key asks about itself is no request against its limits: two open pages were asked for, and no more.
+    let own = client().get(format!("{}/v1/key", server.base)).bearer_auth(&key);
+    assert_eq!(own.send().await.unwrap().status(), 200);
+    let more = decided_alone(&scrape(&server).await) - decided_alone(&page);
+    assert!(more < 3.0, "{more}");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::api::Service;
 use crate::clock::Time;
+use crate::metrics::Readings;
 use crate::providers::scripted::{Scripted, Step, completion, response};
 use crate::providers::{Kind, Message, ModelSettings, Role, Settings};
 use crate::storage::Store;
@@ -24,15 +25,23 @@ fn gateway(base_url: &str, change: impl FnOnce(&mut Settings)) -> Gateway {
 }
 
 fn meter() -> Meter {
+    meter_of("", None, books())
+}
+
+fn books() -> Arc<Books> {
+    let store = Store::in_memory(Time::from_unix_ms(0)).unwrap();
+    Books::new(Ledger::new(store), Clock::system())
+}
+
+fn meter_of(key_id: &str, budget: Option<NanoUsd>, books: Arc<Books>) -> Meter {
     let account = Account {
         request_id: "req_1".into(),
         app_id: "".into(),
-        key_id: "".into(),
+        key_id: key_id.into(),
         service: Service::Verify,
-        budget: Budget::default(),
+        budget: Budget { key: budget, app: None },
     };
-    let store = Store::in_memory(Time::from_unix_ms(0)).unwrap();
-    Meter::new(account, Books::new(Ledger::new(store), Clock::system()))
+    Meter::new(account, books)
 }
 
 /// A prompt of 14 tokens by estimate.
@@ -125,6 +134,20 @@ async fn a_cut_answer_is_booked_and_asked_for_again() {
 }
 
 #[tokio::test]
+async fn a_retry_that_the_budget_does_not_cover_is_no_call() {
+    let cut = vec![Step::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{".to_vec())];
+    let server = Scripted::start(vec![cut, completion("4")]).await;
+    let gateway = gateway(&server.base_url, |_| {});
+    let once = gateway.most("acme/m/1", &chat()).unwrap();
+    let books = books();
+    let meter = meter_of("key_1", Some(once), books.clone());
+    assert_eq!(ask(&gateway, &meter, MINUTE).await, Err(Failure::Cut));
+    assert_eq!(server.requests().len(), 1);
+    let page = books.metrics().page(&Readings::default()).unwrap();
+    assert!(!page.contains("mk_retries_total{"), "{page}");
+}
+
+#[tokio::test]
 async fn usage_that_a_provider_leaves_out_is_estimated() {
     let body = r#"{"choices":[{"message":{"content":"four, I think"},"finish_reason":"stop"}]}"#;
     let server = Scripted::start(vec![response(200, "", body)]).await;
@@ -139,10 +162,12 @@ async fn a_retry_that_finds_no_place_tells_why_there_was_one() {
     let server = Scripted::start(vec![busy, vec![Step::Hang]]).await;
     let gateway = gateway(&server.base_url, |settings| settings.max_concurrent = 1);
     let meter = meter();
-    let calls = [Duration::from_millis(500), Duration::from_secs(2)].map(|span| ask(&gateway, &meter, span));
-    let answers = futures_util::future::join_all(calls).await;
-    assert_eq!(answers[0].as_ref().unwrap_err().code(), "rate_limited");
-    assert_eq!(answers[1], Err(Failure::Timeout));
+    let failure = tokio::select! {
+        biased;
+        answer = ask(&gateway, &meter, Duration::from_secs(2)) => answer.unwrap_err(),
+        answer = ask(&gateway, &meter, MINUTE) => panic!("the place is taken: {answer:?}"),
+    };
+    assert_eq!(failure.code(), "rate_limited");
     assert_eq!(server.requests().len(), 2);
 }
 

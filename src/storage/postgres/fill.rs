@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_hours(24);
 
 /// The app that a server makes where there is none does not count, as long as nothing was done with it: whatever is done,
 /// the audit tells.
-const IS_IN_USE: &str = "SELECT (SELECT count(*) FROM apps) > 1 OR (SELECT count(*) FROM audit) > 1
+const IS_IN_USE: &str = "SELECT EXISTS (SELECT 1 FROM apps OFFSET 1) OR EXISTS (SELECT 1 FROM audit OFFSET 1)
     OR EXISTS (SELECT 1 FROM keys) OR EXISTS (SELECT 1 FROM attempts) OR EXISTS (SELECT 1 FROM usage_days)";
 
 /// A column to fill, and the type that it has.
