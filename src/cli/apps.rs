@@ -145,10 +145,9 @@ impl AppsArgs {
 pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
     let is_json = args.wants_json();
     let database = &args.common().database;
-    let desk = if args.only_reads() {
-        Desk::open_to_read(database, session)?
-    } else {
-        Desk::open(database, session)?
+    let desk = match args.command {
+        Command::Create { .. } => Desk::open_or_make(database, session)?,
+        _ => Desk::open(database, session)?,
     };
     match &args.command {
         Command::Create { name, budget_usd, .. } => {

@@ -44,17 +44,9 @@ enum Place {
 }
 
 impl Desk {
-    /// Opens the one that is meant; a database that is not there yet is made.
+    /// Opens the one that is meant. A database that is not there is told of, and an empty one in memory stands in for it:
+    /// a mistyped directory is not made, nor are tables in somebody else's database.
     pub(crate) fn open(database: &Database, session: &mut Session) -> Result<Self, Failure> {
-        match choose(database, session)? {
-            Place::Local => Ok(Self::Local(database.open(session)?)),
-            Place::Remote(config) => Ok(Self::Remote(Remote::at(&config, session)?)),
-        }
-    }
-
-    /// Opens the one that is meant, for a command that only reads: for a database that is not there, an empty one in
-    /// memory, so that a mistyped directory is told and not made, nor tables in somebody else's database.
-    pub(crate) fn open_to_read(database: &Database, session: &mut Session) -> Result<Self, Failure> {
         if let Place::Remote(config) = choose(database, session)? {
             return Ok(Self::Remote(Remote::at(&config, session)?));
         }
@@ -66,6 +58,24 @@ impl Desk {
             StorePlace::Postgres(address) => format!("{address} has no tables of mk yet"),
         });
         Ok(Self::Local(Local::stand_in()?))
+    }
+
+    /// Opens the one that is meant, for what is made first: a database that is not there yet is made, and told of, as it
+    /// may be another one than the server's.
+    pub(crate) fn open_or_make(database: &Database, session: &mut Session) -> Result<Self, Failure> {
+        if let Place::Remote(config) = choose(database, session)? {
+            return Ok(Self::Remote(Remote::at(&config, session)?));
+        }
+        let place = database.place(session)?;
+        let is_new = is_missing(&place)?;
+        let local = database.open(session)?;
+        if is_new {
+            session.printer.sentence(&match place {
+                StorePlace::Directory(dir) => format!("made a new database in {}", dir.display()),
+                StorePlace::Postgres(address) => format!("made the tables of mk in {address}"),
+            });
+        }
+        Ok(Self::Local(local))
     }
 
     /// Opens the one that is meant, unless it is a database that is not there.

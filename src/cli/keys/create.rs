@@ -78,7 +78,7 @@ pub(super) struct RotateArgs {
 pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Failure> {
     let now = Clock::system().now();
     let expires_at = args.expires.as_deref().map(|text| ends(text, now)).transpose()?;
-    let desk = Desk::open(&args.common.database, session)?;
+    let desk = Desk::open_or_make(&args.common.database, session)?;
     let app = desk.app(&args.app).map_err(no_app_or)?;
     let new = NewKey {
         name: args.name.clone(),

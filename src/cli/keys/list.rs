@@ -38,7 +38,7 @@ pub(super) struct ListArgs {
 }
 
 pub(super) fn list(args: &ListArgs, session: &mut Session) -> Result<(), Failure> {
-    let desk = Desk::open_to_read(&args.common.database, session)?;
+    let desk = Desk::open(&args.common.database, session)?;
     let app = args.app.as_deref().map(|app| desk.app(app)).transpose()?;
     let mut records = desk.keys(app.as_ref(), args.service)?;
     records.retain(|key| args.all || key.state != KeyState::Revoked);

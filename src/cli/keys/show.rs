@@ -21,7 +21,7 @@ pub(super) struct ShowArgs {
 }
 
 pub(super) fn run(args: &ShowArgs, session: &mut Session) -> Result<(), Failure> {
-    let desk = Desk::open_to_read(&args.common.database, session)?;
+    let desk = Desk::open(&args.common.database, session)?;
     print(session, desk.key_named(&args.key, &session.printer)?, args.common.json)
 }
 

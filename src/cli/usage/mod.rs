@@ -154,7 +154,7 @@ impl UsageArgs {
 /// Shows what was used.
 pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
     let days = args.days(Clock::system().now())?;
-    let desk = Desk::open_to_read(&args.database, session)?;
+    let desk = Desk::open(&args.database, session)?;
     let by = if args.by.is_empty() {
         vec![Dimension::Day]
     } else {
