@@ -125,10 +125,6 @@ impl AppsArgs {
         self.common().json
     }
 
-    const fn only_reads(&self) -> bool {
-        matches!(self.command, Command::List { .. } | Command::Show { .. } | Command::Statement { .. })
-    }
-
     fn common(&self) -> &Common {
         match &self.command {
             Command::Create { common, .. }

@@ -210,6 +210,9 @@ impl Memory {
         for shard in &self.shards {
             lock(shard).sweep(&mut batch, now);
         }
+        // In the order of the tables, so that of many keys each page is touched once, and one after the other.
+        batch.counts.sort_unstable_by(|one, other| one.key_id.cmp(&other.key_id));
+        batch.uses.sort_unstable();
         self.store.keep_counts(&batch.counts, &batch.uses)?;
         self.mark_stored(&batch);
         self.forget_earlier_days(now.utc_day(), Instant::now())

@@ -84,14 +84,16 @@ impl Store {
             return Ok(());
         }
         self.ledger().write(|db| {
-            db.execute_each(
+            db.put_each(
+                "UPDATE day_counts SET used = ?3 WHERE key_id = ?1 AND day = ?2 AND used < ?3",
                 "INSERT INTO day_counts (key_id, day, used) VALUES (?1, ?2, ?3)
                  ON CONFLICT (key_id, day) DO UPDATE SET used = excluded.used
                      WHERE excluded.used > day_counts.used",
                 counts,
                 |kept, run| run(params![kept.key_id, kept.day, kept.used]),
             )?;
-            db.execute_each(
+            db.put_each(
+                "UPDATE key_last_used SET at = ?2 WHERE key_id = ?1 AND at < ?2",
                 "INSERT INTO key_last_used (key_id, at) VALUES (?1, ?2)
                  ON CONFLICT (key_id) DO UPDATE SET at = excluded.at WHERE excluded.at > key_last_used.at",
                 last_uses,
@@ -183,7 +185,9 @@ fn add_spending(db: &Link<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
             *sum = sum.plus(cost);
         }
     }
-    db.execute_each(
+    db.put_each(
+        "UPDATE spend SET nano_usd = CASE WHEN nano_usd < ?4 - ?3 THEN nano_usd + ?3 ELSE ?4 END
+         WHERE subject = ?1 AND month = ?2",
         "INSERT INTO spend (subject, month, nano_usd) VALUES (?1, ?2, ?3)
          ON CONFLICT (subject, month) DO UPDATE SET nano_usd = CASE
              WHEN spend.nano_usd < ?4 - excluded.nano_usd THEN spend.nano_usd + excluded.nano_usd ELSE ?4 END",

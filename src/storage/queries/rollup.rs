@@ -36,7 +36,7 @@ pub(super) fn add(db: &Link<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
         let sum = sums.entry(of).or_default();
         *sum = sum.plus(counts(row));
     }
-    db.execute_each(ADD, sums, |((day, app_id, key_id, service, model), sum), run| {
+    db.put_each(RAISE, ADD, sums, |((day, app_id, key_id, service, model), sum), run| {
         run(params![
             day,
             app_id,
@@ -58,6 +58,20 @@ pub(super) fn add(db: &Link<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
         ])
     })
 }
+
+/// To a sum that is there.
+const RAISE: &str = "
+    UPDATE usage_days SET
+        requests = requests + ?8,
+        model_requests = model_requests + ?9,
+        attempts = attempts + ?10,
+        errors = errors + ?11,
+        prompt_tokens = CASE WHEN prompt_tokens < ?17 - ?12 THEN prompt_tokens + ?12 ELSE ?17 END,
+        completion_tokens = CASE WHEN completion_tokens < ?17 - ?13 THEN completion_tokens + ?13 ELSE ?17 END,
+        cost_nano_usd = CASE WHEN cost_nano_usd < ?17 - ?14 THEN cost_nano_usd + ?14 ELSE ?17 END,
+        priced_attempts = priced_attempts + ?15,
+        unpriced_attempts = unpriced_attempts + ?16
+    WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4 AND model = ?5";
 
 /// Counting is only done for a name that is new.
 const ADD: &str = "

@@ -28,8 +28,8 @@ const SETTLED: Duration = Duration::from_secs(3);
 /// How long a state that was found is taken for the present one. A busy server looks a thousand times a second then,
 /// and a write takes as much longer.
 pub(super) const HOLDS: Duration = Duration::from_millis(1);
-/// Rows in a generation, of which there are two: some 25 MB in all.
-const ROWS: usize = 25_000;
+/// Rows in a generation, of which there are two: some 50 MB each, once so many keys are in use.
+const ROWS: usize = 100_000;
 /// Hashes of unknown keys in a generation: 80 KB in all. Apart from the rows, so that whoever guesses takes no place of
 /// a key that exists.
 const UNKNOWN: usize = 1_000;
