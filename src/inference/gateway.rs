@@ -159,31 +159,33 @@ impl Gateway {
             (threshold(&patience), patience.retries)
         };
         let span = Span { asked: Instant::now(), deadline };
+        // What each round needs is asked of it, as whatever has a name here is kept for each call that waits.
         let call =
             Call { id, provider, model, price: price(id, provider, model), chat, purpose, meter, deadline };
         let mut retries = 0;
-        let mut failed = None;
+        let mut failed: Option<Box<Failure>> = None;
+        let instead = |failed: Option<Box<Failure>>, failure| failed.map_or(failure, |failed| *failed);
         loop {
             // Asked before the wait for a turn as well: nobody queues up for a call that will not be made.
             let now = Instant::now();
-            if let Some(paused) = breakers.refusal(model, now) {
-                return Err(failed.unwrap_or(paused));
+            if let Some(paused) = breakers.refusal(call.model, now) {
+                return Err(instead(failed, paused));
             }
-            let (permit, now) = match provider.admit(now, deadline).await {
+            let (permit, now) = match call.provider.admit(now, call.deadline).await {
                 Ok(admitted) => admitted,
-                Err(late) => return Err(failed.unwrap_or(late)),
+                Err(late) => return Err(instead(failed, late)),
             };
-            let ticket = match breakers.enter(model, threshold, span, now) {
+            let ticket = match breakers.enter(call.model, threshold, span, now) {
                 Ok(ticket) => ticket,
-                Err(paused) => return Err(failed.unwrap_or(paused)),
+                Err(paused) => return Err(instead(failed, paused)),
             };
             // Without the money for it, nothing is called.
             let attempt = match call.begin(now).await {
                 Ok(attempt) => attempt,
-                Err(unpaid) => return Err(failed.unwrap_or(unpaid)),
+                Err(unpaid) => return Err(instead(failed, unpaid)),
             };
             if failed.is_some() {
-                meter.retried(id);
+                call.meter.retried(call.id);
             }
             let failure = match call.attempt(attempt, permit).await {
                 Ok(answer) => {
@@ -195,15 +197,17 @@ impl Gateway {
             let now = Instant::now();
             ticket.failed(&failure, now);
             let pause = retry::pause(&failure, retries, retry::chance()).filter(|pause| {
-                retries < most_retries && now + *pause < deadline && breakers.refusal(model, now).is_none()
+                retries < most_retries
+                    && now + *pause < call.deadline
+                    && breakers.refusal(call.model, now).is_none()
             });
-            told::failed(id, &failure, pause);
+            told::failed(call.id, &failure, pause);
             let Some(pause) = pause else {
                 return Err(failure);
             };
             sleep(pause).await;
             retries += 1;
-            failed = Some(failure);
+            failed = Some(Box::new(failure));
         }
     }
 

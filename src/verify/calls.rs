@@ -72,19 +72,19 @@ pub(super) struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    /// Asks `model` and reads its answer; an answer that cannot be read is sent back once. The prompt is written
+    /// Asks `model` and reads its answer; an answer that cannot be read is sent back once. The prompt for it is written
     /// only when the call may begin: waiting calls hold no copy of statement or context.
     #[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice while it waits")]
     pub(super) fn structured<T>(
         &self,
         model: &str,
         purpose: Purpose,
-        prompt: impl FnOnce() -> Chat,
+        prompt: impl FnOnce(&str) -> Chat,
         read: impl Fn(&str) -> Option<T>,
     ) -> impl Future<Output = Result<T, Failure>> {
         async move {
             let _place = self.places.take().await;
-            let mut chat = prompt();
+            let mut chat = prompt(model);
             let malformed = match self.attempt(model, purpose, &chat, &read).await? {
                 Reading::Read(value) => return Ok(value),
                 Reading::Malformed(malformed) => malformed,

@@ -127,7 +127,7 @@ pub(super) async fn extract(
     let mut failed = None;
     let mut models = extractors(settings).peekable();
     while let Some(model) = models.next() {
-        let prompt = || prompts::extraction(job, fences);
+        let prompt = |_: &str| prompts::extraction(job, fences);
         let read = |answer: &str| read(answer, settings.max_claims);
         let failure = match calls.structured(model, Purpose::Extraction, prompt, read).await {
             Ok(extraction) => return Ok(extraction),

@@ -87,7 +87,7 @@ impl Panel<'_> {
             return heard(Err(Failure::UnknownModel));
         };
         let order = order(&self.job.id, claim, model);
-        let prompt = || prompts::panel(self.job, self.fences, claim, model, &order);
+        let prompt = |model: &str| prompts::panel(self.job, self.fences, claim, model, &order);
         let read = |answer: &str| read(answer, &order, self.job.explain);
         let outcome = self.calls.structured(model, Purpose::Verification, prompt, read).await;
         if let Err(failure) = &outcome {
