@@ -93,6 +93,11 @@ fn a_directory_without_a_database_is_told_and_not_made() {
         &["apps", "list"],
         &["apps", "show", "ci"],
         &["apps", "statement", "ci"],
+        &["keys", "update", "ci", "--name", "cd"],
+        &["keys", "rotate", "ci"],
+        &["keys", "revoke", "ci", "--yes"],
+        &["apps", "update", "ci", "--name", "cd"],
+        &["apps", "delete", "ci", "--yes"],
     ] {
         let ran =
             mk.clone().args(command.iter().copied()).args(["--data-dir", nowhere.to_str().unwrap()]).run();
@@ -104,4 +109,22 @@ fn a_directory_without_a_database_is_told_and_not_made() {
         );
         assert!(!nowhere.exists() && ran.stdout.is_empty(), "{ran:?}");
     }
+}
+
+#[test]
+fn a_database_that_is_made_is_told_once() {
+    let mk = Mk::new();
+    let new = mk.home().join("new");
+    let told = format!("made a new database in {}\n", new.display());
+    let create = || {
+        mk.clone().args(["keys", "create", "--service", "verify"]).args(["--data-dir", new.to_str().unwrap()])
+    };
+
+    let first = create().run();
+    assert_eq!(first.code(), 0, "{first:?}");
+    assert!(first.stderr.starts_with(&told) && first.stdout.starts_with("mk_verify_"), "{first:?}");
+
+    let second = create().run();
+    assert_eq!(second.code(), 0, "{second:?}");
+    assert!(!second.stderr.contains("database"), "{second:?}");
 }
