@@ -43,19 +43,24 @@ struct OneOf<'a> {
 /// Whose turn it is among keys that all have the same length.
 pub(crate) struct Turn<'a> {
     keys: &'a [String],
-    next: Cell<usize>,
+    taken: Cell<usize>,
 }
 
 impl<'a> Turn<'a> {
     /// Begins with the first.
     pub(crate) const fn new(keys: &'a [String]) -> Self {
-        Self { keys, next: Cell::new(0) }
+        Self { keys, taken: Cell::new(0) }
     }
 
     fn take(&self) -> &'a str {
-        let now = self.next.get();
-        self.next.set((now + 1) % self.keys.len());
-        &self.keys[now]
+        let taken = self.taken.get();
+        self.taken.set(taken + 1);
+        &self.keys[taken % self.keys.len()]
+    }
+
+    /// Whether each has had its turn.
+    pub(crate) const fn has_come_around(&self) -> bool {
+        self.taken.get() >= self.keys.len()
     }
 }
 

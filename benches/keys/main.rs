@@ -12,7 +12,8 @@
 //! - What many keys in use cost beside 10 is shown, and held to nothing: each of them has a row of its own in what the
 //!   server writes twice a second (its day's count, its last use, its sums), so that is more to do, not the same
 //!   of more.
-//! - Figures are taken when a load has run for a moment: what is kept of keys is kept then.
+//! - Figures are taken when each key has been used: what is kept of keys is kept then. Looking one up for the first time
+//!   takes longer the larger the database is, as more of it lies far from the processor.
 //!
 //! # Noise
 //!
@@ -82,7 +83,7 @@ const MANY: usize = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
 const MEASUREMENT: (u32, Duration) = (5, Duration::from_secs(3));
 /// Long enough to tell that everything works.
 const REHEARSAL: (u32, Duration) = (1, Duration::from_millis(300));
-/// Of a load before its figures are taken: keys are looked up for the first time.
+/// Of a load before its figures are taken, as often as it takes for each key to be looked up for the first time.
 const START: Duration = Duration::from_millis(1500);
 /// Between two loads: connections close, and what is booked twice a second is written.
 const REST: Duration = Duration::from_secs(1);
@@ -211,7 +212,14 @@ async fn measure(rounds: u32, span: Duration) -> anyhow::Result<Rounds> {
 
 async fn one(server: &Server, keys: &[String], span: Duration) -> anyhow::Result<Sample> {
     let turn = Turn::new(keys);
-    Ready::open(server.address, &turn).await?.run(span.min(START)).await?;
+    let start = span.min(START);
+    loop {
+        Ready::open(server.address, &turn).await?.run(start).await?;
+        let is_rehearsal = start < START;
+        if is_rehearsal || turn.has_come_around() {
+            break;
+        }
+    }
     let ready = Ready::open(server.address, &turn).await?;
     let before = server.process.cpu_time();
     let tally = ready.run(span).await?;
