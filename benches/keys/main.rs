@@ -21,6 +21,7 @@
 //! after the other in an order that changes from round to round, and compares figures of the same round; the table
 //! shows medians. Requests a second are held to 5 %; the processor time that the server takes for each is shown beside
 //! them, as it is steadier where neighbours are loud, and as nothing of provider and callers is in it.
+//!
 //! # What was tried
 //!
 //! Beside a gateway's own record (`benches/gateway/main.rs`), of what many keys in use take:
