@@ -16,6 +16,7 @@ use super::usage::{self, Format};
 use super::usage_error;
 use crate::api::console::App;
 use crate::clock::Clock;
+use crate::keys::apps;
 use crate::money::NanoUsd;
 use crate::storage::{AppChange, LAST_APP};
 use crate::usage::Month;
@@ -141,8 +142,8 @@ impl AppsArgs {
 pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
     let is_json = args.wants_json();
     let database = &args.common().database;
-    let desk = match args.command {
-        Command::Create { .. } => Desk::open_or_make(database, session)?,
+    let desk = match &args.command {
+        Command::Create { name, .. } => Desk::open_or_make(database, session, || apps::check(name))?,
         _ => Desk::open(database, session)?,
     };
     match &args.command {

@@ -120,6 +120,10 @@ fn a_database_that_is_made_is_told_once() {
         mk.clone().args(["keys", "create", "--service", "verify"]).args(["--data-dir", new.to_str().unwrap()])
     };
 
+    let refused = create().args(["--address", "300.1.1.1"]).run();
+    assert_eq!(refused.code(), 2, "{refused:?}");
+    assert!(refused.stderr.starts_with("error: --address: ") && !new.exists(), "{refused:?}");
+
     let first = create().run();
     assert_eq!(first.code(), 0, "{first:?}");
     assert!(first.stderr.starts_with(&told) && first.stdout.starts_with("mk_verify_"), "{first:?}");

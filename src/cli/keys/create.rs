@@ -12,7 +12,7 @@ use crate::cli::exit::{Failure, Kind};
 use crate::cli::globals::Session;
 use crate::cli::number::{dollars, within};
 use crate::clock::{Clock, Time};
-use crate::keys::{NewKey, expiry};
+use crate::keys::{self, NewKey, expiry};
 use crate::money::NanoUsd;
 
 /// The longest that a rotated key may live on, as at servers.
@@ -78,8 +78,6 @@ pub(super) struct RotateArgs {
 pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Failure> {
     let now = Clock::system().now();
     let expires_at = args.expires.as_deref().map(|text| ends(text, now)).transpose()?;
-    let desk = Desk::open_or_make(&args.common.database, session)?;
-    let app = desk.app(&args.app).map_err(no_app_or)?;
     let new = NewKey {
         name: args.name.clone(),
         expires_at,
@@ -88,8 +86,10 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         addresses: args.addresses.clone(),
         models: args.models.clone(),
         budget: args.budget_usd,
-        ..NewKey::of(args.service, &app.id)
+        ..NewKey::of(args.service, &args.app)
     };
+    let desk = Desk::open_or_make(&args.common.database, session, || keys::check(&new, now))?;
+    let app = desk.app(&args.app).map_err(no_app_or)?;
     let namesake = args.name.as_ref().and_then(|name| namesake(&desk, &app, name));
     let made = desk.create_key(&app, &new)?;
     if let Some(other) = namesake {
