@@ -6,6 +6,7 @@
 //! a command needs it: `mk --version` is instant.
 
 mod apps;
+mod backend;
 mod backup;
 mod budget;
 mod chat;
@@ -20,7 +21,6 @@ mod exit;
 mod figures;
 mod generate;
 mod globals;
-mod inference;
 mod keys;
 #[cfg(unix)]
 mod last_console;
@@ -234,7 +234,7 @@ mod tests {
         let cli = Cli::try_parse_from(["mk", "verify", "--", "--sandbox is a flag"]).unwrap();
         let Command::Verify(args) = cli.command else { panic!("not verify") };
         assert_eq!(args.text.as_deref(), Some("--sandbox is a flag"));
-        assert!(!args.place.sandbox);
+        assert!(!args.backend.sandbox);
     }
 
     #[test]

@@ -6,12 +6,13 @@ use clap::Args;
 use serde_json::json;
 use tokio::time;
 
+use super::backend::{self, Backend, BackendArgs, Chosen, Need};
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
-use super::inference::{Desk, Place, Settled, settle};
 use super::printer::Printer;
 use super::sheet::{self, Column, column};
 use super::{figures, remote, runtime};
+use crate::api::Service;
 use crate::api::models::Model;
 use crate::client;
 
@@ -49,16 +50,17 @@ pub(crate) struct ModelsArgs {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    place: Place,
+    backend: BackendArgs,
 }
 
 /// Lists the models.
 pub(crate) fn run(args: &ModelsArgs, session: &mut Session) -> Outcome {
     let config = session.client_config(None, None)?;
-    let settled = settle(args.place, "models", &config, session, remote::IDLE_TIMEOUT)?;
+    let need = Need { service: Service::Inference, idle: remote::IDLE_TIMEOUT, trial: "mk models --sandbox" };
+    let chosen = backend::choose(args.backend, &config, session, need)?;
     let printer = session.printer.clone();
     let limit = config.timeout.unwrap_or(LIMIT);
-    let (models, is_sandbox) = runtime::run(&printer, list(settled, &printer, limit))?;
+    let (models, is_sandbox) = runtime::run(&printer, list(chosen, &printer, limit))?;
     if args.json {
         let mut document = json!({ "schema": "mk.models/1", "exit": 0, "models": models });
         if is_sandbox {
@@ -79,15 +81,15 @@ pub(crate) fn run(args: &ModelsArgs, session: &mut Session) -> Outcome {
     Ok(0)
 }
 
-async fn list(settled: Settled, printer: &Printer, limit: Duration) -> Result<(Vec<Model>, bool), Failure> {
-    let desk = settled.open(printer).await?;
-    Ok((within(&desk, limit).await?, desk.is_sandbox))
+async fn list(chosen: Chosen, printer: &Printer, limit: Duration) -> Result<(Vec<Model>, bool), Failure> {
+    let backend = chosen.open(printer).await?;
+    Ok((within(&backend, limit).await?, backend.is_sandbox))
 }
 
 /// The models that the server offers, if it tells within `limit`.
-pub(crate) async fn within(desk: &Desk, limit: Duration) -> Result<Vec<Model>, Failure> {
-    let asked = time::timeout(limit, desk.client.models()).await.unwrap_or(Err(client::Error::Silent));
-    asked.map_err(|cause| desk.failure(cause))
+pub(crate) async fn within(backend: &Backend, limit: Duration) -> Result<Vec<Model>, Failure> {
+    let asked = time::timeout(limit, backend.client.models()).await.unwrap_or(Err(client::Error::Silent));
+    asked.map_err(|cause| remote::inference_failure(&backend.server, cause))
 }
 
 /// The texts of a row; what is unknown is `-`.

@@ -138,6 +138,27 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
     failure.caused_by(cause)
 }
 
+/// The failure that an error of the client is, in the words of chat completions.
+pub(crate) fn inference_failure(server: &str, cause: Error) -> Failure {
+    let is_incomplete = matches!(cause, Error::Incomplete);
+    let mut failure = failure(server, cause);
+    if is_incomplete {
+        failure.message = format!("the answer of {server} broke off before its end");
+        failure.hints = vec!["what came until then is not the whole answer".to_owned()];
+    }
+    match failure.said.as_ref().map(|said| said.code.as_str()) {
+        Some("wrong_service") => {
+            failure.hints = vec![
+                "a key works for one service only: `mk keys create --service inference` makes one".to_owned(),
+            ];
+        }
+        // What helps `mk verify` does not help here; the message says when it is over.
+        Some("rate_limited_minute") => failure.hints.clear(),
+        _ => {}
+    }
+    failure
+}
+
 /// The failure as `command` tells it, to which others send whoever reaches nobody: it would lead nowhere there.
 pub(crate) fn told_by(command: &str, mut failure: Failure) -> Failure {
     if failure.kind == Kind::Unreachable {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::cli::inference::Place;
+use crate::cli::backend::BackendArgs;
 use crate::cli::number::within;
 
 /// Examples of `mk chat`, first in its help.
@@ -69,7 +69,7 @@ pub(crate) struct ChatArgs {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) backend: BackendArgs,
 }
 
 fn temperature(text: &str) -> Result<f64, String> {

@@ -66,7 +66,7 @@ async fn follow(
     pen: &mut Pen<'_>,
 ) -> Result<(), Failure> {
     let failed = |cause| talk.failure(cause);
-    let client = &talk.desk.client;
+    let client = &talk.backend.client;
     if !request.stream {
         let piece = client.chat(request).await.map_err(failed)?;
         pen.piece(&piece)?;

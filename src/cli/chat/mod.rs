@@ -21,12 +21,13 @@ pub(crate) use args::{ChatArgs, EXAMPLES, NOTES};
 
 use std::time::Duration;
 
+use super::backend::{self, Backend, Chosen, Need};
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
-use super::inference::{Desk, Settled, settle};
 use super::printer::Printer;
 use super::progress::Mode;
-use super::{models, runtime, sanitize, text};
+use super::{models, remote, runtime, sanitize, text};
+use crate::api::Service;
 use crate::api::chat::{ChatMessage, ChatRequest, StreamOptions};
 use crate::api::models::Model;
 use crate::client;
@@ -60,7 +61,8 @@ pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
     let config = session.client_config(args.timeout.as_deref(), None)?;
     let limit = config.timeout.unwrap_or(LIMIT);
     // A server is silent until its model begins, however often it has to ask: the limit on the whole must do.
-    let settled = settle(args.place, "chat", &config, session, limit)?;
+    let need = Need { service: Service::Inference, idle: limit, trial: "mk chat --sandbox" };
+    let chosen = backend::choose(args.backend, &config, session, need)?;
     let plan = Plan {
         printer: session.printer.clone(),
         progress: session.progress(&config),
@@ -75,19 +77,19 @@ pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
     match prompt {
         Some(prompt) => {
             let mut answer = Answer::default();
-            let work = async { one_shot::run(&begin(&plan, settled).await?, prompt, &mut answer).await };
+            let work = async { one_shot::run(&begin(&plan, chosen).await?, prompt, &mut answer).await };
             let outcome = runtime::run(&plan.printer, work);
             outcome.map_err(
                 |failure| if plan.json { one_shot::with_what_came(failure, &answer) } else { failure },
             )
         }
-        None => runtime::run_listening(async { interactive::run(&begin(&plan, settled).await?).await }),
+        None => runtime::run_listening(async { interactive::run(&begin(&plan, chosen).await?).await }),
     }
 }
 
 /// The model that a person has set for all calls; it is not among those that are simulated in this process.
 fn usual_model(args: &ChatArgs, config: &ClientConfig) -> Option<String> {
-    config.chat_model.clone().filter(|model| !args.place.sandbox || is_simulated(model))
+    config.chat_model.clone().filter(|model| !args.backend.sandbox || is_simulated(model))
 }
 
 fn model_set_by(args: &ChatArgs, origin: &Origin) -> String {
@@ -137,30 +139,30 @@ fn resolve(prompt: &str, printer: &Printer) -> Result<String, Failure> {
 /// A plan with somebody to ask.
 struct Talk<'a> {
     plan: &'a Plan,
-    desk: Desk,
+    backend: Backend,
     model: String,
     output: Output<'a>,
 }
 
-async fn begin(plan: &Plan, settled: Settled) -> Result<Talk<'_>, Failure> {
-    let desk = settled.open(&plan.printer).await?;
-    let mut output = Output::new(&plan.printer, plan.progress, desk.is_sandbox);
+async fn begin(plan: &Plan, chosen: Chosen) -> Result<Talk<'_>, Failure> {
+    let backend = chosen.open(&plan.printer).await?;
+    let mut output = Output::new(&plan.printer, plan.progress, backend.is_sandbox);
     if let Some(model) = &plan.model {
         // Only for the cost, which only people read: whatever fails here fails again below, or does not matter.
         if plan.printer.terminal.err.is_terminal && !plan.printer.quiet && !plan.json {
             let waiting = output.wait("Connecting");
-            output.models = models::within(&desk, plan.limit).await.unwrap_or_default();
+            output.models = models::within(&backend, plan.limit).await.unwrap_or_default();
             drop(waiting);
         }
-        return Ok(Talk { plan, desk, model: model.clone(), output });
+        return Ok(Talk { plan, backend, model: model.clone(), output });
     }
     let waiting = output.wait("Connecting");
-    output.models = models::within(&desk, plan.limit).await?;
+    output.models = models::within(&backend, plan.limit).await?;
     drop(waiting);
     let model = cheapest(&output.models)?;
     let shown = sanitize::line(&model);
     plan.printer.sentence(&format!("asking {shown}; -m or MK_MODEL names another, `mk models` lists them"));
-    Ok(Talk { plan, desk, model, output })
+    Ok(Talk { plan, backend, model, output })
 }
 
 /// The model to ask where nobody names one: nobody is to be surprised by a bill. One whose price is unknown comes behind
@@ -194,7 +196,7 @@ impl Talk<'_> {
 
     /// The failure that an error of the client is; what is wrong with the model is said of whoever set it.
     fn failure(&self, cause: client::Error) -> Failure {
-        let mut failure = self.desk.failure(cause);
+        let mut failure = remote::inference_failure(&self.backend.server, cause);
         if let Some(what) = failure.message.strip_prefix(FLAG) {
             failure.message = format!("{}{what}", self.plan.model_set_by);
         }

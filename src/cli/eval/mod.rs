@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use futures_util::{StreamExt, stream};
 
+use super::backend::{self, Backend, BackendArgs, Chosen};
 use super::embedded::SANDBOX_BANNER;
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
@@ -26,11 +27,10 @@ use super::number::within;
 use super::printer::Printer;
 use super::progress::Mode;
 use super::runtime;
-use super::verify::args::{How, Place as Where};
-use super::verify::asking::{self, Asking};
+use super::verify::args::How;
+use super::verify::asking::Asking;
 use super::verify::batch_display::BatchDisplay;
 use super::verify::patience::Patience;
-use super::verify::place::{Open, Place};
 use super::verify::watch::Moment;
 use super::verify::{self, BATCH_PATIENCE};
 use crate::api::verify::{VerifyRequest, VerifyResponse};
@@ -95,7 +95,7 @@ pub(crate) struct EvalArgs {
     min_accuracy: Option<f64>,
 
     #[command(flatten)]
-    place: Where,
+    backend: BackendArgs,
 
     #[command(flatten)]
     how: How,
@@ -150,12 +150,12 @@ pub(crate) fn run(args: &EvalArgs, session: &mut Session) -> Outcome {
         min_accuracy: args.min_accuracy,
         printer: session.printer.clone(),
     };
-    let try_without = "mk eval --sandbox facts.jsonl";
-    let place = Place::settle(&args.place, &config, session, asking::limit(&config), try_without)?;
+    let need = verify::need("mk eval --sandbox facts.jsonl");
+    let chosen = backend::choose(args.backend, &config, session, need)?;
     let limit = args.limit.and_then(|limit| usize::try_from(limit).ok());
     let items = dataset::read(&args.files, limit, &plan.printer)?;
     let (begun, mut report) = (Instant::now(), Report::new(&plan, items.len()));
-    match runtime::run(&session.printer, execute(&plan, place, items, &mut report)) {
+    match runtime::run(&session.printer, execute(&plan, chosen, items, &mut report)) {
         Ok(()) => report.finish(begun.elapsed()),
         // What was found is paid for.
         Err(interrupted) if interrupted.kind == Kind::Interrupted => {
@@ -167,18 +167,15 @@ pub(crate) fn run(args: &EvalArgs, session: &mut Session) -> Outcome {
 
 async fn execute(
     plan: &Plan,
-    place: Place,
+    chosen: Chosen,
     items: Vec<Item>,
     report: &mut Report<'_>,
 ) -> Result<(), Failure> {
-    let open = place.open().await?;
-    if open.is_sandbox {
-        plan.printer.notice(SANDBOX_BANNER);
-    }
-    let display = BatchDisplay::begin(&plan.printer, plan.progress, Some(items.len()), open.is_sandbox);
+    let backend = chosen.open(&plan.printer).await?;
+    let display = BatchDisplay::begin(&plan.printer, plan.progress, Some(items.len()), backend.is_sandbox);
     let course = Course {
         plan,
-        open: &open,
+        backend: &backend,
         patience: Patience::new(plan.max_wait),
         display: RefCell::new(display),
         in_vain: Cell::new(0),
@@ -196,7 +193,7 @@ async fn execute(
 /// All statements on their way.
 struct Course<'a> {
     plan: &'a Plan,
-    open: &'a Open,
+    backend: &'a Backend,
     patience: Patience,
     display: RefCell<BatchDisplay<'a>>,
     /// How many in a row could not be put to the server.
@@ -231,7 +228,7 @@ impl Course<'_> {
             ..general.clone()
         };
         let asking = &self.plan.asking;
-        let outcome = asking.verify(&self.open.target, &request, &self.patience, &tell, &mut observe).await;
+        let outcome = asking.verify(self.backend, &request, &self.patience, &tell, &mut observe).await;
         let ends_the_rest = self.is_futile(&outcome) && !self.is_over.replace(true);
         Done { place, item, outcome: Some(outcome), ends_the_rest }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::api::verify::Domain;
+use crate::cli::backend::BackendArgs;
 use crate::cli::number::within;
 use crate::config::{FailOn, View};
 use crate::keys::expiry;
@@ -63,7 +64,7 @@ pub(crate) struct VerifyArgs {
     pub(crate) max_wait: Option<Duration>,
 
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) backend: BackendArgs,
 
     #[command(flatten)]
     pub(crate) how: How,
@@ -74,19 +75,6 @@ pub(crate) struct VerifyArgs {
 
     #[command(flatten)]
     pub(crate) output: Output,
-}
-
-/// Where it runs.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Where")]
-pub(crate) struct Place {
-    /// Simulated models in this process: no server, key or network. They know few facts
-    #[arg(long)]
-    pub(crate) sandbox: bool,
-
-    /// The configured providers, called from this process: no server needed
-    #[arg(long, conflicts_with = "sandbox")]
-    pub(crate) local: bool,
 }
 
 /// How it is verified.

@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::args::How;
 use super::patience::{Patience, Waited};
 use super::set_by::{MIN_REQUIRED, SetBy, TOTAL_MODELS};
-use super::watch::{self, Moment, Target};
+use super::watch::{self, Moment};
 use crate::api::verify::{VerifyRequest, VerifyResponse};
+use crate::cli::backend::Backend;
 use crate::cli::exit::Failure;
 use crate::cli::text;
 use crate::clock::Time;
@@ -17,15 +18,12 @@ use crate::config::ClientConfig;
 /// How long a verification may take in all, unless somebody says otherwise: above what servers allow themselves.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// How long a verification may take in all.
-pub(crate) fn limit(config: &ClientConfig) -> Duration {
-    config.timeout.unwrap_or(LIMIT)
-}
-
 /// What all statements of a command are asked with.
 pub(crate) struct Asking {
     /// All but the statement.
     pub(crate) request: VerifyRequest,
+    /// How long a verification may take in all.
+    limit: Duration,
     set_by: SetBy,
 }
 
@@ -60,13 +58,13 @@ impl Asking {
             explain: explain.then_some(true),
             context: how.context.as_deref().map(context).transpose()?,
         };
-        Ok(Self { request, set_by })
+        Ok(Self { request, limit: config.timeout.unwrap_or(LIMIT), set_by })
     }
 
     /// Runs one verification, and again after each 429 that may be waited out. Returns how long the last took, too.
     pub(crate) async fn verify(
         &self,
-        target: &Target,
+        backend: &Backend,
         request: &VerifyRequest,
         patience: &Patience,
         tell: &dyn Fn(&str),
@@ -75,7 +73,7 @@ impl Asking {
         let mut waited = Waited::default();
         loop {
             patience.pause().await;
-            match watch::watch(target, request, observe).await {
+            match watch::watch(backend, self.limit, request, observe).await {
                 Ok(done) => return Ok(done),
                 Err(failure) if patience.allows(&failure, &mut waited, tell) => {}
                 Err(mut failure) => {

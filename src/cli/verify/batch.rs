@@ -11,9 +11,11 @@ use super::batch_display::BatchDisplay;
 use super::input::Source;
 use super::json::{self, Finished};
 use super::patience::Patience;
-use super::watch::{Moment, Target};
-use super::{BATCH_PATIENCE, Format, Plan, SANDBOX_BANNER, plain, table, tells_sandbox, verdict};
+use super::watch::Moment;
+use super::{BATCH_PATIENCE, Format, Plan, plain, table, tells_sandbox, verdict};
 use crate::api::verify::Event;
+use crate::cli::backend::Backend;
+use crate::cli::embedded::SANDBOX_BANNER;
 use crate::cli::exit::{Failure, Kind, Outcome};
 use crate::cli::figures;
 use crate::cli::sanitize;
@@ -31,16 +33,15 @@ struct Done {
 /// worst of all.
 pub(crate) async fn run(
     plan: &Plan,
-    target: &Target,
+    backend: &Backend,
     statements: impl Stream<Item = (Source, Result<String, Failure>)>,
-    is_sandbox: bool,
     entries: &mut Vec<Value>,
 ) -> Outcome {
     let batch = Batch {
         plan,
-        target,
+        backend,
         patience: Patience::new(plan.max_wait.unwrap_or(BATCH_PATIENCE)),
-        display: RefCell::new(BatchDisplay::begin(&plan.printer, plan.progress, None, is_sandbox)),
+        display: RefCell::new(BatchDisplay::begin(&plan.printer, plan.progress, None, backend.is_sandbox)),
         refused: RefCell::default(),
         done: RefCell::default(),
         begun: Instant::now(),
@@ -59,7 +60,7 @@ pub(crate) async fn run(
 
 struct Batch<'a> {
     plan: &'a Plan,
-    target: &'a Target,
+    backend: &'a Backend,
     patience: Patience,
     display: RefCell<BatchDisplay<'a>>,
     /// Why the key was refused. It is for all others too, and servers limit how often a caller may be refused.
@@ -108,7 +109,7 @@ impl Batch<'_> {
             }
             Ok(())
         };
-        let outcome = self.plan.verify(self.target, text, &self.patience, &tell, &mut observe).await;
+        let outcome = self.plan.verify(self.backend, text, &self.patience, &tell, &mut observe).await;
         let finished = outcome.inspect_err(|failure| {
             if failure.kind == Kind::Unauthorized {
                 self.refused.replace(Some(failure.message.clone()));

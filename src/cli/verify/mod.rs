@@ -19,7 +19,6 @@ mod human;
 pub(super) mod input;
 pub(super) mod json;
 pub(super) mod patience;
-pub(super) mod place;
 mod plain;
 mod set_by;
 mod single;
@@ -35,21 +34,21 @@ use std::time::Duration;
 use futures_util::stream;
 use serde_json::Value;
 
+use crate::api::Service;
 use crate::api::verify::{Event, VerifyRequest};
-use crate::cli::embedded::SANDBOX_BANNER;
+use crate::cli::backend::{self, Backend, Chosen, Need};
 use crate::cli::exit::{Failure, Kind, Outcome};
 use crate::cli::globals::Session;
 use crate::cli::printer::Printer;
 use crate::cli::progress::Mode;
-use crate::cli::runtime;
+use crate::cli::{remote, runtime};
 use crate::config::{ClientConfig, FailOn, View};
 use asking::Asking;
 use human::Page;
 use input::Input;
 use json::Finished;
 use patience::Patience;
-use place::Place;
-use watch::{Moment, Target};
+use watch::Moment;
 
 /// How long several statements wait for the rate limit, each, unless `--max-wait` says otherwise.
 pub(super) const BATCH_PATIENCE: Duration = Duration::from_mins(5);
@@ -83,11 +82,10 @@ pub(crate) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
     input::check_given(args)?;
     let config = session.client_config(args.how.timeout.as_deref(), args.output.view)?;
     let plan = plan(args, &config, session)?;
-    let try_without = "mk verify --sandbox \"…\"";
-    let place = Place::settle(&args.place, &config, session, asking::limit(&config), try_without)?;
+    let chosen = backend::choose(args.backend, &config, session, need("mk verify --sandbox \"…\""))?;
     let input = input::resolve(args.text.as_deref(), &args.file, args.lines.as_deref(), &plan.printer)?;
     let mut entries = Vec::new();
-    match runtime::run(&plan.printer, execute(&plan, place, input, &mut entries)) {
+    match runtime::run(&plan.printer, execute(&plan, chosen, input, &mut entries)) {
         // What was found is paid for.
         Err(failure) if failure.kind == Kind::Interrupted && !entries.is_empty() => {
             let code = failure.kind.code();
@@ -98,22 +96,18 @@ pub(crate) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
 }
 
 /// Several statements are put among `entries` if there is to be a document of them.
-async fn execute(plan: &Plan, place: Place, input: Input, entries: &mut Vec<Value>) -> Outcome {
-    let open = place.open().await?;
-    let (target, is_sandbox) = (&open.target, open.is_sandbox);
-    if is_sandbox {
-        plan.printer.notice(SANDBOX_BANNER);
-    }
+async fn execute(plan: &Plan, chosen: Chosen, input: Input, entries: &mut Vec<Value>) -> Outcome {
+    let backend = chosen.open(&plan.printer).await?;
     match input {
-        Input::One(text) => single::run(plan, target, text, is_sandbox).await,
+        Input::One(text) => single::run(plan, &backend, text).await,
         Input::Files(statements) => {
             let statements = statements.into_iter().map(|(source, text)| (source, Ok(text)));
-            batch::run(plan, target, stream::iter(statements), is_sandbox, entries).await
+            batch::run(plan, &backend, stream::iter(statements), entries).await
         }
         Input::Lines(path) => {
             let mut lines = input::lines(&path)?;
             let statements = stream::poll_fn(move |context| lines.poll_recv(context));
-            batch::run(plan, target, statements, is_sandbox, entries).await
+            batch::run(plan, &backend, statements, entries).await
         }
     }
 }
@@ -154,6 +148,11 @@ fn format(args: &VerifyArgs, config: &ClientConfig, printer: &Printer) -> Format
     }
 }
 
+/// What a command that verifies asks for; `trial` is the one that needs no key.
+pub(super) const fn need(trial: &'static str) -> Need {
+    Need { service: Service::Verify, idle: remote::IDLE_TIMEOUT, trial }
+}
+
 /// How many statements are verified at a time.
 pub(super) fn jobs(given: Option<u16>, config: &ClientConfig) -> usize {
     given.map(usize::from).or(config.verify.jobs).unwrap_or(JOBS).max(1)
@@ -168,14 +167,14 @@ impl Plan {
     /// Runs one verification, and again after each 429 that may be waited out.
     async fn verify(
         &self,
-        target: &Target,
+        backend: &Backend,
         fact: String,
         patience: &Patience,
         tell: &dyn Fn(&str),
         observe: &mut (dyn FnMut(Moment<'_>) -> Result<(), Failure> + '_),
     ) -> Result<Finished, Failure> {
         let request = VerifyRequest { fact, ..self.asking.request.clone() };
-        let (result, elapsed) = self.asking.verify(target, &request, patience, tell, observe).await?;
+        let (result, elapsed) = self.asking.verify(backend, &request, patience, tell, observe).await?;
         let exit = verdict::exit_code(&result, &self.fail_on);
         Ok(Finished { result, elapsed, exit })
     }

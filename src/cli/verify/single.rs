@@ -7,15 +7,17 @@ use std::time::Duration;
 use super::display::Display;
 use super::json::{self, Finished};
 use super::patience::Patience;
-use super::watch::{Moment, Target};
-use super::{Format, Plan, SANDBOX_BANNER, plain, table, tells_sandbox};
+use super::watch::Moment;
+use super::{Format, Plan, plain, table, tells_sandbox};
 use crate::api::verify::{ClaimResult, Event};
+use crate::cli::backend::Backend;
+use crate::cli::embedded::SANDBOX_BANNER;
 use crate::cli::exit::{Failure, Outcome};
 use crate::cli::printer::Printer;
 
 /// Verifies one statement and prints its result.
-pub(crate) async fn run(plan: &Plan, target: &Target, text: String, is_sandbox: bool) -> Outcome {
-    let display = RefCell::new(Display::begin(&plan.printer, plan.progress, is_sandbox));
+pub(crate) async fn run(plan: &Plan, backend: &Backend, text: String) -> Outcome {
+    let display = RefCell::new(Display::begin(&plan.printer, plan.progress, backend.is_sandbox));
     let patience = Patience::new(plan.max_wait.unwrap_or(Duration::ZERO));
     let tell = |text: &str| display.borrow().notice(text);
     let mut early = Early::new(&plan.printer, plan.format, &display);
@@ -27,13 +29,13 @@ pub(crate) async fn run(plan: &Plan, target: &Target, text: String, is_sandbox: 
             }
             Moment::Event(event) => event,
         };
-        if tells_sandbox(event) && !is_sandbox {
+        if tells_sandbox(event) && !backend.is_sandbox {
             tell(SANDBOX_BANNER);
         }
         display.borrow_mut().event(event);
         early.event(event)
     };
-    let verified = plan.verify(target, text, &patience, &tell, &mut observe).await;
+    let verified = plan.verify(backend, text, &patience, &tell, &mut observe).await;
     display.borrow_mut().end();
     let finished = match verified {
         Ok(finished) => finished,

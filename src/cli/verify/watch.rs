@@ -7,20 +7,9 @@ use tokio::time::{self, MissedTickBehavior};
 
 use super::display::TICK;
 use crate::api::verify::{Event, VerifyRequest, VerifyResponse};
+use crate::cli::backend::Backend;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::remote;
-use crate::client::Client;
-
-/// Where verifications are sent.
-#[derive(Clone, Debug)]
-pub(crate) struct Target {
-    /// A client of the server.
-    pub(crate) client: Client,
-    /// The server as the person named it.
-    pub(crate) server: String,
-    /// For a whole verification.
-    pub(crate) limit: Duration,
-}
 
 /// What an observer is told.
 pub(crate) enum Moment<'a> {
@@ -30,26 +19,26 @@ pub(crate) enum Moment<'a> {
     Tick,
 }
 
-/// Runs one verification; returns its result and how long it took. The observer may end it with a failure.
+/// Runs one verification, for `limit` at most; returns its result and how long it took. The observer may end it with a failure.
 pub(crate) async fn watch(
-    target: &Target,
+    backend: &Backend,
+    limit: Duration,
     request: &VerifyRequest,
     observe: &mut (dyn FnMut(Moment<'_>) -> Result<(), Failure> + '_),
 ) -> Result<(VerifyResponse, Duration), Failure> {
     let begun = Instant::now();
-    let running = follow(target, request, observe);
-    let result =
-        time::timeout(target.limit, running).await.unwrap_or_else(|_| Err(too_slow(target.limit)))?;
+    let running = follow(backend, request, observe);
+    let result = time::timeout(limit, running).await.unwrap_or_else(|_| Err(too_slow(limit)))?;
     Ok((result, begun.elapsed()))
 }
 
 async fn follow(
-    target: &Target,
+    backend: &Backend,
     request: &VerifyRequest,
     observe: &mut (dyn FnMut(Moment<'_>) -> Result<(), Failure> + '_),
 ) -> Result<VerifyResponse, Failure> {
-    let failed = |cause| remote::failure(&target.server, cause);
-    let mut events = target.client.verify(request).map_err(failed)?;
+    let failed = |cause| remote::failure(&backend.server, cause);
+    let mut events = backend.client.verify(request).map_err(failed)?;
     let mut ticks = time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut models = Vec::new();
