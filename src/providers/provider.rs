@@ -17,7 +17,7 @@ use super::{
     Answer, Chat, Dialect, Failed, Failure, Incoming, Kind, Model, ModelSettings, Patience, Settings, sandbox,
 };
 use crate::clock::Clock;
-use crate::places::{Place, Places};
+use crate::semaphore::{self, Semaphore};
 
 /// Of how many models is kept what is known, and of how many more what was learnt. Names come from configuration and,
 /// later, from callers.
@@ -27,7 +27,7 @@ const MAX_MODELS: usize = 1000;
 pub struct Provider {
     settings: Settings,
     /// For the calls at once.
-    places: Arc<Places>,
+    calls: Arc<Semaphore>,
     wire: Wire,
     clock: Clock,
     known: Mutex<Models>,
@@ -49,7 +49,7 @@ enum Wire {
 /// Leave to make one call. Given back when the call is over.
 #[derive(Debug)]
 pub struct Permit {
-    _held: Place,
+    _held: semaphore::Permit,
 }
 
 /// Why a provider cannot be set up.
@@ -90,7 +90,7 @@ impl Provider {
             }
         };
         Ok(Self {
-            places: Arc::new(Places::new(settings.max_concurrent)),
+            calls: Arc::new(Semaphore::new(settings.max_concurrent)),
             settings,
             wire,
             clock,
@@ -102,12 +102,12 @@ impl Provider {
     /// changes with [`Provider::take_effect`].
     #[must_use]
     pub fn in_place_of(self, before: &Self) -> Self {
-        Self { places: before.places.clone(), ..self }
+        Self { calls: before.calls.clone(), ..self }
     }
 
     /// Holds calls to this provider's own limit, where it took the place of another one.
     pub fn take_effect(&self) {
-        self.places.resize(self.settings.max_concurrent);
+        self.calls.resize(self.settings.max_concurrent);
     }
 
     /// What it was set up with.
@@ -159,12 +159,12 @@ impl Provider {
         if now >= deadline {
             return Err(Failure::Timeout);
         }
-        // A place that is free needs no timer.
-        let mut taking = pin!(self.places.take());
-        match poll!(taking.as_mut()) {
+        // A permit that is free needs no timer.
+        let mut waiting = pin!(self.calls.acquire());
+        match poll!(waiting.as_mut()) {
             Poll::Ready(held) => Ok((Permit { _held: held }, now)),
             Poll::Pending => {
-                let held = timeout_at(deadline, taking).await.map_err(|_| Failure::Timeout)?;
+                let held = timeout_at(deadline, waiting).await.map_err(|_| Failure::Timeout)?;
                 Ok((Permit { _held: held }, Instant::now()))
             }
         }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{prompts, text};
 use crate::inference::{Answer, Chat, Failure, Finish, Gateway, Message, Role};
 use crate::money::NanoUsd;
-use crate::places::Places;
+use crate::semaphore::Semaphore;
 use crate::usage::{Meter, Purpose};
 
 /// How much of a malformed answer the model is shown again, in characters.
@@ -62,7 +62,7 @@ pub(super) struct Calls<'a> {
     /// Who asks.
     pub(super) asker: &'a dyn Ask,
     /// One for each call that may be open, over all verifications.
-    pub(super) places: &'a Arc<Places>,
+    pub(super) semaphore: &'a Arc<Semaphore>,
     /// Where the calls are booked.
     pub(super) meter: &'a Meter,
     /// For one call.
@@ -83,7 +83,7 @@ impl Calls<'_> {
         read: impl Fn(&str) -> Option<T>,
     ) -> impl Future<Output = Result<T, Failure>> {
         async move {
-            let _place = self.places.take().await;
+            let _permit = self.semaphore.acquire().await;
             let mut chat = prompt(model);
             let malformed = match self.attempt(model, purpose, &chat, &read).await? {
                 Reading::Read(value) => return Ok(value),

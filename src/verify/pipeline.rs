@@ -21,7 +21,7 @@ use crate::api::verify::{
 };
 use crate::clock::Clock;
 use crate::inference::{Failure, Gateway};
-use crate::places::Places;
+use crate::semaphore::Semaphore;
 use crate::usage::Meter;
 
 /// Said of results in which simulated models took part.
@@ -33,7 +33,7 @@ pub struct Verifier {
     settings: Settings,
     clock: Clock,
     /// One for each model call that may be open, over all verifications.
-    places: Arc<Places>,
+    semaphore: Arc<Semaphore>,
     sandbox: Simulated,
 }
 
@@ -51,22 +51,22 @@ impl Verifier {
 
     /// As [`Verifier::new`], with anybody who asks models.
     pub(super) fn asking(asker: Arc<dyn Ask>, settings: Settings, clock: Clock) -> Self {
-        let places = Arc::new(Places::new(settings.max_concurrent.max(1)));
+        let semaphore = Arc::new(Semaphore::new(settings.max_concurrent.max(1)));
         let simulated = |settings: &PanelSettings| models(settings).any(|model| asker.is_sandbox(model));
         let sandbox = Simulated { general: simulated(&settings.general), legal: simulated(&settings.legal) };
-        Self { asker, settings, clock, places, sandbox }
+        Self { asker, settings, clock, semaphore, sandbox }
     }
 
     /// This verifier in the place of `before`, whose calls under way count as its own. How many may be open at once
     /// changes with [`Verifier::take_effect`].
     #[must_use]
     pub fn in_place_of(self, before: &Self) -> Self {
-        Self { places: before.places.clone(), ..self }
+        Self { semaphore: before.semaphore.clone(), ..self }
     }
 
     /// Holds calls to this verifier's own limit, where it took the place of another one.
     pub fn take_effect(&self) {
-        self.places.resize(self.settings.max_concurrent.max(1));
+        self.semaphore.resize(self.settings.max_concurrent.max(1));
     }
 
     /// The settings for a domain.
@@ -153,7 +153,7 @@ impl Verifier {
         let fences = Fences::new().map_err(|_| Error::Internal)?;
         let calls = Calls {
             asker: &*self.asker,
-            places: &self.places,
+            semaphore: &self.semaphore,
             meter,
             model_timeout: settings.model_timeout,
             deadline,

@@ -6,7 +6,17 @@ use std::path::{Path, PathBuf};
 
 /// Rooms that anyone may name; they name nobody.
 const OPEN: [&str; 12] = [
-    "api", "bidi", "clock", "id", "loopback", "money", "places", "private", "reason", "secret", "trouble",
+    "api",
+    "bidi",
+    "clock",
+    "id",
+    "loopback",
+    "money",
+    "private",
+    "reason",
+    "secret",
+    "semaphore",
+    "trouble",
     "workers",
 ];
 
@@ -61,7 +71,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("id", vec![]),
         ("loopback", vec![]),
         ("money", vec![]),
-        ("places", vec![]),
+        ("semaphore", vec![]),
         ("private", vec![]),
         ("reason", vec![]),
         ("secret", vec![]),

@@ -238,7 +238,7 @@ async fn a_dropped_call_closes_its_connection() {
         () = server.asked() => {}
     }
     tokio::time::timeout(Duration::from_secs(1), server.client_left()).await.unwrap();
-    assert_eq!(provider.places.free(), 64);
+    assert_eq!(provider.calls.free(), 64);
 }
 
 #[tokio::test]

@@ -1,11 +1,11 @@
-//! Places: how much may go on at once, as a limit that can be changed while it is kept.
+//! A semaphore whose number of permits can be changed while they are held, and which knows workers.
 //!
-//! Where many wait, a place that comes free goes to somebody of the same worker: to wake another one takes a system
-//! call, for each place, of a server that has enough to do. In the order of coming all the same, but for a moment.
+//! Where many wait, a permit that comes free goes to a task of the same worker: to wake another worker takes a system
+//! call, for each permit, of a server that has enough to do. In the order of coming all the same, but for a moment.
 //!
-//! What must hold: whoever waits is let in, as long as places come free anywhere; a place that is dropped is free at
-//! once, whatever became of the work in it. Where the limit is lowered, what is under way ends in its own time, and
-//! nobody comes in until fewer are left than the limit says.
+//! What must hold: whoever waits gets a permit, as long as any come free; one that is dropped is free at once, whatever
+//! became of the work that held it. Where the number is lowered, what is under way ends in its own time, and nobody
+//! gets one until fewer are held than the number says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -16,30 +16,30 @@ use std::time::{Duration, Instant};
 
 use crate::workers;
 
-/// So much later than on another worker one may have come who is let in first. Less than anybody notices, and more than
-/// places of busy workers are waited for.
+/// So much later than on another worker a task may have come that is served first. Less than anybody notices, and more
+/// than permits of busy workers are waited for.
 const HEAD_START: Duration = Duration::from_millis(5);
 
-/// So many places.
+/// So many permits.
 #[derive(Debug)]
-pub struct Places(Mutex<Door>);
+pub struct Semaphore(Mutex<Queue>);
 
 /// One of them; given back when it is dropped.
 #[derive(Debug)]
-pub struct Place {
-    places: Arc<Places>,
+pub struct Permit {
+    semaphore: Arc<Semaphore>,
 }
 
-/// Who is within, and who waits.
+/// How many are held, and who waits.
 #[derive(Debug)]
-struct Door {
+struct Queue {
     limit: usize,
-    /// Those who are let in and have not looked yet included.
-    taken: usize,
+    /// Those included that were given to a task which has not looked yet.
+    held: usize,
     /// By worker, each in the order of coming.
     waiting: Vec<BTreeMap<Ticket, Waiting>>,
-    /// Those who are let in and have not looked yet.
-    called: BTreeSet<Ticket>,
+    /// The tasks that were given one and have not looked yet.
+    served: BTreeSet<Ticket>,
     next: Ticket,
 }
 
@@ -52,65 +52,65 @@ struct Waiting {
     waker: Waker,
 }
 
-impl Places {
+impl Semaphore {
     /// So many, all of them free.
     pub const fn new(limit: usize) -> Self {
-        Self(Mutex::new(Door { limit, taken: 0, waiting: Vec::new(), called: BTreeSet::new(), next: 0 }))
+        Self(Mutex::new(Queue { limit, held: 0, waiting: Vec::new(), served: BTreeSet::new(), next: 0 }))
     }
 
-    /// Waits for a place. Whoever gives up waiting keeps nobody from one.
-    pub async fn take(self: &Arc<Self>) -> Place {
-        Wait { places: self, worker: workers::current(), ticket: None }.await;
-        Place { places: self.clone() }
+    /// Waits for a permit. Whoever gives up waiting keeps nobody from one.
+    pub async fn acquire(self: &Arc<Self>) -> Permit {
+        Wait { semaphore: self, worker: workers::current(), ticket: None }.await;
+        Permit { semaphore: self.clone() }
     }
 
-    /// Lets so many be taken at once from now on.
+    /// Lets so many be held at once from now on.
     pub fn resize(&self, limit: usize) {
-        let mut called = Vec::new();
-        let mut door = self.door();
-        door.limit = limit;
-        while door.taken < door.limit
-            && let Some(waker) = door.call(workers::current())
+        let mut served = Vec::new();
+        let mut queue = self.queue();
+        queue.limit = limit;
+        while queue.held < queue.limit
+            && let Some(waker) = queue.serve_next(workers::current())
         {
-            door.taken += 1;
-            called.push(waker);
+            queue.held += 1;
+            served.push(waker);
         }
-        drop(door);
-        called.into_iter().for_each(Waker::wake);
+        drop(queue);
+        served.into_iter().for_each(Waker::wake);
     }
 
     /// How many nobody has.
     #[cfg(test)]
     pub(crate) fn free(&self) -> usize {
-        let door = self.door();
-        door.limit.saturating_sub(door.taken)
+        let queue = self.queue();
+        queue.limit.saturating_sub(queue.held)
     }
 
-    fn leave(&self, worker: usize) {
-        let called = self.door().leave(worker);
-        if let Some(waker) = called {
+    fn release(&self, worker: usize) {
+        let next = self.queue().release(worker);
+        if let Some(waker) = next {
             waker.wake();
         }
     }
 
     /// Also after a panic elsewhere: no change is left half done.
-    fn door(&self) -> MutexGuard<'_, Door> {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
-        self.places.leave(workers::current());
+        self.semaphore.release(workers::current());
     }
 }
 
-impl Door {
-    /// Takes a place if one is free. Nobody waits then: whoever waits has been let in.
-    const fn enter(&mut self) -> bool {
-        let is_free = self.taken < self.limit;
+impl Queue {
+    /// Takes a permit if one is free. Nobody waits then: whoever waited was served.
+    const fn try_acquire(&mut self) -> bool {
+        let is_free = self.held < self.limit;
         if is_free {
-            self.taken += 1;
+            self.held += 1;
         }
         is_free
     }
@@ -126,17 +126,17 @@ impl Door {
         ticket
     }
 
-    /// Gives a place back, or on to somebody who is to be woken.
-    fn leave(&mut self, worker: usize) -> Option<Waker> {
-        let called = if self.taken > self.limit { None } else { self.call(worker) };
-        if called.is_none() {
-            self.taken -= 1;
+    /// Gives a permit back, or on to a task that is to be woken.
+    fn release(&mut self, worker: usize) -> Option<Waker> {
+        let next = if self.held > self.limit { None } else { self.serve_next(worker) };
+        if next.is_none() {
+            self.held -= 1;
         }
-        called
+        next
     }
 
-    /// Lets the next one in, who is to be woken.
-    fn call(&mut self, worker: usize) -> Option<Waker> {
+    /// Serves the next task, which is to be woken.
+    fn serve_next(&mut self, worker: usize) -> Option<Waker> {
         let first = |of: usize| {
             let (ticket, waiting) = self.waiting.get(of)?.first_key_value()?;
             Some((*ticket, waiting.since, of))
@@ -144,16 +144,16 @@ impl Door {
         let (ticket, since, of) = (0..self.waiting.len()).filter_map(first).min()?;
         let own = first(worker).filter(|(_, own_since, _)| *own_since <= since + HEAD_START);
         let (ticket, _, of) = own.unwrap_or((ticket, since, of));
-        self.called.insert(ticket);
+        self.served.insert(ticket);
         self.waiting[of].remove(&ticket).map(|waiting| waiting.waker)
     }
 }
 
-/// Waiting for a place.
+/// Waiting for a permit.
 struct Wait<'a> {
-    places: &'a Places,
+    semaphore: &'a Semaphore,
     worker: usize,
-    /// From the first look on, until it is let in.
+    /// From the first look on, until it is served.
     ticket: Option<Ticket>,
 }
 
@@ -161,22 +161,22 @@ impl Future for Wait<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut door = self.places.door();
+        let mut queue = self.semaphore.queue();
         let Some(ticket) = self.ticket else {
-            if door.enter() {
+            if queue.try_acquire() {
                 return Poll::Ready(());
             }
-            let ticket = door.wait(self.worker, Instant::now(), context.waker().clone());
-            drop(door);
+            let ticket = queue.wait(self.worker, Instant::now(), context.waker().clone());
+            drop(queue);
             self.ticket = Some(ticket);
             return Poll::Pending;
         };
-        if door.called.remove(&ticket) {
-            drop(door);
+        if queue.served.remove(&ticket) {
+            drop(queue);
             self.ticket = None;
             return Poll::Ready(());
         }
-        if let Some(waiting) = door.waiting[self.worker].get_mut(&ticket) {
+        if let Some(waiting) = queue.waiting[self.worker].get_mut(&ticket) {
             waiting.waker.clone_from(context.waker());
         }
         Poll::Pending
@@ -186,14 +186,14 @@ impl Future for Wait<'_> {
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
-        let mut door = self.places.door();
-        let is_called = door.called.remove(&ticket);
-        let waiting = door.waiting[self.worker].remove(&ticket);
-        // A waker may hold a task, and a task a place: neither is let go of behind the door's lock.
-        drop(door);
+        let mut queue = self.semaphore.queue();
+        let is_served = queue.served.remove(&ticket);
+        let waiting = queue.waiting[self.worker].remove(&ticket);
+        // A waker may hold a task, and a task a permit: neither is dropped while the queue is locked.
+        drop(queue);
         drop(waiting);
-        if is_called {
-            self.places.leave(self.worker);
+        if is_served {
+            self.semaphore.release(self.worker);
         }
     }
 }
@@ -206,74 +206,74 @@ mod tests {
     use super::*;
 
     /// Takes as many as there are.
-    fn take_all(places: &Arc<Places>) -> Vec<Place> {
-        std::iter::from_fn(|| places.take().now_or_never()).collect()
+    fn take_all(semaphore: &Arc<Semaphore>) -> Vec<Permit> {
+        std::iter::from_fn(|| semaphore.acquire().now_or_never()).collect()
     }
 
     #[test]
-    fn a_place_that_is_dropped_is_free_again() {
-        let places = Arc::new(Places::new(3));
+    fn a_permit_that_is_dropped_is_free_again() {
+        let semaphore = Arc::new(Semaphore::new(3));
         for _ in 0..2 {
-            assert_eq!(take_all(&places).len(), 3);
+            assert_eq!(take_all(&semaphore).len(), 3);
         }
     }
 
     #[test]
     fn a_lower_limit_lets_work_end_and_nobody_in_until_it_holds() {
-        let places = Arc::new(Places::new(4));
-        let mut taken = take_all(&places);
-        places.resize(2);
+        let semaphore = Arc::new(Semaphore::new(4));
+        let mut taken = take_all(&semaphore);
+        semaphore.resize(2);
         for left in [3, 2] {
             drop(taken.pop());
-            assert!(places.take().now_or_never().is_none(), "{left} are under way");
+            assert!(semaphore.acquire().now_or_never().is_none(), "{left} are under way");
         }
         drop(taken.pop());
-        assert_eq!(take_all(&places).len(), 1);
+        assert_eq!(take_all(&semaphore).len(), 1);
         drop(taken);
-        assert_eq!(take_all(&places).len(), 2);
+        assert_eq!(take_all(&semaphore).len(), 2);
     }
 
     #[test]
     fn a_higher_limit_lets_waiting_ones_in_at_once() {
-        let places = Arc::new(Places::new(1));
-        let first = take_all(&places);
-        let mut waiting = Box::pin(places.take());
+        let semaphore = Arc::new(Semaphore::new(1));
+        let first = take_all(&semaphore);
+        let mut waiting = Box::pin(semaphore.acquire());
         assert!(waiting.as_mut().now_or_never().is_none());
-        places.resize(3);
+        semaphore.resize(3);
         let second = waiting.now_or_never().expect("it still waits");
-        assert_eq!(take_all(&places).len(), 1);
+        assert_eq!(take_all(&semaphore).len(), 1);
         drop((first, second));
-        assert_eq!(take_all(&places).len(), 3);
+        assert_eq!(take_all(&semaphore).len(), 3);
     }
 
     #[test]
-    fn whoever_is_let_in_and_does_not_come_leaves_the_place_to_the_next() {
-        let places = Arc::new(Places::new(1));
-        let first = take_all(&places);
-        let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(places.take())).collect();
+    fn whoever_is_served_and_does_not_come_leaves_the_permit_to_the_next() {
+        let semaphore = Arc::new(Semaphore::new(1));
+        let first = take_all(&semaphore);
+        let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(semaphore.acquire())).collect();
         for wait in &mut waiting {
             assert!(wait.now_or_never().is_none());
         }
-        // One gives up waiting, one is let in and gives up.
+        // One gives up waiting, one is served and gives up.
         drop(waiting.remove(1));
         drop(first);
         drop(waiting.remove(0));
-        assert!(places.take().now_or_never().is_none(), "the last one has it");
+        assert!(semaphore.acquire().now_or_never().is_none(), "the last one has it");
         drop(waiting.remove(0).now_or_never().expect("it still waits"));
-        assert_eq!(places.free(), 1);
+        assert_eq!(semaphore.free(), 1);
     }
 
     #[test]
     fn whoever_waits_is_woken() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let workers = workers::Workers::start(2).unwrap();
-        let places = Arc::new(Places::new(2));
+        let semaphore = Arc::new(Semaphore::new(2));
         let crowd: Vec<_> = (0..200)
             .map(|_| {
-                let places = places.clone();
+                let semaphore = semaphore.clone();
                 workers.next().spawn(async move {
                     for _ in 0..20 {
-                        let _place = places.take().await;
+                        let _permit = semaphore.acquire().await;
                         tokio::task::yield_now().await;
                     }
                 })
@@ -284,42 +284,42 @@ mod tests {
                 one.await.unwrap();
             }
         });
-        assert_eq!(places.free(), 2);
+        assert_eq!(semaphore.free(), 2);
     }
 
-    /// A door with everybody it has let in so far, by ticket.
+    /// A queue, watched without tasks.
     struct Watched {
-        door: Door,
+        queue: Queue,
         begun: Instant,
     }
 
     impl Watched {
         fn new(limit: usize) -> Self {
-            let Places(door) = Places::new(limit);
-            Self { door: door.into_inner().unwrap(), begun: Instant::now() }
+            let Semaphore(queue) = Semaphore::new(limit);
+            Self { queue: queue.into_inner().unwrap(), begun: Instant::now() }
         }
 
-        /// Somebody comes at this moment; whether there is a place.
+        /// A task comes at this moment; whether a permit is free.
         fn comes(&mut self, worker: usize, millis: u64) -> bool {
             let since = self.begun + Duration::from_millis(millis);
-            let enters = self.door.enter();
-            if !enters {
-                self.door.wait(worker, since, Waker::noop().clone());
+            let is_free = self.queue.try_acquire();
+            if !is_free {
+                self.queue.wait(worker, since, Waker::noop().clone());
             }
-            enters
+            is_free
         }
 
-        /// Somebody leaves; the ticket of whoever is let in for that.
+        /// A permit comes back; the ticket of the task that gets it.
         fn leaves(&mut self, worker: usize) -> Option<Ticket> {
-            self.door.leave(worker)?;
-            let called = self.door.called.pop_first();
-            assert!(self.door.called.is_empty());
-            called
+            self.queue.release(worker)?;
+            let served = self.queue.served.pop_first();
+            assert!(self.queue.served.is_empty());
+            served
         }
     }
 
     #[test]
-    fn a_place_stays_with_its_worker_but_for_those_who_wait_longer() {
+    fn a_permit_stays_with_its_worker_but_for_those_who_wait_longer() {
         let mut watched = Watched::new(1);
         assert!(watched.comes(1, 0));
         for (worker, millis) in [(1, 0), (2, 4), (1, 5), (2, 6), (1, 12), (2, 13)] {
@@ -329,12 +329,12 @@ mod tests {
         // The first has waited 4 ms less than 0, the next of its worker would have waited 6 ms less.
         assert_eq!(order, [1, 0, 3, 2, 4, 5]);
         assert_eq!(watched.leaves(1), None);
-        assert_eq!(watched.door.taken, 0);
+        assert_eq!(watched.queue.held, 0);
     }
 
     proptest! {
         #[test]
-        fn nobody_waits_while_a_place_is_free_and_nobody_for_ever(
+        fn nobody_waits_while_a_permit_is_free_and_nobody_for_ever(
             limits in prop::collection::vec(0_usize..5, 1..4),
             steps in prop::collection::vec((0_usize..4, 0_usize..3), 0..200),
         ) {
@@ -344,7 +344,7 @@ mod tests {
             for (millis, (what, worker)) in steps.into_iter().enumerate() {
                 match what {
                     0 | 1 => {
-                        let ticket = watched.door.next;
+                        let ticket = watched.queue.next;
                         if watched.comes(worker, millis as u64) {
                             within += 1;
                         } else {
@@ -365,16 +365,16 @@ mod tests {
                     }
                     _ => {
                         let limit = limits[millis % limits.len()];
-                        watched.door.limit = limit;
-                        while watched.door.taken < limit && watched.door.call(worker).is_some() {
-                            watched.door.taken += 1;
+                        watched.queue.limit = limit;
+                        while watched.queue.held < limit && watched.queue.serve_next(worker).is_some() {
+                            watched.queue.held += 1;
                             within += 1;
-                            waiting.remove(&watched.door.called.pop_first().unwrap());
+                            waiting.remove(&watched.queue.served.pop_first().unwrap());
                         }
                     }
                 }
-                prop_assert_eq!(watched.door.taken, within);
-                prop_assert!(waiting.is_empty() || within >= watched.door.limit);
+                prop_assert_eq!(watched.queue.held, within);
+                prop_assert!(waiting.is_empty() || within >= watched.queue.limit);
             }
         }
     }
