@@ -16,7 +16,6 @@ use super::usage::{self, Format};
 use super::usage_error;
 use crate::api::console::App;
 use crate::clock::Clock;
-use crate::keys::apps;
 use crate::money::NanoUsd;
 use crate::storage::{AppChange, LAST_APP};
 use crate::usage::Month;
@@ -143,7 +142,10 @@ pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
     let is_json = args.wants_json();
     let database = &args.common().database;
     let desk = match &args.command {
-        Command::Create { name, .. } => Desk::open_or_make(database, session, || apps::check(name))?,
+        Command::Create { name, budget_usd, .. } => {
+            let rehearse = |desk: &Desk| desk.create_app(name, *budget_usd).map(drop);
+            Desk::open_or_make(database, session, rehearse)?
+        }
         _ => Desk::open(database, session)?,
     };
     match &args.command {

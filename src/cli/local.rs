@@ -11,7 +11,7 @@ use crate::api::console::Channel;
 use crate::clock::{Clock, Time};
 use crate::config::{Env, ServerArgs, StorePlace, load_database};
 use crate::keys::ManageError;
-use crate::storage::{Actor, Error, Store, examine_postgres};
+use crate::storage::{Actor, Error, Store, is_empty_postgres};
 
 /// Of a user's name, as the audit keeps it.
 const MAX_USER_CHARS: usize = 64;
@@ -45,12 +45,17 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// One in which nothing has ever been done, in the place of one that is not there.
-    pub(crate) fn stand_in() -> Result<Self, Failure> {
+    /// A new one, in memory.
+    pub(crate) fn in_memory() -> Result<Self, Failure> {
         let now = Clock::system().now();
         let store = Store::in_memory(now)
             .map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
-        Ok(Self { store, now, is_stand_in: true, shared: None })
+        Ok(Self { store, now, is_stand_in: false, shared: None })
+    }
+
+    /// One in which nothing has ever been done, in the place of one that is not there.
+    pub(crate) fn stand_in() -> Result<Self, Failure> {
+        Ok(Self { is_stand_in: true, ..Self::in_memory()? })
     }
 }
 
@@ -111,10 +116,9 @@ impl Database {
 pub(crate) fn is_missing(place: &StorePlace) -> Result<bool, Failure> {
     match place {
         StorePlace::Directory(dir) => Ok(matches!(dir.join("mk.db").try_exists(), Ok(false))),
-        StorePlace::Postgres(address) => match examine_postgres(address, LOOK) {
-            Ok(condition) => Ok(condition.schema.0 == 0),
-            Err(cause) => Err(unusable(place, cause)),
-        },
+        StorePlace::Postgres(address) => {
+            is_empty_postgres(address, LOOK).map_err(|cause| unusable(place, cause))
+        }
     }
 }
 
@@ -192,8 +196,6 @@ fn invalid(field: &str, why: &str) -> String {
         "expires_at" => "--expires",
         "models" => "--model",
         "budget_usd" => "--budget-usd",
-        // Of the key as a whole: the sentence says so.
-        "key" => return why.to_owned(),
         other => other,
     };
     let goes_on = why.starts_with("must ") || why.starts_with("may ");

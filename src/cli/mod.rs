@@ -22,8 +22,8 @@ mod figures;
 mod generate;
 mod globals;
 mod keys;
-#[cfg(unix)]
 mod last_console;
+#[cfg(unix)]
 mod line;
 mod local;
 mod log;

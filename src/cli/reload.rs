@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use super::embedded::cannot_start;
 use super::exit::Failure;
+#[cfg(unix)]
 use super::supervisor;
 use crate::app::App;
 use crate::clock::Clock;

@@ -16,6 +16,7 @@ use super::printer::Printer;
 /// POSIX's number of Ctrl-C.
 pub(crate) const SIGINT: i32 = 2;
 /// POSIX's number of a supervisor's request to end.
+#[cfg(unix)]
 pub(crate) const SIGTERM: i32 = 15;
 
 /// Runs `work` on a runtime of this thread.

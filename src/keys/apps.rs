@@ -6,11 +6,6 @@ use crate::clock::Time;
 use crate::money::{NanoUsd, threshold, used_percent};
 use crate::storage::{AppChange, AppRow, Error, Span, Store};
 
-/// Fails where [`create`] would, whatever is in the store.
-pub fn check(name: &str) -> Result<(), ManageError> {
-    validate::app_name(name).map(drop)
-}
-
 /// Makes an app: a name of 1 to 64 characters that no other app has, and a month's budget or none.
 pub fn create(store: &Store, name: &str, budget: Option<NanoUsd>, now: Time) -> Result<AppRow, ManageError> {
     let row = AppRow { id: crate::id::new("app"), name: validate::app_name(name)?, budget, created_at: now };

@@ -96,11 +96,6 @@ impl From<getrandom::Error> for ManageError {
     }
 }
 
-/// Fails where [`create`] would, whatever is in the store.
-pub fn check(new: &NewKey, now: Time) -> Result<(), ManageError> {
-    validate::new_key(new, now).map(drop)
-}
-
 /// Makes and stores a key. [`Error::NotFound`] if there is no such app.
 pub fn create(store: &Store, new: &NewKey, now: Time) -> Result<(SecretString, KeyRow), ManageError> {
     let valid = validate::new_key(new, now)?;

@@ -24,7 +24,9 @@ mod store;
 mod usage;
 
 pub use backup::{Packed, backup, restore, restore_to_postgres};
-pub use postgres::{DatabaseUrl, Failure as PostgresFailure, PostgresAddress, examine_postgres};
+pub use postgres::{
+    DatabaseUrl, Failure as PostgresFailure, PostgresAddress, examine_postgres, is_empty_postgres,
+};
 pub use queries::LAST_APP;
 pub use sqlite::examine;
 pub use store::Store;

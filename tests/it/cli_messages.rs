@@ -1,5 +1,7 @@
 //! What the program says when something is off: true, in the user's own words, with a next step that works.
 
+use std::path::Path;
+
 use mk::api::Service;
 use serde_json::{Value, json};
 
@@ -194,9 +196,22 @@ fn the_command_that_makes_the_first_console_key_works_as_it_is_printed() {
 
 #[test]
 fn a_key_for_an_app_that_is_gone_says_how_to_make_one() {
-    let ran = mk(&["keys", "create", "--service", "verify", "--app", "gone"]);
-    assert_eq!(ran.code(), 9, "{ran:?}");
-    assert!(ran.stderr.contains("mk apps create"), "{ran:?}");
+    let mk = Mk::new();
+    let (old, new) = (mk.home().join("old"), mk.home().join("new"));
+    let create = |dir: &Path, app: &str| {
+        let dir = dir.to_str().unwrap();
+        mk.clone().args(["keys", "create", "--service", "verify", "--app", app, "--data-dir", dir]).run()
+    };
+    assert_eq!(create(&old, "default").code(), 0);
+    for dir in [&old, &new] {
+        let ran = create(dir, "gone");
+        assert_eq!(ran.code(), 9, "{ran:?}");
+        assert!(ran.stderr.starts_with("error: there is no app `gone`"), "{ran:?}");
+        assert!(ran.stderr.contains("mk apps create") && ran.stdout.is_empty(), "{ran:?}");
+    }
+    let taken = mk.clone().args(["apps", "create", "default", "--data-dir", new.to_str().unwrap()]).run();
+    assert_eq!(taken.code(), 9, "{taken:?}");
+    assert!(!new.exists(), "made for what is refused");
 }
 
 #[test]

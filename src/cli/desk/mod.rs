@@ -19,11 +19,11 @@ use std::time::Duration;
 
 use super::exit::{Failure, Kind};
 use super::globals::Session;
-use super::local::{Database, Local, is_missing, refused};
+use super::local::{Database, Local, is_missing};
 use crate::api::Service;
 use crate::api::console::{App, CreatedKey, DeletedApp, Key, RevokedKey};
 use crate::config::{ClientConfig, StorePlace};
-use crate::keys::{ManageError, NewKey};
+use crate::keys::NewKey;
 use crate::money::NanoUsd;
 use crate::secret::SecretString;
 use crate::storage::{AppChange, KeyChange};
@@ -61,11 +61,12 @@ impl Desk {
     }
 
     /// Opens the one that is meant, for what is made first: a database that is not there yet is made, and told of, as it
-    /// may be another one than the server's. None is made for what `check` refuses.
+    /// may be another one than the server's. None is made for what is refused anyway, which shows when it is rehearsed on
+    /// one in memory.
     pub(crate) fn open_or_make(
         database: &Database,
         session: &mut Session,
-        check: impl FnOnce() -> Result<(), ManageError>,
+        rehearse: impl FnOnce(&Self) -> Result<(), Failure>,
     ) -> Result<Self, Failure> {
         if let Place::Remote(config) = choose(database, session)? {
             return Ok(Self::Remote(Remote::at(&config, session)?));
@@ -73,7 +74,7 @@ impl Desk {
         let place = database.place(session)?;
         let is_new = is_missing(&place)?;
         if is_new {
-            check().map_err(|cause| refused(cause, "database"))?;
+            rehearse(&Self::Local(Local::in_memory()?))?;
         }
         let local = database.open(session)?;
         if is_new {

@@ -12,7 +12,7 @@ use crate::cli::exit::{Failure, Kind};
 use crate::cli::globals::Session;
 use crate::cli::number::{dollars, within};
 use crate::clock::{Clock, Time};
-use crate::keys::{self, NewKey, expiry};
+use crate::keys::{NewKey, expiry};
 use crate::money::NanoUsd;
 
 /// The longest that a rotated key may live on, as at servers.
@@ -88,8 +88,10 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         budget: args.budget_usd,
         ..NewKey::of(args.service, &args.app)
     };
-    let desk = Desk::open_or_make(&args.common.database, session, || keys::check(&new, now))?;
-    let app = desk.app(&args.app).map_err(no_app_or)?;
+    let app_of = |desk: &Desk| desk.app(&args.app).map_err(no_app_or);
+    let rehearse = |desk: &Desk| desk.create_key(&app_of(desk)?, &new).map(drop);
+    let desk = Desk::open_or_make(&args.common.database, session, rehearse)?;
+    let app = app_of(&desk)?;
     let namesake = args.name.as_ref().and_then(|name| namesake(&desk, &app, name));
     let made = desk.create_key(&app, &new)?;
     if let Some(other) = namesake {

@@ -40,6 +40,11 @@ pub fn examine(address: &PostgresAddress, limit: Duration) -> Result<Condition, 
     Ok(Condition { schema: (taken, known), damage, is_complete: true, unwritable })
 }
 
+/// Whether mk has made no tables there yet; asks for so long at most. Blocking.
+pub fn is_empty(address: &PostgresAddress, limit: Duration) -> Result<bool, Error> {
+    Ok(migrations::taken(&Database::connect(address)?.session(limit)?)? == 0)
+}
+
 /// Why nothing can be written to the tables that there are, if so.
 pub(super) fn why_unwritable(session: &Session<'_>) -> Result<Option<String>, Error> {
     Ok(unwritable(&Tables::look(session)?))

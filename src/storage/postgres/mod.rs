@@ -24,7 +24,7 @@ mod values;
 use rusqlite::types::Value;
 
 pub use address::{DatabaseUrl, PostgresAddress};
-pub use examine::examine as examine_postgres;
+pub use examine::{examine as examine_postgres, is_empty as is_empty_postgres};
 pub use failure::Failure;
 
 pub(super) use database::{Database, Lane};

@@ -14,6 +14,8 @@
 //! What was written can be seen only when it has been flushed, and a disk may take longer for that than any time that
 //! could be waited here. So rows are only kept of a state in which nobody was writing
 //! ([`Database::is_at_rest`](super::database::Database::is_at_rest)), asked once for each state.
+//!
+//! Every request takes the lock here, so nothing long may be done under it: rows that are given up are freed behind it.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
@@ -28,11 +30,14 @@ const SETTLED: Duration = Duration::from_secs(3);
 /// How long a state that was found is taken for the present one. A busy server looks a thousand times a second then,
 /// and a write takes as much longer.
 pub(super) const HOLDS: Duration = Duration::from_millis(1);
-/// Rows in a generation, of which there are two: some 50 MB each, once so many keys are in use.
+/// Rows in a generation, of which there are two: some 50 MB each, once so many keys are in use that have no lists of
+/// models and addresses.
 const ROWS: usize = 100_000;
 /// Hashes of unknown keys in a generation: 80 KB in all. Apart from the rows, so that whoever guesses takes no place of
 /// a key that exists.
 const UNKNOWN: usize = 1_000;
+/// From so many rows on, freeing them takes a millisecond and longer, which no request is to wait for.
+const MANY: usize = 2_000;
 
 /// Which state of the database something was true of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,11 +66,16 @@ struct Kept {
     unknown: Generations<(), UNKNOWN>,
 }
 
+/// Values by key.
+type ByHash<T> = HashMap<KeyHash, T>;
+
 /// Values in two generations of so many, so that which are used lately is known without a note of each use: what is used
-/// moves to the younger one, and when that is full, it becomes the elder, whose values nobody has used since are dropped.
+/// moves to the younger one, and when that is full, it becomes the elder, whose values nobody has used since are given up.
 struct Generations<T, const MOST: usize> {
-    younger: HashMap<KeyHash, T>,
-    elder: HashMap<KeyHash, T>,
+    younger: ByHash<T>,
+    elder: ByHash<T>,
+    /// What was given up and is still to be freed.
+    given_up: Option<ByHash<T>>,
 }
 
 impl RecentKeys {
@@ -101,19 +111,21 @@ impl RecentKeys {
 
     /// What was found of this key, if it was kept in the state that somebody has seen within [`HOLDS`].
     pub(super) fn get_unseen(&self, hash: &KeyHash, now: Instant) -> Option<Found> {
-        let mut kept = self.lock();
-        let seen = kept.seen?;
-        if now.saturating_duration_since(seen) < HOLDS { kept.get(hash) } else { None }
+        self.with_kept(|kept| {
+            let seen = kept.seen?;
+            if now.saturating_duration_since(seen) < HOLDS { kept.get(hash) } else { None }
+        })
     }
 
     /// What was found of this key, if it was kept in this very state, which was seen by looking at `since` or later.
     pub(super) fn get(&self, hash: &KeyHash, stamp: Stamp, since: Instant) -> Option<Found> {
-        let mut kept = self.lock();
-        if kept.stamp != Some(stamp) {
-            return None;
-        }
-        kept.seen = kept.seen.max(Some(since));
-        kept.get(hash)
+        self.with_kept(|kept| {
+            if kept.stamp != Some(stamp) {
+                return None;
+            }
+            kept.seen = kept.seen.max(Some(since));
+            kept.get(hash)
+        })
     }
 
     /// Whether what is found in this state may be kept; if that is not known yet, `is_at_rest` says whether nobody
@@ -127,21 +139,32 @@ impl RecentKeys {
         }
         let mut kept = self.lock();
         if kept.stamp != Some(stamp) {
-            *kept = Kept { stamp: Some(stamp), ..Kept::default() };
+            let before = std::mem::replace(&mut *kept, Kept { stamp: Some(stamp), ..Kept::default() });
+            drop(kept);
+            free(before.rows.younger);
+            free(before.rows.elder);
         }
         true
     }
 
     /// Keeps what was read after `stamp` was taken and may be kept with it.
     pub(super) fn keep(&self, hash: &KeyHash, found: &Found, stamp: Stamp) {
-        let mut kept = self.lock();
-        if kept.stamp != Some(stamp) {
-            return;
-        }
-        match found {
+        self.with_kept(|kept| match found {
+            _ if kept.stamp != Some(stamp) => {}
             Some(row) => kept.rows.insert(*hash, row.clone()),
             None => kept.unknown.insert(*hash, ()),
-        }
+        });
+    }
+
+    /// Works on what is kept. What is given up by it is freed when nobody has to wait for that.
+    fn with_kept<R>(&self, work: impl FnOnce(&mut Kept) -> R) -> R {
+        let mut kept = self.lock();
+        let result = work(&mut kept);
+        let (rows, unknown) = (kept.rows.given_up.take(), kept.unknown.given_up.take());
+        drop(kept);
+        drop(unknown);
+        rows.into_iter().for_each(free);
+        result
     }
 
     /// Also after a panic elsewhere: what is kept is whole.
@@ -171,7 +194,8 @@ impl<T: Clone, const MOST: usize> Generations<T, MOST> {
 
     fn insert(&mut self, hash: KeyHash, value: T) {
         if self.younger.len() >= MOST {
-            self.elder = std::mem::take(&mut self.younger);
+            let younger = std::mem::take(&mut self.younger);
+            self.given_up = Some(std::mem::replace(&mut self.elder, younger));
         }
         self.younger.insert(hash, value);
     }
@@ -179,8 +203,17 @@ impl<T: Clone, const MOST: usize> Generations<T, MOST> {
 
 impl<T, const MOST: usize> Default for Generations<T, MOST> {
     fn default() -> Self {
-        Self { younger: HashMap::new(), elder: HashMap::new() }
+        Self { younger: HashMap::new(), elder: HashMap::new(), given_up: None }
     }
+}
+
+/// Frees rows; where they are many, on a thread of their own, as the present one serves requests.
+fn free(rows: ByHash<Arc<KeyRow>>) {
+    if rows.len() < MANY {
+        return drop(rows);
+    }
+    // Where there can be no thread, they are freed here all the same.
+    let _ = std::thread::Builder::new().name("free-rows".to_owned()).spawn(move || drop(rows));
 }
 
 /// Whether an open file still stands in its directory. Elsewhere an open file cannot be taken away.

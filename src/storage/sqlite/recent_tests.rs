@@ -140,9 +140,36 @@ fn what_is_used_stays_and_there_is_no_end_of_what_is_not() {
         rows.insert(hash_of(number), row.clone());
         assert!(rows.get(&hash_of(number)).is_some() && rows.get(&hash_of(0)).is_some(), "{number}");
         assert!(rows.younger.len() + rows.elder.len() <= 2 * ROWS);
+        assert!(rows.given_up.take().is_none_or(|given_up| given_up.len() <= ROWS));
     }
     assert!(rows.get(&hash_of(4 * ROWS)).is_some(), "one of the last generation");
     assert!(rows.get(&hash_of(1)).is_none(), "the other is kept for ever");
+}
+
+#[test]
+fn nothing_is_freed_under_the_lock() {
+    let dir = tempfile::tempdir().unwrap();
+    let keys = RecentKeys::new(&dir.path().join("mk.db"));
+    let (row, _) = a_key(&Store::in_memory(NOW).unwrap(), 1);
+    let state = |age| Stamp { modified: SystemTime::UNIX_EPOCH + Duration::from_secs(age), length: 7 };
+    assert!(keys.may_keep(state(1), || true));
+    let rows: Vec<_> = (0..3 * ROWS).map(|_| Arc::new(row.clone())).collect();
+    for (number, row) in rows.iter().enumerate() {
+        keys.keep(&hash_of(number), &Some(row.clone()), state(1));
+        assert!(keys.lock().rows.given_up.is_none(), "left behind");
+    }
+    let lock = keys.lock();
+    // It comes to its end although the lock is held.
+    while rows[..ROWS].iter().any(|row| Arc::strong_count(row) > 1) {
+        std::thread::yield_now();
+    }
+    drop(lock);
+    assert!(rows[ROWS..].iter().all(|row| Arc::strong_count(row) == 2));
+
+    assert!(keys.may_keep(state(2), || true));
+    while rows.iter().any(|row| Arc::strong_count(row) > 1) {
+        std::thread::yield_now();
+    }
 }
 
 #[test]
