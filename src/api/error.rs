@@ -1,5 +1,7 @@
 //! The one shape of every error body, and the `error` frame of a verification stream.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,4 +41,8 @@ pub struct ErrorEvent {
     /// As in [`ErrorBody`]; only there, as the frame has four fields.
     #[serde(skip)]
     pub provider: Option<String>,
+    /// How long to wait before another try is worth while, where that is known; no part of the frame either, but the
+    /// `Retry-After` of an answer that is one document.
+    #[serde(skip)]
+    pub retry_after: Option<Duration>,
 }

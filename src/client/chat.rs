@@ -99,6 +99,7 @@ fn failed(fault: ChatFault, request_id: &str) -> Error {
         code: fault.code,
         request_id: request_id.to_owned(),
         provider: None,
+        retry_after: None,
     }))
 }
 

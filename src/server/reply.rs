@@ -23,6 +23,7 @@ use warp::reply::Response;
 
 use super::header_names;
 use crate::api::error::{ErrorBody, ErrorEvent};
+use crate::inference::SHORTLY;
 use crate::limits::State;
 
 /// About how many headers an answer has, so that their map need not grow.
@@ -110,7 +111,8 @@ impl ApiError {
                 event.code.as_str(),
                 "provider_auth_failed" | "provider_quota_exhausted" | "budget_exceeded"
             ),
-            retry_after: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(Duration::from_secs(5)),
+            retry_after: (status == StatusCode::SERVICE_UNAVAILABLE)
+                .then(|| event.retry_after.unwrap_or(SHORTLY)),
             provider: event.provider,
             ..Self::new(status, event.code, event.message)
         }
@@ -124,6 +126,7 @@ impl ApiError {
             code: self.code,
             request_id: request_id.to_owned(),
             provider: self.provider,
+            retry_after: self.retry_after,
         }
     }
 

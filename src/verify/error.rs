@@ -5,6 +5,7 @@
 //! configured identifiers and never quote a provider: its text is foreign.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::api::error::ErrorEvent;
 use crate::inference::Failure;
@@ -106,6 +107,18 @@ impl Error {
             code: self.code().to_owned(),
             request_id: request_id.to_owned(),
             provider: self.provider().map(str::to_owned),
+            retry_after: self.retry_after(),
+        }
+    }
+
+    /// As the provider asks, or as long as the model is paused; what is not configured takes a person.
+    const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Extraction { failure, .. } | Self::NoAnswers { failure } | Self::Unpaid { failure, .. } => {
+                failure.retry_after()
+            }
+            Self::Unconfigured => Some(Duration::from_mins(1)),
+            Self::Deadline | Self::Internal => None,
         }
     }
 

@@ -206,6 +206,21 @@ async fn a_panel_of_one_verifies_nothing() {
 }
 
 #[tokio::test]
+async fn a_document_that_is_refused_says_when_to_try_again_as_the_provider_does() {
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => Turn::Raw(429, vec![("retry-after", "77".to_owned())], "{}".to_owned()),
+        _ => Turn::Hang,
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let body = json!({"fact": "x"});
+    let request = server.verify(&server.key(Service::Verify), &body).header("accept", "application/json");
+    let response = request.send().await.unwrap();
+    assert_eq!(response.headers()["retry-after"], "77");
+    assert_error(response, 503, "Service Unavailable", "provider_rate_limited").await;
+}
+
+#[tokio::test]
 async fn health_needs_no_key_and_tells_the_version() {
     let server = server().await;
     let response = client().get(format!("{}/verify/v1/health", server.base)).send().await.unwrap();

@@ -221,6 +221,7 @@ mod tests {
                     code: "internal".to_owned(),
                     request_id: "ver_1".to_owned(),
                     provider: None,
+                    retry_after: None,
                 }),
             ];
             for event in events {
