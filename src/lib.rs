@@ -24,7 +24,7 @@
 //! | `metrics` | what the server counts of itself, for Prometheus | nobody |
 //! | `storage` | SQLite, or PostgreSQL | nobody |
 //! | `api` | the wire's types, shared by client and server | open to all |
-//! | `bidi` `clock` `id` `loopback` `money` `private` `reason` `secret` `semaphore` `trouble` `workers` | leaves | open to all |
+//! | `bidi` `clock` `id` `loopback` `model_id` `money` `private` `reason` `secret` `semaphore` `trouble` `workers` | leaves | open to all |
 //!
 //! Who may name whom is held by a test (`tests/it/layers.rs`). Three rules explain the rest: adapters do no I/O (a
 //! provider's dialect and a limit's window are pure, so they are tested from text and numbers); there is one place for
@@ -44,6 +44,7 @@ pub mod keys;
 pub mod limits;
 pub mod loopback;
 pub mod metrics;
+pub mod model_id;
 pub mod money;
 pub mod private;
 pub mod providers;

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::api::Service;
 use crate::api::verify::Domain;
+use crate::model_id;
 use crate::secret::SecretString;
 
 /// Where `mk serve` listens when nobody says otherwise.
@@ -298,7 +299,7 @@ fn chat_model(
     origins: &mut Origins,
 ) -> Result<Option<String>, ConfigError> {
     if let Some(text) = env.text("MK_MODEL")? {
-        if values::split_model(text).is_none() {
+        if model_id::parse(text).is_none() {
             return Err(ConfigError::new(format!("MK_MODEL must be {}", values::MODEL)));
         }
         origins.set(CHAT_MODEL, Origin::Variable("MK_MODEL"));

@@ -9,6 +9,7 @@ use reqwest::Url;
 use super::reader::{Document, Found, Section};
 use super::{ColorMode, ConfigError, FailOn, ProgressMode, View, modes, values};
 use crate::api::verify::Domain;
+use crate::model_id;
 
 /// What a file says; `None` where it says nothing.
 #[derive(Default)]
@@ -60,7 +61,7 @@ pub(super) fn read_user(path: &Path) -> Result<Option<ClientFile>, ConfigError> 
         network.finish()?;
     }
     if let Some(mut chat) = root.section("chat")? {
-        let model = |text: &str| values::split_model(text).map(|_| text.to_owned());
+        let model = |text: &str| model_id::parse(text).map(|_| text.to_owned());
         file.chat_model = chat.parsed("model", values::MODEL, model)?;
         chat.finish()?;
     }

@@ -8,8 +8,9 @@ use super::panel::{self, Chosen};
 use super::provider_file::ProviderFile;
 use super::reader::{Found, Place};
 use super::server_file::{InferenceFile, PanelFile, VerifyFile};
-use super::{ConfigError, InferenceSettings, suggest, values};
+use super::{ConfigError, InferenceSettings, suggest};
 use crate::clock::Time;
+use crate::model_id;
 use crate::providers::{self, Kind, catalog};
 use crate::verify::{PanelSettings, Settings};
 
@@ -25,7 +26,7 @@ impl Providers<'_> {
     /// Complains about an identifier that names no configured provider, or a model that the sandbox does not have.
     fn check(&self, id: &str, place: &Place) -> Result<(), ConfigError> {
         let shown = id.escape_debug();
-        let Some((provider, model)) = values::split_model(id) else {
+        let Some((provider, model)) = model_id::parse(id) else {
             let complaint = format!("names the model `{shown}`; models are written as provider/model_name");
             return Err(place.error(&complaint));
         };

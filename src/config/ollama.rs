@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::values;
+use crate::model_id;
 
 /// For the connection, and for each piece of the answer.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -66,7 +66,7 @@ fn split_head(answer: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Embedding models answer no questions; a name that cannot stand in an identifier cannot be called.
 fn is_usable(name: &str) -> bool {
-    values::split_model(&format!("ollama/{name}")).is_some() && !name.contains("embed")
+    model_id::parse(&format!("ollama/{name}")).is_some() && !name.contains("embed")
 }
 
 #[cfg(test)]

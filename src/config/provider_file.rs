@@ -9,6 +9,7 @@ use super::origin::Origins;
 use super::patience_file::{self, PatienceFile};
 use super::reader::{Found, Section};
 use super::{ConfigError, Env, values};
+use crate::model_id;
 use crate::money::{NanoUsd, Price};
 use crate::providers::catalog::{self, Known};
 use crate::providers::{Kind, ModelSettings, Settings};
@@ -50,7 +51,7 @@ pub(super) fn all(section: &Section<'_>) -> Result<Vec<ProviderFile>, ConfigErro
 }
 
 fn provider(name: Found<String>, mut section: Section<'_>) -> Result<ProviderFile, ConfigError> {
-    if !values::is_provider_name(&name.value) {
+    if !model_id::is_provider_name(&name.value) {
         return Err(name.place.error("names a provider, which may only have a-z, 0-9, - and _ in its name"));
     }
     section.forbid(

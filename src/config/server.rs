@@ -11,6 +11,7 @@ use super::reader::Found;
 use super::server_file::{self, LimitsFile, ServerFile, UsageFile};
 use super::{ConfigError, Env, models, paths, recognise};
 use crate::limits::{LimitsStore, Quota};
+use crate::model_id;
 use crate::providers::Settings;
 use crate::reason;
 use crate::secret::ExposeSecret;
@@ -254,8 +255,7 @@ fn panel_notes(settings: &crate::verify::PanelSettings, origin: &Origin) -> Vec<
 }
 
 fn is_of_one_provider(panel: &[String]) -> bool {
-    let mut providers =
-        panel.iter().filter_map(|id| super::values::split_model(id)).map(|(provider, _)| provider);
+    let mut providers = panel.iter().filter_map(|id| model_id::parse(id)).map(|(provider, _)| provider);
     let first = providers.next();
     providers.all(|provider| Some(provider) == first)
 }

@@ -93,21 +93,8 @@ pub(super) fn is_clear_to_others(url: &Url) -> bool {
     url.scheme() == "http" && !url.host_str().is_some_and(is_loopback)
 }
 
-/// Whether a provider may have this name.
-pub(super) fn is_provider_name(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-    !name.is_empty() && name.len() <= 64 && name.chars().all(plain)
-}
-
-/// What [`split_model`] takes.
+/// What [`model_id::parse`](crate::model_id::parse) takes.
 pub(super) const MODEL: &str = "a model, written as provider/model_name, such as \"openai/gpt-5.4-mini\"";
-
-/// Provider and model of an identifier, `<provider>/<model_name>`; the model's name may have slashes itself.
-pub(super) fn split_model(id: &str) -> Option<(&str, &str)> {
-    let (provider, model) = id.split_once('/')?;
-    let printable = !model.is_empty() && model.len() <= 256 && !model.chars().any(char::is_control);
-    (is_provider_name(provider) && printable).then_some((provider, model))
-}
 
 #[cfg(test)]
 mod tests {
@@ -176,14 +163,6 @@ mod tests {
             ("http://192.168.0.1", true),
         ] {
             assert_eq!(is_clear_to_others(&base_url(address).unwrap()), expected, "{address}");
-        }
-    }
-
-    #[test]
-    fn model_identifiers() {
-        assert_eq!(split_model("groq/openai/gpt-oss-120b"), Some(("groq", "openai/gpt-oss-120b")));
-        for wrong in ["gpt", "/gpt", "openai/", "Open AI/gpt", "openai/\u{1b}[2J"] {
-            assert_eq!(split_model(wrong), None, "{wrong}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{ManageError, NewKey, addresses};
 use crate::api::Service;
 use crate::clock::Time;
+use crate::model_id;
 use crate::money::NanoUsd;
 use crate::storage::KeyChange;
 
@@ -12,8 +13,8 @@ pub const MAX_KEY_NAME_CHARS: usize = 100;
 pub const MAX_APP_NAME_CHARS: usize = 64;
 /// The most model patterns, and the most networks, of a key.
 pub const MAX_LIST_ENTRIES: usize = 100;
-/// Longer than any model identifier in use.
-pub const MAX_PATTERN_CHARS: usize = 200;
+/// Whatever can be configured can be named.
+pub const MAX_PATTERN_CHARS: usize = model_id::MAX_PROVIDER_CHARS + 1 + model_id::MAX_NAME_BYTES;
 /// Of a text that is wrong, as much as it takes to recognise it.
 const MAX_QUOTED_CHARS: usize = 60;
 
@@ -144,8 +145,10 @@ fn network(text: &str) -> Result<String, String> {
 fn model_pattern(text: &str) -> Result<String, String> {
     let text = text.trim();
     let is_good = text == "*"
-        || text.split_once('/').is_some_and(|(provider, model)| {
-            is_provider(provider) && (model == "*" || is_model(model)) && text.len() <= MAX_PATTERN_CHARS
+        || model_id::split(text).is_some_and(|(provider, model)| {
+            model_id::is_provider_name(provider)
+                && (model == "*" || is_model(model))
+                && text.chars().count() <= MAX_PATTERN_CHARS
         });
     if is_good {
         return Ok(text.to_owned());
@@ -156,12 +159,9 @@ fn model_pattern(text: &str) -> Result<String, String> {
     ))
 }
 
-fn is_provider(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-}
-
+/// As it may be configured, but that whoever writes blanks means several.
 fn is_model(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'*')
+    model_id::is_model_name(text) && !text.contains(|c: char| c == '*' || c.is_whitespace())
 }
 
 #[cfg(test)]
@@ -212,12 +212,24 @@ mod tests {
 
     #[test]
     fn model_patterns() {
-        for good in ["*", "openai/*", "openai/gpt-5.4-mini", "together/meta/llama-4:free", "my-own_1/x"] {
+        for good in
+            ["*", "openai/*", "openai/gpt-5.4-mini", "together/meta/llama-4:free", "my-own_1/x", "a/größer"]
+        {
             assert_eq!(model_pattern(good).as_deref(), Ok(good));
         }
-        for wrong in
-            ["", "/", "openai", "openai/", "/gpt", "openai/gpt-*", "*/gpt", "open ai/x", "a/b c", "a/\n"]
-        {
+        for wrong in [
+            "",
+            "/",
+            "openai",
+            "openai/",
+            "/gpt",
+            "openai/gpt-*",
+            "*/gpt",
+            "open ai/x",
+            "OpenAI/x",
+            "a/b c",
+            "a/\n",
+        ] {
             assert!(model_pattern(wrong).is_err(), "{wrong}");
         }
     }

@@ -15,6 +15,7 @@ use super::page::{Page, Value};
 use super::table;
 use super::value::{Count, Histogram, Named as Outcomes, Sum};
 use super::{Breaker, BreakerState};
+use crate::model_id;
 use crate::money::NanoUsd;
 use crate::workers::Each;
 
@@ -172,7 +173,7 @@ impl Attempts {
         let met = self.met.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
         if let Some(model) = met.or_else(|| has_answered.then(|| self.meet(id)).flatten()) {
             work(model.here());
-        } else if let Some(others) = named.others.get(provider(id)) {
+        } else if let Some(others) = named.others.get(model_id::provider(id)) {
             work(others.here());
         }
     }
@@ -186,7 +187,7 @@ impl Attempts {
         if let Some(model) = named.known.get(id) {
             return Some(model.clone());
         }
-        if !named.others.contains_key(provider(id)) {
+        if !named.others.contains_key(model_id::provider(id)) {
             return None;
         }
         if met.len() >= MOST_MET && !met.contains_key(id) {
@@ -299,16 +300,12 @@ fn durations(models: &[Listed], of: fn(&Counts) -> &Histogram) -> impl Iterator<
     readings.map(|(labels, reading)| (labels.clone(), Value::Histogram(reading)))
 }
 
-fn provider(id: &str) -> &str {
-    id.split_once('/').map_or(id, |(provider, _)| provider)
-}
-
 fn is_other(id: &str) -> bool {
-    id.split_once('/').is_some_and(|(_, model)| model == OTHER)
+    model_id::split(id).is_some_and(|(_, model)| model == OTHER)
 }
 
 fn labels(id: &str) -> Vec<String> {
-    let (provider, model) = id.split_once('/').unwrap_or((id, ""));
+    let (provider, model) = model_id::split(id).unwrap_or((id, ""));
     vec![provider.to_owned(), model.to_owned()]
 }
 

@@ -17,6 +17,7 @@ use crate::api::models::{Model, ModelList};
 use crate::clock::Time;
 use crate::inference::Gateway;
 use crate::keys;
+use crate::model_id;
 
 /// The route, behind path and method.
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
@@ -74,7 +75,7 @@ fn list(context: &Context, gateway: &Gateway, pass: &gate::Pass) -> Response {
 
 fn model(gateway: &Gateway, id: String, now: Time) -> Model {
     let about = gateway.about(&id);
-    let owned_by = id.split_once('/').map_or(id.as_str(), |(provider, _)| provider).to_owned();
+    let owned_by = model_id::provider(&id).to_owned();
     Model {
         id,
         object: "model".to_owned(),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::api::error::ErrorEvent;
 use crate::inference::Failure;
+use crate::model_id;
 
 /// A verification without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +127,7 @@ impl Error {
     fn provider(&self) -> Option<&str> {
         match self {
             Self::Extraction { failure: Failure::NoDescriptors, .. } => None,
-            Self::Extraction { model, .. } => model.split_once('/').map(|(provider, _)| provider),
+            Self::Extraction { model, .. } => model_id::split(model).map(|(provider, _)| provider),
             _ => None,
         }
     }

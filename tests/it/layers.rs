@@ -5,12 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Rooms that anyone may name; they name nobody.
-const OPEN: [&str; 12] = [
+const OPEN: [&str; 13] = [
     "api",
     "bidi",
     "clock",
     "id",
     "loopback",
+    "model_id",
     "money",
     "private",
     "reason",
@@ -70,6 +71,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("clock", vec![]),
         ("id", vec![]),
         ("loopback", vec![]),
+        ("model_id", vec![]),
         ("money", vec![]),
         ("semaphore", vec![]),
         ("private", vec![]),

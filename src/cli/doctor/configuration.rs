@@ -6,6 +6,7 @@ use super::check::Check;
 use crate::api::Service;
 use crate::config::{ClientConfig, ConfigError, Env, ServerConfig, panel_doubts, paths};
 use crate::keys;
+use crate::model_id;
 use crate::secret::ExposeSecret;
 use crate::server;
 
@@ -100,7 +101,7 @@ fn panel(domain: &str, models: &[String]) -> Check {
 
 /// Who made a model, as far as its identifier tells: `provider/model`, or `gateway/maker/model`.
 fn maker(id: &str) -> &str {
-    let (provider, model) = id.split_once('/').unwrap_or((id, ""));
+    let (provider, model) = model_id::split(id).unwrap_or((id, ""));
     model.split_once('/').map_or(provider, |(maker, _)| maker)
 }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::Check;
 use crate::config::{ServerConfig, closest};
+use crate::model_id;
 
 /// The models that are named, by provider: the provider's own name of each, and the settings that name it.
 #[derive(Debug, Default)]
@@ -30,7 +31,7 @@ impl Wanted {
     }
 
     fn add<'a>(&mut self, setting: &'static str, ids: impl IntoIterator<Item = &'a String>) {
-        for (provider, model) in ids.into_iter().filter_map(|id| id.split_once('/')) {
+        for (provider, model) in ids.into_iter().filter_map(|id| model_id::split(id)) {
             let of_provider = self.0.entry(provider.to_owned()).or_default();
             of_provider.entry(model.to_owned()).or_default().insert(setting);
         }

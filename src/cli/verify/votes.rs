@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::api::verify::ClaimResult;
 use crate::cli::sanitize;
+use crate::model_id;
 
 /// One model's vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +148,7 @@ pub(crate) fn models(claim: &ClaimResult) -> impl Iterator<Item = &str> {
 }
 
 fn bare(model: &str) -> &str {
-    model.split_once('/').map_or(model, |(_, name)| name)
+    model_id::split(model).map_or(model, |(_, name)| name)
 }
 
 #[cfg(test)]

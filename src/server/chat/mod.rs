@@ -29,6 +29,7 @@ use super::{Context, header_names, routes};
 use crate::api::Service;
 use crate::inference::{Answered, Completion, Gateway, Given};
 use crate::keys;
+use crate::model_id;
 use crate::usage::Meter;
 use crate::workers::pass_turn;
 
@@ -102,7 +103,7 @@ fn chain(gateway: &Gateway, pass: &Pass, model: &str) -> Result<Vec<Arc<str>>, A
 
 fn unknown(gateway: &Gateway, model: &str) -> String {
     let configured = gateway.provider_names().join(", ");
-    let what = match model.split_once('/') {
+    let what = match model_id::split(model) {
         Some((provider, _)) if gateway.provider_names().contains(&provider) => {
             "`model` names a model that its provider does not have".to_owned()
         }

@@ -9,12 +9,13 @@ use http::StatusCode;
 
 use super::{ApiError, whole_seconds};
 use crate::inference::{Failure, SHORTLY, Unanswered};
+use crate::model_id;
 use crate::money::Shortage;
 
 impl From<Unanswered> for ApiError {
     fn from(unanswered: Unanswered) -> Self {
         let Unanswered { model, failure, attempts } = unanswered;
-        let name = model.split_once('/').map_or(&*model, |(provider, _)| provider).to_owned();
+        let name = model_id::provider(&model).to_owned();
         let mut error = describe(&model, &name, &failure);
         error.attempts = Some(attempts);
         error.hopeless =

@@ -15,6 +15,7 @@ use rusqlite::params;
 
 use super::ledger::MOST;
 use super::values::count;
+use crate::model_id;
 use crate::money::NanoUsd;
 use crate::storage::link::Link;
 use crate::storage::{AttemptRow, Error, UsageCounts};
@@ -103,8 +104,7 @@ const ADD: &str = "
 
 /// The name under which a model is summed that has no sum of its own.
 fn other_of(model: &str) -> String {
-    let provider = model.split_once('/').map_or(model, |(provider, _)| provider);
-    format!("{provider}/{OTHER}")
+    format!("{}/{OTHER}", model_id::provider(model))
 }
 
 fn counts(row: &AttemptRow) -> UsageCounts {

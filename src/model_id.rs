@@ -1,0 +1,50 @@
+//! Identifiers of models: `<provider>/<model_name>`, such as `groq/openai/gpt-oss-120b`. The first slash divides them, as
+//! a model's own name may have slashes.
+//!
+//! What is configured keeps to [`parse`]. What callers ask for and what databases hold may be anything: [`split`] and
+//! [`provider`] take it as it is.
+
+/// The longest name of a provider.
+pub const MAX_PROVIDER_CHARS: usize = 64;
+/// The longest name of a model, in bytes; longer than any in use.
+pub const MAX_NAME_BYTES: usize = 256;
+
+/// Provider and model, if both may have these names.
+pub fn parse(id: &str) -> Option<(&str, &str)> {
+    split(id).filter(|(provider, name)| is_provider_name(provider) && is_model_name(name))
+}
+
+/// What stands before the first slash and behind it.
+pub fn split(id: &str) -> Option<(&str, &str)> {
+    id.split_once('/')
+}
+
+/// What stands before the first slash; all of it where there is none.
+pub fn provider(id: &str) -> &str {
+    split(id).map_or(id, |(provider, _)| provider)
+}
+
+/// Whether a provider may have this name: it stands in addresses, file names and labels.
+pub fn is_provider_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    !name.is_empty() && name.len() <= MAX_PROVIDER_CHARS && name.chars().all(plain)
+}
+
+/// Whether a model may have this name: providers call theirs as they like.
+pub fn is_model_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.chars().any(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_slash_divides_provider_and_model() {
+        assert_eq!(parse("groq/openai/gpt-oss-120b"), Some(("groq", "openai/gpt-oss-120b")));
+        for wrong in ["gpt", "/gpt", "openai/", "Open AI/gpt", "openai/\u{1b}[2J"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+        assert_eq!((provider("groq/openai/x"), provider("gpt"), provider("/gpt")), ("groq", "gpt", ""));
+    }
+}
