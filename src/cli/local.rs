@@ -137,7 +137,7 @@ pub(crate) fn unusable(place: &StorePlace, cause: Error) -> Failure {
         StorePlace::Postgres(_) => "database",
     };
     let kind = if cause.is_away() { Kind::Unreachable } else { Kind::Usage };
-    Failure::new(kind, format!("cannot use the {what} {place}: {}", cause.alone()))
+    Failure::new(kind, format!("cannot use the {what} {place}: {}", cause.reason()))
         .hint(way_out(place, &cause))
         .caused_by(cause)
 }

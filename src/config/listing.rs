@@ -158,7 +158,7 @@ fn panel(table: &str, settings: &PanelSettings) -> Vec<(String, String)> {
 }
 
 fn quoted(text: &str) -> String {
-    format!("{text:?}")
+    toml::Value::from(text).to_string()
 }
 
 fn path_text(path: &std::path::Path) -> String {
@@ -166,7 +166,7 @@ fn path_text(path: &std::path::Path) -> String {
 }
 
 fn list_text(list: &[String]) -> String {
-    format!("{list:?}")
+    toml::Value::from(list.to_vec()).to_string()
 }
 
 fn span(span: Duration) -> String {

@@ -318,11 +318,11 @@ pub struct Condition {
 pub enum Error {
     /// No such app or key.
     NotFound,
-    /// The name is taken, or the last of its kind cannot go.
+    /// What is there already forbids it: a name that is taken, a key that has ended, the last of its kind. Says which.
     Conflict(&'static str),
-    /// The database cannot be used now.
+    /// SQLite refused or could not do it.
     Unavailable(rusqlite::Error),
-    /// The same of one over the network.
+    /// PostgreSQL refused or could not do it, or cannot be reached.
     Remote(PostgresFailure),
     /// The files cannot be made or opened; with the file's name where it is not the directory itself.
     Io(std::io::Error),
@@ -345,9 +345,10 @@ impl Error {
         }
     }
 
-    /// The cause alone, to stand behind which database cannot be used.
-    pub fn alone(&self) -> String {
+    /// Why, without saying that it is a database which cannot be used: to stand behind which one that is.
+    pub fn reason(&self) -> String {
         match self {
+            Self::Unavailable(cause) => format!("{cause}{}", explain::more(cause)),
             Self::Remote(cause) => cause.to_string(),
             other => other.to_string(),
         }
@@ -369,10 +370,9 @@ impl fmt::Display for Error {
         match self {
             Self::NotFound => f.write_str("not found"),
             Self::Conflict(what) => f.write_str(what),
-            Self::Unavailable(cause) => {
-                write!(f, "the database cannot be used: {cause}{}", explain::more(cause))
+            Self::Unavailable(_) | Self::Remote(_) => {
+                write!(f, "the database cannot be used: {}", self.reason())
             }
-            Self::Remote(cause) => write!(f, "the database cannot be used: {cause}"),
             Self::Io(cause) => cause.fmt(f),
             Self::TooNew { found, known } => write!(
                 f,

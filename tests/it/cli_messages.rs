@@ -216,12 +216,14 @@ fn a_key_for_an_app_that_is_gone_says_how_to_make_one() {
 
 #[test]
 fn settings_are_listed_as_json_values() {
-    let listed = Mk::new().args(["config", "list", "--json"]).env("MK_LISTEN", "127.0.0.1:9").run().json();
+    let odd = "local/a\\b 'c' \"d\" \u{200b}";
+    let listed = Mk::new().args(["config", "list", "--json"]).env("MK_MODEL", odd).run().json();
     let value = |key: &str| {
         let entries = listed["client"].as_array().unwrap();
         entries.iter().find(|entry| entry["key"] == key).unwrap_or_else(|| panic!("{key}"))["value"].clone()
     };
     assert_eq!(value("server"), "http://127.0.0.1:8080");
+    assert_eq!(value("chat.model"), odd);
     assert_eq!(value("verify.domain"), Value::Null);
     assert_eq!(value("keys.verify"), "not set");
     let text = mk(&["config", "list", "client"]);

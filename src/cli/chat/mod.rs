@@ -38,6 +38,9 @@ use output::Output;
 /// How long an answer may take in all, unless somebody says otherwise: above what servers allow themselves.
 const LIMIT: Duration = Duration::from_mins(11);
 
+/// How long a question waits for the models' prices, which are shown with its answer.
+const FOR_PRICES: Duration = Duration::from_secs(3);
+
 /// The flag that names the model, as failures do.
 const FLAG: &str = "-m";
 
@@ -151,7 +154,7 @@ async fn begin(plan: &Plan, chosen: Chosen) -> Result<Talk<'_>, Failure> {
         // Only for the cost, which only people read: whatever fails here fails again below, or does not matter.
         if plan.printer.terminal.err.is_terminal && !plan.printer.quiet && !plan.json {
             let waiting = output.wait("Connecting");
-            output.models = models::within(&backend, plan.limit).await.unwrap_or_default();
+            output.models = models::within(&backend, plan.limit.min(FOR_PRICES)).await.unwrap_or_default();
             drop(waiting);
         }
         return Ok(Talk { plan, backend, model: model.clone(), output });

@@ -37,7 +37,7 @@ fn postgres(address: &PostgresAddress) -> Check {
         Ok(condition) => of_postgres(&address.to_string(), &condition),
         Err(cause) => {
             let place = StorePlace::Postgres(address.clone());
-            Check::failed(NAME, format!("{address} cannot be used: {}", cause.alone()))
+            Check::failed(NAME, format!("{address} cannot be used: {}", cause.reason()))
                 .hint("until it can, requests with a key are refused with 503, and none is let pass")
                 .hint(way_out(&place, &cause))
         }

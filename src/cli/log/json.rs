@@ -29,6 +29,18 @@ thread_local! {
 /// A line that was longer than this does not keep its memory.
 const MOST_KEPT_BYTES: usize = 16 * 1024;
 
+/// The line that stands for `count` others, of which nothing is left.
+pub(super) fn dropped_lines(count: u64) -> String {
+    let mut line = String::from("{\"timestamp\":\"");
+    time::push_now(&mut line);
+    line.push_str("\",\"level\":\"WARN\",\"message\":\"log lines were dropped\",\"lines\":");
+    push_number(&mut line, count);
+    line.push_str(",\"target\":");
+    push_text(&mut line, module_path!());
+    line.push_str("}\n");
+    line
+}
+
 /// Writes events as JSON. Fields of spans are to be written by [`SpanFields`].
 pub(super) struct JsonLines;
 

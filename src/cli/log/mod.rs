@@ -133,10 +133,7 @@ impl Lines {
             // A log that cannot be written must not keep the server from its work.
             let _ = out.write_all(&taken);
             if dropped > 0 {
-                let _ = writeln!(
-                    out,
-                    r#"{{"level":"WARN","message":"log lines were dropped","lines":{dropped}}}"#
-                );
+                let _ = out.write_all(json::dropped_lines(dropped).as_bytes());
             }
             taken.clear();
             if is_over {
@@ -247,8 +244,12 @@ mod tests {
         lines.waiting().is_over = true;
         let mut written = Vec::new();
         lines.write_to(&mut written);
-        let notice = "{\"level\":\"WARN\",\"message\":\"log lines were dropped\",\"lines\":3}\n";
-        assert_eq!(written.len(), 4 * line.len() + notice.len());
-        assert!(written.ends_with(notice.as_bytes()));
+        let notice = written.split_off(4 * line.len());
+        assert!(notice.ends_with(b"}\n"));
+        let notice: serde_json::Value = serde_json::from_slice(&notice).unwrap();
+        assert_eq!((&notice["level"], &notice["lines"]), (&"WARN".into(), &3.into()), "{notice}");
+        for field in ["timestamp", "message", "target"] {
+            assert!(notice[field].is_string(), "{notice}");
+        }
     }
 }
