@@ -139,6 +139,18 @@ pub enum Finish {
     ContentFilter,
 }
 
+impl Finish {
+    /// What one of the chat-completion format's reasons means; `None` for calls of tools, which no [`Chat`] offers.
+    fn named(reason: &str) -> Option<Self> {
+        match reason {
+            "stop" => Some(Self::Stop),
+            "length" => Some(Self::Length),
+            "content_filter" => Some(Self::ContentFilter),
+            _ => None,
+        }
+    }
+}
+
 /// Tokens of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {

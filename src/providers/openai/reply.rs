@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::complaint;
+use super::{complaint, finish};
 use crate::providers::{Answer, Failed, Failure, Finish, Incoming, Usage, tokens};
 
 /// What a body of success holds: an answer, a refusal, or a failure in disguise.
@@ -20,13 +20,9 @@ pub(super) fn read(incoming: &Incoming) -> Result<Answer, Failed> {
     if refusal(message) {
         return Err(failed(Failure::Refused));
     }
-    let finish = match choice["finish_reason"].as_str() {
-        Some("length") => Finish::Length,
-        Some("content_filter") => Finish::ContentFilter,
-        Some("error") => return Err(failed(Failure::Broken { status: incoming.status })),
-        // Some local servers leave it out, or have names of their own for an ordinary end.
-        _ => Finish::Stop,
-    };
+    // Some local servers leave it out: what came whole and gives no reason has stopped.
+    let reason = finish::read(choice["finish_reason"].as_str().unwrap_or_default()).map_err(failed)?;
+    let finish = reason.and_then(Finish::named).unwrap_or(Finish::Stop);
     let text = match text(&message["content"]) {
         Some(text) => without_thoughts(&text).to_owned(),
         // A filter, or a limit that reasoning used up, leaves no content; the finish says so.
@@ -73,4 +69,65 @@ pub(super) fn usage(usage: &Value) -> Option<Usage> {
 pub(super) fn charged(prompt_tokens: u64, completion_tokens: u64, total: Option<u64>) -> Usage {
     let beyond_prompt = total.unwrap_or(0).saturating_sub(prompt_tokens);
     Usage { prompt_tokens, completion_tokens: completion_tokens.max(beyond_prompt) }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+    use serde_json::json;
+
+    use super::*;
+    use crate::clock::Clock;
+
+    const USAGE: Usage = Usage { prompt_tokens: 20, completion_tokens: 5 };
+
+    /// What is made of an answer with this content that ended for this reason.
+    fn ended(reason: &Value, content: &Value) -> Result<(String, Finish), Failed> {
+        let choice = json!({"index": 0, "message": {"content": content}, "finish_reason": reason});
+        let body =
+            json!({"choices": [choice], "usage": {"prompt_tokens": 20, "completion_tokens": 5}}).to_string();
+        let (headers, clock) = (HeaderMap::new(), Clock::system());
+        read(&Incoming { status: 200, headers, body: body.into(), clock })
+            .map(|answer| (answer.text, answer.finish))
+    }
+
+    #[test]
+    fn what_was_withheld_is_so_in_any_words() {
+        for reason in ["content_filter", "SAFETY", "sensitive", "refusal", "PROHIBITED_CONTENT"] {
+            for (content, text) in [(json!(null), ""), (json!("I"), "I")] {
+                let withheld = Ok((text.to_owned(), Finish::ContentFilter));
+                assert_eq!(ended(&json!(reason), &content), withheld, "{reason}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_cut_at_a_limit_is_so_in_any_words() {
+        for reason in ["length", "MAX_TOKENS", "model_length", "incomplete"] {
+            assert_eq!(ended(&json!(reason), &json!(null)), Ok((String::new(), Finish::Length)), "{reason}");
+        }
+    }
+
+    #[test]
+    fn what_was_broken_off_is_no_answer_whatever_it_says() {
+        for (reason, failure) in [
+            ("error", Failure::Broken { status: 200 }),
+            ("insufficient_system_resource", Failure::Overloaded { retry_after: None }),
+            ("abort", Failure::Cut),
+        ] {
+            let failed = Err(Failed { failure, usage: Some(USAGE) });
+            assert_eq!(ended(&json!(reason), &json!("{\"answer\":")), failed, "{reason}");
+        }
+    }
+
+    #[test]
+    fn an_end_without_a_reason_or_with_one_of_their_own_is_an_end() {
+        for reason in
+            [json!(null), json!(""), json!(7), json!("stop"), json!("eos_token"), json!("tool_calls")]
+        {
+            assert_eq!(ended(&reason, &json!("4")), Ok(("4".to_owned(), Finish::Stop)), "{reason}");
+            let nothing = Err(Failed { failure: Failure::Malformed, usage: Some(USAGE) });
+            assert_eq!(ended(&reason, &json!(null)), nothing, "{reason}");
+        }
+    }
 }
