@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::complaint;
+use super::{complaint, completion};
 use crate::providers::{Answer, Failed, Failure, Finish, Incoming, Usage, tokens};
 
 /// What a body of success holds: an answer, a refusal, or a failure in disguise.
@@ -14,24 +14,16 @@ pub(super) fn read(incoming: &Incoming) -> Result<Answer, Failed> {
     if body["type"] == "error" || !body["error"].is_null() {
         return Err(failed(complaint::inside_success(&body, incoming)));
     }
-    let finish = finish(&body["stop_reason"]).ok_or_else(|| failed(Failure::Malformed))?;
+    // A whole message always says why it ended. Any other reason means that something else than text was to come, such
+    // as a call of a tool, and none was offered.
+    let reason = completion::finish(&body["stop_reason"]);
+    let finish = reason.and_then(Finish::named).ok_or_else(|| failed(Failure::Malformed))?;
     let text = texts(&body["content"]);
     // A limit that thinking used up, or a refusal, leaves no text; the finish says so.
     if text.is_none() && finish == Finish::Stop {
         return Err(failed(Failure::Malformed));
     }
     Ok(Answer { text: text.unwrap_or_default(), finish, usage })
-}
-
-/// A whole message always says why it ended. Other reasons than these mean that something else than text was to
-/// come, such as a call of a tool, and none was offered.
-fn finish(reason: &Value) -> Option<Finish> {
-    match reason.as_str()? {
-        "end_turn" | "stop_sequence" | "pause_turn" => Some(Finish::Stop),
-        "max_tokens" | "model_context_window_exceeded" => Some(Finish::Length),
-        "refusal" => Some(Finish::ContentFilter),
-        _ => None,
-    }
 }
 
 /// All text blocks as one: an answer may come in several, with thinking between them.

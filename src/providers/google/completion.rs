@@ -50,7 +50,7 @@ fn read(incoming: &Incoming, asked: &Completion<'_>, labels: &Labels) -> Result<
 }
 
 /// A prompt that was blocked has no candidates; there is no other good reason.
-fn without_candidates(body: &Value) -> Failure {
+pub(super) fn without_candidates(body: &Value) -> Failure {
     if is_blocked(body) { Failure::Refused } else { Failure::Malformed }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::complaint;
+use super::{complaint, completion};
 use crate::providers::{Answer, Failed, Failure, Finish, Incoming, Usage, tokens};
 
 /// What a body of success holds: an answer, a blocked prompt, or a failure in disguise.
@@ -15,8 +15,7 @@ pub(super) fn read(incoming: &Incoming) -> Result<Answer, Failed> {
     }
     let candidate = &body["candidates"][0];
     if candidate.is_null() {
-        let is_blocked = body["promptFeedback"]["blockReason"].is_string();
-        return Err(failed(if is_blocked { Failure::Refused } else { Failure::Malformed }));
+        return Err(failed(completion::without_candidates(&body)));
     }
     let finish = finish(&candidate["finishReason"], incoming.status).map_err(failed)?;
     let text = texts(&candidate["content"]["parts"]);
