@@ -173,7 +173,7 @@ impl Provider {
     /// Asks `model` once.
     ///
     /// A provider that refuses a parameter which can be left out is asked again without it, within the same
-    /// attempt: the refusal cost nothing. It is remembered for the model.
+    /// attempt: the refusal cost nothing. Once that is answered, it is remembered for the model.
     ///
     /// # Errors
     /// With what kept the model from answering, by `deadline` at the latest.
@@ -194,6 +194,7 @@ impl Provider {
             }
         };
         let mut target = self.model(model);
+        let mut is_reduced = false;
         loop {
             // Thousands of calls may wait for an answer: what is used before must not be kept by then.
             let Reply { status, headers, body } = {
@@ -204,6 +205,9 @@ impl Provider {
             let answer = dialect.answer(&Incoming { status, headers, body, clock: self.clock.clone() });
             let answer = answer.map_err(|failed| failed.without(self.settings.api_key.as_ref()));
             let Err(Failed { failure: Failure::Rejected { message, .. }, .. }) = &answer else {
+                if is_reduced && answer.is_ok() {
+                    self.learn(model, target);
+                }
                 return answer;
             };
             let Some(reduced) = target.without(message) else {
@@ -218,8 +222,7 @@ impl Provider {
                 message,
                 "a parameter was refused; asking without it"
             );
-            target = Arc::new(reduced);
-            self.learn(model, target.clone());
+            (target, is_reduced) = (Arc::new(reduced), true);
         }
     }
 
@@ -236,6 +239,7 @@ impl Provider {
         model
     }
 
+    /// Keeps what a model takes. Only once it has answered: a refusal alone may be about what this caller wrote.
     fn learn(&self, name: &str, lesson: Arc<Model>) {
         let mut models = self.known();
         if models.lessons.len() < MAX_MODELS || models.lessons.contains_key(name) {

@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{Permit, Provider, Wire};
 use crate::providers::opened::Opened;
 use crate::providers::{
-    Completed, Completion, Completions, Failed, Failure, Flow, Incoming, Labels, Model, openai, sandbox,
+    Completed, Completion, Completions, Failed, Failure, Flow, Incoming, Labels, openai, sandbox,
 };
 
 /// What came of a request.
@@ -87,17 +87,13 @@ impl Provider {
         let patience = self.patience(model);
         let mut target = self.model(model);
         let mut outgoing = speaker.chat_request(asked, &target)?;
-        // Kept once the provider agrees: a refusal alone may be about what this caller wrote.
-        let mut lesson = None;
-        let keep = |lesson: Option<Arc<Model>>| {
-            if let Some(lesson) = lesson {
-                self.learn(model, lesson);
-            }
-        };
+        let mut is_reduced = false;
         loop {
             let opened = transport.open(&outgoing, &patience, deadline).await?;
             if asked.stream && opened.is_stream() {
-                keep(lesson);
+                if is_reduced {
+                    self.learn(model, target);
+                }
                 return Ok(Heard::Stream(Box::new(opened)));
             }
             let reply = opened.whole().await?;
@@ -109,7 +105,9 @@ impl Provider {
             };
             let failed = match speaker.chat_answer(&incoming, asked, labels) {
                 Ok(completed) => {
-                    keep(lesson);
+                    if is_reduced {
+                        self.learn(model, target);
+                    }
                     return Ok(Heard::Whole(completed));
                 }
                 Err(failed) => failed.without(self.settings.api_key.as_ref()),
@@ -121,8 +119,7 @@ impl Provider {
                 return Err(failed);
             }
             tracing::debug!(provider = self.name(), model, message, "a parameter goes by another name");
-            target = Arc::new(reduced);
-            (lesson, outgoing) = (Some(target.clone()), next);
+            (target, outgoing, is_reduced) = (Arc::new(reduced), next, true);
         }
     }
 }

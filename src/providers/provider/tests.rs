@@ -221,6 +221,20 @@ async fn a_refused_parameter_is_left_out_in_other_formats_too() {
 }
 
 #[tokio::test]
+async fn a_refusal_of_what_a_statement_says_teaches_nothing_about_the_model() {
+    let refusal = r#"{"error":{"message":"Flagged: 'the temperature of the sun'"}}"#;
+    let refused = || response(400, "", refusal);
+    let server = Scripted::start(vec![refused(), refused(), completion("4")]).await;
+    let provider = provider(&server.base_url, |_| {});
+    let rejected = Failure::rejected(None, "Flagged: 'the temperature of the sun'");
+    assert_eq!(ask(&provider).await, Err(rejected));
+    assert_eq!(ask(&provider).await, Ok("4".to_owned()));
+    let with: Vec<bool> =
+        server.requests().iter().map(|request| request.contains(r#""temperature":0"#)).collect();
+    assert_eq!(with, [true, false, true], "the next statement is asked about at a temperature of 0 again");
+}
+
+#[tokio::test]
 async fn a_refusal_that_nothing_can_be_left_out_for_is_final() {
     let body = r#"{"error":{"type":"invalid_request_error","message":"say max_completion_tokens"}}"#;
     let server = Scripted::start(vec![response(400, "", body), message("4")]).await;
