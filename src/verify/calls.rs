@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-use super::{prompts, text};
+use super::{json, prompts, text};
 use crate::inference::{Answer, Chat, Failure, Finish, Gateway, Message, Role};
 use crate::money::NanoUsd;
 use crate::semaphore::Semaphore;
@@ -124,8 +124,9 @@ pub(super) fn after(span: Duration) -> Instant {
     now.checked_add(span).unwrap_or(now + Duration::from_hours(365 * 24))
 }
 
+/// The model is shown what it answered; thoughts before it could take all the room.
 fn repair_turn(malformed: &str) -> [Message; 2] {
-    let repeated = text::shortened(&text::block(malformed), MAX_REPEATED_CHARS);
+    let repeated = text::shortened(&text::block(json::behind_thoughts(malformed)), MAX_REPEATED_CHARS);
     // Some providers refuse an empty turn.
     let content = if repeated.trim().is_empty() { "(nothing)".to_owned() } else { repeated };
     [

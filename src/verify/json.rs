@@ -4,11 +4,11 @@
 //! are passed over where the model marks their end, as servers send them that do not part them from the answer. What
 //! stands in prose is not taken: "I cannot tell; the form would be {…}" is no vote. Nothing is repaired; whoever asked may
 //! ask once more.
-//! Length is capped, nesting is limited by `serde_json` (128), and every step is linear in the text.
+//! The object's length is capped, nesting is limited by `serde_json` (128), and every step is linear in the text.
 
 use serde::de::DeserializeOwned;
 
-/// The longest text that is looked at, in bytes: 30 claims with everything at its cap fit several times.
+/// The longest object that is read, in bytes: 30 claims with everything at its cap fit several times.
 const MAX_BYTES: usize = 256 * 1024;
 
 /// What models write behind their thoughts: DeepSeek, Qwen and many after them; Mistral.
@@ -16,20 +16,25 @@ const THOUGHT: [&str; 3] = ["</think>", "</thinking>", "[/THINK]"];
 
 /// The object that `text` is, if it has the fields of `T`.
 pub(super) fn object<T: DeserializeOwned>(text: &str) -> Option<T> {
-    if text.len() > MAX_BYTES {
-        return None;
-    }
     let whole = text.trim_start_matches('\u{feff}').trim();
-    let answer = behind_thoughts(whole).trim();
+    let answer = behind_thoughts(whole);
     let taken = [Some(whole), unfenced(whole), Some(answer), unfenced(answer)];
     // A list would be taken for the fields in their order.
     let object = taken.into_iter().flatten().find(|text| text.starts_with('{'))?;
+    if object.len() > MAX_BYTES {
+        return None;
+    }
     serde_json::from_str(object).ok()
 }
 
-fn behind_thoughts(text: &str) -> &str {
-    let ends = THOUGHT.iter().filter_map(|mark| Some(text.rfind(mark)? + mark.len()));
-    &text[ends.max().unwrap_or_default()..]
+/// The answer behind the thoughts, where their end is marked: behind the first mark that an object or a fence follows, as
+/// an answer may quote a mark, else behind the last, as thoughts may.
+pub(super) fn behind_thoughts(text: &str) -> &str {
+    let text = text.trim();
+    let behind = |(at, mark): (usize, &str)| text[at + mark.len()..].trim_start();
+    let rests = THOUGHT.iter().flat_map(|mark| text.match_indices(mark)).map(behind);
+    let first = rests.clone().filter(|rest| rest.starts_with(['{', '`'])).max_by_key(|rest| rest.len());
+    first.or_else(|| rests.min_by_key(|rest| rest.len())).unwrap_or(text)
 }
 
 /// What stands in the one fence around all of a text.
@@ -63,6 +68,7 @@ mod tests {
             "<think>\nIs it {\"answer\":\"A\"}?\n</think>\n\n{\"answer\":\"B\"}",
             "Hm, </think> or not.</think>```json\n{\"answer\":\"B\"}\n```",
             "[THINK]No.[/THINK]{\"answer\":\"B\"}",
+            "<think>\nB.\n</think>\n\n{\"answer\":\"B\",\"reason\":\"It ends with </think>.\"}",
             "```\n{\"answer\":\"B\",\"reason\":\"</think>\"}\n```",
         ] {
             assert_eq!(read(text), Some("B".to_owned()), "{text}");
@@ -110,6 +116,7 @@ mod tests {
         assert_eq!(read(&deep), None);
         let long = format!("{{\"answer\":\"{}\"}}", "x".repeat(MAX_BYTES));
         assert_eq!(read(&long), None);
+        assert_eq!(read(&format!("<think>{long}</think>{{\"answer\":\"B\"}}")), Some("B".to_owned()));
     }
 
     proptest! {

@@ -149,11 +149,14 @@ async fn a_retry_that_the_budget_does_not_cover_is_no_call() {
 
 #[tokio::test]
 async fn usage_that_a_provider_leaves_out_is_estimated() {
-    let body = r#"{"choices":[{"message":{"content":"four, I think"},"finish_reason":"stop"}]}"#;
-    let server = Scripted::start(vec![response(200, "", body)]).await;
-    let (gateway, meter) = (gateway(&server.base_url, |_| {}), meter());
-    assert!(ask(&gateway, &meter, MINUTE).await.is_ok());
-    assert_eq!(meter.totals(), total(14, 4));
+    // Thoughts are charged as the answer is.
+    for said in ["four, I think", "<think>4?</think>"] {
+        let body = format!(r#"{{"choices":[{{"message":{{"content":"{said}"}},"finish_reason":"stop"}}]}}"#);
+        let server = Scripted::start(vec![response(200, "", &body)]).await;
+        let (gateway, meter) = (gateway(&server.base_url, |_| {}), meter());
+        assert!(ask(&gateway, &meter, MINUTE).await.is_ok());
+        assert_eq!(meter.totals(), total(14, estimate::text_tokens(said)), "{said}");
+    }
 }
 
 #[tokio::test]

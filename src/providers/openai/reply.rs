@@ -24,7 +24,7 @@ pub(super) fn read(incoming: &Incoming) -> Result<Answer, Failed> {
     let reason = finish::read(choice["finish_reason"].as_str().unwrap_or_default()).map_err(failed)?;
     let finish = reason.and_then(Finish::named).unwrap_or(Finish::Stop);
     let text = match text(&message["content"]) {
-        Some(text) => without_thoughts(&text).to_owned(),
+        Some(text) => text,
         // A filter, or a limit that reasoning used up, leaves no content; the finish says so.
         None if finish != Finish::Stop => String::new(),
         None => return Err(failed(Failure::Malformed)),
@@ -48,14 +48,6 @@ fn text(content: &Value) -> Option<String> {
     let texts: Vec<&str> =
         parts.iter().filter(|part| part["type"] == "text").filter_map(|part| part["text"].as_str()).collect();
     (!texts.is_empty()).then(|| texts.concat())
-}
-
-/// The answer behind the reasoning that local servers without a reasoning parser leave in front of it.
-fn without_thoughts(text: &str) -> &str {
-    let Some(thoughts) = text.trim_start().strip_prefix("<think>") else {
-        return text;
-    };
-    thoughts.split_once("</think>").map_or(text, |(_, answer)| answer.trim_start())
 }
 
 /// The tokens that a usage object tells; `None` if it does not, or tells what cannot be.

@@ -87,6 +87,19 @@ async fn a_malformed_answer_is_sent_back_once() {
 }
 
 #[tokio::test]
+async fn a_malformed_answer_is_sent_back_without_the_thoughts_before_it() {
+    let thoughts = format!("<think>\n{}\n</think>\n\n", "B? ".repeat(2_000));
+    let stage = one_claim(move |call| match call.model {
+        "a/1" if !call.is_repair() => Turn::Says(format!("{thoughts}I think B.")),
+        _ => call.choose("yes 0"),
+    });
+    assert_eq!(answered(&stage.only_claim().await), ["a/1", "b/1", "c/1"]);
+    let chats = stage.chats();
+    let (_, repair) = chats.iter().find(|(_, chat)| chat.messages.len() > 2).unwrap();
+    assert_eq!(repair.messages[2].content, "I think B.");
+}
+
+#[tokio::test]
 async fn the_extractor_is_repaired_once_and_then_replaced() {
     let stage = Stage::new(|call| match (call.is_extraction(), call.model) {
         (true, "x/1") => Turn::Says("Here are the claims: none".to_owned()),
