@@ -154,7 +154,7 @@ fn is_empty(json: &str) -> bool {
 }
 
 /// A name that a caller made up, for a message: shortened, and without what could play tricks on a terminal or in a log.
-fn shown(name: &str) -> String {
+pub(super) fn shown(name: &str) -> String {
     let harmless = |c: char| if c.is_alphanumeric() || c.is_ascii_graphic() { c } else { '\u{fffd}' };
     name.chars().take(64).map(harmless).collect()
 }

@@ -197,10 +197,10 @@ fn check(asked: &Completion<'_>) -> Result<(), Failure> {
             || (name == "response_format"
                 && asked.fields.read::<Value>(name) == Some(json!({"type": "text"})));
         if !is_neutral && !IGNORED.contains(&name) {
-            let shown: String = name.chars().filter(char::is_ascii_graphic).take(64).collect();
+            let param = asked::shown(name);
             let message =
-                format!("simulated models know no `{shown}`; leave it out, or ask another provider");
-            return Err(Failure::Unsupported { param: shown, message });
+                format!("simulated models know no `{param}`; leave it out, or ask another provider");
+            return Err(Failure::Unsupported { param, message });
         }
     }
     Ok(())
@@ -230,6 +230,24 @@ fn question(asked: &Completion<'_>) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::providers::Fields;
+
+    #[test]
+    fn a_field_that_is_refused_is_named_as_it_was_sent() {
+        let name = |name: &str| {
+            let body = json!({name: true}).to_string();
+            let fields: Fields<'_> = serde_json::from_str(&body).unwrap();
+            let asked =
+                Completion { fields, stream: false, include_usage: false, choices: 1, prompt_tokens: 0 };
+            match check(&asked) {
+                Err(Failure::Unsupported { param, .. }) => param,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(name("audio"), "audio");
+        assert_eq!(name("größe"), "größe");
+        assert_eq!(name("a\u{1b}[31m\u{202e}"), "a\u{fffd}[31m\u{fffd}");
+    }
 
     #[test]
     fn models_answer_what_they_recognise_and_differ() {
