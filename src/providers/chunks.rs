@@ -8,11 +8,9 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::completion::{Completion, Labels};
+use super::completion::{Completion, Labels, MOST_CHOICES};
 use super::{Usage, estimate, fields};
 
-/// The most choices that are kept apart; no provider gives more.
-const MOST_CHOICES: usize = 128;
 /// The most that is set aside for a piece before it is there.
 const MOST_RESERVED_BYTES: usize = 4096;
 /// The longest identifier that is taken over from a provider.
@@ -71,7 +69,7 @@ impl Chunks {
             labels,
             head: Vec::new(),
             include_usage: asked.include_usage,
-            expected: usize::try_from(asked.choices).unwrap_or(MOST_CHOICES).min(MOST_CHOICES),
+            expected: asked.choices.min(MOST_CHOICES) as usize,
             choices: Vec::new(),
             prompt_tokens: asked.prompt_tokens,
             length: 0,
@@ -107,7 +105,7 @@ impl Chunks {
         match self.choices.iter().find(|choice| choice.index == index) {
             Some(choice) if choice.is_finished => Place::Behind,
             Some(_) => Place::Inside,
-            None if self.choices.len() < MOST_CHOICES => Place::First,
+            None if self.choices.len() < MOST_CHOICES as usize => Place::First,
             None => Place::Behind,
         }
     }

@@ -14,6 +14,9 @@ use super::fields::Fields;
 use super::sse::Event;
 use super::{Failed, Failure, Incoming, Model, Outgoing, Usage};
 
+/// The most answers that may be asked for at once, as in the format's own reference; no stream keeps more apart.
+pub const MOST_CHOICES: u32 = 128;
+
 /// A caller's request for a chat completion. Its documented fields have been checked: `messages` is an array of
 /// objects with known roles, numbers are in their ranges.
 #[derive(Debug)]
@@ -24,7 +27,7 @@ pub struct Completion<'a> {
     pub stream: bool,
     /// Whether the caller wants to read the usage at the end of a stream.
     pub include_usage: bool,
-    /// How many answers are asked for.
+    /// How many answers are asked for, of which there are at most [`MOST_CHOICES`].
     pub choices: u32,
     /// The prompt's length, estimated: for accounting where the provider does not say.
     pub prompt_tokens: u64,

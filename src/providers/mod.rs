@@ -53,7 +53,7 @@ mod turns;
 mod written;
 
 pub use chunks::{Chunks, Place};
-pub use completion::{Completed, Completion, Completions, Decoder, Labels, Step};
+pub use completion::{Completed, Completion, Completions, Decoder, Labels, MOST_CHOICES, Step};
 pub use failure::{Failed, Failure};
 pub use fields::Fields;
 pub use flow::Flow;

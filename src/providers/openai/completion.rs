@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::usage::Reported;
-use super::{MOST_CHOICES, OpenAi, complaint, finish, parts, stream};
+use super::{MOST_LISTED, OpenAi, complaint, finish, parts, stream};
 use crate::providers::chunks::usage_json;
 use crate::providers::completion::{Completed, Completion, Completions, Decoder, Labels};
 use crate::providers::fields::{self, Fields};
@@ -92,7 +92,7 @@ fn read_choices<'a>(reader: &mut Reader<'a>) -> Option<Vec<[Option<Json<'a>>; 4]
     let mut choices = Vec::with_capacity(1);
     reader.array(|reader| {
         choices.push(reader.known(OF_CHOICE)?);
-        (choices.len() <= MOST_CHOICES).then_some(())
+        (choices.len() <= MOST_LISTED).then_some(())
     })?;
     Some(choices)
 }
@@ -295,8 +295,8 @@ mod tests {
             let choice = r#"{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}"#;
             answered(&format!(r#"{{"choices":[{}]}}"#, vec![choice; count].join(",")))
         };
-        assert!(of(MOST_CHOICES).is_ok());
-        assert_eq!(of(MOST_CHOICES + 1), Err(Failure::Malformed));
+        assert!(of(MOST_LISTED).is_ok());
+        assert_eq!(of(MOST_LISTED + 1), Err(Failure::Malformed));
     }
 
     #[test]

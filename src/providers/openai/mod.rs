@@ -28,8 +28,8 @@ use super::{
     Answer, Chat, Dialect, Failed, Incoming, KeyHeader, Message, Model, Outgoing, Role, Schema, Structure,
 };
 
-/// More choices than any answer, or any chunk of one, holds.
-const MOST_CHOICES: usize = 1024;
+/// More choices than the list in any answer, or in any chunk of one, holds; it may name one choice more than once.
+const MOST_LISTED: usize = 1024;
 
 /// The dialect; it has no state.
 #[derive(Debug)]

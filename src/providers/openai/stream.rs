@@ -8,7 +8,7 @@ use super::calls::Calls;
 use super::delta::Delta;
 use super::mould::Mould;
 use super::usage::Reported;
-use super::{MOST_CHOICES, complaint, order};
+use super::{MOST_LISTED, complaint, order};
 use crate::providers::chunks::{Chunks, Place};
 use crate::providers::completion::{Decoder, Step};
 use crate::providers::few::Few;
@@ -97,7 +97,7 @@ impl Reader {
             usage(&fields, chunks);
             return Ok(if fields.given("usage").is_some() { Step::More } else { Step::Skipped });
         };
-        let Ok(choices) = serde_json::from_str::<Few<Object<Choice<'_>>, MOST_CHOICES>>(raw.get()) else {
+        let Ok(choices) = serde_json::from_str::<Few<Object<Choice<'_>>, MOST_LISTED>>(raw.get()) else {
             return Ok(Step::Unreadable);
         };
         usage(&fields, chunks);

@@ -9,7 +9,7 @@ mod request;
 mod stream;
 
 pub(super) use message::ROLES;
-pub(super) use request::{MOST_CHOICES, MOST_TOKENS, TEMPERATURE, read};
+pub(super) use request::{MOST_TOKENS, TEMPERATURE, read};
 
 use std::sync::Arc;
 use std::time::Duration;

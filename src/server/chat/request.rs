@@ -8,15 +8,13 @@
 use std::ops::RangeInclusive;
 
 use super::message;
-use crate::inference::{Completion, Fields, Json};
+use crate::inference::{Completion, Fields, Json, MOST_CHOICES};
 use crate::server::reply::ApiError;
 
 /// What `temperature` may be.
 pub(in crate::server) const TEMPERATURE: RangeInclusive<f64> = 0.0..=2.0;
 /// The most tokens that an answer may be allowed.
 pub(in crate::server) const MOST_TOKENS: u64 = u32::MAX as u64;
-/// The most answers that may be asked for at once, as in the format's own reference.
-pub(in crate::server) const MOST_CHOICES: u64 = 128;
 
 /// A request, and the model it names.
 pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
@@ -49,7 +47,7 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
     for name in ["max_tokens", "max_completion_tokens"] {
         whole(&fields, name, MOST_TOKENS)?;
     }
-    let choices = whole(&fields, "n", MOST_CHOICES)?.unwrap_or(1);
+    let choices = whole(&fields, "n", MOST_CHOICES.into())?.unwrap_or(1);
     let stream = boolean(&fields, "stream", "stream")?;
     let include_usage = match fields.given("stream_options") {
         None => false,

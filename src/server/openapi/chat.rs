@@ -6,7 +6,8 @@
 use serde_json::{Value, json};
 
 use super::schemas::{Schemas, reference};
-use crate::server::chat::{MOST_CHOICES, MOST_TOKENS, ROLES, TEMPERATURE};
+use crate::inference::MOST_CHOICES;
+use crate::server::chat::{MOST_TOKENS, ROLES, TEMPERATURE};
 
 /// References to what was written.
 pub(super) struct Written {

@@ -125,8 +125,8 @@ fn no_more_choices_are_read_than_any_chunk_holds() {
         let data = one(&vec![r#"{"index":0,"delta":{"content":"x"}}"#; count].join(","));
         Reader::default().read(&Event { name: b"", data: data.as_bytes() }, &mut chunks(1))
     };
-    assert_eq!(of(MOST_CHOICES), Ok(Step::More));
-    assert_eq!(of(MOST_CHOICES + 1), Ok(Step::Unreadable));
+    assert_eq!(of(MOST_LISTED), Ok(Step::More));
+    assert_eq!(of(MOST_LISTED + 1), Ok(Step::Unreadable));
 }
 
 #[test]
