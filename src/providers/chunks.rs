@@ -50,9 +50,9 @@ struct Choice {
     is_finished: bool,
 }
 
-/// What a choice's state lets a chunk be.
+/// How far a choice has come, which says what its next chunk may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Stage {
     /// Nothing of the choice went out yet: its role must be in this chunk.
     First,
     /// The role went out.
@@ -100,13 +100,13 @@ impl Chunks {
         !self.head.is_empty()
     }
 
-    /// Where the next chunk of a choice would stand.
-    pub fn place(&self, index: u32) -> Place {
+    /// How far a choice has come.
+    pub fn stage(&self, index: u32) -> Stage {
         match self.choices.iter().find(|choice| choice.index == index) {
-            Some(choice) if choice.is_finished => Place::Behind,
-            Some(_) => Place::Inside,
-            None if self.choices.len() < MOST_CHOICES as usize => Place::First,
-            None => Place::Behind,
+            Some(choice) if choice.is_finished => Stage::Behind,
+            Some(_) => Stage::Inside,
+            None if self.choices.len() < MOST_CHOICES as usize => Stage::First,
+            None => Stage::Behind,
         }
     }
 
@@ -147,7 +147,7 @@ impl Chunks {
 
     /// Notes that a choice's role is in a chunk that is about to be written.
     pub fn open(&mut self, index: u32) {
-        if self.place(index) == Place::First {
+        if self.stage(index) == Stage::First {
             self.choices.push(Choice { index, is_finished: false });
         }
     }
@@ -185,15 +185,15 @@ impl Chunks {
 
     /// Writes a delta of one choice, with its role in front if it is the first.
     pub fn delta(&mut self, index: u32, delta: &Value) {
-        match self.place(index) {
-            Place::Behind => return,
-            Place::First if delta.get("role").is_none() => {
+        match self.stage(index) {
+            Stage::Behind => return,
+            Stage::First if delta.get("role").is_none() => {
                 self.open(index);
                 let role = json!({"role": "assistant", "content": ""});
                 self.one(&json!({"index": index, "delta": role, "finish_reason": null}));
             }
-            Place::First => self.open(index),
-            Place::Inside => {}
+            Stage::First => self.open(index),
+            Stage::Inside => {}
         }
         self.keep_delta(index, delta);
         self.one(&json!({"index": index, "delta": delta, "finish_reason": null}));
@@ -222,7 +222,7 @@ impl Chunks {
         mut choice: serde_json::Map<String, Value>,
         further: impl Iterator<Item = (&'f str, &'f str)>,
     ) {
-        if self.place(index) == Place::First {
+        if self.stage(index) == Stage::First {
             self.delta(index, &json!({"role": "assistant", "content": ""}));
         }
         let Some(open) = self.choices.iter_mut().find(|open| open.index == index && !open.is_finished) else {
@@ -283,7 +283,7 @@ impl Chunks {
     /// The end of an answer that is not whole: `error` (an object with `message`, `type` and `code`) and `[DONE]`.
     pub fn fault(&mut self, error: &Value) -> Bytes {
         self.out.clear();
-        let unfinished = |index: &u32| self.place(*index) != Place::Behind;
+        let unfinished = |index: &u32| self.stage(*index) != Stage::Behind;
         let open = self.choices.iter().filter(|choice| !choice.is_finished).map(|choice| choice.index).min();
         let index = open.or_else(|| (0..).take(self.expected).find(unfinished)).unwrap_or_default();
         let choices = format!(r#"[{{"index":{index},"delta":{{}},"finish_reason":"error"}}]"#);

@@ -52,7 +52,7 @@ mod transport;
 mod turns;
 mod written;
 
-pub use chunks::{Chunks, Place};
+pub use chunks::{Chunks, Stage};
 pub use completion::{Completed, Completion, Completions, Decoder, Labels, MOST_CHOICES, Step};
 pub use failure::{Failed, Failure};
 pub use fields::Fields;

@@ -20,14 +20,14 @@ pub(super) enum Framing {
     /// So many bytes.
     Length(u64),
     /// Chunks that tell their sizes.
-    Chunks(Place),
+    Chunks(Expected),
     /// All that comes until the connection ends.
     UntilClosed,
 }
 
 /// What comes next among chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Expected {
     /// The line with a size.
     Size,
     /// So many bytes of data.
@@ -51,7 +51,7 @@ impl Framing {
             let codings = headers.get_all(TRANSFER_ENCODING).iter().next_back();
             let last = codings.and_then(|value| value.to_str().ok()?.rsplit(',').next());
             let is_chunked = last.is_some_and(|coding| coding.trim().eq_ignore_ascii_case("chunked"));
-            return Ok(if is_chunked { Self::Chunks(Place::Size) } else { Self::UntilClosed });
+            return Ok(if is_chunked { Self::Chunks(Expected::Size) } else { Self::UntilClosed });
         }
         let mut length = None;
         for value in headers.get_all(CONTENT_LENGTH) {
@@ -73,18 +73,18 @@ impl Framing {
     /// Takes what there is of the data from the beginning of what came. Nothing is left there but what belongs to no
     /// body, or what is not yet complete.
     pub(super) fn take(&mut self, came: &mut BytesMut) -> Result<Bytes, Broken> {
-        let place = match self {
+        let expected = match self {
             Self::Length(left) => {
                 let count = fitting(*left, came.len());
                 *left -= count as u64;
                 return Ok(came.split_to(count).freeze());
             }
             Self::UntilClosed => return Ok(came.split().freeze()),
-            Self::Chunks(place) => place,
+            Self::Chunks(expected) => expected,
         };
         let mut data = BytesMut::with_capacity(came.len());
         let mut at = 0;
-        while let Some(count) = place.pass(&came[at..], &mut data)? {
+        while let Some(count) = expected.pass(&came[at..], &mut data)? {
             at += count;
         }
         came.advance(at);
@@ -93,7 +93,7 @@ impl Framing {
 
     /// Whether all has come.
     pub(super) const fn is_over(&self) -> bool {
-        matches!(self, Self::Length(0) | Self::Chunks(Place::End))
+        matches!(self, Self::Length(0) | Self::Chunks(Expected::End))
     }
 
     /// How much is to come, if that is known.
@@ -105,7 +105,7 @@ impl Framing {
     }
 }
 
-impl Place {
+impl Expected {
     /// Goes over one thing at the beginning of what came, and gives its length; `None` if it is not all there.
     fn pass(&mut self, came: &[u8], data: &mut BytesMut) -> Result<Option<usize>, Broken> {
         match self {
@@ -210,13 +210,13 @@ mod tests {
 
     fn chunks(body: &str) -> Result<(String, bool, String), Broken> {
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        let (data, framing, left) = read(Framing::Chunks(Place::Size), &[body.as_bytes()])?;
+        let (data, framing, left) = read(Framing::Chunks(Expected::Size), &[body.as_bytes()])?;
         Ok((text(data), framing.is_over(), text(left)))
     }
 
     #[test]
     fn a_head_tells_where_its_body_ends() {
-        let chunked = Ok(Framing::Chunks(Place::Size));
+        let chunked = Ok(Framing::Chunks(Expected::Size));
         assert_eq!(framing(200, &[("content-length", "5")]), Ok(Framing::Length(5)));
         assert_eq!(framing(200, &[("content-length", "5, 5")]), Ok(Framing::Length(5)));
         assert_eq!(framing(200, &[("transfer-encoding", "Chunked")]), chunked);
@@ -304,7 +304,7 @@ mod tests {
             let mut from = 0;
             let pieces: Vec<&[u8]> =
                 cuts.iter().map(|to| &body.as_bytes()[std::mem::replace(&mut from, *to)..*to]).collect();
-            let framing = || Framing::Chunks(Place::Size);
+            let framing = || Framing::Chunks(Expected::Size);
             prop_assert_eq!(read(framing(), &[body.as_bytes()]), read(framing(), &pieces));
         }
 
@@ -319,7 +319,7 @@ mod tests {
                 body.extend_from_slice(b"\r\n");
             }
             body.extend_from_slice(b"0\r\n\r\n");
-            let (data, framing, left) = read(Framing::Chunks(Place::Size), &[&body]).unwrap();
+            let (data, framing, left) = read(Framing::Chunks(Expected::Size), &[&body]).unwrap();
             prop_assert_eq!((data, framing.is_over(), left), (pieces.concat(), true, Vec::new()));
         }
     }

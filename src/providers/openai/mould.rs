@@ -10,7 +10,7 @@
 use serde_json::value::RawValue;
 
 use super::delta;
-use crate::providers::chunks::{Chunks, Place};
+use crate::providers::chunks::{Chunks, Stage};
 use crate::providers::json::Reader;
 
 /// The longest that is kept.
@@ -52,7 +52,7 @@ impl Mould {
         if !self.is_whole {
             return false;
         }
-        let Some(text) = self.text(data).filter(|_| chunks.place(self.index) == Place::Inside) else {
+        let Some(text) = self.text(data).filter(|_| chunks.stage(self.index) == Stage::Inside) else {
             self.is_whole = false;
             self.misses = self.misses.saturating_add(1);
             return false;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::stream::{Choice, further};
 use super::{finish, parts};
 use crate::providers::Failure;
-use crate::providers::chunks::{Chunks, Place};
+use crate::providers::chunks::{Chunks, Stage};
 use crate::providers::completion::Step;
 use crate::providers::fields::Fields;
 use crate::providers::object::Object;
@@ -18,10 +18,10 @@ pub(super) fn holds(choice: &Choice<'_>, chunks: &Chunks) -> bool {
     choice.finish_reason.is_none()
         && choice.index.is_some()
         && !delta.content.is_some_and(|content| content.get().starts_with('['))
-        && match chunks.place(choice.place()) {
-            Place::First => delta.role.is_some(),
-            Place::Inside => true,
-            Place::Behind => false,
+        && match chunks.stage(choice.place()) {
+            Stage::First => delta.role.is_some(),
+            Stage::Inside => true,
+            Stage::Behind => false,
         }
 }
 
@@ -36,7 +36,7 @@ pub(super) fn put(
     let Some(values) = fields.read::<Vec<Map<String, Value>>>("choices") else { return Ok(Step::Unreadable) };
     for (place, (mut value, choice)) in values.into_iter().zip(read).enumerate() {
         let index = choice.place();
-        if chunks.place(index) == Place::Behind {
+        if chunks.stage(index) == Stage::Behind {
             continue;
         }
         if chunks.is_flooded() {
@@ -45,14 +45,14 @@ pub(super) fn put(
         let reason = choice.finish_reason.map_or("", RawValue::get).trim_matches('"');
         let reason = finish::read(reason)?;
         let mut delta = value.shift_remove("delta").unwrap_or_default();
-        if delta.is_null() && chunks.place(index) == Place::First {
+        if delta.is_null() && chunks.stage(index) == Stage::First {
             delta = value.shift_remove("message").unwrap_or_default();
         }
         value.shift_remove("finish_reason");
         tidy(&mut delta, numbers.get(place).and_then(Option::as_deref).unwrap_or_default());
         let has_content = says_something(&delta);
         choice.note(chunks);
-        if chunks.place(index) == Place::First {
+        if chunks.stage(index) == Stage::First {
             chunks.delta(index, &json!({"role": "assistant", "content": ""}));
             if let (Some(fields), false) = (delta.as_object_mut(), has_content) {
                 fields.clear();

@@ -9,7 +9,7 @@ use super::delta::Delta;
 use super::mould::Mould;
 use super::usage::Reported;
 use super::{MOST_LISTED, complaint, order};
-use crate::providers::chunks::{Chunks, Place};
+use crate::providers::chunks::{Chunks, Stage};
 use crate::providers::completion::{Decoder, Step};
 use crate::providers::few::Few;
 use crate::providers::fields::Fields;
@@ -59,7 +59,7 @@ impl Choice<'_> {
 
     /// What it adds. A message beside deltas, or behind them, repeats what they have said.
     fn said(&self, chunks: &Chunks) -> Option<&Delta<'_>> {
-        let is_first = || chunks.place(self.place()) == Place::First;
+        let is_first = || chunks.stage(self.place()) == Stage::First;
         self.delta.as_ref().or_else(|| self.message.as_ref().filter(|_| is_first()))
     }
 
@@ -147,7 +147,7 @@ fn repeatable<'a>(
 ) -> Option<(u32, &'a RawValue)> {
     let [choice] = choices else { return None };
     let tells_usage = fields.given("usage").is_some() || fields.given("x_groq").is_some();
-    let is_plain = choice.logprobs.is_none() && !tells_usage && chunks.place(choice.place()) == Place::Inside;
+    let is_plain = choice.logprobs.is_none() && !tells_usage && chunks.stage(choice.place()) == Stage::Inside;
     let text = choice.delta.as_ref()?.text_alone()?;
     is_plain.then_some((choice.place(), text))
 }
