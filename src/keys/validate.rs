@@ -13,7 +13,7 @@ pub const MAX_KEY_NAME_CHARS: usize = 100;
 pub const MAX_APP_NAME_CHARS: usize = 64;
 /// The most model patterns, and the most networks, of a key.
 pub const MAX_LIST_ENTRIES: usize = 100;
-/// Whatever can be configured can be named.
+/// Whatever can be asked for can be named.
 pub const MAX_PATTERN_CHARS: usize = model_id::MAX_PROVIDER_CHARS + 1 + model_id::MAX_NAME_BYTES;
 /// Of a text that is wrong, as much as it takes to recognise it.
 const MAX_QUOTED_CHARS: usize = 60;
@@ -144,24 +144,15 @@ fn network(text: &str) -> Result<String, String> {
 /// `*`, `provider/*` or `provider/model`; the model's name may contain `/`, as some providers' do.
 fn model_pattern(text: &str) -> Result<String, String> {
     let text = text.trim();
-    let is_good = text == "*"
-        || model_id::split(text).is_some_and(|(provider, model)| {
-            model_id::is_provider_name(provider)
-                && (model == "*" || is_model(model))
-                && text.chars().count() <= MAX_PATTERN_CHARS
-        });
-    if is_good {
+    let is_one_or_all = |(_, model): (&str, &str)| model == "*" || !model.contains('*');
+    let is_of_models = model_id::can_be_asked_for(text) && model_id::split(text).is_some_and(is_one_or_all);
+    if text == "*" || is_of_models {
         return Ok(text.to_owned());
     }
     Err(format!(
         "{} is no model pattern; write openai/gpt-5.4-mini for a model, openai/* for a provider's, or *",
         quoted(text)
     ))
-}
-
-/// As it may be configured, but that whoever writes blanks means several.
-fn is_model(text: &str) -> bool {
-    model_id::is_model_name(text) && !text.contains(|c: char| c == '*' || c.is_whitespace())
 }
 
 #[cfg(test)]

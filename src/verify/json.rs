@@ -27,14 +27,14 @@ pub(super) fn object<T: DeserializeOwned>(text: &str) -> Option<T> {
     serde_json::from_str(object).ok()
 }
 
-/// The answer behind the thoughts, where their end is marked: behind the first mark that an object or a fence follows, as
-/// an answer may quote a mark, else behind the last, as thoughts may.
+/// The answer behind the thoughts, where their end is marked: behind the last mark, as thoughts may quote one; an answer
+/// may too, so that one which an object or a fence follows comes first.
 pub(super) fn behind_thoughts(text: &str) -> &str {
     let text = text.trim();
     let behind = |(at, mark): (usize, &str)| text[at + mark.len()..].trim_start();
     let rests = THOUGHT.iter().flat_map(|mark| text.match_indices(mark)).map(behind);
-    let first = rests.clone().filter(|rest| rest.starts_with(['{', '`'])).max_by_key(|rest| rest.len());
-    first.or_else(|| rests.min_by_key(|rest| rest.len())).unwrap_or(text)
+    let answer = rests.clone().filter(|rest| rest.starts_with(['{', '`'])).min_by_key(|rest| rest.len());
+    answer.or_else(|| rests.min_by_key(|rest| rest.len())).unwrap_or(text)
 }
 
 /// What stands in the one fence around all of a text.
@@ -68,6 +68,7 @@ mod tests {
             "<think>\nIs it {\"answer\":\"A\"}?\n</think>\n\n{\"answer\":\"B\"}",
             "Hm, </think> or not.</think>```json\n{\"answer\":\"B\"}\n```",
             "[THINK]No.[/THINK]{\"answer\":\"B\"}",
+            "It says </think>{\"answer\":\"A\"} to me.</think>{\"answer\":\"B\"}",
             "<think>\nB.\n</think>\n\n{\"answer\":\"B\",\"reason\":\"It ends with </think>.\"}",
             "```\n{\"answer\":\"B\",\"reason\":\"</think>\"}\n```",
         ] {

@@ -33,10 +33,8 @@ use crate::model_id;
 use crate::usage::Meter;
 use crate::workers::pass_turn;
 
-/// The longest identifier of a model.
-const MAX_MODEL_BYTES: usize = 200;
-/// A body that takes longer than this to come is worth a second look at its key.
-const PROMPT: Duration = Duration::from_millis(50);
+/// Of a body that takes longer than this to come, the key is looked at again: it may have been revoked meanwhile.
+const SLOW_BODY: Duration = Duration::from_millis(50);
 
 /// The route, behind path and method.
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
@@ -75,7 +73,7 @@ async fn answer<B: Buf, E>(
     let (model, asked) = read(&body)?;
     let chain = chain(&incoming.configured.gateway, pass, &model)?;
     // A whole answer may end as it began; a stream goes on for long, and so may a caller who sends.
-    let listed = if asked.stream || incoming.record.age() > PROMPT {
+    let listed = if asked.stream || incoming.record.age() > SLOW_BODY {
         gate::enlist(context, pass).await?
     } else {
         context.streams.register(&pass.key.id)
@@ -85,8 +83,7 @@ async fn answer<B: Buf, E>(
 
 /// The models to ask: the one that is named, and those of its fallbacks that the key may use, and pay for.
 fn chain(gateway: &Gateway, pass: &Pass, model: &str) -> Result<Vec<Arc<str>>, ApiError> {
-    let is_well_formed = model.len() <= MAX_MODEL_BYTES && model.bytes().all(|byte| byte.is_ascii_graphic());
-    if !is_well_formed || !gateway.knows(model) {
+    if !model_id::can_be_asked_for(model) || !gateway.knows(model) {
         return Err(ApiError::model_not_found(unknown(gateway, model)));
     }
     if !keys::may_use(&pass.key, model) {
