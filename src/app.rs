@@ -140,7 +140,7 @@ impl App {
         let _alone = self.exchange.lock().unwrap_or_else(PoisonError::into_inner);
         let next = self.configured().next(config, &self.clock)?;
         let (providers, models) = names(&next, &self.clock);
-        self.metrics.learn(providers, models);
+        self.metrics.add_models(providers, models);
         next.take_effect();
         self.configured.store(Arc::new(next));
         Ok(())

@@ -26,10 +26,10 @@
 //! | `api` | the wire's types, shared by client and server | open to all |
 //! | `bidi` `clock` `id` `loopback` `model_id` `money` `private` `reason` `secret` `semaphore` `trouble` `workers` | leaves | open to all |
 //!
-//! Who may name whom is held by a test (`tests/it/layers.rs`). Three rules explain the rest: adapters do no I/O (a
-//! provider's dialect and a limit's window are pure, so they are tested from text and numbers); there is one place for
-//! each kind of error (`storage::Error`, `providers::Failure`, `keys::Denied` below HTTP, `server/reply.rs` for
-//! statuses, `cli/exit.rs` for exit codes); foreign bytes, be they callers', providers' or models', are data.
+//! Who may name whom is held by a test (`tests/it/layers.rs`). Three rules explain the rest: what parses and what counts
+//! does no I/O (a provider's dialect, the window of a limit), so that it is tested from texts and numbers; each room has
+//! errors of its own, which become HTTP statuses in `server/reply` and exit codes in `cli/exit.rs`, and nowhere else;
+//! foreign bytes, be they callers', providers' or models', are data.
 
 pub mod api;
 pub mod app;

@@ -34,7 +34,7 @@ pub(crate) struct Running {
 
 /// What it takes to reload; clones share it.
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub(crate) struct Reloader {
     args: ServerArgs,
     env: Env,
     app: Arc<App>,
@@ -54,7 +54,7 @@ struct Reloaded {
     has_file: bool,
 }
 
-impl Desk {
+impl Reloader {
     pub(crate) fn new(args: ServerArgs, env: Env, app: Arc<App>, tls: Option<Tls>, running: Running) -> Self {
         Self { args, env, app, tls, running: Arc::new(Mutex::new(running)) }
     }
@@ -145,7 +145,7 @@ impl Reloads {
     /// Reloads at each of them, one at a time: those that come meanwhile are answered by one more. Ends when the terminal
     /// is gone that the process was started on.
     #[cfg(unix)]
-    pub(crate) async fn follow(self, desk: Desk) {
+    pub(crate) async fn follow(self, reloader: Reloader) {
         let Some(mut signals) = self.signals else { return std::future::pending().await };
         while signals.recv().await.is_some() {
             if let Some(terminal) = &self.terminal {
@@ -155,7 +155,7 @@ impl Reloads {
                 }
             }
             supervisor::tell_reloading();
-            let turn = desk.clone();
+            let turn = reloader.clone();
             if let Err(cause) = tokio::task::spawn_blocking(move || turn.reload()).await {
                 tracing::error!(%cause, "the configuration is not reloaded, the old one stays in force");
             }
@@ -166,7 +166,7 @@ impl Reloads {
 
     /// There is no such signal elsewhere.
     #[cfg(not(unix))]
-    pub(crate) async fn follow(self, _: Desk) {
+    pub(crate) async fn follow(self, _: Reloader) {
         std::future::pending::<()>().await;
     }
 }

@@ -159,7 +159,7 @@ pub(crate) fn inference_failure(server: &str, cause: Error) -> Failure {
     failure
 }
 
-/// The failure as `command` tells it, to which others send whoever reaches nobody: it would lead nowhere there.
+/// The failure without hints that lead to `command`, for that command itself.
 pub(crate) fn told_by(command: &str, mut failure: Failure) -> Failure {
     if failure.kind == Kind::Unreachable {
         failure.hints.retain(|hint| !hint.contains(command));

@@ -190,14 +190,14 @@ async fn serve(
     welcome::say(&session.printer, config, &base, args.sandbox, &first);
 
     supervisor::tell_ready();
-    let desk = reload::Desk::new(
+    let reloader = reload::Reloader::new(
         server_args(args),
         session.env.clone(),
         app.clone(),
         options.tls.clone(),
         reload::Running { config: config.clone(), has_own_listener },
     );
-    let mut reloads = AbortOnDropHandle::new(tokio::spawn(reloads.follow(desk)));
+    let mut reloads = AbortOnDropHandle::new(tokio::spawn(reloads.follow(reloader)));
 
     let patience = options.drain;
     let (told, why) = tokio::sync::oneshot::channel();

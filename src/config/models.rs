@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::origin::{Origin, Origins};
 use super::panel::{self, Chosen};
 use super::provider_file::ProviderFile;
-use super::reader::{Found, Place};
+use super::reader::{Found, Location};
 use super::server_file::{InferenceFile, PanelFile, VerifyFile};
 use super::{ConfigError, InferenceSettings, suggest};
 use crate::clock::Time;
@@ -24,7 +24,7 @@ pub(super) struct Providers<'a>(pub(super) &'a [providers::Settings]);
 
 impl Providers<'_> {
     /// Complains about an identifier that names no configured provider, or a model that the sandbox does not have.
-    fn check(&self, id: &str, place: &Place) -> Result<(), ConfigError> {
+    fn check(&self, id: &str, place: &Location) -> Result<(), ConfigError> {
         let shown = id.escape_debug();
         let Some((provider, model)) = model_id::parse(id) else {
             let complaint = format!("names the model `{shown}`; models are written as provider/model_name");

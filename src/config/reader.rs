@@ -27,7 +27,7 @@ pub(super) struct Document {
 
 /// Where a value stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// With dots, as a person would look for it: `limits.per_minute`.
     pub(super) key: String,
     path: PathBuf,
@@ -38,13 +38,13 @@ pub(super) struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found<T> {
     pub(super) value: T,
-    pub(super) place: Place,
+    pub(super) place: Location,
 }
 
 /// What stands under names that the user gives.
 pub(super) type Named<T> = Vec<(Found<String>, T)>;
 
-impl Place {
+impl Location {
     /// A complaint about the value here: `must be …`, `names …`.
     pub(super) fn error(&self, complaint: &str) -> ConfigError {
         let Self { key, path, line } = self;
@@ -202,7 +202,7 @@ impl<'d> Section<'d> {
     /// Refuses keys that nobody asked for.
     pub(super) fn finish(self) -> Result<(), ConfigError> {
         let Some((name, _)) = self.rest().next() else { return Ok(()) };
-        let Place { key, path, line } = self.place(name);
+        let Location { key, path, line } = self.place(name);
         let question = suggest::question(name.get_ref(), self.known.iter().copied());
         let error =
             ConfigError::new(format!("unknown key `{key}` in {} line {line}{question}", path.display()));
@@ -246,10 +246,10 @@ impl<'d> Section<'d> {
         Found { value: name.get_ref().to_string(), place: self.place(name) }
     }
 
-    fn place(&self, name: &Key<'_>) -> Place {
+    fn place(&self, name: &Key<'_>) -> Location {
         let key = quoted_unless_bare(name.get_ref());
         let key = if self.name.is_empty() { key } else { format!("{}.{key}", self.name) };
-        Place { key, path: self.document.path.clone(), line: self.document.line(name.span().start) }
+        Location { key, path: self.document.path.clone(), line: self.document.line(name.span().start) }
     }
 }
 

@@ -111,7 +111,7 @@ impl Gateway {
                 Ok(ticket) => ticket,
                 Err(paused) => return Err(failed.unwrap_or(paused)),
             };
-            candidate.meter.learn().await;
+            candidate.meter.load_spending().await;
             // Without the money for it, nothing is called.
             let attempt = match candidate.begin(admitted) {
                 Ok(attempt) => attempt,

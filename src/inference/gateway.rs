@@ -263,7 +263,7 @@ impl Call<'_> {
     /// Reserves what an attempt may cost.
     async fn begin(&self, now: Instant) -> Result<Attempt, Failure> {
         let most = || most::of_chat(self.chat, self.provider, self.model, self.price);
-        self.meter.learn().await;
+        self.meter.load_spending().await;
         Ok(self.meter.attempt(self.id, self.purpose, now.into_std(), most)?)
     }
 

@@ -21,8 +21,8 @@ pub const LIFE: Duration = Duration::from_hours(12);
 pub const IDLE: Duration = Duration::from_mins(30);
 /// How old the note of its last use gets before it is written anew.
 const SEEN_EVERY: Duration = Duration::from_mins(1);
-/// How far ahead of the clock a session may have been made or used: it was made while the clock was wrong, and would
-/// live too long by as much. One that is set right by less ends nobody's session.
+/// How far ahead of the clock a session may have been made or used. One that is further ahead was made under a wrong clock
+/// and would outlive its limit; smaller corrections of the clock end nobody's session.
 const AHEAD: Duration = Duration::from_mins(5);
 /// Base62 characters that are worth 256 bits.
 const TOKEN_CHARS: usize = 43;

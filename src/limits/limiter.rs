@@ -45,7 +45,7 @@ impl Limiter {
     /// Counts a request, or refuses it. The quota may differ from call to call. For a key this marks its last use,
     /// also when the request is refused.
     pub async fn take(&self, subject: &Subject, quota: Quota, now: Time) -> Decision {
-        self.learn(subject, now).await;
+        self.load_day(subject, now).await;
         match &self.shared {
             None => self.memory.take(subject, quota, now),
             // In a box: a server without a store makes no room for it.
@@ -53,12 +53,12 @@ impl Limiter {
         }
     }
 
-    /// Has the count of a key's day told where that is a way over the network: nobody is to wait for it under a lock.
-    async fn learn(&self, subject: &Subject, now: Time) {
+    /// Loads the count of a key's day where the store is over the network: nobody is to wait for that under a lock.
+    async fn load_day(&self, subject: &Subject, now: Time) {
         if let Subject::Key(id) = subject
-            && self.memory.is_far()
+            && self.memory.is_remote()
         {
-            self.memory.learn_day(id, now).boxed().await;
+            self.memory.load_day(id, now).boxed().await;
         }
     }
 
@@ -103,7 +103,7 @@ impl Limiter {
 
     /// The state without counting.
     pub async fn peek(&self, subject: &Subject, quota: Quota, now: Time) -> State {
-        self.learn(subject, now).await;
+        self.load_day(subject, now).await;
         if let Some(shared) = &self.shared {
             let quota = quota_of(subject, quota);
             let (_, known) = self.memory.standing(subject, quota, now);

@@ -19,8 +19,8 @@ use crate::clock::Time;
 use crate::storage::{DayCount, Error, Store};
 
 const SHARDS: usize = 64;
-/// For so long it has to be a day before the counters of earlier ones are dropped: a clock that is wrong, and is set
-/// right within this time, finds them where they were.
+/// Counters of earlier days are kept until a day has lasted this long: a clock that was wrong, and is set back within
+/// this time, finds them where they were.
 const SETTLED: Duration = Duration::from_hours(1);
 
 /// The limits of one node, in memory.
@@ -148,13 +148,13 @@ impl Memory {
         (day, kept.map_or(known, |kept| kept.max(known)))
     }
 
-    /// Whether what the store has counted has to be learnt before it is asked for.
-    pub(super) fn is_far(&self) -> bool {
-        !self.store.is_near()
+    /// Whether the store's count has to be loaded before a request is counted, as it must not be waited for under a lock.
+    pub(super) fn is_remote(&self) -> bool {
+        !self.store.is_local()
     }
 
-    /// Learns what the store has counted of a key's day, unless it is known.
-    pub(super) async fn learn_day(&self, key_id: &Arc<str>, now: Time) {
+    /// Loads what the store has counted of a key's day, unless that is known.
+    pub(super) async fn load_day(&self, key_id: &Arc<str>, now: Time) {
         let unknown = {
             let mut shard = self.shard_of(&**key_id);
             let entry = shard.keys.entry(key_id.clone()).or_insert_with(|| KeyEntry::new(now));
@@ -166,11 +166,11 @@ impl Memory {
         // What cannot be told now is asked for with the next request.
         let Ok(used) = self.store.ask(move |store| store.day_count(&id, day)).await else { return };
         if let Some(entry) = self.shard_of(&**key_id).keys.get_mut(key_id) {
-            entry.learn((day, used));
+            entry.take_over((day, used));
         }
     }
 
-    /// Takes over what was decided where all servers are counted, on which `day` its count was so high.
+    /// Records what was decided where all servers are counted, with its count of the `day`.
     pub(super) fn follow(
         &self,
         subject: &Subject,
@@ -297,7 +297,7 @@ impl KeyEntry {
         self.windows.peek(quota, now)
     }
 
-    /// Takes notice of the time, and whether that is a day which the store may know more of.
+    /// Brings the windows up to now. On a day that it had left before, the store's count is to be loaded anew.
     fn advance(&mut self, now: Time) {
         let before = self.windows.day_count();
         let found = self.windows.advance(now);
@@ -325,17 +325,17 @@ impl KeyEntry {
 
     /// Adds what the store has counted for this day before this entry was made.
     fn take_up(&mut self, store: &Store, id: &str) {
-        if self.took_up || !store.is_near() {
+        if self.took_up || !store.is_local() {
             return;
         }
         let (day, _) = self.windows.day_count();
         if let Ok(used) = store.day_count(id, day) {
-            self.learn((day, used));
+            self.take_over((day, used));
         }
     }
 
     /// Adds what the store has counted for a day, once.
-    fn learn(&mut self, (day, used): (i64, u32)) {
+    fn take_over(&mut self, (day, used): (i64, u32)) {
         if !self.took_up && self.windows.day_count().0 == day {
             self.windows.add_to_day(used);
             self.stored = (day, used);

@@ -54,7 +54,7 @@ pub(super) fn deadline() -> Instant {
 /// The limits' store, as this server reaches it.
 pub(super) struct Shared {
     address: StoreAddress,
-    links: Each<Arc<Link>>,
+    links: Each<Arc<Connection>>,
     /// Whether the log was told that the store is gone.
     is_gone: AtomicBool,
     /// Requests that were decided without it.
@@ -63,8 +63,8 @@ pub(super) struct Shared {
 
 /// A worker's connection.
 #[derive(Default)]
-struct Link {
-    state: Mutex<LinkState>,
+struct Connection {
+    state: Mutex<ConnectionState>,
     /// Tells that a connection was made, or could not be.
     settled: Notify,
     /// How many there were.
@@ -72,7 +72,7 @@ struct Link {
 }
 
 #[derive(Clone, Default)]
-enum LinkState {
+enum ConnectionState {
     /// There is none, and whoever asks next has one made.
     #[default]
     New,
@@ -137,7 +137,7 @@ impl Shared {
 
     async fn asked(
         self: &Arc<Self>,
-        link: &Arc<Link>,
+        link: &Arc<Connection>,
         question: &Question<'_>,
         deadline: Instant,
     ) -> Option<Answer> {
@@ -148,7 +148,7 @@ impl Shared {
         if let Err(Fault::Redis(cause)) = &answered
             && cause.is_connection_dropped()
         {
-            link.replace(LinkState::New, serial);
+            link.replace(ConnectionState::New, serial);
             (connection, serial) = self.connection(link, deadline).await?;
             answered = ask(&mut connection, question, deadline).await;
         }
@@ -162,7 +162,7 @@ impl Shared {
 
     /// Whether every worker that has asked reaches the store.
     pub(super) fn is_up(&self) -> bool {
-        !self.links.all().any(|link| matches!(*link.lock(), LinkState::Down))
+        !self.links.all().any(|link| matches!(*link.lock(), ConnectionState::Down))
     }
 
     /// How many requests were decided without it.
@@ -174,14 +174,14 @@ impl Shared {
     /// store is gone, and where there is none in time.
     async fn connection(
         self: &Arc<Self>,
-        link: &Arc<Link>,
+        link: &Arc<Connection>,
         deadline: Instant,
     ) -> Option<(MultiplexedConnection, u64)> {
         loop {
             let settled = link.settled.notified();
             match link.begin() {
-                (LinkState::Up(connection, serial), _) => return Some((connection, serial)),
-                (LinkState::Down, _) => return None,
+                (ConnectionState::Up(connection, serial), _) => return Some((connection, serial)),
+                (ConnectionState::Down, _) => return None,
                 (_, true) => drop(tokio::spawn(make(Arc::downgrade(self), link.clone()))),
                 (_, false) => {}
             }
@@ -190,8 +190,8 @@ impl Shared {
     }
 
     /// Asks no more by this link until the store is back, if what has failed is how it asks now.
-    fn lose(self: &Arc<Self>, link: &Arc<Link>, fault: &Fault, serial: u64) {
-        if link.replace(LinkState::Down, serial) {
+    fn lose(self: &Arc<Self>, link: &Arc<Connection>, fault: &Fault, serial: u64) {
+        if link.replace(ConnectionState::Down, serial) {
             self.tell_gone(fault);
             tokio::spawn(bring_back(Arc::downgrade(self), link.clone()));
         }
@@ -206,7 +206,7 @@ impl Shared {
         }
     }
 
-    fn regain(&self, link: &Link, connection: MultiplexedConnection) {
+    fn regain(&self, link: &Connection, connection: MultiplexedConnection) {
         link.settle(Some(connection));
         if self.is_up() && self.is_gone.swap(false, Ordering::Relaxed) {
             tracing::info!(store = %self.address, "the limits store is back; limits are shared again");
@@ -214,13 +214,13 @@ impl Shared {
     }
 }
 
-impl Link {
+impl Connection {
     /// The state, and whether a connection is to be made by who asks: the first one who does.
-    fn begin(&self) -> (LinkState, bool) {
+    fn begin(&self) -> (ConnectionState, bool) {
         let mut state = self.lock();
-        let is_first = matches!(*state, LinkState::New);
+        let is_first = matches!(*state, ConnectionState::New);
         if is_first {
-            *state = LinkState::Begun;
+            *state = ConnectionState::Begun;
         }
         (state.clone(), is_first)
     }
@@ -228,15 +228,16 @@ impl Link {
     /// Asks by this connection from now on, or by none; whoever waits for that learns of it.
     fn settle(&self, connection: Option<MultiplexedConnection>) {
         let serial = self.made.fetch_add(1, Ordering::Relaxed);
-        *self.lock() = connection.map_or(LinkState::Down, |connection| LinkState::Up(connection, serial));
+        *self.lock() =
+            connection.map_or(ConnectionState::Down, |connection| ConnectionState::Up(connection, serial));
         self.settled.notify_waiters();
     }
 
-    /// Puts a state in the place of that of the connection with this number. False if that is not how it asks any more:
-    /// who asked by an old one has nothing to say of the next.
-    fn replace(&self, next: LinkState, serial: u64) -> bool {
+    /// Replaces the state if the connection with this number is still the present one; whether it is. An error of an old
+    /// connection says nothing about the next.
+    fn replace(&self, next: ConnectionState, serial: u64) -> bool {
         let mut state = self.lock();
-        let is_meant = matches!(&*state, LinkState::Up(_, known) if *known == serial);
+        let is_meant = matches!(&*state, ConnectionState::Up(_, known) if *known == serial);
         if is_meant {
             *state = next;
         }
@@ -244,13 +245,13 @@ impl Link {
     }
 
     /// Also after a panic elsewhere: a state is set in one step.
-    fn lock(&self) -> MutexGuard<'_, LinkState> {
+    fn lock(&self) -> MutexGuard<'_, ConnectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Makes the first connection.
-async fn make(shared: Weak<Shared>, link: Arc<Link>) {
+async fn make(shared: Weak<Shared>, link: Arc<Connection>) {
     let Some(strong) = shared.upgrade() else { return };
     match connect(&strong.address).await {
         Ok(connection) => link.settle(Some(connection)),
@@ -264,7 +265,7 @@ async fn make(shared: Weak<Shared>, link: Arc<Link>) {
 }
 
 /// Tries until the store answers, or until there is nobody left who would ask it.
-async fn bring_back(shared: Weak<Shared>, link: Arc<Link>) {
+async fn bring_back(shared: Weak<Shared>, link: Arc<Connection>) {
     loop {
         tokio::time::sleep(PAUSE).await;
         let Some(shared) = shared.upgrade() else { return };

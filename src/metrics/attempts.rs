@@ -126,12 +126,12 @@ impl Attempts {
         models: impl IntoIterator<Item = String>,
     ) -> Self {
         let attempts = Self::default();
-        attempts.learn(providers, models);
+        attempts.add_models(providers, models);
         attempts
     }
 
     /// Counts for these as well from now on; what was counted so far stays.
-    pub(super) fn learn(
+    pub(super) fn add_models(
         &self,
         providers: impl IntoIterator<Item = String>,
         models: impl IntoIterator<Item = String>,

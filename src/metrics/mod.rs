@@ -98,12 +98,12 @@ impl Metrics {
     }
 
     /// Gives these labels of their own as well from now on; what was counted so far stays.
-    pub fn learn(
+    pub fn add_models(
         &self,
         providers: impl IntoIterator<Item = String>,
         models: impl IntoIterator<Item = String>,
     ) {
-        self.attempts.learn(providers, models);
+        self.attempts.add_models(providers, models);
     }
 
     /// The page, of the type [`CONTENT_TYPE`].

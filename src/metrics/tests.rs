@@ -271,7 +271,7 @@ fn what_is_learnt_later_keeps_what_was_counted() {
         metrics.attempts.count(&Attempt { outcome, ..attempt(model) });
     }
     let models = ["fake/met", "fake/unmet", "new/x", "new/other"].map(str::to_owned);
-    metrics.learn(["new".to_owned()], models);
+    metrics.add_models(["new".to_owned()], models);
     for model in ["fake/m", "fake/met", "new/x", "new/other", "fake/unmet"] {
         metrics.attempts.count(&attempt(model));
     }

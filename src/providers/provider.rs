@@ -19,7 +19,7 @@ use super::{
 use crate::clock::Clock;
 use crate::semaphore::{self, Semaphore};
 
-/// Of how many models is kept what is known, and of how many more what was learnt. Names come from configuration and,
+/// Of so many models at most is kept what is known, and of as many what they refuse. Names come from configuration and,
 /// later, from callers.
 const MAX_MODELS: usize = 1000;
 

@@ -36,7 +36,7 @@ pub(super) struct Transport {
     /// The name of the key's header, if there is a key.
     key: Option<HeaderName>,
     connect_timeout: Duration,
-    /// More calls at once there are not.
+    /// The most calls at once.
     max_concurrent: usize,
     /// Made at the first call: reading the system's root certificates takes some 20 ms, which a command that never
     /// calls this provider must not pay.

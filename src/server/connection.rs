@@ -26,9 +26,9 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::aside::Aside;
 use super::envelope;
 use super::parked::{self, Berth, Line};
+use super::poll_on_wake::PollOnWake;
 use super::refusal::Refusals;
 use super::reply;
 use super::routes::Routes;
@@ -79,7 +79,7 @@ pub(crate) async fn serve(
         tokio::select! {
             biased;
             () = speak(stream, course, peer, routes, context, closing) => {}
-            () = Aside::new(left) => return,
+            () = PollOnWake::new(left) => return,
         }
     }
     tokio::select! {
@@ -158,7 +158,7 @@ async fn speak_http1<S>(
         })
     });
     let mut watched = closing.clone();
-    let mut over = Aside::new(Box::pin(async {
+    let mut over = PollOnWake::new(Box::pin(async {
         tokio::select! {
             biased;
             _ = watched.changed() => Over::ServerEnds,

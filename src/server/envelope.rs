@@ -47,8 +47,8 @@ pub(crate) async fn answer(
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     match error {
-        Some(ErrorCode(code)) => incoming.record.is_answered(response.status(), code),
-        None => incoming.record.is_answered(response.status(), OK),
+        Some(ErrorCode(code)) => incoming.record.set_status(response.status(), code),
+        None => incoming.record.set_status(response.status(), OK),
     }
     Ok(response)
 }

@@ -140,10 +140,10 @@ use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
 use super::Context;
+use super::in_flight::Registration;
 use super::incoming::{Incoming, bearer};
 use super::record::Record;
 use super::reply::ApiError;
-use super::streams::Registration;
 use crate::api::Service;
 use crate::app::{App, Configured};
 use crate::clock::Time;
@@ -233,7 +233,7 @@ async fn turn<'a>(
     incoming: &Incoming,
     now: Time,
 ) -> Result<Option<SemaphorePermit<'a>>, ApiError> {
-    if app.store.is_near() {
+    if app.store.is_local() {
         return Ok(None);
     }
     let quota = per_minute(incoming.configured.limits.failed_auth_per_minute);
@@ -319,7 +319,7 @@ fn limited(app: &App, subject: &Subject, state: State, window: Window) -> ApiErr
 
 /// Lists a request that may take long, so that it ends when its key is revoked.
 pub(crate) async fn enlist(context: &Context, pass: &Pass) -> Result<Registration, ApiError> {
-    let listed = context.streams.register(&pass.key.id);
+    let listed = context.in_flight.register(&pass.key.id);
     // A revocation between the gate and the list would be missed by the watcher.
     let id = pass.key.id.clone();
     match context.app.store.ask(move |store| store.is_key_live(&id)).await {

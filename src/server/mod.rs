@@ -10,9 +10,7 @@
 //! request id and limits; after `shutdown`, requests under way get a grace period, then a proper end, and nothing
 //! that was counted is lost.
 
-mod aside;
 mod chat;
-mod clerks;
 mod connection;
 mod console;
 mod cookie;
@@ -22,6 +20,7 @@ mod framing;
 mod gate;
 mod header_names;
 mod health;
+mod in_flight;
 mod incoming;
 mod listener;
 mod local;
@@ -30,6 +29,7 @@ mod models;
 mod openapi;
 mod params;
 mod parked;
+mod poll_on_wake;
 mod record;
 mod refusal;
 mod reply;
@@ -39,8 +39,8 @@ mod shown;
 mod site;
 mod socket;
 mod stall;
-mod streams;
 mod tasks;
+mod thread_pool;
 mod tls;
 mod turns;
 mod unique;
@@ -71,11 +71,11 @@ use crate::app::App;
 use crate::limits::State;
 use crate::trouble::Trouble;
 use crate::workers::{self, Workers};
-use clerks::Clerks;
+use in_flight::{Cut, InFlight};
 use incoming::{BodyLimits, Incoming};
 use reply::ApiError;
 use routes::Routes;
-use streams::{Cut, Streams};
+use thread_pool::ThreadPool;
 
 /// How a server treats its connections. The defaults are for production.
 #[derive(Clone)]
@@ -127,16 +127,16 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What all requests of a server share.
 pub(crate) struct Context {
     pub(crate) app: Arc<App>,
-    pub(crate) streams: Streams,
+    pub(crate) in_flight: InFlight,
     pub(crate) options: Options,
     /// The verifications and completions under way; each books what it has used when it ends or is dropped.
     pub(crate) runs: TaskTracker,
-    /// Makes what grows with the usage it is made of: one at a time.
-    pub(crate) reports: Clerks,
+    /// Makes reports, one at a time: their memory grows with the usage they tell of.
+    pub(crate) reports: ThreadPool,
     /// Read from storage for the console.
-    pub(crate) readers: Clerks,
+    pub(crate) readers: ThreadPool,
     /// Writes to storage for the console. There is one writer to a database: more would wait for each other.
-    pub(crate) writer: Clerks,
+    pub(crate) writer: ThreadPool,
     /// The description of the API, once somebody has asked for it.
     openapi: openapi::Description,
     draining: AtomicBool,
@@ -146,12 +146,12 @@ impl Context {
     fn new(app: Arc<App>, options: Options) -> Self {
         Self {
             app,
-            streams: Streams::default(),
+            in_flight: InFlight::default(),
             options,
             runs: TaskTracker::new(),
-            reports: Clerks::new("reports", 1, Duration::MAX),
-            readers: Clerks::new("readers", READERS, PATIENCE),
-            writer: Clerks::new("writer", 1, PATIENCE),
+            reports: ThreadPool::new("reports", 1, Duration::MAX),
+            readers: ThreadPool::new("readers", READERS, PATIENCE),
+            writer: ThreadPool::new("writer", 1, PATIENCE),
             openapi: openapi::Description::default(),
             draining: AtomicBool::new(false),
         }
@@ -314,7 +314,7 @@ async fn drain(context: &Context, connections: &mut JoinSet<()>) {
         return;
     }
     tracing::warn!(open = connections.len(), "requests still run after the grace period and are cut");
-    context.streams.cut_all(Cut::ShuttingDown);
+    context.in_flight.cut_all(Cut::ShuttingDown);
     if tokio::time::timeout(LAST_WORDS, ended(connections)).await.is_err() {
         connections.shutdown().await;
     }
@@ -324,7 +324,7 @@ async fn drain(context: &Context, connections: &mut JoinSet<()>) {
 async fn await_runs(context: &Context) {
     context.runs.close();
     if tokio::time::timeout(LAST_WORDS, context.runs.wait()).await.is_err() {
-        tracing::error!(open = context.runs.len(), "verifications do not end; what they used is not booked");
+        tracing::error!(open = context.runs.len(), "requests do not end; what they used is not booked");
     }
 }
 

@@ -63,9 +63,9 @@ pub(crate) struct Silent<B> {
 }
 
 /// Where the answer lies that a connection is busy with, while it is silent. Clones are one place.
-pub(crate) struct Berth<B>(Arc<Place<B>>);
+pub(crate) struct Berth<B>(Arc<Slot<B>>);
 
-struct Place<B> {
+struct Slot<B> {
     silent: Mutex<Option<Silent<B>>>,
     /// Whether there is one: a lock costs more than all else that a connection does here at each step of each request.
     is_taken: AtomicBool,
@@ -80,7 +80,7 @@ impl<B> Clone for Berth<B> {
 impl<B> Berth<B> {
     /// An empty one.
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Place { silent: Mutex::new(None), is_taken: AtomicBool::new(false) }))
+        Self(Arc::new(Slot { silent: Mutex::new(None), is_taken: AtomicBool::new(false) }))
     }
 
     /// The answer to a request of this version, as hyper gets it.

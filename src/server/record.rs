@@ -105,7 +105,7 @@ impl Record {
     }
 
     /// Notes which model answers.
-    pub(crate) fn is_answered_by(&self, model: Arc<str>) {
+    pub(crate) fn set_answering_model(&self, model: Arc<str>) {
         if let Some(work) = &mut self.notes().work {
             work.answered_by = Some(model);
         }
@@ -120,7 +120,7 @@ impl Record {
     }
 
     /// Notes the status that is sent; unless a stream goes on, the request has come to this outcome.
-    pub(crate) fn is_answered(&self, status: StatusCode, outcome: impl Into<Cow<'static, str>>) {
+    pub(crate) fn set_status(&self, status: StatusCode, outcome: impl Into<Cow<'static, str>>) {
         let mut notes = self.notes();
         notes.status = Some(status);
         if notes.stream.is_none() {

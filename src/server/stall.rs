@@ -1,7 +1,7 @@
 //! A peer that stops reading is cut off: hyper has no write timeout, and neither has warp.
 //!
-//! The timer is armed only when a write cannot go on at once, so that the usual write costs nothing. What the peer is to
-//! take then is still ours to give: a connection does not idle meanwhile.
+//! The timer is armed only when a write cannot go on at once, so that the usual write costs nothing. While a write
+//! waits, the connection counts as busy and not as idle.
 
 use std::future::Future;
 use std::io;

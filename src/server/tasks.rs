@@ -118,9 +118,9 @@ fn cut_revoked(context: &Context, seen: Option<i64>) -> Result<i64, Error> {
     if seen == Some(version) {
         return Ok(version);
     }
-    for key_id in context.streams.keys() {
+    for key_id in context.in_flight.keys() {
         if !store.is_key_live(&key_id)? {
-            context.streams.cut_key(&key_id);
+            context.in_flight.cut_key(&key_id);
         }
     }
     Ok(version)

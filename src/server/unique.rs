@@ -35,7 +35,7 @@ impl Twice {
         E::custom("a field appears twice")
     }
 
-    fn is_within(&self, place: &str) {
+    fn prepend(&self, place: &str) {
         if let Some(path) = &mut *self.0.borrow_mut() {
             let dot = if path.starts_with('[') { "" } else { "." };
             *path = format!("{place}{dot}{path}");
@@ -93,7 +93,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
         let mut list = Vec::new();
         loop {
             let item = items.next_element_seed(self);
-            match item.inspect_err(|_| self.0.is_within(&format!("[{}]", list.len())))? {
+            match item.inspect_err(|_| self.0.prepend(&format!("[{}]", list.len())))? {
                 Some(item) => list.push(item),
                 None => return Ok(Value::Array(list)),
             }
@@ -106,7 +106,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
             if object.contains_key(&name) {
                 return Err(self.0.found(&name));
             }
-            let value = fields.next_value_seed(self).inspect_err(|_| self.0.is_within(&name))?;
+            let value = fields.next_value_seed(self).inspect_err(|_| self.0.prepend(&name))?;
             object.insert(name, value);
         }
         Ok(Value::Object(object))

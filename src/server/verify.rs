@@ -20,11 +20,11 @@ use warp::reply::Response;
 use warp::{Filter, Reply};
 
 use super::gate::{self, Pass};
+use super::in_flight::Registration;
 use super::incoming::{self, Incoming};
 use super::params::{Params, invalid};
 use super::record::{OK, Record};
 use super::reply::{self, ApiError};
-use super::streams::Registration;
 use super::{Context, parked, rated, routes};
 use crate::api::verify::{Domain, Event, PROGRESS_HEADER};
 use crate::api::{Service, sse};
@@ -188,7 +188,7 @@ async fn start(
     let id = job.id.clone();
     let meter = Meter::new(pass.account(id.as_str()), app.books());
     pass.record.verifies(&id, &meter);
-    meter.learn().await;
+    meter.load_spending().await;
     verifier.check_budget(&job, &meter).map_err(|error| ApiError::from_event(error.event(&id)))?;
     let listed = gate::enlist(context, pass).await?;
     let (sender, events) = mpsc::channel(QUEUE);

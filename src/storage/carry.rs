@@ -1,7 +1,7 @@
 //! Carries what files hold over into a PostgreSQL database, for whoever goes from one machine to several.
 //!
-//! Tables and columns have the same names in both. What only counts rows is not carried over: it is given anew, in the
-//! same order.
+//! Tables and columns have the same names in both. Numbers that are given to rows by the database itself are
+//! given anew, in the same order.
 
 use rusqlite::types::Value;
 use tokio_postgres::types::Type;
@@ -14,8 +14,8 @@ const MAIN: [&str; 4] = ["apps", "keys", "sessions", "audit"];
 /// Tables of `ledger.db`.
 const LEDGER: [&str; 5] = ["attempts", "day_counts", "key_last_used", "spend", "usage_days"];
 
-/// The table whose `id` is a number of its rows.
-const COUNTED: &str = "attempts";
+/// The table whose `id` the database gives.
+const NUMBERED: &str = "attempts";
 
 /// Tables, and how many rows of each were carried over.
 pub(super) type Carried = Vec<(&'static str, u64)>;
@@ -47,7 +47,7 @@ fn copy(
 ) -> Result<u64, Error> {
     let columns = columns(connection, table)?;
     let names: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
-    let order = if table == COUNTED { " ORDER BY id" } else { "" };
+    let order = if table == NUMBERED { " ORDER BY id" } else { "" };
     let mut query = connection.prepare(&format!("SELECT {} FROM {table}{order}", names.join(", ")))?;
     let mut rows = query.query([])?;
     session.fill(table, &columns, || {
@@ -69,7 +69,7 @@ fn columns(connection: &rusqlite::Connection, table: &str) -> Result<Vec<Column>
         };
         Ok(Column { name: row.get(0)?, of })
     })?;
-    let is_told = |column: &Column| !(table == COUNTED && column.name == "id");
+    let is_told = |column: &Column| !(table == NUMBERED && column.name == "id");
     Ok(all.collect::<Result<Vec<_>, _>>()?.into_iter().filter(is_told).collect())
 }
 

@@ -15,8 +15,8 @@
 mod archive;
 mod backup;
 mod carry;
+mod db;
 mod explain;
-mod link;
 mod postgres;
 mod queries;
 mod sqlite;

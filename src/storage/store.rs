@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::link::Link;
+use super::db::Db;
 use super::postgres::{self, Lane, PostgresAddress};
 use super::sqlite;
 use super::{Actor, Error, KeyHash, KeyRow};
@@ -79,9 +79,9 @@ impl Store {
         self.main().version()
     }
 
-    /// The key with this hash, as [`Store::key_by_hash`] would give it; the look-up of every request. Of files usually
-    /// less than 2 µs: of a key that was looked up before, there or not, only that nothing was written since, and that
-    /// once in a millisecond. Over the network a question and its answer, for two seconds at most.
+    /// The key with this hash, as [`Store::key_by_hash`] would give it; the look-up of every request. SQLite: usually less
+    /// than 2 µs, as what was found before is kept for as long as nothing is written, which is looked at once a
+    /// millisecond. PostgreSQL: one query, for two seconds at most.
     pub async fn look_up_key(&self, hash: &KeyHash) -> Result<Option<Arc<KeyRow>>, Error> {
         match &*self.databases {
             Databases::Sqlite(files) => files.look_up_key(hash),
@@ -112,7 +112,7 @@ impl Store {
     }
 
     /// Whether reading takes microseconds.
-    pub fn is_near(&self) -> bool {
+    pub fn is_local(&self) -> bool {
         matches!(&*self.databases, Databases::Sqlite(_))
     }
 
@@ -144,21 +144,19 @@ impl Store {
 
 impl Part<'_> {
     /// Reads. `query` sees everything that was committed before the call, by whatever process.
-    pub(super) fn read<T>(&self, query: impl FnOnce(&Link<'_>) -> Result<T, Error>) -> Result<T, Error> {
+    pub(super) fn read<T>(&self, query: impl FnOnce(&Db<'_>) -> Result<T, Error>) -> Result<T, Error> {
         match self {
-            Self::Sqlite(file) => file.read(|db| query(&Link::Sqlite(db))),
-            Self::Postgres(database, _) => database.read(|session| query(&Link::Postgres(session))),
+            Self::Sqlite(file) => file.read(|db| query(&Db::Sqlite(db))),
+            Self::Postgres(database, _) => database.read(|session| query(&Db::Postgres(session))),
         }
     }
 
     /// Writes in one transaction: kept if `change` succeeds, undone if it fails, and behind all others. When it returns,
     /// nobody acts on what was true before any more, in no process.
-    pub(super) fn write<T>(&self, change: impl FnOnce(&Link<'_>) -> Result<T, Error>) -> Result<T, Error> {
+    pub(super) fn write<T>(&self, change: impl FnOnce(&Db<'_>) -> Result<T, Error>) -> Result<T, Error> {
         match self {
-            Self::Sqlite(file) => file.write(|db| change(&Link::Sqlite(db))),
-            Self::Postgres(database, lane) => {
-                database.write(*lane, |session| change(&Link::Postgres(session)))
-            }
+            Self::Sqlite(file) => file.write(|db| change(&Db::Sqlite(db))),
+            Self::Postgres(database, lane) => database.write(*lane, |session| change(&Db::Postgres(session))),
         }
     }
 
@@ -167,13 +165,13 @@ impl Part<'_> {
     pub(super) fn write_once<T>(
         &self,
         rows: &[T],
-        write: impl Fn(&Link<'_>, &[T]) -> Result<(), Error>,
+        write: impl Fn(&Db<'_>, &[T]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         match self {
             // Whether a file has kept a commit is never in doubt.
             Self::Sqlite(_) => self.write(|db| write(db, rows)),
             Self::Postgres(database, _) => {
-                database.write_once(rows, |session, new| write(&Link::Postgres(session), new))
+                database.write_once(rows, |session, new| write(&Db::Postgres(session), new))
             }
         }
     }

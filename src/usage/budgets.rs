@@ -1,10 +1,9 @@
 //! Budgets, as all requests of a server share them: what a call may cost at most is reserved before it begins, and
 //! given back when the ledger knows what it has cost.
 //!
-//! Requests without a budget never come here. Those with one lock a map for some nanoseconds; the ledger is only
-//! asked (a small indexed read) for a key or app that was not in use a moment ago. After every turn of writing, the
-//! ledger says what it knows by then ([`Budgets::hear`]), which includes what other servers on the same data
-//! directory have spent.
+//! Requests without a budget never come here. Those with one lock a map for some nanoseconds; what was spent is only
+//! read from the store (a small indexed read) for a key or app that was not in use a moment ago. After every flush it
+//! is read anew ([`Budgets::refresh`]), which includes what other servers on the same database have spent.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -97,33 +96,33 @@ impl Budgets {
         let month = now.utc_month();
         loop {
             let tallies = self.lock();
-            let (unknown, asked_at) = tallies.unknown(limits, month);
+            let (unknown, asked_at) = tallies.missing(limits, month);
             if unknown.is_empty() {
                 return Ok(tallies);
             }
             drop(tallies);
-            // Elsewhere it was learnt before, or could not be.
-            if !self.store.is_near() {
+            // Elsewhere it was loaded before, or could not be.
+            if !self.store.is_local() {
                 return Err(Unpaid::Unavailable);
             }
             let spent = self.store.spent(&unknown).map_err(|cause| self.untold(&cause))?;
             let answers: Vec<(MonthOf, NanoUsd)> = unknown.into_iter().zip(spent).collect();
             let mut tallies = self.lock();
-            if tallies.learn(&answers, asked_at) {
+            if tallies.take_over(&answers, asked_at) {
                 return Ok(tallies);
             }
         }
     }
 
-    /// Has the ledger tell what has been spent of an account's budgets, where that is a way over the network: to be done
-    /// before anything is reserved. If it cannot be told, nothing can be reserved.
-    pub(super) async fn learn(&self, account: &Account, now: Time) {
-        if self.store.is_near() {
+    /// Loads what has been spent of an account's budgets where the store is over the network: to be done before anything is
+    /// reserved, as that waits for nobody. If it cannot be loaded, nothing can be reserved.
+    pub(super) async fn load_spending(&self, account: &Account, now: Time) {
+        if self.store.is_local() {
             return;
         }
         let month = now.utc_month();
         loop {
-            let (unknown, asked_at) = self.lock().unknown(&limits(account), month);
+            let (unknown, asked_at) = self.lock().missing(&limits(account), month);
             if unknown.is_empty() {
                 return;
             }
@@ -136,7 +135,7 @@ impl Budgets {
                 }
             };
             let answers: Vec<(MonthOf, NanoUsd)> = unknown.into_iter().zip(spent).collect();
-            if self.lock().learn(&answers, asked_at) {
+            if self.lock().take_over(&answers, asked_at) {
                 return;
             }
         }
@@ -150,7 +149,7 @@ impl Budgets {
     }
 
     /// Asks the ledger what has been spent, and gives back what `written` held: the ledger knows their costs.
-    pub(super) fn hear(&self, written: impl IntoIterator<Item = Hold>) -> Result<(), Error> {
+    pub(super) fn refresh(&self, written: impl IntoIterator<Item = Hold>) -> Result<(), Error> {
         let watched = self.lock().watched();
         if watched.is_empty() {
             return Ok(());
@@ -159,11 +158,11 @@ impl Budgets {
         let mut tallies = self.lock();
         let outcome = match spent {
             Ok(spent) => {
-                tallies.hear(watched.into_iter().zip(spent));
+                tallies.refresh(watched.into_iter().zip(spent));
                 Ok(())
             }
             Err(cause) => {
-                tallies.doubt();
+                tallies.invalidate();
                 Err(cause)
             }
         };
@@ -175,8 +174,8 @@ impl Budgets {
     }
 
     /// The ledger cannot be written, and perhaps not read: what it has said is no longer relied upon.
-    pub(super) fn doubt(&self) {
-        self.lock().doubt();
+    pub(super) fn invalidate(&self) {
+        self.lock().invalidate();
     }
 
     /// Also after a panic elsewhere: tallies are whole after every step.

@@ -32,7 +32,7 @@ pub(super) fn date(day: i64) -> String {
     Time::of_utc_day(day).utc_date()
 }
 
-/// A month of the calendar in UTC, as [`Time::utc_month`] counts.
+/// A month of the calendar in UTC, by its first day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Month {
     first_day: i64,

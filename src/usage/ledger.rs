@@ -96,9 +96,9 @@ impl Ledger {
         self.shared.budgets.reserve(of, most, now)
     }
 
-    /// Has it told what was spent of an account's budgets, as [`Budgets::learn`] does.
-    pub(super) async fn learn(&self, of: &Account, now: Time) {
-        self.shared.budgets.learn(of, now).await;
+    /// As [`Budgets::load_spending`].
+    pub(super) async fn load_spending(&self, of: &Account, now: Time) {
+        self.shared.budgets.load_spending(of, now).await;
     }
 
     /// Whether that much could be reserved.
@@ -125,11 +125,11 @@ impl Ledger {
                 queue.rows.clear();
                 queue.rows.shrink_to(2 * FULL);
                 *spare = queue.rows;
-                self.shared.budgets.hear(queue.holds.into_iter().map(|(_, hold)| hold))
+                self.shared.budgets.refresh(queue.holds.into_iter().map(|(_, hold)| hold))
             }
             Err(cause) => {
                 self.put_back(queue);
-                self.shared.budgets.doubt();
+                self.shared.budgets.invalidate();
                 Err(cause)
             }
         }
@@ -298,7 +298,7 @@ mod tests {
         };
         let learn = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(ledger.learn(&account, NOW));
+            runtime.block_on(ledger.load_spending(&account, NOW));
         };
         let book = |cost| {
             learn();

@@ -36,10 +36,11 @@ impl Meter {
         Self(Arc::new(Shared { account, books, totals, attempts, dropped_for: OnceLock::new() }))
     }
 
-    /// Has it told what was spent of its budgets. To be done right before an attempt, or [`Meter::check`].
-    pub async fn learn(&self) {
+    /// Loads what was spent of its budgets, so that nothing waits for it later. To be done right before an attempt, or
+    /// [`Meter::check`].
+    pub async fn load_spending(&self) {
         if self.has_budget() {
-            self.0.books.ledger.learn(&self.0.account, self.now()).await;
+            self.0.books.ledger.load_spending(&self.0.account, self.now()).await;
         }
     }
 
@@ -175,9 +176,9 @@ impl Meter {
         self.0.books.ledger.book(row, hold);
     }
 
-    fn add(&self, model: &Arc<str>, purpose: Purpose, usage: Usage) -> Place {
+    fn add(&self, model: &Arc<str>, purpose: Purpose, usage: Usage) -> Order {
         let mut totals = self.lock_totals();
-        let place = Place {
+        let place = Order {
             is_first: totals.is_empty(),
             is_first_of_model: totals.iter().all(|total| total.model != *model),
         };
@@ -201,7 +202,7 @@ impl Meter {
 
 /// Where an attempt stands among those of its request, in the order in which they are booked.
 #[derive(Clone, Copy)]
-struct Place {
+struct Order {
     is_first: bool,
     is_first_of_model: bool,
 }

@@ -27,8 +27,8 @@ pub(super) struct Limit<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Tallies {
     by_subject: HashMap<String, Tally>,
-    /// Counts the times that the ledger was heard.
-    heard: u64,
+    /// Counts the times that the ledger was read for all.
+    refreshed: u64,
     /// The last month that anybody has asked for.
     latest: i64,
 }
@@ -45,28 +45,28 @@ struct Tally {
     lost: NanoUsd,
     /// What calls under way may cost.
     reserved: NanoUsd,
-    /// How many calls those are, both together.
+    /// How many calls hold something of it, under way or not in the ledger yet.
     open: usize,
-    /// Whether anybody has asked since the ledger was last heard.
+    /// Whether anybody has asked since the ledger was last read for all.
     is_used: bool,
 }
 
 impl Tallies {
-    /// Those of `limits` whose spending the ledger has to be asked for, and a number for [`Tallies::learn`].
-    pub(super) fn unknown(&self, limits: &[Limit<'_>], month: i64) -> (Vec<MonthOf>, u64) {
+    /// Those of `limits` whose spending the ledger has to be asked for, and a number for [`Tallies::take_over`].
+    pub(super) fn missing(&self, limits: &[Limit<'_>], month: i64) -> (Vec<MonthOf>, u64) {
         let is_known = |limit: &&Limit<'_>| {
             let tally = self.by_subject.get(limit.subject);
             tally.is_some_and(|tally| tally.month == month && tally.spent.is_some())
         };
         let unknown = limits.iter().filter(|limit| !is_known(limit));
         let months = unknown.map(|limit| MonthOf { subject: limit.subject.to_owned(), month }).collect();
-        (months, self.heard)
+        (months, self.refreshed)
     }
 
-    /// Notes what the ledger says to a question of [`Tallies::unknown`]. Returns false, and notes nothing, if the
-    /// ledger was heard in between: the answer may be older than what was dropped since.
-    pub(super) fn learn(&mut self, answers: &[(MonthOf, NanoUsd)], asked_at: u64) -> bool {
-        if self.heard != asked_at {
+    /// Notes what the ledger says to a question of [`Tallies::missing`]. Returns false, and notes nothing, if the
+    /// ledger was read for all in between: the answer may be older than what was dropped since.
+    pub(super) fn take_over(&mut self, answers: &[(MonthOf, NanoUsd)], asked_at: u64) -> bool {
+        if self.refreshed != asked_at {
             return false;
         }
         for (of, spent) in answers {
@@ -157,8 +157,8 @@ impl Tallies {
 
     /// Notes what the ledger now knows. Spending only grows within a month: an answer that was overtaken changes
     /// nothing. To be followed by [`Tallies::drop_idle`].
-    pub(super) fn hear(&mut self, answers: impl IntoIterator<Item = (MonthOf, NanoUsd)>) {
-        self.heard += 1;
+    pub(super) fn refresh(&mut self, answers: impl IntoIterator<Item = (MonthOf, NanoUsd)>) {
+        self.refreshed += 1;
         for (of, spent) in answers {
             if let Some(tally) = self.by_subject.get_mut(&of.subject)
                 && tally.month == of.month
@@ -178,9 +178,9 @@ impl Tallies {
         });
     }
 
-    /// The ledger could not be heard: it is to be asked before anything more is taken.
-    pub(super) fn doubt(&mut self) {
-        self.heard += 1;
+    /// The ledger could not be read: it is to be read before anything more is taken.
+    pub(super) fn invalidate(&mut self) {
+        self.refreshed += 1;
         self.by_subject.values_mut().for_each(|tally| tally.spent = None);
     }
 }

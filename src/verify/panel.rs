@@ -53,7 +53,7 @@ impl Panel<'_> {
         outbox: &mut Outbox<'_>,
         mut deadline: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<Vec<ClaimResult>, Error> {
-        let mut minutes = Minutes::new(self);
+        let mut minutes = PanelResults::new(self);
         let mut open = FuturesUnordered::new();
         for (at, claim) in self.claims.iter().enumerate() {
             outbox.push(Event::VerifyingClaim(VerifyingClaim { claim_index: at, claim: claim.text.clone() }));
@@ -98,7 +98,7 @@ impl Panel<'_> {
 }
 
 /// The ballots of all claims, and what has been reported of them.
-struct Minutes<'a> {
+struct PanelResults<'a> {
     panel: &'a Panel<'a>,
     ballots: Vec<Ballot<'a>>,
     results: Vec<Option<ClaimResult>>,
@@ -107,7 +107,7 @@ struct Minutes<'a> {
     unheard: Vec<usize>,
 }
 
-impl<'a> Minutes<'a> {
+impl<'a> PanelResults<'a> {
     fn new(panel: &'a Panel<'a>) -> Self {
         Self {
             panel,

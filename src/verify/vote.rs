@@ -6,7 +6,7 @@
 //!
 //! | reason | when |
 //! |---|---|
-//! | `insufficient_answers` | fewer than `min_required` models answered at all |
+//! | `insufficient_answers` | fewer than `min_required` models answered at all, or time was up before all had (`ballot`) |
 //! | `abstained` | enough answered, but fewer than `min_required` of them voted |
 //! | `tie` | two or more options share the most votes, and these are at least `min_required` |
 //! | `split` | enough voted, but no option got `min_required` votes |

@@ -38,7 +38,7 @@ pub(crate) enum Desk {
 }
 
 /// Where a command is to work.
-enum Place {
+enum Target {
     Local,
     Remote(Box<ClientConfig>),
 }
@@ -47,7 +47,7 @@ impl Desk {
     /// Opens the one that is meant. A database that is not there is told of, and an empty one in memory stands in for it:
     /// a mistyped directory is not made, nor are tables in somebody else's database.
     pub(crate) fn open(database: &Database, session: &mut Session) -> Result<Self, Failure> {
-        if let Place::Remote(config) = choose(database, session)? {
+        if let Target::Remote(config) = choose(database, session)? {
             return Ok(Self::Remote(Remote::at(&config, session)?));
         }
         if !is_missing(&database.place(session)?)? {
@@ -68,7 +68,7 @@ impl Desk {
         session: &mut Session,
         rehearse: impl FnOnce(&Self) -> Result<(), Failure>,
     ) -> Result<Self, Failure> {
-        if let Place::Remote(config) = choose(database, session)? {
+        if let Target::Remote(config) = choose(database, session)? {
             return Ok(Self::Remote(Remote::at(&config, session)?));
         }
         let place = database.place(session)?;
@@ -89,13 +89,13 @@ impl Desk {
     /// Opens the one that is meant, unless it is a database that is not there.
     pub(crate) fn open_if_there(database: &Database, session: &mut Session) -> Result<Option<Self>, Failure> {
         match choose(database, session)? {
-            Place::Local => {
+            Target::Local => {
                 let is_there = database
                     .place(session)
                     .is_ok_and(|place| is_missing(&place).is_ok_and(|missing| !missing));
                 is_there.then(|| database.open(session).map(Self::Local)).transpose()
             }
-            Place::Remote(config) => Remote::at(&config, session).map(|remote| Some(Self::Remote(remote))),
+            Target::Remote(config) => Remote::at(&config, session).map(|remote| Some(Self::Remote(remote))),
         }
     }
 
@@ -231,7 +231,7 @@ fn in_shell(value: &str) -> String {
     format!("'{}'", value.replace('\'', r"'\''"))
 }
 
-fn choose(database: &Database, session: &mut Session) -> Result<Place, Failure> {
+fn choose(database: &Database, session: &mut Session) -> Result<Target, Failure> {
     let by_flag = match (&session.globals.server, &session.globals.profile) {
         (Some(_), _) => Some("--server"),
         (None, Some(_)) => Some("--profile"),
@@ -239,7 +239,7 @@ fn choose(database: &Database, session: &mut Session) -> Result<Place, Failure> 
     };
     if let Some(local_flag) = database.flag() {
         return match by_flag {
-            None => Ok(Place::Local),
+            None => Ok(Target::Local),
             Some(flag) => Err(Failure::usage(format!(
                 "{flag} is about a server and {local_flag} about the database of this machine; give one of them"
             ))),
@@ -248,11 +248,11 @@ fn choose(database: &Database, session: &mut Session) -> Result<Place, Failure> 
     let config = session.quiet_client_config(None, None)?;
     let has_key = config.key_for(Service::Console).is_some();
     if by_flag.is_none() && !(config.server_origin.is_set() && has_key) {
-        return Ok(Place::Local);
+        return Ok(Target::Local);
     }
     session.warn(&config);
     if !has_key {
         return Err(crate::cli::remote::no_key(&config, Service::Console, None));
     }
-    Ok(Place::Remote(Box::new(config)))
+    Ok(Target::Remote(Box::new(config)))
 }

@@ -21,7 +21,7 @@ pub(super) struct Trial {
 impl Trial {
     pub(super) fn begin(is_wanted: bool, app: &App) -> Result<Self, Failure> {
         // Other servers on a database that is shared would take it as well, and ask real models for it.
-        if !is_wanted || !app.store.is_near() {
+        if !is_wanted || !app.store.is_local() {
             return Ok(Self { id: None, key: None });
         }
         let now = app.clock.now();

@@ -22,9 +22,9 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::gate::{self, Pass};
+use super::in_flight::Registration;
 use super::incoming::Incoming;
 use super::reply::{self, Answer, ApiError};
-use super::streams::Registration;
 use super::{Context, header_names, routes};
 use crate::api::Service;
 use crate::inference::{Answered, Completion, Gateway, Given};
@@ -76,7 +76,7 @@ async fn answer<B: Buf, E>(
     let listed = if asked.stream || incoming.record.age() > SLOW_BODY {
         gate::enlist(context, pass).await?
     } else {
-        context.streams.register(&pass.key.id)
+        context.in_flight.register(&pass.key.id)
     };
     ask(context, pass, incoming, (&asked, &body), chain, listed).await
 }
@@ -128,7 +128,7 @@ async fn ask(
         why = listed.cut() => return Err(why.into()),
     };
     let Answered { model, attempts, given } = answered;
-    pass.record.is_answered_by(model.clone());
+    pass.record.set_answering_model(model.clone());
     let mut response = match given {
         Given::Whole(body) => {
             pass_turn().await;

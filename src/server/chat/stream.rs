@@ -16,9 +16,9 @@ use warp::reply::Response;
 
 use crate::api::sse;
 use crate::inference::Relay;
+use crate::server::in_flight::Registration;
 use crate::server::record::{OK, Record};
 use crate::server::reply::{self, ApiError};
-use crate::server::streams::Registration;
 
 /// A stream under way.
 pub(super) struct Running {
@@ -34,7 +34,7 @@ pub(super) struct Running {
 impl Drop for Running {
     /// Whoever broke off, the model that gave the last of the answer is noted.
     fn drop(&mut self) {
-        self.record.is_answered_by(self.relay.model().clone());
+        self.record.set_answering_model(self.relay.model().clone());
     }
 }
 

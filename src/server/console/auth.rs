@@ -180,7 +180,7 @@ async fn beside<T: Send + 'static>(
     work: impl FnOnce(&App) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let app = context.app.clone();
-    match context.writer.make(move || work(&app)).await {
+    match context.writer.run(move || work(&app)).await {
         Ok(outcome) => outcome,
         Err(cause) => Err(super::not_made(cause)),
     }

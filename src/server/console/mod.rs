@@ -32,11 +32,11 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use super::clerks::Clerks;
 use super::gate::{self, Admitted};
 use super::incoming::Incoming;
 use super::params::Params;
 use super::reply::{self, ApiError};
+use super::thread_pool::ThreadPool;
 use super::{Context, rated, routes};
 use crate::api::console::Page;
 use crate::clock::Time;
@@ -146,8 +146,8 @@ impl Call {
         self.hand_to(&self.context.writer, work).await
     }
 
-    /// The answer that `work` makes of the store, where what that takes grows with what is kept there: the answer's text
-    /// included, it is made one after the other ([`clerks`](crate::server::clerks)).
+    /// The answer that `work` makes of the store, where what that takes grows with what is kept there. Reports are made
+    /// one at a time, their texts included ([`thread_pool`](crate::server::thread_pool)).
     async fn in_report<E>(
         &self,
         work: impl FnOnce(&Store, Time) -> Result<Response, E> + Send + 'static,
@@ -160,7 +160,7 @@ impl Call {
 
     async fn hand_to<T, E>(
         &self,
-        clerks: &Clerks,
+        thread_pool: &ThreadPool,
         work: impl FnOnce(&Store, Time) -> Result<T, E> + Send + 'static,
     ) -> Result<T, ApiError>
     where
@@ -169,7 +169,7 @@ impl Call {
     {
         let app = &self.context.app;
         let (store, now) = (app.store.acting(self.admitted.actor.clone()), app.clock.now());
-        match clerks.make(move || work(&store, now)).await {
+        match thread_pool.run(move || work(&store, now)).await {
             Ok(outcome) => outcome.map_err(Into::into),
             Err(cause) => Err(not_made(cause)),
         }

@@ -92,7 +92,7 @@ async fn count(context: &Context, incoming: &Incoming, session: &Session) -> Res
     app.limiter.note_use(&session.key.id, now);
     if session.is_due {
         let (app, session) = (app.clone(), session.clone());
-        let noting = context.writer.make(move || session.note_use(&app.store, now));
+        let noting = context.writer.run(move || session.note_use(&app.store, now));
         // What has begun by then is finished; what has not, the next request does.
         if let Ok(noted) = timeout(NOTING, noting).await
             && let Err(cause) = noted.unwrap_or_else(|cause| Err(cause.into()))

@@ -4,7 +4,7 @@ use http::StatusCode;
 
 use super::ApiError;
 use crate::keys::{Denied, ManageError};
-use crate::server::streams::Cut;
+use crate::server::in_flight::Cut;
 use crate::storage;
 use crate::trouble::Trouble;
 

@@ -18,7 +18,7 @@ const MOST_BYTES: usize = 192;
 pub(crate) struct Rate {
     /// Both windows.
     pub(crate) state: State,
-    /// The window that refused the request, if one did: the headers then speak of it alone.
+    /// The window that refused the request, if one did: `X-RateLimit-*` tell of it then; the IETF fields of all windows.
     pub(crate) violated: Option<Window>,
 }
 

@@ -25,18 +25,18 @@ const PORT: u16 = 5432;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const LONGEST_CONNECT_TIMEOUT: u64 = 60;
 
-/// A connection whose other end is gone is given up after about 45 s if nothing is asked by it, and after these 10 s
-/// otherwise. The system alone would take hours, and a quarter of one.
+/// A peer that is gone is noticed after about 45 s on a connection that is idle, and after these 10 s where something
+/// was sent that is not acknowledged. The system's own times are two hours and a quarter of an hour.
 const IDLE: Duration = Duration::from_secs(30);
 const PROBE: Duration = Duration::from_secs(5);
 const PROBES: u32 = 3;
 const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
 
 const NO_ADDRESS: &str = "must be \"sqlite\", or the address of a PostgreSQL database: postgres://USER:PASSWORD@HOST:PORT/DATABASE";
-const SIGN: &str = "contains a character that must be percent-encoded: `@`, `/`, `?`, `#` and `%` in a password are written %40, %2F, %3F, %23 and %25";
-const HOST: &str = "has no host and port to go to (postgres://HOST:PORT/DATABASE), and no socket (postgres:///DATABASE?host=/run/postgresql)";
+const UNESCAPED: &str = "contains a character that must be percent-encoded: `@`, `/`, `?`, `#` and `%` in a password are written %40, %2F, %3F, %23 and %25";
+const NO_HOST: &str = "has no host and port to go to (postgres://HOST:PORT/DATABASE), and no socket (postgres:///DATABASE?host=/run/postgresql)";
 const ENCRYPTION: &str = "has an `sslmode` that is not supported: it is disable, prefer, require or verify-full, `sslrootcert` the absolute path of a file in PEM and goes with the last two, and a socket is never encrypted";
-const PARAMETER: &str = "has a parameter, or a value of one, that is not known: there are `sslmode`, `sslrootcert`, `channel_binding` (disable, prefer, require), `connect_timeout` (1 to 60 seconds), `application_name` and `options`";
+const UNKNOWN_PARAMETER: &str = "has a parameter, or a value of one, that is not known: there are `sslmode`, `sslrootcert`, `channel_binding` (disable, prefer, require), `connect_timeout` (1 to 60 seconds), `application_name` and `options`";
 
 /// Where apps, keys, sessions, audit and usage are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,30 +97,30 @@ impl PostgresAddress {
             Some((login, hosts)) => (Some(login), hosts),
             None => (None, authority),
         };
-        // A password with one of these signs in it goes on behind it, in what is shown.
+        // Where a password has one of these, the rest of it would be taken for what is shown: host or database.
         if rest.contains(|c: char| c == '#' || c.is_whitespace() || c.is_control())
             || hosts.contains('@')
             || database.contains(['@', '/'])
             || query.is_some_and(|query| query.contains('@'))
         {
-            return Err(SIGN);
+            return Err(UNESCAPED);
         }
         let parameters = query.map_or_else(|| Some(Parameters::new()), parameters);
-        let mut parameters = parameters.ok_or(PARAMETER)?;
-        let sites = sites(hosts, &mut parameters).ok_or(HOST)?;
+        let mut parameters = parameters.ok_or(UNKNOWN_PARAMETER)?;
+        let sites = sites(hosts, &mut parameters).ok_or(NO_HOST)?;
         let is_socket = sites.iter().any(Site::is_socket);
         let mode = encryption(&mut parameters, is_socket).ok_or(ENCRYPTION)?;
 
         let mut config = Config::new();
         if let Some(login) = login {
             let (user, password) = login.split_once(':').unwrap_or((login, ""));
-            config.user(decoded(user).ok_or(SIGN)?);
+            config.user(decoded(user).ok_or(UNESCAPED)?);
             if !password.is_empty() {
-                config.password(decoded(password).ok_or(SIGN)?);
+                config.password(decoded(password).ok_or(UNESCAPED)?);
             }
         }
         if !database.is_empty() {
-            config.dbname(decoded(database).ok_or(SIGN)?);
+            config.dbname(decoded(database).ok_or(UNESCAPED)?);
         }
         for Site { host, port } in &sites {
             config.host(host).port(*port);
@@ -134,10 +134,10 @@ impl PostgresAddress {
             .keepalives_interval(PROBE)
             .keepalives_retries(PROBES)
             .tcp_user_timeout(UNACKNOWLEDGED);
-        // One that takes no writes may know nothing yet of a revocation: nobody is let pass by it.
+        // A standby may not have heard of a revocation yet: nothing is read from it.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         for (name, value) in parameters {
-            set(&mut config, name, &value).ok_or(PARAMETER)?;
+            set(&mut config, name, &value).ok_or(UNKNOWN_PARAMETER)?;
         }
         let shown = shown(&sites, database);
         Ok(Self(Arc::new(Target { config, trust: mode.1, shown })))
@@ -294,7 +294,8 @@ fn shown(sites: &[Site], database: &str) -> String {
     format!("postgres://{}{slash}{database}", sites.join(","))
 }
 
-/// Something, without its percent signs. One that stands for itself tells that nothing was written by the rules.
+/// The text with its percent-encoding undone. `None` where a `%` is followed by no two hexadecimal digits, or what comes
+/// out is empty, not UTF-8, or has a NUL.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {

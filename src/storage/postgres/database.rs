@@ -20,7 +20,7 @@ use super::examine::why_unwritable;
 use super::session::{Session, first};
 use super::{Failure, PostgresAddress, migrations, remote, translated};
 use crate::storage::queries::keys;
-use crate::storage::{Error, KeyHash, KeyRow, link};
+use crate::storage::{Error, KeyHash, KeyRow, db};
 
 /// Connections at once for look-ups of keys, and as many for everything else, which may take longer; further calls wait
 /// for a free one.
@@ -38,9 +38,8 @@ const CONNECTION: Duration = Duration::from_secs(5);
 /// How long those may take in all, also a write that waits for another one.
 const CALL: Duration = Duration::from_secs(10);
 
-/// What each connection begins with, behind its own time for a statement. The database is to end by itself what nobody
-/// waits for any more, so that it does not keep up the others, nor connections pile up there; and what is told to be
-/// written is to be on a disk, also where other databases of the cluster are content with less.
+/// What each connection begins with, beside its own time for a statement. The server ends transactions that nobody goes
+/// on with, so that they block nobody else; and a commit waits for the disk even where the cluster's default is not to.
 const ON_CONNECTION: &str = "
     SET idle_in_transaction_session_timeout = '10s';
     SELECT set_config('synchronous_commit', 'local', false) WHERE current_setting('synchronous_commit') = 'off'";
@@ -93,7 +92,7 @@ impl Database {
 
     /// Connects when it is first asked.
     pub(super) fn connect(address: &PostgresAddress) -> Result<Self, Error> {
-        let tls = address.tls().map_err(|why| remote(Failure::Unaskable(why)))?;
+        let tls = address.tls().map_err(|why| remote(Failure::Unusable(why)))?;
         // A connection that broke is noticed where it is driven, so none has to be tried before it is used.
         let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let pool = |own: &'static str| {
@@ -103,7 +102,7 @@ impl Database {
                 Box::pin(async move { client.batch_execute(&settings).await.map_err(HookError::Backend) })
             });
             let pool = Pool::builder(manager).max_size(MOST_CONNECTIONS).post_create(prepare).build();
-            pool.map_err(|cause| remote(Failure::Unaskable(cause.to_string())))
+            pool.map_err(|cause| remote(Failure::Unusable(cause.to_string())))
         };
         let (look_ups, calls) = (pool(LOOK_UP_THERE)?, pool(CALL_THERE)?);
         let runtime =
@@ -132,7 +131,7 @@ impl Database {
             let begin = "UPDATE writes SET number = number + 1 WHERE lane = ?1";
             if session.execute(begin, &[&lane.name()])? != 1 {
                 let why = "its table `writes` lacks a row, without which servers do not wait for each other";
-                return Err(remote(Failure::Unaskable(why.to_owned())));
+                return Err(remote(Failure::Unusable(why.to_owned())));
             }
             change(session)
         })
@@ -165,7 +164,7 @@ impl Database {
     /// Fails if this user cannot write to it. Blocking.
     pub(in crate::storage) fn must_be_writable(&self) -> Result<(), Error> {
         match why_unwritable(&self.session(CALL)?)? {
-            Some(why) => Err(remote(Failure::Unaskable(why))),
+            Some(why) => Err(remote(Failure::Unusable(why))),
             None => Ok(()),
         }
     }
@@ -181,17 +180,17 @@ impl Database {
                 client.query_opt(&query, &[&hash.as_slice()]).await
             };
             let outcome = match timeout_at(by, work).await {
-                Ok(found) => found.map_err(Failure::Told),
+                Ok(found) => found.map_err(Failure::Refused),
                 Err(_) => Err(Failure::TooLong),
             };
-            if outcome.as_ref().is_err_and(Failure::spoils) {
+            if outcome.as_ref().is_err_and(Failure::spoils_connection) {
                 drop(Object::take(client));
             }
             outcome
         });
-        let found = asked.await.map_err(|cause| remote(Failure::Unaskable(cause.to_string())))?;
+        let found = asked.await.map_err(|cause| remote(Failure::Unusable(cause.to_string())))?;
         let row = found.map_err(remote)?;
-        Ok(row.as_ref().map(|row| keys::key_row(&link::Row::Postgres(row))).transpose()?)
+        Ok(row.as_ref().map(|row| keys::key_row(&db::Row::Postgres(row))).transpose()?)
     }
 
     /// A turn to ask something from a task that must not wait itself.

@@ -12,8 +12,9 @@ use crate::reason;
 /// So much is told of what a server says.
 const MOST_CHARS: usize = 500;
 
-/// What a server says of a statement that was compiled, and of a connection that leads to where nothing can be written.
-const SPOILING: [&SqlState; 4] = [
+/// Errors behind which a pooled connection has to be closed: its compiled statements are stale, or it leads to a server
+/// that is only read.
+const SPOILING_CONNECTION: [&SqlState; 4] = [
     &SqlState::FEATURE_NOT_SUPPORTED,
     &SqlState::INVALID_SQL_STATEMENT_NAME,
     &SqlState::DUPLICATE_PSTATEMENT,
@@ -49,57 +50,57 @@ const IN_WORDS: [(&str, &str); 5] = [
 /// Why it did not.
 #[derive(Debug)]
 pub enum Failure {
-    /// The server says so, or it cannot be reached.
-    Told(tokio_postgres::Error),
+    /// The server refused, or cannot be reached.
+    Refused(tokio_postgres::Error),
     /// It has not answered in time.
     TooLong,
     /// There is no way to ask it.
-    Unaskable(String),
+    Unusable(String),
 }
 
 impl Failure {
     /// Whether somebody was in the way, or the server has much to do.
     pub(in crate::storage) fn is_busy(&self) -> bool {
         match self {
-            Self::Told(cause) => {
+            Self::Refused(cause) => {
                 matches!(cause.code(), Some(&(SqlState::LOCK_NOT_AVAILABLE | SqlState::QUERY_CANCELED)))
             }
             Self::TooLong => true,
-            Self::Unaskable(_) => false,
+            Self::Unusable(_) => false,
         }
     }
 
     /// Whether nobody was reached who could have done it.
     pub(in crate::storage) fn is_away(&self) -> bool {
         match self {
-            Self::Told(cause) => match cause.code() {
+            Self::Refused(cause) => match cause.code() {
                 Some(code) => AWAY.contains(&code),
                 None => cause.is_closed() || is_of_the_way(cause),
             },
             Self::TooLong => true,
-            Self::Unaskable(_) => false,
+            Self::Unusable(_) => false,
         }
     }
 
     /// Whether the connection is not to be used again: an answer may come yet that somebody else would wait for, or what was
     /// compiled on it does not fit any more.
-    pub(super) fn spoils(&self) -> bool {
+    pub(super) fn spoils_connection(&self) -> bool {
         match self {
-            Self::Told(cause) => cause.code().is_none_or(|code| SPOILING.contains(&code)),
-            Self::TooLong | Self::Unaskable(_) => true,
+            Self::Refused(cause) => cause.code().is_none_or(|code| SPOILING_CONNECTION.contains(&code)),
+            Self::TooLong | Self::Unusable(_) => true,
         }
     }
 
     /// Whether something unique is there already.
     pub(in crate::storage) fn is_taken(&self) -> bool {
-        matches!(self, Self::Told(cause) if cause.code() == Some(&SqlState::UNIQUE_VIOLATION))
+        matches!(self, Self::Refused(cause) if cause.code() == Some(&SqlState::UNIQUE_VIOLATION))
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Told(cause) => {
+            Self::Refused(cause) => {
                 let told =
                     cause.as_db_error().map_or_else(|| innermost(cause), |said| said.message().to_owned());
                 if let Some((_, words)) = IN_WORDS.iter().find(|(name, _)| told.contains(name)) {
@@ -112,7 +113,7 @@ impl fmt::Display for Failure {
                 f.write_str(&told)
             }
             Self::TooLong => f.write_str("it has not answered in time"),
-            Self::Unaskable(why) => f.write_str(why),
+            Self::Unusable(why) => f.write_str(why),
         }
     }
 }
@@ -120,7 +121,7 @@ impl fmt::Display for Failure {
 impl StdError for Failure {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
-            Self::Told(cause) => Some(cause),
+            Self::Refused(cause) => Some(cause),
             _ => None,
         }
     }
@@ -153,10 +154,10 @@ impl From<PoolError> for Failure {
     fn from(cause: PoolError) -> Self {
         match cause {
             PoolError::Backend(cause) | PoolError::PostCreateHook(HookError::Backend(cause)) => {
-                Self::Told(cause)
+                Self::Refused(cause)
             }
             PoolError::Timeout(_) => Self::TooLong,
-            other => Self::Unaskable(other.to_string()),
+            other => Self::Unusable(other.to_string()),
         }
     }
 }

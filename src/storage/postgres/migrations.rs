@@ -159,7 +159,7 @@ const TAKEN: &str = "SELECT taken FROM schema_steps";
 const PATIENCE: Duration = Duration::from_hours(1);
 
 /// Those that are in the middle of taking a step have others wait by this number, which means nothing else.
-const TURN: i64 = 0x6d6b_2073_7465_7073;
+const STEPS_LOCK: i64 = 0x6d6b_2073_7465_7073;
 
 /// Takes the steps that the database has not taken yet, all or none. Others may be doing the same.
 pub(super) fn migrate(database: &Database) -> Result<(), Error> {
@@ -169,8 +169,8 @@ pub(super) fn migrate(database: &Database) -> Result<(), Error> {
     }
     database.in_transaction(PATIENCE, |session| {
         // Waits for whoever takes steps now.
-        session.run(&format!("SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock({TURN})"))?;
-        // Nothing was remembered here of what has been made meanwhile, unlike by a look whether the table is there.
+        session.run(&format!("SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock({STEPS_LOCK})"))?;
+        // Not by a look whether the table is there: what that sees may be from before another server's commit.
         session.run("SET LOCAL client_min_messages = error; CREATE TABLE IF NOT EXISTS schema_steps (taken BIGINT NOT NULL)")?;
         let rows = session.query(TAKEN, &[])?;
         let taken = first(&rows)?.unwrap_or(0);

@@ -13,7 +13,7 @@ use super::database::Database;
 use super::values::Given;
 use super::{Failure, given, owned, remote, translated};
 use crate::storage::Error;
-use crate::storage::link::Params;
+use crate::storage::db::Params;
 
 /// So many statements are on their way at once.
 const MOST_AT_ONCE: usize = 1000;
@@ -26,7 +26,7 @@ pub(in crate::storage) struct Session<'a> {
     by: Instant,
     /// Whether a transaction has not come to its end.
     is_open: Cell<bool>,
-    /// Whether it is of no use any more ([`Failure::spoils`]).
+    /// Whether it is of no use any more ([`Failure::spoils_connection`]).
     is_spoilt: Cell<bool>,
 }
 
@@ -117,8 +117,8 @@ impl<'a> Session<'a> {
         work: impl AsyncFnOnce(&Object) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, Error> {
         let Some(client) = &self.client else { return Err(remote(Failure::TooLong)) };
-        let outcome = self.database.wait(self.by, async { work(client).await.map_err(Failure::Told) });
-        if outcome.as_ref().is_err_and(Failure::spoils) {
+        let outcome = self.database.wait(self.by, async { work(client).await.map_err(Failure::Refused) });
+        if outcome.as_ref().is_err_and(Failure::spoils_connection) {
             self.is_spoilt.set(true);
         }
         outcome.map_err(remote)
@@ -138,7 +138,7 @@ impl Drop for Session<'_> {
 /// The first column of the first row, if there is one.
 pub(super) fn first<'r, T: FromSql<'r>>(rows: &'r [Row]) -> Result<Option<T>, Error> {
     let value = rows.first().map(|row| row.try_get(0)).transpose();
-    value.map_err(|cause| remote(Failure::Told(cause)))
+    value.map_err(|cause| remote(Failure::Refused(cause)))
 }
 
 fn borrowed(params: &[Given]) -> Vec<&(dyn ToSql + Sync)> {

@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use crate::storage::Error;
-use crate::storage::link::Params;
+use crate::storage::db::Params;
 
 /// What stands for a NUL, which is a character in SQLite's texts and in callers', and none in PostgreSQL's.
 const NO_NUL: &str = "\u{fffd}";

@@ -7,7 +7,7 @@ use super::audit::{Note, usd};
 use super::keys;
 use super::values::{conflict_or, money, read_money, read_optional_time, read_time};
 use crate::clock::Time;
-use crate::storage::link::{Link, Row};
+use crate::storage::db::{Db, Row};
 use crate::storage::{AppChange, AppRow, Deleted, Error, KeyFilter, Span, Store};
 
 const NAME_TAKEN: &str = "an app with this name exists already; choose another name";
@@ -23,7 +23,7 @@ impl Store {
         })
     }
 
-    fn note_new(&self, db: &Link<'_>, app: &AppRow) -> Result<(), Error> {
+    fn note_new(&self, db: &Db<'_>, app: &AppRow) -> Result<(), Error> {
         let details = match app.budget {
             Some(budget) => json!({ "budget_usd": usd(Some(budget)) }),
             None => json!({}),
@@ -160,12 +160,12 @@ impl Store {
     }
 }
 
-fn has_had_apps(db: &Link<'_>) -> Result<bool, Error> {
+fn has_had_apps(db: &Db<'_>) -> Result<bool, Error> {
     let found = db.query_row("SELECT EXISTS (SELECT 1 FROM apps)", &[], |row| row.get(0))?;
     Ok(found.unwrap_or(false))
 }
 
-fn insert(db: &Link<'_>, app: &AppRow) -> Result<(), Error> {
+fn insert(db: &Db<'_>, app: &AppRow) -> Result<(), Error> {
     db.execute(
         "INSERT INTO apps (id, name, budget_nano_usd, created_at) VALUES (?1, ?2, ?3, ?4)",
         params![app.id, app.name, money(app.budget), app.created_at.unix_ms()],
@@ -173,7 +173,7 @@ fn insert(db: &Link<'_>, app: &AppRow) -> Result<(), Error> {
     Ok(())
 }
 
-fn live(db: &Link<'_>, id: &str) -> Result<AppRow, Error> {
+fn live(db: &Db<'_>, id: &str) -> Result<AppRow, Error> {
     let found = db.query_row(
         "SELECT id, name, budget_nano_usd, created_at FROM apps WHERE id = ?1 AND deleted_at IS NULL",
         params![id],

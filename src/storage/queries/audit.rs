@@ -11,7 +11,7 @@ use super::values::{read_json, read_time, unreadable};
 use crate::api::console::Channel;
 use crate::clock::Time;
 use crate::money::NanoUsd;
-use crate::storage::link::{Link, Row};
+use crate::storage::db::{Db, Row};
 use crate::storage::{AuditFilter, AuditRow, Error, Span, Store};
 
 /// What is noted of a write.
@@ -68,14 +68,14 @@ impl Store {
 
     /// Notes a write in its own transaction, in the name of the store's actor. Its id is behind all others: there is
     /// one writer at a time, and so the audit's order is that of the writes.
-    pub(super) fn note(&self, db: &Link<'_>, note: &Note<'_>) -> Result<(), Error> {
+    pub(super) fn note(&self, db: &Db<'_>, note: &Note<'_>) -> Result<(), Error> {
         self.note_each(db, [note])
     }
 
     /// The same of several, in their order.
     pub(super) fn note_each<'a>(
         &self,
-        db: &Link<'_>,
+        db: &Db<'_>,
         notes: impl IntoIterator<Item: Borrow<Note<'a>>>,
     ) -> Result<(), Error> {
         let actor = &self.actor;

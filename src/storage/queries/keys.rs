@@ -12,7 +12,7 @@ use super::values::{
 };
 use crate::api::console::KeyState;
 use crate::clock::Time;
-use crate::storage::link::{Link, Row};
+use crate::storage::db::{Db, Row};
 use crate::storage::{Error, KeyChange, KeyFilter, KeyHash, KeyRow, Span, Store};
 
 /// From here on, last uses are not asked for one by one.
@@ -208,7 +208,7 @@ impl Store {
     /// Notes what was done to a key.
     pub(super) fn note_key(
         &self,
-        db: &Link<'_>,
+        db: &Db<'_>,
         action: &'static str,
         at: Time,
         key: &KeyRow,
@@ -248,7 +248,7 @@ impl Store {
 }
 
 /// Keys, oldest first, without their last use.
-pub(super) fn of(db: &Link<'_>, filter: &KeyFilter) -> Result<Vec<KeyRow>, Error> {
+pub(super) fn of(db: &Db<'_>, filter: &KeyFilter) -> Result<Vec<KeyRow>, Error> {
     let service = filter.service.map(crate::api::Service::as_str);
     let of_app = of_app(filter);
     let sql = format!(
@@ -263,20 +263,20 @@ const fn of_app(filter: &KeyFilter) -> &'static str {
     if filter.app_id.is_some() { "k.app_id = ?1" } else { "CAST(?1 AS TEXT) IS NULL" }
 }
 
-pub(in crate::storage) fn by_hash(db: &Link<'_>, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
+pub(in crate::storage) fn by_hash(db: &Db<'_>, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
     db.query_row(&BY_HASH, params![hash], key_row)
 }
 
 /// The key with this id, if there is one, without its last use.
-pub(super) fn by_id(db: &Link<'_>, id: &str) -> Result<Option<KeyRow>, Error> {
+pub(super) fn by_id(db: &Db<'_>, id: &str) -> Result<Option<KeyRow>, Error> {
     db.query_row(&format!("{SELECT} WHERE k.id = ?1"), params![id], key_row)
 }
 
-fn key_by_id(db: &Link<'_>, id: &str) -> Result<KeyRow, Error> {
+fn key_by_id(db: &Db<'_>, id: &str) -> Result<KeyRow, Error> {
     by_id(db, id)?.ok_or(Error::NotFound)
 }
 
-fn is_replaced(db: &Link<'_>, id: &str) -> Result<bool, Error> {
+fn is_replaced(db: &Db<'_>, id: &str) -> Result<bool, Error> {
     let asked = "SELECT replaced_by IS NOT NULL FROM keys WHERE id = ?1";
     Ok(db.query_row(asked, params![id], |row| row.get(0))?.unwrap_or(false))
 }
@@ -325,7 +325,7 @@ fn described(key: &KeyRow) -> Value {
 }
 
 /// Keeps a new key. [`Error::NotFound`] if its app is not there any more.
-pub(super) fn insert(db: &Link<'_>, key: &KeyRow, hash: &KeyHash) -> Result<(), Error> {
+pub(super) fn insert(db: &Db<'_>, key: &KeyRow, hash: &KeyHash) -> Result<(), Error> {
     let inserted = db.execute(
         "INSERT INTO keys (id, hash, app_id, service, name, last4, created_at, expires_at, revoked_at,
              per_minute, per_day, models, addresses, budget_nano_usd)
@@ -389,7 +389,7 @@ mod tests {
         for number in 0..10 {
             assert_eq!(store.key_by_hash(&[number; 32]).unwrap(), None);
         }
-        let compiled_again = |db: &Link<'_>| {
+        let compiled_again = |db: &Db<'_>| {
             let cached = db.file().prepare_cached(&BY_HASH)?;
             let runs = cached.get_status(StatementStatus::Run);
             Ok((runs, cached.get_status(StatementStatus::RePrepare)))

@@ -10,7 +10,7 @@ use super::rollup;
 use super::values::{count, money, read_count, read_money, read_service, read_time};
 use crate::clock::Time;
 use crate::money::NanoUsd;
-use crate::storage::link::{Link, Row};
+use crate::storage::db::{Db, Row};
 use crate::storage::{AttemptRow, DayCount, Error, MonthOf, Store};
 
 /// No sum goes beyond this; another one of this size still fits a column.
@@ -116,8 +116,8 @@ const INSERT: &str = "
         completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
 
-fn insert(db: &Link<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
-    let Link::Sqlite(file) = db else {
+fn insert(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
+    let Db::Sqlite(file) = db else {
         return db.execute_each(INSERT, rows, |row, run| {
             run(params![
                 row.at.unix_ms(),
@@ -175,7 +175,7 @@ fn bind(insert: &mut Statement<'_>, row: &AttemptRow, last: Option<&AttemptRow>)
     insert.raw_bind_parameter(13, row.is_first_of_model)
 }
 
-fn add_spending(db: &Link<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
+fn add_spending(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
     let mut sums = BTreeMap::new();
     for row in rows {
         let Some(cost) = row.cost.filter(|cost| cost.0 > 0) else { continue };

@@ -1,4 +1,4 @@
-//! What the store is asked and told, written once for all databases (see [`super::link`] for what that takes).
+//! What the store is asked and told, written once for all databases (see [`super::db`] for what that takes).
 
 mod apps;
 mod audit;

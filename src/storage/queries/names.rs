@@ -7,7 +7,7 @@ use rusqlite::params;
 use super::values::{read_count, read_money, read_optional_time, read_service};
 use crate::clock::Time;
 use crate::money::NanoUsd;
-use crate::storage::link::{Link, Row};
+use crate::storage::db::{Db, Row};
 use crate::storage::{AppOnceMade, BudgetHolder, BudgetRow, Error, KeyName, Store};
 
 impl Store {
@@ -74,7 +74,7 @@ impl Store {
 
 /// What is found of these ids, by id.
 fn by_id<T>(
-    db: &Link<'_>,
+    db: &Db<'_>,
     sql: &str,
     ids: &BTreeSet<&str>,
     read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,

@@ -17,7 +17,7 @@ use super::ledger::MOST;
 use super::values::count;
 use crate::model_id;
 use crate::money::NanoUsd;
-use crate::storage::link::Link;
+use crate::storage::db::Db;
 use crate::storage::{AttemptRow, Error, UsageCounts};
 
 /// Outcomes that are no errors.
@@ -30,7 +30,7 @@ const MOST_MODELS: u32 = 200;
 const OTHER: &str = "other";
 
 /// Adds a batch of attempts to the sums of their days.
-pub(super) fn add(db: &Link<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
+pub(super) fn add(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
     let mut sums: BTreeMap<_, UsageCounts> = BTreeMap::new();
     for row in rows {
         let of = (row.at.utc_day(), &row.app_id, &row.key_id, row.service.as_str(), &row.model);

@@ -59,7 +59,7 @@ fn rows(requests: &[Asked]) -> Vec<AttemptRow> {
 }
 
 /// The sums that the attempts themselves give, and the different requests in each.
-fn straight(db: &Link<'_>, query: &UsageQuery) -> BTreeMap<[String; 5], (UsageCounts, u64)> {
+fn straight(db: &Db<'_>, query: &UsageQuery) -> BTreeMap<[String; 5], (UsageCounts, u64)> {
     let columns = DIMENSIONS.map(|(dimension, name)| {
         let column = if query.by.contains(&dimension) { name } else { "''" };
         format!("CAST({column} AS TEXT)")

@@ -12,7 +12,7 @@ use super::audit::Note;
 use super::keys;
 use super::values::read_time;
 use crate::clock::Time;
-use crate::storage::link::{Link, Row};
+use crate::storage::db::{Db, Row};
 use crate::storage::{Error, KeyHash, KeyRow, SessionRow, Store};
 
 const HAS_CONSOLE_KEY: &str = "there is a console key already; log in with it";
@@ -93,7 +93,7 @@ impl Store {
         })
     }
 
-    fn insert_session(&self, db: &Link<'_>, session: &SessionRow) -> Result<(), Error> {
+    fn insert_session(&self, db: &Db<'_>, session: &SessionRow) -> Result<(), Error> {
         let inserted = db.execute(
             "INSERT INTO sessions (hash, key_id, created_at, expires_at, seen_at)
              SELECT ?1, id, ?3, ?4, ?5 FROM keys WHERE id = ?2",
@@ -112,7 +112,7 @@ impl Store {
     }
 
     /// Notes what became of a session. It has no name that could be told: the object is its key.
-    fn note_session(&self, db: &Link<'_>, action: &'static str, key_id: &str, at: Time) -> Result<(), Error> {
+    fn note_session(&self, db: &Db<'_>, action: &'static str, key_id: &str, at: Time) -> Result<(), Error> {
         let name: Option<Option<String>> =
             db.query_row("SELECT name FROM keys WHERE id = ?1", params![key_id], |row| row.get(0))?;
         let name = name.flatten();
@@ -121,7 +121,7 @@ impl Store {
     }
 }
 
-fn sweep(db: &Link<'_>, now: Time, idle: Duration) -> Result<(), Error> {
+fn sweep(db: &Db<'_>, now: Time, idle: Duration) -> Result<(), Error> {
     let idle_ms = i64::try_from(idle.as_millis()).unwrap_or(i64::MAX);
     db.execute(
         "DELETE FROM sessions WHERE hash IN
@@ -136,13 +136,13 @@ const ANY_CONSOLE_KEY: &str =
     "SELECT EXISTS (SELECT 1 FROM keys WHERE service = 'console' AND revoked_at IS NULL
     AND (expires_at IS NULL OR expires_at > ?1))";
 
-fn has_console_key(db: &Link<'_>, now: Time) -> Result<bool, Error> {
+fn has_console_key(db: &Db<'_>, now: Time) -> Result<bool, Error> {
     let found = db.query_row(ANY_CONSOLE_KEY, params![now.unix_ms()], |row| row.get(0))?;
     Ok(found.unwrap_or(false))
 }
 
 /// The key as one of the first app. There is one: the last app cannot be deleted.
-fn in_first_app(db: &Link<'_>, key: &KeyRow) -> Result<KeyRow, Error> {
+fn in_first_app(db: &Db<'_>, key: &KeyRow) -> Result<KeyRow, Error> {
     let app = db.query_row(
         "SELECT id, name FROM apps WHERE deleted_at IS NULL ORDER BY created_at, id LIMIT 1",
         &[],

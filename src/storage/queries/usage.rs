@@ -7,7 +7,7 @@ use crate::api::Service;
 use crate::api::console::Dimension;
 use crate::clock::Time;
 use crate::money::NanoUsd;
-use crate::storage::link::Row;
+use crate::storage::db::Row;
 use crate::storage::{Error, Store, UsageCounts, UsageQuery, UsageSum};
 
 const DAY: &str = "day";

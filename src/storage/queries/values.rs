@@ -10,7 +10,7 @@ use crate::api::Service;
 use crate::clock::Time;
 use crate::money::NanoUsd;
 use crate::storage::Error;
-use crate::storage::link::Row;
+use crate::storage::db::Row;
 
 /// A count for a column; nothing we count comes near the end of the signed range.
 pub(super) fn count(number: u64) -> i64 {

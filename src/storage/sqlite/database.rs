@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, MAIN_DB, OpenFlags, Transaction, TransactionBehavior};
 
-use super::files::Place;
+use super::files::OpenedFile;
 use super::migrations::migrate;
 use super::recent;
 use crate::storage::{Error, explain};
@@ -56,7 +56,7 @@ pub(in crate::storage) struct Database {
 }
 
 struct Readers {
-    place: Place,
+    place: OpenedFile,
     idle: Mutex<Vec<Connection>>,
     /// Asked for nothing but the data version: its answers are comparable only on one and the same connection.
     watch: Mutex<Option<Connection>>,
@@ -77,7 +77,7 @@ impl Database {
         writer.pragma_update(None, "synchronous", synchronous)?;
         migrate(&mut writer, migrations)?;
         let readers = Readers {
-            place: Place::of(path)?,
+            place: OpenedFile::of(path)?,
             idle: Mutex::default(),
             watch: Mutex::default(),
             probe: Mutex::default(),

@@ -26,12 +26,12 @@ pub(super) fn prepare(dir: &Path, names: &[&str]) -> io::Result<MutexGuard<'stat
 }
 
 /// A file by its path, and which file that was when it was opened.
-pub(super) struct Place {
+pub(super) struct OpenedFile {
     path: PathBuf,
     identity: (u64, u64),
 }
 
-impl Place {
+impl OpenedFile {
     /// The file that is at `path` now.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         let found =

@@ -32,7 +32,7 @@ pub(super) use migrations::{LEDGER as LEDGER_STEPS, migrate};
 use database::Durability;
 use recent::RecentKeys;
 
-use super::link::Link;
+use super::db::Db;
 use super::queries::keys;
 use super::{Error, KeyHash, KeyRow, explain};
 
@@ -85,7 +85,7 @@ impl Databases {
     /// The key with this hash, by what was read before where nothing was written since.
     pub(super) fn look_up_key(&self, hash: &KeyHash) -> Result<Option<Arc<KeyRow>>, Error> {
         let Some(recent) = &self.recent_keys else {
-            let found = self.main.read(|db| keys::by_hash(&Link::Sqlite(db), hash))?;
+            let found = self.main.read(|db| keys::by_hash(&Db::Sqlite(db), hash))?;
             return Ok(found.map(Arc::new));
         };
         let begun = Instant::now();
@@ -98,7 +98,7 @@ impl Databases {
             return Ok(found);
         }
         let stamp = stamp.filter(|stamp| recent.may_keep(*stamp, || self.main.is_at_rest()));
-        let found = self.main.read_in_place(|db| keys::by_hash(&Link::Sqlite(db), hash))?.map(Arc::new);
+        let found = self.main.read_in_place(|db| keys::by_hash(&Db::Sqlite(db), hash))?.map(Arc::new);
         if let Some(stamp) = stamp {
             recent.keep(hash, &found, stamp);
         }

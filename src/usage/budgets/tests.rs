@@ -21,7 +21,7 @@ fn account(key: Option<u64>, app: Option<u64>) -> Account {
 }
 
 fn begin(meter: &Meter, most: u64) -> Result<Attempt, Unpaid> {
-    learn(meter);
+    load_spending(meter);
     meter.attempt(MODEL, Purpose::Chat, Instant::now(), || Some(NanoUsd(most)))
 }
 
@@ -30,12 +30,16 @@ fn spend(meter: &Meter, cost: u64) {
 }
 
 /// As whoever is about to begin an attempt does.
-fn learn(meter: &Meter) {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(meter.learn());
+fn load_spending(meter: &Meter) {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(meter.load_spending());
 }
 
 fn left(meter: &Meter) -> u64 {
-    learn(meter);
+    load_spending(meter);
     match meter.check(Some(NanoUsd(u64::MAX))) {
         Err(Unpaid::Exceeded(shortage)) => shortage.left().0,
         other => panic!("{other:?}"),

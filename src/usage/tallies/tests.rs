@@ -17,7 +17,7 @@ fn month(subject: &str) -> MonthOf {
 fn knowing(spent: &[(&str, u64)]) -> Tallies {
     let mut tallies = Tallies::default();
     let answers: Vec<_> = spent.iter().map(|(subject, spent)| (month(subject), NanoUsd(*spent))).collect();
-    assert!(tallies.learn(&answers, 0));
+    assert!(tallies.take_over(&answers, 0));
     tallies
 }
 
@@ -37,7 +37,7 @@ fn what_is_reserved_is_taken_until_it_is_given_back() {
     let shortage = take(&mut tallies, &limits, 41).unwrap_err();
     assert_eq!((shortage.spent, shortage.reserved), (NanoUsd(60), NanoUsd(0)), "what is over is spent");
     take(&mut tallies, &limits, 40).unwrap();
-    tallies.hear([(month("k"), NanoUsd(60))]);
+    tallies.refresh([(month("k"), NanoUsd(60))]);
     tallies.give_back("k", NanoUsd(20), true);
     tallies.give_back("k", NanoUsd(40), false);
     take(&mut tallies, &limits, 40).unwrap();
@@ -69,24 +69,24 @@ fn a_new_month_is_asked_for_and_calls_under_way_count_in_it() {
     let limits = [limit(BudgetOf::Key, "k", 100)];
     take(&mut tallies, &limits, 10).unwrap();
     let next = MonthOf { subject: "k".to_owned(), month: NOW.utc_month() + 1 };
-    let (unknown, asked_at) = tallies.unknown(&limits, next.month);
+    let (unknown, asked_at) = tallies.missing(&limits, next.month);
     assert_eq!(unknown, std::slice::from_ref(&next));
-    assert!(tallies.learn(&[(next.clone(), NanoUsd(0))], asked_at));
+    assert!(tallies.take_over(&[(next.clone(), NanoUsd(0))], asked_at));
     assert_eq!(take(&mut tallies, &limits, 91).unwrap_err().reserved, NanoUsd(10));
     take(&mut tallies, &limits, 90).unwrap();
     // What is said of the old month now concerns nobody.
-    tallies.hear([(month("k"), NanoUsd(95))]);
+    tallies.refresh([(month("k"), NanoUsd(95))]);
     assert_eq!(take(&mut tallies, &limits, 1).unwrap_err().spent, NanoUsd(0));
 }
 
 #[test]
 fn what_was_overtaken_is_not_believed() {
     let mut tallies = knowing(&[("k", 90)]);
-    tallies.hear([(month("k"), NanoUsd(80))]);
+    tallies.refresh([(month("k"), NanoUsd(80))]);
     let limits = [limit(BudgetOf::Key, "k", 100)];
     assert_eq!(take(&mut tallies, &limits, 11).unwrap_err().spent, NanoUsd(90));
     // Asked before the ledger was heard, answered behind it.
-    assert!(!tallies.learn(&[(month("other"), NanoUsd(0))], 0));
+    assert!(!tallies.take_over(&[(month("other"), NanoUsd(0))], 0));
 }
 
 #[test]
@@ -106,9 +106,9 @@ fn what_nobody_uses_is_dropped_and_what_somebody_holds_is_not() {
 fn in_doubt_the_ledger_is_asked_again() {
     let mut tallies = knowing(&[("k", 1)]);
     let limits = [limit(BudgetOf::Key, "k", 100)];
-    assert_eq!(tallies.unknown(&limits, NOW.utc_month()).0, []);
-    tallies.doubt();
-    assert_eq!(tallies.unknown(&limits, NOW.utc_month()).0, [month("k")]);
+    assert_eq!(tallies.missing(&limits, NOW.utc_month()).0, []);
+    tallies.invalidate();
+    assert_eq!(tallies.missing(&limits, NOW.utc_month()).0, [month("k")]);
 }
 
 /// What may happen: a call begins (of which keys, for how much), ends (with which part of it), or the ledger is
@@ -152,12 +152,12 @@ proptest! {
             match *step {
                 Step::Begin { key, most } => {
                     let limits = limits_of(key);
-                    let (unknown, asked_at) = tallies.unknown(&limits, NOW.utc_month());
+                    let (unknown, asked_at) = tallies.missing(&limits, NOW.utc_month());
                     let answers: Vec<_> = unknown
                         .into_iter()
                         .map(|of| { let spent = ledger.get(of.subject.as_str()).copied(); (of, NanoUsd(spent.unwrap_or(0))) })
                         .collect();
-                    prop_assert!(tallies.learn(&answers, asked_at));
+                    prop_assert!(tallies.take_over(&answers, asked_at));
                     let fits = limits.iter().all(|limit| {
                         let of = |calls: &[(usize, u64)]| -> u64 {
                             let mine = calls.iter().filter(|(key, _)| limit.subject == "a" || KEYS[*key] == limit.subject);
@@ -191,7 +191,7 @@ proptest! {
                         .into_iter()
                         .map(|of| { let spent = ledger.get(of.subject.as_str()).copied(); (of, NanoUsd(spent.unwrap_or(0))) })
                         .collect();
-                    tallies.hear(heard);
+                    tallies.refresh(heard);
                     for (key, cost) in unwritten.drain(..) {
                         for limit in limits_of(key) {
                             tallies.give_back(limit.subject, NanoUsd(cost), true);

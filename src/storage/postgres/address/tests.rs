@@ -106,13 +106,13 @@ fn what_is_no_address_is_refused() {
 fn what_is_wrong_is_named() {
     for (text, why) in [
         ("mysql://db.example/mk", NO_ADDRESS),
-        ("postgres://robin:hun/ter2@db.example/mk", SIGN),
-        ("postgres://robin:hun%ter2@db.example/mk", SIGN),
-        ("postgres:///mk", HOST),
-        ("postgres://db.example:99999/mk", HOST),
+        ("postgres://robin:hun/ter2@db.example/mk", UNESCAPED),
+        ("postgres://robin:hun%ter2@db.example/mk", UNESCAPED),
+        ("postgres:///mk", NO_HOST),
+        ("postgres://db.example:99999/mk", NO_HOST),
         ("postgres://db.example/mk?sslmode=verify-ful", ENCRYPTION),
-        ("postgres://db.example/mk?ssl=true", PARAMETER),
-        ("postgres://db.example/mk?connect_timeout=abc", PARAMETER),
+        ("postgres://db.example/mk?ssl=true", UNKNOWN_PARAMETER),
+        ("postgres://db.example/mk?connect_timeout=abc", UNKNOWN_PARAMETER),
     ] {
         assert_eq!(DatabaseUrl::parse(text), Err(why), "{text}");
     }

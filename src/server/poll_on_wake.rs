@@ -1,8 +1,8 @@
-//! A wait beside other work, looked at only when there is something to see.
+//! A future that is polled only when it has been woken itself, whatever its task is woken for.
 //!
-//! Whoever waits for several things at once polls them all each time that one of them moves. What waits for the end of
-//! a whole connection is so polled for each step of each request, and each time notes anew in a timer or a list whom to
-//! wake: a tenth of all that a short answer takes outside the kernel. Here it is told once.
+//! A task that waits for several things polls all of them whenever one of them moves. What waits for the end of a
+//! connection was so polled at each step of each request, and registered its waker with a timer or a list each time: a
+//! tenth of all that a short answer takes outside the kernel.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// A future that is polled once, and then when it has been woken.
-pub(crate) struct Aside<F> {
+/// Polls a future once, and then only when it has been woken.
+pub(crate) struct PollOnWake<F> {
     wait: F,
     bell: Arc<Bell>,
     /// What rings the bell.
@@ -20,14 +20,14 @@ pub(crate) struct Aside<F> {
     told: Option<Waker>,
 }
 
-/// Set before anybody is woken, and whoever is woken stays told: a ring that is seen before it has been heard takes
-/// nothing from the next one.
+/// The future's waker. `has_rung` is set before the task is woken, and the task's own waker stays: a poll that sees the
+/// flag before the task was woken takes no later wake-up away.
 struct Bell {
     task: Mutex<Option<Waker>>,
     has_rung: AtomicBool,
 }
 
-impl<F: Future + Unpin> Aside<F> {
+impl<F: Future + Unpin> PollOnWake<F> {
     pub(crate) fn new(wait: F) -> Self {
         // It has not been polled yet.
         let bell = Arc::new(Bell { task: Mutex::new(None), has_rung: AtomicBool::new(true) });
@@ -35,7 +35,7 @@ impl<F: Future + Unpin> Aside<F> {
     }
 }
 
-impl<F: Future + Unpin> Future for Aside<F> {
+impl<F: Future + Unpin> Future for PollOnWake<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
@@ -103,11 +103,11 @@ mod tests {
         let mut notified = std::pin::pin!(notify.notified());
         let mut polls = 0;
         let (count, waker) = task();
-        let mut aside = Aside::new(poll_fn(|context| {
+        let mut polled = PollOnWake::new(poll_fn(|context| {
             polls += 1;
             notified.as_mut().poll(context)
         }));
-        let mut poll = || Pin::new(&mut aside).poll(&mut Context::from_waker(&waker));
+        let mut poll = || Pin::new(&mut polled).poll(&mut Context::from_waker(&waker));
         for _ in 0..3 {
             assert!(poll().is_pending());
         }
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn whoever_polled_last_is_woken_each_time() {
         let (wake, waits) = (futures_util::task::AtomicWaker::new(), AtomicUsize::new(0));
-        let mut aside = Aside::new(poll_fn(|context| {
+        let mut polled = PollOnWake::new(poll_fn(|context| {
             waits.fetch_add(1, Ordering::SeqCst);
             wake.register(context.waker());
             Poll::<()>::Pending
@@ -130,7 +130,7 @@ mod tests {
         for (waker, expected) in
             [(&its, (1, 0)), (&its, (1, 0)), (&other, (0, 1)), (&other, (0, 1)), (&its, (1, 0))]
         {
-            assert!(Pin::new(&mut aside).poll(&mut Context::from_waker(waker)).is_pending());
+            assert!(Pin::new(&mut polled).poll(&mut Context::from_waker(waker)).is_pending());
             wake.wake();
             assert_eq!(woken(), expected);
         }
@@ -142,13 +142,13 @@ mod tests {
         for _ in 0..2_000 {
             let (bell, polls) = (Mutex::<Option<Waker>>::default(), AtomicUsize::new(0));
             let (count, waker) = task();
-            let mut aside = Aside::new(poll_fn(|context| {
+            let mut polled = PollOnWake::new(poll_fn(|context| {
                 polls.fetch_add(1, Ordering::SeqCst);
                 *bell.lock().unwrap() = Some(context.waker().clone());
                 Poll::<()>::Pending
             }));
             let mut poll =
-                || assert!(Pin::new(&mut aside).poll(&mut Context::from_waker(&waker)).is_pending());
+                || assert!(Pin::new(&mut polled).poll(&mut Context::from_waker(&waker)).is_pending());
             poll();
             let ring = bell.lock().unwrap().clone().unwrap();
             std::thread::scope(|scope| {
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_future_that_wakes_itself_is_polled_again() {
         let mut left = 3;
-        let aside = Aside::new(poll_fn(|context| {
+        let polled = PollOnWake::new(poll_fn(|context| {
             if left == 0 {
                 return Poll::Ready(());
             }
@@ -176,8 +176,8 @@ mod tests {
             Poll::Pending
         }));
         futures_util::FutureExt::now_or_never(async {
-            let mut aside = aside;
-            while poll_fn(|context| Poll::Ready(Pin::new(&mut aside).poll(context).is_pending())).await {}
+            let mut polled = polled;
+            while poll_fn(|context| Poll::Ready(Pin::new(&mut polled).poll(context).is_pending())).await {}
         })
         .unwrap();
     }

@@ -27,9 +27,9 @@ struct Open {
     cut: Option<oneshot::Sender<Cut>>,
 }
 
-/// All requests under way that take long enough to be cut.
+/// All requests under way that can be cut.
 #[derive(Default)]
-pub(crate) struct Streams(Each<List>);
+pub(crate) struct InFlight(Each<List>);
 
 /// Those of one worker. Clones are one list.
 #[derive(Clone, Default)]
@@ -42,7 +42,7 @@ pub(crate) struct Registration {
     cut: oneshot::Receiver<Cut>,
 }
 
-impl Streams {
+impl InFlight {
     /// Lists a request of the key `key_id`.
     pub(crate) fn register(&self, key_id: &Arc<str>) -> Registration {
         let (sender, receiver) = oneshot::channel();
@@ -115,7 +115,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_cut_reaches_the_requests_of_its_key_only() {
-        let streams = Streams::default();
+        let streams = InFlight::default();
         let mut mine = streams.register(&"key_1".into());
         let other = streams.register(&"key_2".into());
         streams.cut_key("key_1");

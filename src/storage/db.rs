@@ -20,7 +20,7 @@ pub(super) type Params<'p> = &'p [&'p dyn ToSql];
 pub(super) type Bind<'b> = dyn FnMut(Params<'_>) -> Result<(), Error> + 'b;
 
 /// A connection within a read or a write.
-pub(super) enum Link<'a> {
+pub(super) enum Db<'a> {
     /// To a file.
     Sqlite(&'a rusqlite::Connection),
     /// Over the network.
@@ -35,7 +35,7 @@ pub(super) enum Row<'a> {
     Postgres(&'a tokio_postgres::Row),
 }
 
-impl Link<'_> {
+impl Db<'_> {
     /// The connection to the file that it must be.
     #[cfg(test)]
     pub(super) fn file(&self) -> &rusqlite::Connection {
@@ -122,7 +122,7 @@ impl Link<'_> {
         }
     }
 
-    /// Carries out a statement for each of `items`, in their order, as [`Link::query_each`] asks.
+    /// Carries out a statement for each of `items`, in their order, as [`Db::query_each`] asks.
     pub(super) fn execute_each<I>(
         &self,
         sql: &str,

@@ -1,14 +1,13 @@
 //! Threads of their own for what blocks or takes much memory: few, and always the same.
 //!
-//! The allocator keeps for every thread what that took at most. Made wherever a thread is free, the work of the console
-//! takes that on every thread of every runtime's pool, and pools grow with what callers happen to ask at once: the
-//! server grows by that many times as much, for hours. Most of all that holds for reports, whose memory follows from
-//! what they are made of: sums to sort, rows, the text of the answer.
+//! The allocator keeps for each thread the most that the thread ever took. If the console's work ran on the runtimes'
+//! pools of blocking threads, each of those would come to hold as much as the largest report takes, and would for hours.
+//! So it runs on a few threads of this kind instead.
 //!
-//! What must hold: no more is in the making than there are clerks, on no more threads; who comes first is served first;
-//! what nobody waits for any more when its turn comes is not made; a panic is the end of its own work alone. Work never
-//! waits for other work of the same clerks. What reads waits for no clerk who writes: a database may be locked for long.
-//! Nor does what requests to models need, or what notices revocations: that does not come here.
+//! What must hold: no more runs at once than there are threads; who comes first is served first; what nobody waits for
+//! any more when its turn comes is not run; a panic ends its own work alone. Work never waits for other work of the same
+//! pool: what reads and what writes have pools of their own, as a database may be locked for long. What requests to
+//! models need, and what notices revocations, does not come here.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,25 +21,25 @@ use tokio::time::timeout;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Some clerks. Their threads begin with the first work and end when this is dropped.
-pub(crate) struct Clerks {
+/// Some threads. They begin with the first work and end when this is dropped.
+pub(crate) struct ThreadPool {
     name: &'static str,
     count: usize,
     patience: Duration,
     inbox: Mutex<Option<Sender<Work>>>,
 }
 
-impl Clerks {
+impl ThreadPool {
     /// So many on threads of this name. Work whose turn does not come within `patience` is given up.
     pub(crate) const fn new(name: &'static str, count: usize, patience: Duration) -> Self {
         Self { name, count, patience, inbox: Mutex::new(None) }
     }
 
-    /// What `work` makes, when it is its turn.
+    /// What `work` comes to, when it is its turn.
     ///
     /// # Errors
-    /// If its turn has not come in time: then it is not made. If there is no thread for it, or it panicked.
-    pub(crate) async fn make<T: Send + 'static>(
+    /// If its turn has not come in time: then it is not run. If there is no thread for it, or it panicked.
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<T> {
@@ -108,10 +107,11 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn all_is_made_on_one_thread_and_never_two_at_once() {
-        let (clerk, busy) = (Arc::new(Clerks::new("clerk", 1, Duration::MAX)), Arc::new(AtomicUsize::new(0)));
+        let (pool, busy) =
+            (Arc::new(ThreadPool::new("pool", 1, Duration::MAX)), Arc::new(AtomicUsize::new(0)));
         let asked: Vec<_> = (0..40)
             .map(|number| {
-                let (clerk, busy) = (clerk.clone(), busy.clone());
+                let (pool, busy) = (pool.clone(), busy.clone());
                 tokio::spawn(async move {
                     let work = move || {
                         let others = busy.fetch_add(1, Ordering::SeqCst);
@@ -119,7 +119,7 @@ mod tests {
                         busy.fetch_sub(1, Ordering::SeqCst);
                         (number, others, thread::current().id())
                     };
-                    clerk.make(work).await.unwrap()
+                    pool.run(work).await.unwrap()
                 })
             })
             .collect();
@@ -135,23 +135,23 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_ends_nothing_but_its_own() {
-        let clerk = Clerks::new("clerk", 1, Duration::MAX);
-        assert!(clerk.make(|| -> u8 { panic!("on purpose") }).await.is_err());
-        assert_eq!(clerk.make(|| 7).await.unwrap(), 7);
+        let pool = ThreadPool::new("pool", 1, Duration::MAX);
+        assert!(pool.run(|| -> u8 { panic!("on purpose") }).await.is_err());
+        assert_eq!(pool.run(|| 7).await.unwrap(), 7);
     }
 
     #[tokio::test]
     async fn what_nobody_waits_for_is_not_made() {
-        let (clerk, made) = (Clerks::new("clerk", 1, Duration::MAX), Arc::new(AtomicUsize::new(0)));
+        let (pool, made) = (ThreadPool::new("pool", 1, Duration::MAX), Arc::new(AtomicUsize::new(0)));
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let (begun, has_begun) = oneshot::channel();
-        let first = clerk.make(move || {
+        let first = pool.run(move || {
             let _ = begun.send(());
             wait.recv().is_ok()
         });
         let second = {
             let made = made.clone();
-            clerk.make(move || made.fetch_add(1, Ordering::SeqCst))
+            pool.run(move || made.fetch_add(1, Ordering::SeqCst))
         };
         let mut first = Box::pin(first);
         tokio::select! {
@@ -163,16 +163,17 @@ mod tests {
         drop(second);
         go.send(()).unwrap();
         assert!(first.await.unwrap());
-        clerk.make(|| ()).await.unwrap();
+        pool.run(|| ()).await.unwrap();
         assert_eq!(made.load(Ordering::SeqCst), 0);
     }
 
     #[tokio::test]
     async fn what_waits_too_long_for_its_turn_is_given_up_and_what_has_begun_is_not() {
-        let (clerk, made) = (Clerks::new("clerk", 1, Duration::from_secs(10)), Arc::new(AtomicUsize::new(0)));
+        let (pool, made) =
+            (ThreadPool::new("pool", 1, Duration::from_secs(10)), Arc::new(AtomicUsize::new(0)));
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let (begun, has_begun) = oneshot::channel();
-        let first = clerk.make(move || {
+        let first = pool.run(move || {
             let _ = begun.send(());
             wait.recv().is_ok()
         });
@@ -181,7 +182,7 @@ mod tests {
             // Not before: time that stands still runs ahead where only a thread is waited for.
             tokio::time::pause();
             let made = made.clone();
-            let late = clerk.make(move || made.fetch_add(1, Ordering::SeqCst)).await;
+            let late = pool.run(move || made.fetch_add(1, Ordering::SeqCst)).await;
             tokio::time::resume();
             go.send(()).unwrap();
             late
@@ -189,17 +190,17 @@ mod tests {
         let (first, second) = tokio::join!(first, second);
         assert!(first.unwrap());
         assert_eq!(second.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        clerk.make(|| ()).await.unwrap();
+        pool.run(|| ()).await.unwrap();
         assert_eq!(made.load(Ordering::SeqCst), 0);
     }
 
     #[tokio::test]
     async fn several_work_at_once() {
-        let clerks = Clerks::new("clerk", 2, Duration::MAX);
+        let thread_pool = ThreadPool::new("pool", 2, Duration::MAX);
         let barrier = Arc::new(std::sync::Barrier::new(2));
         let meet = || {
             let barrier = barrier.clone();
-            clerks.make(move || barrier.wait().is_leader())
+            thread_pool.run(move || barrier.wait().is_leader())
         };
         let (one, other) = tokio::join!(meet(), meet());
         assert_ne!(one.unwrap(), other.unwrap());
