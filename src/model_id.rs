@@ -28,7 +28,7 @@ pub fn provider(id: &str) -> &str {
 
 /// Whether a caller may ask for it. Blanks are taken for a mistake, although a name that is configured may have some.
 pub fn can_be_asked_for(id: &str) -> bool {
-    parse(id).is_some() && !id.contains(char::is_whitespace)
+    parse(id).is_some() && (is_plain(id) || !id.contains(char::is_whitespace))
 }
 
 /// Whether a provider may have this name: it stands in addresses, file names and labels.
@@ -40,7 +40,12 @@ pub fn is_provider_name(name: &str) -> bool {
 /// Whether a model may have this name: providers call theirs as they like, on one line. It is shown beside others, which
 /// it must not turn about.
 pub fn is_model_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.contains(is_harmful)
+    !name.is_empty() && name.len() <= MAX_NAME_BYTES && (is_plain(name) || !name.contains(is_harmful))
+}
+
+/// As nearly all are, which is seen at once.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 fn is_harmful(c: char) -> bool {
