@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-/// `1 claim`, `4 claims`.
-pub(crate) fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+/// `1 claim`, `15,028 claims`.
+pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    format!("{} {noun}{}", thousands(count), if count == 1 { "" } else { "s" })
 }
 
 /// `90 ms`, `2.4 s`, `1 m 05 s`.

@@ -42,6 +42,7 @@ pub mod sanitize;
 mod serve;
 mod setup_link;
 mod sheet;
+mod shell;
 mod supervisor;
 mod term;
 mod text;

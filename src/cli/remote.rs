@@ -175,6 +175,13 @@ pub(crate) fn is_unknown_there(cause: &Error) -> bool {
     matches!(cause, Error::Refused(refusal) if refusal.status == 404)
 }
 
+/// That `limit` passed before there was `what`; `instead` says what can be done beside allowing more.
+pub(crate) fn too_slow(what: &str, limit: Duration, instead: &str) -> Failure {
+    let told = if limit.subsec_millis() > 0 { format!("{} ms", limit.as_millis()) } else { span(limit) };
+    Failure::new(Kind::Unreachable, format!("no {what} within {told}"))
+        .hint(format!("allow more with --timeout{instead}"))
+}
+
 fn unreachable_hint(server: &str, reason: &str) -> String {
     match (reason, server.strip_prefix("https://")) {
         (UNRESOLVED, _) => "is the server's address right? `mk whoami` tells where it comes from".to_owned(),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::printer::Printer;
+use super::shell;
 use super::term::Look;
 use crate::config::ServerConfig;
 use crate::limits::LimitsStore;
@@ -124,7 +125,7 @@ fn next_steps(base: &str, beside: &str, key: Option<&SecretString>) -> Vec<Strin
 /// A flag with a path, for a command that may be called from whatever directory.
 pub(super) fn flag(name: &str, path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    format!(" {name} '{}'", path.display().to_string().replace('\'', r"'\''"))
+    format!(" {name} {}", shell::word(&path.to_string_lossy()))
 }
 
 #[cfg(test)]
@@ -143,9 +144,9 @@ mod tests {
         let first = |path: &str| {
             next_steps("http://127.0.0.1:8080", &flag("--data-dir", Path::new(path)), None).remove(0)
         };
-        assert_eq!(first("/srv/mk"), "mk keys create --service verify --data-dir '/srv/mk' | mk login");
+        assert_eq!(first("/srv/mk"), "mk keys create --service verify --data-dir /srv/mk | mk login");
         assert!(first("/o'clock").contains(r"--data-dir '/o'\''clock' |"), "{}", first("/o'clock"));
-        assert!(!first("data").contains("'data'"), "it holds in any directory: {}", first("data"));
+        assert!(!first("data").contains("--data-dir data"), "it holds in any directory: {}", first("data"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tokio::time;
 use super::Talk;
 use super::output::Pen;
 use crate::api::chat::{ChatRequest, ChatUsage};
-use crate::cli::exit::{Failure, Kind};
+use crate::cli::exit::Failure;
 use crate::cli::remote;
 use crate::client::Piece;
 
@@ -55,7 +55,7 @@ pub(crate) async fn ask(
         Ok(Ok(())) => pen.end(),
         // A stream that was silent to the end may be told first by its silence.
         Ok(Err(failure)) if answer.elapsed < limit => Err(failure),
-        _ => Err(too_slow(limit)),
+        _ => Err(remote::too_slow("whole answer", limit, "")),
     }
 }
 
@@ -79,13 +79,6 @@ async fn follow(
         answer.take(piece);
     }
     Ok(())
-}
-
-fn too_slow(limit: Duration) -> Failure {
-    let told =
-        if limit.subsec_millis() > 0 { format!("{} ms", limit.as_millis()) } else { remote::span(limit) };
-    Failure::new(Kind::Unreachable, format!("no whole answer within {told}"))
-        .hint("allow more with --timeout")
 }
 
 #[cfg(test)]

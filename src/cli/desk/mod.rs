@@ -20,6 +20,7 @@ use std::time::Duration;
 use super::exit::{Failure, Kind};
 use super::globals::Session;
 use super::local::{Database, Local, is_missing};
+use super::shell;
 use crate::api::Service;
 use crate::api::console::{App, CreatedKey, DeletedApp, Key, RevokedKey};
 use crate::config::{ClientConfig, StorePlace};
@@ -218,17 +219,8 @@ pub(crate) fn same_place(database: &Database, session: &Session) -> String {
         ("--profile", globals.profile.clone()),
         ("--server", globals.server.clone()),
     ];
-    let typed = |(flag, value): (&str, Option<String>)| Some(format!(" {flag} {}", in_shell(&value?)));
+    let typed = |(flag, value): (&str, Option<String>)| Some(format!(" {flag} {}", shell::word(&value?)));
     flags.into_iter().filter_map(typed).collect()
-}
-
-/// A value as a POSIX shell takes it for one word.
-fn in_shell(value: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._/:@%+,".contains(c);
-    if value.chars().all(is_plain) && !value.is_empty() {
-        return value.to_owned();
-    }
-    format!("'{}'", value.replace('\'', r"'\''"))
 }
 
 fn choose(database: &Database, session: &mut Session) -> Result<Target, Failure> {

@@ -2,7 +2,7 @@
 
 use crate::api::console::{UsageSums, csv};
 use crate::cli::exit::Failure;
-use crate::cli::figures::{dollars, thousands};
+use crate::cli::figures::{counted, dollars, thousands};
 use crate::cli::printer::Printer;
 use crate::cli::sheet::{Column, hidden, number};
 use crate::cli::term::Symbols;
@@ -77,13 +77,6 @@ fn summary(totals: &UsageSums) -> Vec<String> {
     let tokens = counted(totals.total_tokens, "token");
     [Some(requests), failed, Some(tokens), Some(cost)].into_iter().flatten().collect()
 }
-
-/// `1 call`, `15,028 calls`.
-fn counted(count: u64, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", thousands(count))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ use tokio::time::{self, MissedTickBehavior};
 use super::display::TICK;
 use crate::api::verify::{Event, VerifyRequest, VerifyResponse};
 use crate::cli::backend::Backend;
-use crate::cli::exit::{Failure, Kind};
+use crate::cli::exit::Failure;
 use crate::cli::remote;
 
 /// What an observer is told.
@@ -28,7 +28,9 @@ pub(crate) async fn watch(
 ) -> Result<(VerifyResponse, Duration), Failure> {
     let begun = Instant::now();
     let running = follow(backend, request, observe);
-    let result = time::timeout(limit, running).await.unwrap_or_else(|_| Err(too_slow(limit)))?;
+    let result = time::timeout(limit, running)
+        .await
+        .unwrap_or_else(|_| Err(remote::too_slow("result", limit, ", or give shorter texts")))?;
     Ok((result, begun.elapsed()))
 }
 
@@ -71,11 +73,4 @@ async fn follow(
             _ => {}
         }
     }
-}
-
-fn too_slow(limit: Duration) -> Failure {
-    let told =
-        if limit.subsec_millis() > 0 { format!("{} ms", limit.as_millis()) } else { remote::span(limit) };
-    Failure::new(Kind::Unreachable, format!("no result within {told}"))
-        .hint("allow more with --timeout, or give shorter texts")
 }
