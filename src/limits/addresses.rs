@@ -53,7 +53,7 @@ impl Addresses {
     pub(super) fn peek(&mut self, client: IpAddr, quota: Quota, now: Time) -> State {
         match self.windows.get_mut(&client) {
             Some(windows) => windows.peek(quota, now),
-            None => Windows::new(now, 0).peek(quota, now),
+            None => Windows::new(now).peek(quota, now),
         }
     }
 
@@ -61,7 +61,7 @@ impl Addresses {
         if self.windows.len() >= MAX_PER_SHARD && !self.windows.contains_key(&client) {
             self.make_room(now);
         }
-        self.windows.entry(client).or_insert_with(|| Windows::new(now, 0))
+        self.windows.entry(client).or_insert_with(|| Windows::new(now))
     }
 
     /// Forgets addresses without a request in the last minute.

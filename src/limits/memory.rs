@@ -91,7 +91,7 @@ impl Memory {
             }
             Subject::Session(key_id) => {
                 let mut shard = self.shard_of(&**key_id);
-                let windows = shard.sessions.entry(key_id.clone()).or_insert_with(|| Windows::new(now, 0));
+                let windows = shard.sessions.entry(key_id.clone()).or_insert_with(|| Windows::new(now));
                 windows.take(without_day(quota), now)
             }
             Subject::OpenPage(address) | Subject::FailedAuth(address) | Subject::Login(address) => {
@@ -122,7 +122,7 @@ impl Memory {
                 let mut shard = self.shard_of(&**key_id);
                 match shard.sessions.get_mut(key_id) {
                     Some(windows) => windows.peek(without_day(quota), now),
-                    None => Windows::new(now, 0).peek(without_day(quota), now),
+                    None => Windows::new(now).peek(without_day(quota), now),
                 }
             }
             Subject::OpenPage(address) | Subject::FailedAuth(address) | Subject::Login(address) => {
@@ -191,7 +191,7 @@ impl Memory {
             }
             Subject::Session(key_id) => {
                 let mut shard = self.shard_of(&**key_id);
-                let windows = shard.sessions.entry(key_id.clone()).or_insert_with(|| Windows::new(now, 0));
+                let windows = shard.sessions.entry(key_id.clone()).or_insert_with(|| Windows::new(now));
                 windows.follow(without_day(quota), now, is_admitted, day);
             }
             Subject::OpenPage(address) | Subject::FailedAuth(address) | Subject::Login(address) => {
@@ -279,7 +279,7 @@ impl Shard {
 
 impl KeyEntry {
     fn new(now: Time) -> Self {
-        let windows = Windows::new(now, 0);
+        let windows = Windows::new(now);
         let stored = windows.day_count();
         Self { windows, took_up: false, stored, earlier: None, last_use: None, stored_use: None }
     }

@@ -57,9 +57,9 @@ pub(super) enum Day {
 }
 
 impl Windows {
-    /// Windows that saw nothing this minute, and `used` requests today.
-    pub(super) fn new(now: Time, used: u32) -> Self {
-        Self { now: now.unix_ms(), minute: Minute::default(), day: now.utc_day(), used, before: None }
+    /// Windows that saw nothing yet.
+    pub(super) fn new(now: Time) -> Self {
+        Self { now: now.unix_ms(), minute: Minute::default(), day: now.utc_day(), used: 0, before: None }
     }
 
     /// Counts a request, or refuses it.

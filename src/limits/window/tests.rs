@@ -17,7 +17,7 @@ fn at(ms: i64) -> Time {
 }
 
 fn fresh() -> Windows {
-    Windows::new(at(0), 0)
+    Windows::new(at(0))
 }
 
 fn admitted(decision: &Decision) -> bool {
@@ -158,7 +158,7 @@ proptest! {
         per_day in 0_u32..40,
     ) {
         let quota = Quota { per_minute: limit, per_day };
-        let mut windows = Windows::new(at(DAY_MS / 2 - 600_000), 0);
+        let mut windows = Windows::new(at(DAY_MS / 2 - 600_000));
         let mut clock = DAY_MS / 2 - 600_000;
         let mut passed: Vec<i64> = Vec::new();
         for step in steps {
