@@ -150,14 +150,15 @@ const fn of_failure(failure: &Failure) -> (&'static str, &'static str) {
         Failure::Paused { .. } => ("Service Unavailable", "no_provider_available"),
         Failure::Refused => ("Bad Gateway", "provider_refused"),
         Failure::Malformed | Failure::TooLarge { .. } => ("Bad Gateway", "provider_invalid_response"),
-        Failure::Unreachable | Failure::Cut => ("Bad Gateway", "provider_unreachable"),
+        Failure::Unreachable => ("Bad Gateway", "provider_unreachable"),
         Failure::NoDescriptors => ("Service Unavailable", "server_overloaded"),
         Failure::Timeout => ("Gateway Timeout", "provider_timeout"),
         Failure::UnknownModel
         | Failure::ContextOverflow
         | Failure::Rejected { .. }
         | Failure::Unsupported { .. }
-        | Failure::Broken { .. } => ("Bad Gateway", "provider_error"),
+        | Failure::Broken { .. }
+        | Failure::Cut => ("Bad Gateway", "provider_error"),
         Failure::BudgetExceeded(_) => ("Payment Required", "budget_exceeded"),
         Failure::PriceUnknown => ("Forbidden", "price_unknown"),
         Failure::StoreUnavailable => ("Service Unavailable", "store_unavailable"),

@@ -144,3 +144,39 @@ fn describe(model: &str, provider: &str, failure: &Failure) -> ApiError {
         Failure::StoreUnavailable => ApiError::store_unavailable(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::verify;
+
+    /// But for those that are about the caller's own messages: of a verification the server writes them.
+    #[test]
+    fn a_failure_has_one_status_code_and_wait_in_completions_and_verifications() {
+        let wait = Duration::from_secs(9);
+        for failure in [
+            Failure::Unauthorized,
+            Failure::QuotaExhausted,
+            Failure::RateLimited { retry_after: Some(wait) },
+            Failure::Overloaded { retry_after: None },
+            Failure::Broken { status: 500 },
+            Failure::Malformed,
+            Failure::TooLarge { bytes: 9 << 20 },
+            Failure::Unreachable,
+            Failure::NoDescriptors,
+            Failure::Cut,
+            Failure::Timeout,
+            Failure::Paused { whole_provider: true, because: "provider_error", retry_after: wait },
+            Failure::PriceUnknown,
+            Failure::StoreUnavailable,
+        ] {
+            let of_chat = ApiError::broken_off(&"a/b".into(), failure.clone());
+            let of_verification =
+                ApiError::from_event(verify::Error::NoAnswers { failure: failure.clone() }.event("ver_1"));
+            let told = |error: &ApiError| (error.status, error.code.clone(), error.retry_after);
+            assert_eq!(told(&of_chat), told(&of_verification), "{failure:?}");
+        }
+    }
+}
