@@ -158,6 +158,28 @@ async fn a_backup_of_it_is_made_with_its_own_tools() {
     assert!(!ran.stderr.contains("hunter2"), "{ran:?}");
 }
 
+/// Somebody else's database gets no tables by a look, nor by what is refused anyway.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
+async fn tables_are_made_with_what_is_made_first_and_told_once() {
+    let postgres = Postgres::start();
+    let url = postgres.url();
+    let create = ["keys", "create", "--service", "verify"];
+    for (arguments, code) in
+        [(&["keys", "list"][..], 0), (&["keys", "revoke", "x", "--yes"], 9), (&["apps", "list"], 0)]
+    {
+        let ran = run(&url, arguments).await;
+        assert_eq!(ran.code(), code, "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains("has no tables of mk yet"), "{arguments:?}: {ran:?}");
+    }
+    let refused = run(&url, &[&create[..], &["--app", "gone"]].concat()).await;
+    assert_eq!(refused.code(), 9, "{refused:?}");
+    assert!(refused.stderr.starts_with("error: there is no app `gone`"), "{refused:?}");
+    let told = [well(&url, &create).await.stderr, well(&url, &create).await.stderr];
+    assert!(told[0].starts_with("made the tables of mk in postgres://"), "{told:?}");
+    assert!(!told[1].contains("tables") && !told[0].contains("hunter2"), "{told:?}");
+}
+
 /// Of a server that has no database now: a command says so by its exit code, and does nothing.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
