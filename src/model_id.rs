@@ -31,7 +31,7 @@ pub fn can_be_asked_for(id: &str) -> bool {
     parse(id).is_some() && (is_plain(id) || !id.contains(char::is_whitespace))
 }
 
-/// Whether a provider may have this name: it stands in addresses, file names and labels.
+/// Whether a provider may have this name: it stands in settings, messages and labels.
 pub fn is_provider_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     !name.is_empty() && name.len() <= MAX_PROVIDER_CHARS && name.chars().all(plain)

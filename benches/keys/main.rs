@@ -4,7 +4,8 @@
 //!
 //! The release binary of `mk serve`, with key check, limits, ledger and log on, in front of a fake provider that answers
 //! at once, on databases of 10, 20,000, 100,000, 250,000 and a million keys. 32 callers on kept connections ask for chat
-//! completions; each request has the key whose turn it is, of 10, 20,000, 100,000 or 250,000 that are in use. Every answer is checked, and the first wrong one ends the bench.
+//! completions; each request has the key whose turn it is, of 10, 20,000, 100,000 or 250,000 that are in use. Every
+//! answer is checked, and the first wrong one ends the bench.
 //!
 //! - **10 and 20,000 keys in use**, of as many and of a million: how large the database is must not be seen.
 //! - **100,000 keys in use**, of as many and of a million: nor here, where they are all that the server keeps rows of.

@@ -1,5 +1,5 @@
-//! A lock on a file that is read, changed and replaced: one process after the other, so that none
-//! overwrites what another has changed.
+//! A lock on a file that is read, changed and replaced: one process after the other, so that none overwrites
+//! what another has changed.
 //!
 //! It is held on a file beside it, as the file itself gives way to the new one. That one stays: whoever removed it could
 //! take it away under somebody who has just locked it. The system lets go of a lock when its process ends, however.

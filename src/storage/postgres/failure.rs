@@ -12,7 +12,7 @@ use crate::reason;
 /// So much is told of what a server says.
 const MOST_CHARS: usize = 500;
 
-/// Errors behind which a pooled connection has to be closed: its compiled statements are stale, or it leads to a server
+/// Errors after which a pooled connection has to be closed: its compiled statements are stale, or it leads to a server
 /// that is only read.
 const SPOILING_CONNECTION: [&SqlState; 4] = [
     &SqlState::FEATURE_NOT_SUPPORTED,
