@@ -82,7 +82,7 @@
 //! - **Unknown keys remembered as known ones are**: a 401 from 8 to 5.8 µs, 0.52 to 0.78 of nginx.
 //! - Passing one turn or three before the next piece of a stream is read: no more events. Waiting a millisecond for more
 //!   where pieces come within 0.3 ms: 1.09 µs an event, but fewer events, as every stream waits. Not kept.
-//! - **A provider's free place to somebody of the same worker** (`places`): with the default of 64 calls at once, 128
+//! - **A provider's free permit to a task of the same worker** (`semaphore`): with the default of 64 calls at once, 128
 //!   callers woke the other worker for every other request. 72,000 to 78,000 requests a second became 89,000 to 95,000;
 //!   without a limit it is 96,000.
 //! - A build guided by a profile of this very load: 12 % less time outside the kernel, 7 to 13 % more requests. Not kept,

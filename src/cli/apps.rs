@@ -12,6 +12,7 @@ use super::last_console;
 use super::local::Database;
 use super::number::dollars;
 use super::sheet::{self, Column, column, hidden, number};
+use super::shell;
 use super::usage::{self, Format};
 use super::usage_error;
 use crate::api::console::App;
@@ -179,7 +180,7 @@ pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
 
 /// The app in a command that is to be copied: by its id where its name would need quotes.
 fn as_argument(app: &App) -> &str {
-    let is_plain = app.name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+    let is_plain = shell::word(&app.name) == app.name;
     if is_plain && !app.name.starts_with('-') { &app.name } else { &app.id }
 }
 

@@ -1,6 +1,5 @@
 //! `mk config`: where settings come from and where they lie.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -204,11 +203,11 @@ fn entry_json(entry: &Entry) -> Value {
     json!({ "key": entry.key, "value": value_json(&entry.value), "origin": entry.origin.to_string() })
 }
 
-/// A value of a file as JSON: `null` where nothing is set. What is no value, such as `not set`, is told as it stands.
+/// A value as JSON: `null` where nothing is set. Texts, numbers and lists are written alike in both notations; what is no
+/// JSON, such as `not set`, is told as it stands.
 fn value_json(value: &str) -> Value {
     if value.is_empty() {
         return Value::Null;
     }
-    let read = toml::from_str::<BTreeMap<String, Value>>(&format!("value = {value}"));
-    read.ok().and_then(|mut read| read.remove("value")).unwrap_or_else(|| json!(value))
+    serde_json::from_str(value).unwrap_or_else(|_| json!(value))
 }

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use crate::bidi;
+use crate::bidi::is_hazard;
 
 /// `text` on one line: line ends and tabs become a space, other control characters and bidirectional controls
 /// the replacement character U+FFFD.
@@ -53,11 +53,6 @@ pub fn json(text: &str) -> Cow<'_, str> {
     }
     let escaped = |c: char| if must_escape(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
     Cow::Owned(text.chars().map(escaped).collect())
-}
-
-/// Control characters (Unicode category Cc), line and paragraph separators, and those that turn a text's direction.
-pub(crate) fn is_hazard(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') || bidi::is_control(c)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::origin::Origin;
+use super::values::quoted;
 use super::{ClientConfig, ServerConfig, models, modes, provider_file, values};
 use crate::api::Service;
 use crate::providers::{Kind, ModelPatience, Settings};
@@ -79,7 +80,9 @@ pub fn server_listing(config: &ServerConfig) -> Vec<Entry> {
     let timeout = config.inference.first_token_timeout_with_fallback;
     values.push(("inference.first_token_timeout_with_fallback".to_owned(), span(timeout)));
     let fallbacks = config.inference.fallbacks.iter();
-    values.extend(fallbacks.map(|(model, list)| (format!("inference.fallbacks.{model:?}"), list_text(list))));
+    values.extend(
+        fallbacks.map(|(model, list)| (format!("inference.fallbacks.{}", quoted(model)), list_text(list))),
+    );
     let retention = config.usage_retention.map(|span| quoted(&values::days_text(span)));
     values.push(("usage.retention".to_owned(), retention.unwrap_or_default()));
     let entry = |(key, value): (String, String)| Entry { origin: config.origins.of(&key), key, value };
@@ -157,16 +160,12 @@ fn panel(table: &str, settings: &PanelSettings) -> Vec<(String, String)> {
     .into()
 }
 
-fn quoted(text: &str) -> String {
-    toml::Value::from(text).to_string()
-}
-
 fn path_text(path: &std::path::Path) -> String {
     quoted(&path.to_string_lossy())
 }
 
 fn list_text(list: &[String]) -> String {
-    toml::Value::from(list.to_vec()).to_string()
+    format!("[{}]", list.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", "))
 }
 
 fn span(span: Duration) -> String {

@@ -8,7 +8,7 @@ use super::panel::{self, Chosen};
 use super::provider_file::ProviderFile;
 use super::reader::{Found, Location};
 use super::server_file::{InferenceFile, PanelFile, VerifyFile};
-use super::{ConfigError, InferenceSettings, suggest};
+use super::{ConfigError, InferenceSettings, suggest, values};
 use crate::clock::Time;
 use crate::model_id;
 use crate::providers::{self, Kind, catalog};
@@ -161,7 +161,8 @@ impl Providers<'_> {
         for (model, list) in &file.fallbacks {
             self.check(&model.value, &model.place)?;
             list.iter().try_for_each(|id| self.check(id, &model.place))?;
-            origins.set(format!("inference.fallbacks.{:?}", model.value), model.place.origin());
+            origins
+                .set(format!("inference.fallbacks.{}", values::quoted(&model.value)), model.place.origin());
             fallbacks.insert(model.value.clone(), list.clone());
         }
         let timeout = file.first_token_timeout_with_fallback.as_ref();

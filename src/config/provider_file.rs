@@ -83,6 +83,10 @@ fn provider(name: Found<String>, mut section: Section<'_>) -> Result<ProviderFil
 }
 
 fn model(name: Found<String>, mut section: Section<'_>) -> Result<ModelFile, ConfigError> {
+    if !model_id::is_model_name(&name.value) {
+        let most = model_id::MAX_NAME_BYTES;
+        return Err(name.place.error(&format!("must be a model's name: one word of at most {most} bytes")));
+    }
     let expected = "an amount of US dollars, not negative";
     let input = section.decimal("input_usd_per_mtok", expected, NanoUsd::from_usd)?;
     let output = section.decimal("output_usd_per_mtok", expected, NanoUsd::from_usd)?;
@@ -281,7 +285,7 @@ impl ProviderFile {
 
 /// The table of a model, as listings name it.
 pub(super) fn model_table(provider: &str, model: &str) -> String {
-    format!("providers.{provider}.models.{model:?}")
+    format!("providers.{provider}.models.{}", values::quoted(model))
 }
 
 /// Whether a text that should name a variable is more likely a secret. Names are by custom in capitals, keys are

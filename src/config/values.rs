@@ -93,12 +93,28 @@ pub(super) fn is_clear_to_others(url: &Url) -> bool {
     url.scheme() == "http" && !url.host_str().is_some_and(is_loopback)
 }
 
+/// A text as a basic string of TOML, on one line: what JSON escapes, TOML escapes alike, and one character more.
+pub(super) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
 /// What [`model_id::parse`](crate::model_id::parse) takes.
 pub(super) const MODEL: &str = "a model, written as provider/model_name, such as \"openai/gpt-5.4-mini\"";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whatever_a_text_holds_it_is_quoted_on_one_line() {
+        for text in ["", "a/b", "\"'\\", "a\nb\u{1b}\u{7f}\u{200b}\u{2028}ö"] {
+            let line = quoted(text);
+            let read: std::collections::BTreeMap<String, String> =
+                toml::from_str(&format!("v = {line}")).unwrap();
+            assert_eq!((read["v"].as_str(), line.contains('\n')), (text, false), "{line}");
+            assert_eq!(serde_json::from_str::<String>(&line).unwrap(), text);
+        }
+    }
 
     #[test]
     fn durations() {

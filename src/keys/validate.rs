@@ -145,8 +145,7 @@ fn network(text: &str) -> Result<String, String> {
 fn model_pattern(text: &str) -> Result<String, String> {
     let text = text.trim();
     let is_one_or_all = |(_, model): (&str, &str)| model == "*" || !model.contains('*');
-    let is_of_models = model_id::can_be_asked_for(text) && model_id::split(text).is_some_and(is_one_or_all);
-    if text == "*" || is_of_models {
+    if text == "*" || model_id::parse(text).is_some_and(is_one_or_all) {
         return Ok(text.to_owned());
     }
     Err(format!(

@@ -54,7 +54,7 @@ pub(super) fn deadline() -> Instant {
 /// The limits' store, as this server reaches it.
 pub(super) struct Shared {
     address: StoreAddress,
-    links: Each<Arc<Connection>>,
+    channels: Each<Arc<Channel>>,
     /// Whether the log was told that the store is gone.
     is_gone: AtomicBool,
     /// Requests that were decided without it.
@@ -63,8 +63,8 @@ pub(super) struct Shared {
 
 /// A worker's connection.
 #[derive(Default)]
-struct Connection {
-    state: Mutex<ConnectionState>,
+struct Channel {
+    state: Mutex<ChannelState>,
     /// Tells that a connection was made, or could not be.
     settled: Notify,
     /// How many there were.
@@ -72,7 +72,7 @@ struct Connection {
 }
 
 #[derive(Clone, Default)]
-enum ConnectionState {
+enum ChannelState {
     /// There is none, and whoever asks next has one made.
     #[default]
     New,
@@ -120,7 +120,7 @@ impl Shared {
     pub(super) fn new(address: StoreAddress) -> Arc<Self> {
         Arc::new(Self {
             address,
-            links: Each::default(),
+            channels: Each::default(),
             is_gone: AtomicBool::new(false),
             alone: AtomicU64::new(0),
         })
@@ -128,7 +128,7 @@ impl Shared {
 
     /// The store's answer, if it comes in time; `None` if it is gone, which has been told then.
     pub(super) async fn ask(self: &Arc<Self>, question: &Question<'_>, deadline: Instant) -> Option<Answer> {
-        let answer = self.asked(self.links.here(), question, deadline).await;
+        let answer = self.asked(self.channels.here(), question, deadline).await;
         if answer.is_none() && question.takes {
             self.alone.fetch_add(1, Ordering::Relaxed);
         }
@@ -137,32 +137,32 @@ impl Shared {
 
     async fn asked(
         self: &Arc<Self>,
-        link: &Arc<Connection>,
+        channel: &Arc<Channel>,
         question: &Question<'_>,
         deadline: Instant,
     ) -> Option<Answer> {
-        let (mut connection, mut serial) = self.connection(link, deadline).await?;
+        let (mut connection, mut serial) = self.connection(channel, deadline).await?;
         let mut answered = ask(&mut connection, question, deadline).await;
         // It was closed since it was used last, as stores do with those that rest, or when they start anew. Should the
         // store have been asked by then, it counts this request twice, which is on the safe side.
         if let Err(Fault::Redis(cause)) = &answered
             && cause.is_connection_dropped()
         {
-            link.replace(ConnectionState::New, serial);
-            (connection, serial) = self.connection(link, deadline).await?;
+            channel.replace(ChannelState::New, serial);
+            (connection, serial) = self.connection(channel, deadline).await?;
             answered = ask(&mut connection, question, deadline).await;
         }
-        answered.inspect_err(|fault| self.lose(link, fault, serial)).ok()
+        answered.inspect_err(|fault| self.lose(channel, fault, serial)).ok()
     }
 
     /// Connects, so that the log tells early of a store that cannot be reached.
     pub(super) async fn greet(self: &Arc<Self>) {
-        self.connection(self.links.here(), Instant::now() + CONNECT).await;
+        self.connection(self.channels.here(), Instant::now() + CONNECT).await;
     }
 
     /// Whether every worker that has asked reaches the store.
     pub(super) fn is_up(&self) -> bool {
-        !self.links.all().any(|link| matches!(*link.lock(), ConnectionState::Down))
+        !self.channels.all().any(|channel| matches!(*channel.lock(), ChannelState::Down))
     }
 
     /// How many requests were decided without it.
@@ -170,30 +170,30 @@ impl Shared {
         self.alone.load(Ordering::Relaxed)
     }
 
-    /// The link's connection with its number, which a task of its own makes when the first one asks; `None` while the
+    /// The channel's connection with its number, which a task of its own makes when the first one asks; `None` while the
     /// store is gone, and where there is none in time.
     async fn connection(
         self: &Arc<Self>,
-        link: &Arc<Connection>,
+        channel: &Arc<Channel>,
         deadline: Instant,
     ) -> Option<(MultiplexedConnection, u64)> {
         loop {
-            let settled = link.settled.notified();
-            match link.begin() {
-                (ConnectionState::Up(connection, serial), _) => return Some((connection, serial)),
-                (ConnectionState::Down, _) => return None,
-                (_, true) => drop(tokio::spawn(make(Arc::downgrade(self), link.clone()))),
+            let settled = channel.settled.notified();
+            match channel.begin() {
+                (ChannelState::Up(connection, serial), _) => return Some((connection, serial)),
+                (ChannelState::Down, _) => return None,
+                (_, true) => drop(tokio::spawn(make(Arc::downgrade(self), channel.clone()))),
                 (_, false) => {}
             }
             timeout_at(deadline, settled).await.ok()?;
         }
     }
 
-    /// Asks no more by this link until the store is back, if what has failed is how it asks now.
-    fn lose(self: &Arc<Self>, link: &Arc<Connection>, fault: &Fault, serial: u64) {
-        if link.replace(ConnectionState::Down, serial) {
+    /// Asks no more by this channel until the store is back, if what has failed is how it asks now.
+    fn lose(self: &Arc<Self>, channel: &Arc<Channel>, fault: &Fault, serial: u64) {
+        if channel.replace(ChannelState::Down, serial) {
             self.tell_gone(fault);
-            tokio::spawn(bring_back(Arc::downgrade(self), link.clone()));
+            tokio::spawn(bring_back(Arc::downgrade(self), channel.clone()));
         }
     }
 
@@ -206,21 +206,21 @@ impl Shared {
         }
     }
 
-    fn regain(&self, link: &Connection, connection: MultiplexedConnection) {
-        link.settle(Some(connection));
+    fn regain(&self, channel: &Channel, connection: MultiplexedConnection) {
+        channel.settle(Some(connection));
         if self.is_up() && self.is_gone.swap(false, Ordering::Relaxed) {
             tracing::info!(store = %self.address, "the limits store is back; limits are shared again");
         }
     }
 }
 
-impl Connection {
+impl Channel {
     /// The state, and whether a connection is to be made by who asks: the first one who does.
-    fn begin(&self) -> (ConnectionState, bool) {
+    fn begin(&self) -> (ChannelState, bool) {
         let mut state = self.lock();
-        let is_first = matches!(*state, ConnectionState::New);
+        let is_first = matches!(*state, ChannelState::New);
         if is_first {
-            *state = ConnectionState::Begun;
+            *state = ChannelState::Begun;
         }
         (state.clone(), is_first)
     }
@@ -229,15 +229,15 @@ impl Connection {
     fn settle(&self, connection: Option<MultiplexedConnection>) {
         let serial = self.made.fetch_add(1, Ordering::Relaxed);
         *self.lock() =
-            connection.map_or(ConnectionState::Down, |connection| ConnectionState::Up(connection, serial));
+            connection.map_or(ChannelState::Down, |connection| ChannelState::Up(connection, serial));
         self.settled.notify_waiters();
     }
 
     /// Replaces the state if the connection with this number is still the present one; whether it is. An error of an old
     /// connection says nothing about the next.
-    fn replace(&self, next: ConnectionState, serial: u64) -> bool {
+    fn replace(&self, next: ChannelState, serial: u64) -> bool {
         let mut state = self.lock();
-        let is_meant = matches!(&*state, ConnectionState::Up(_, known) if *known == serial);
+        let is_meant = matches!(&*state, ChannelState::Up(_, known) if *known == serial);
         if is_meant {
             *state = next;
         }
@@ -245,27 +245,27 @@ impl Connection {
     }
 
     /// Also after a panic elsewhere: a state is set in one step.
-    fn lock(&self) -> MutexGuard<'_, ConnectionState> {
+    fn lock(&self) -> MutexGuard<'_, ChannelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Makes the first connection.
-async fn make(shared: Weak<Shared>, link: Arc<Connection>) {
+async fn make(shared: Weak<Shared>, channel: Arc<Channel>) {
     let Some(strong) = shared.upgrade() else { return };
     match connect(&strong.address).await {
-        Ok(connection) => link.settle(Some(connection)),
+        Ok(connection) => channel.settle(Some(connection)),
         Err(fault) => {
-            link.settle(None);
+            channel.settle(None);
             strong.tell_gone(&fault);
             drop(strong);
-            bring_back(shared, link).await;
+            bring_back(shared, channel).await;
         }
     }
 }
 
 /// Tries until the store answers, or until there is nobody left who would ask it.
-async fn bring_back(shared: Weak<Shared>, link: Arc<Connection>) {
+async fn bring_back(shared: Weak<Shared>, channel: Arc<Channel>) {
     loop {
         tokio::time::sleep(PAUSE).await;
         let Some(shared) = shared.upgrade() else { return };
@@ -275,7 +275,7 @@ async fn bring_back(shared: Weak<Shared>, link: Arc<Connection>) {
             Ok::<_, Fault>(connection)
         };
         if let Ok(connection) = tried.await {
-            shared.regain(&link, connection);
+            shared.regain(&channel, connection);
             return;
         }
     }

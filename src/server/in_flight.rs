@@ -115,17 +115,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_cut_reaches_the_requests_of_its_key_only() {
-        let streams = InFlight::default();
-        let mut mine = streams.register(&"key_1".into());
-        let other = streams.register(&"key_2".into());
-        streams.cut_key("key_1");
+        let in_flight = InFlight::default();
+        let mut mine = in_flight.register(&"key_1".into());
+        let other = in_flight.register(&"key_2".into());
+        in_flight.cut_key("key_1");
         assert_eq!(mine.cut().await, Cut::KeyRevoked);
-        assert_eq!(streams.keys(), HashSet::from(["key_2".into()]));
+        assert_eq!(in_flight.keys(), HashSet::from(["key_2".into()]));
         // What was cut is still under way, and no other request in its place.
-        let third = streams.register(&"key_3".into());
+        let third = in_flight.register(&"key_3".into());
         drop((mine, other));
-        assert_eq!(streams.keys(), HashSet::from(["key_3".into()]));
+        assert_eq!(in_flight.keys(), HashSet::from(["key_3".into()]));
         drop(third);
-        assert!(streams.keys().is_empty());
+        assert!(in_flight.keys().is_empty());
     }
 }

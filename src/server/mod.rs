@@ -265,7 +265,7 @@ async fn accept(
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
         let arrival = async {
-            // The semaphore is never closed; a place is given back when its connection ends.
+            // The semaphore, Tokio's, is never closed; a place is given back when its connection ends.
             let place = places.clone().acquire_owned().await.ok();
             (place, next_connection(listener, &trouble).await)
         };

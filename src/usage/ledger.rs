@@ -296,12 +296,12 @@ mod tests {
             service: Service::Verify,
             budget,
         };
-        let learn = || {
+        let load = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(ledger.load_spending(&account, NOW));
         };
         let book = |cost| {
-            learn();
+            load();
             let mut hold = ledger.reserve(&account, Some(cost), NOW).unwrap();
             hold.settle(cost);
             let of_key = AttemptRow { key_id: "key_1".into(), cost: Some(cost), ..row("req_1") };
@@ -316,7 +316,7 @@ mod tests {
         ledger.put_back(unwritten);
         assert_eq!(ledger.lost(), 1);
         ledger.flush().unwrap();
-        learn();
+        load();
         let spent = |left| ledger.check(&account, Some(NanoUsd(left)), NOW).is_ok();
         assert_eq!((spent(30), spent(31)), (true, false));
     }

@@ -133,7 +133,7 @@ impl Meter {
 
     fn book(&self, attempt: &Attempt, hold: Option<Hold>, outcome: &'static str, usage: Usage) {
         let took = attempt.begun.elapsed();
-        let place = self.add(&attempt.model, attempt.purpose, usage);
+        let order = self.add(&attempt.model, attempt.purpose, usage);
         self.0.attempts.fetch_add(1, Ordering::Relaxed);
         let account = &self.0.account;
         let counted = metrics::Attempt {
@@ -170,28 +170,28 @@ impl Meter {
             completion_tokens: usage.completion_tokens,
             cost: usage.cost,
             latency_ms,
-            is_first: place.is_first,
-            is_first_of_model: place.is_first_of_model,
+            is_first: order.is_first,
+            is_first_of_model: order.is_first_of_model,
         };
         self.0.books.ledger.book(row, hold);
     }
 
     fn add(&self, model: &Arc<str>, purpose: Purpose, usage: Usage) -> Order {
         let mut totals = self.lock_totals();
-        let place = Order {
+        let order = Order {
             is_first: totals.is_empty(),
             is_first_of_model: totals.iter().all(|total| total.model != *model),
         };
         let known = totals.iter_mut().find(|total| total.model == *model && total.purpose == purpose);
         if let Some(total) = known {
             total.add(usage);
-            return place;
+            return order;
         }
         let mut total =
             Total { model: model.clone(), purpose, prompt_tokens: 0, completion_tokens: 0, cost: None };
         total.add(usage);
         totals.push(total);
-        place
+        order
     }
 
     /// Also after a panic elsewhere: sums are whole after every step.

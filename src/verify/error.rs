@@ -112,7 +112,8 @@ impl Error {
         }
     }
 
-    /// As the provider asks, or as long as the model is paused; what is not configured takes a person.
+    /// As the provider of the model that is told of asks, or as long as that is paused; what is not configured takes a
+    /// person.
     const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Extraction { failure, .. } | Self::NoAnswers { failure } | Self::Unpaid { failure, .. } => {

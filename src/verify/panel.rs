@@ -24,7 +24,7 @@ use super::outbox::Outbox;
 use super::prompts::{self, Fences};
 use super::{Event, Job, json, text};
 use crate::api::verify::{ClaimResult, ClaimVerified, ModelAnswered, VerifyingClaim};
-use crate::inference::Failure;
+use crate::inference::{Failure, SHORTLY};
 use crate::usage::Purpose;
 
 /// The longest reason that is kept, in characters.
@@ -175,11 +175,13 @@ impl<'a> PanelResults<'a> {
     }
 }
 
-/// The failure whose kind occurs most often, the earliest of them.
+/// The failure whose kind occurs most often, and of these the one that may be over first.
 fn most_frequent<'f>(failures: impl Iterator<Item = &'f Failure>) -> Option<Failure> {
     let all: Vec<&Failure> = failures.collect();
     let count = |code: &str| all.iter().filter(|failure| failure.code() == code).count();
-    all.iter().rev().max_by_key(|failure| count(failure.code())).map(|&failure| failure.clone())
+    let code = all.iter().rev().max_by_key(|failure| count(failure.code()))?.code();
+    let alike = all.iter().filter(|failure| failure.code() == code);
+    alike.min_by_key(|failure| failure.retry_after().unwrap_or(SHORTLY)).map(|&failure| failure.clone())
 }
 
 /// The order in which a model is shown a claim's options, as positions in the claim's own order. `SHA-256` of the

@@ -216,7 +216,7 @@ fn a_key_for_an_app_that_is_gone_says_how_to_make_one() {
 
 #[test]
 fn settings_are_listed_as_json_values() {
-    let odd = "local/a\\b 'c' \"d\" \u{200b}";
+    let odd = "local/a\\b'c'\"d\"\u{200b}";
     let listed = Mk::new().args(["config", "list", "--json"]).env("MK_MODEL", odd).run().json();
     let value = |key: &str| {
         let entries = listed["client"].as_array().unwrap();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Rooms that anyone may name; they name nobody.
+/// Rooms that anyone may name; they name only each other.
 const OPEN: [&str; 13] = [
     "api",
     "bidi",

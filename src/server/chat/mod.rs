@@ -83,7 +83,7 @@ async fn answer<B: Buf, E>(
 
 /// The models to ask: the one that is named, and those of its fallbacks that the key may use, and pay for.
 fn chain(gateway: &Gateway, pass: &Pass, model: &str) -> Result<Vec<Arc<str>>, ApiError> {
-    if !model_id::can_be_asked_for(model) || !gateway.knows(model) {
+    if model_id::parse(model).is_none() || !gateway.knows(model) {
         return Err(ApiError::model_not_found(unknown(gateway, model)));
     }
     if !keys::may_use(&pass.key, model) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::{ApiError, Rate};
+use crate::inference::SHORTLY;
 use crate::limits::{State, Window};
 
 impl ApiError {
@@ -97,7 +98,7 @@ impl ApiError {
             "store_unavailable",
             "the server's database cannot be used now; try again in a moment",
         );
-        error.retry_after = Some(Duration::from_secs(5));
+        error.retry_after = Some(SHORTLY);
         error
     }
 

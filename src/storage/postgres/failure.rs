@@ -50,7 +50,7 @@ const IN_WORDS: [(&str, &str); 5] = [
 /// Why it did not.
 #[derive(Debug)]
 pub enum Failure {
-    /// The server refused, or cannot be reached.
+    /// The server refused, cannot be reached, or gave what is not understood.
     Refused(tokio_postgres::Error),
     /// It has not answered in time.
     TooLong,

@@ -85,7 +85,7 @@ fn what_was_overtaken_is_not_believed() {
     tallies.refresh([(month("k"), NanoUsd(80))]);
     let limits = [limit(BudgetOf::Key, "k", 100)];
     assert_eq!(take(&mut tallies, &limits, 11).unwrap_err().spent, NanoUsd(90));
-    // Asked before the ledger was heard, answered behind it.
+    // Asked before the ledger was read, answered behind it.
     assert!(!tallies.take_over(&[(month("other"), NanoUsd(0))], 0));
 }
 
@@ -112,7 +112,7 @@ fn in_doubt_the_ledger_is_asked_again() {
 }
 
 /// What may happen: a call begins (of which keys, for how much), ends (with which part of it), or the ledger is
-/// written and heard.
+/// written and read.
 #[derive(Clone, Debug)]
 enum Step {
     Begin { key: usize, most: u64 },

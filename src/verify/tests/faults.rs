@@ -139,6 +139,15 @@ async fn a_panel_that_answers_nothing_is_an_error_without_results() {
 }
 
 #[tokio::test]
+async fn a_panel_that_is_refused_for_now_is_due_again_with_the_first_of_its_models() {
+    let stage = Stage::with_claims(1, |call| {
+        let seconds = if call.model == "b/1" { 7 } else { 3600 };
+        Turn::Fails(Failure::RateLimited { retry_after: Some(Duration::from_secs(seconds)) })
+    });
+    assert_eq!(error(&stage).await.retry_after, Some(Duration::from_secs(7)));
+}
+
+#[tokio::test]
 async fn one_answer_anywhere_is_something_to_report() {
     let stage = Stage::with_claims(2, |call| match call.model {
         "b/1" if call.question() == "Question 1?" => call.choose("no 1"),

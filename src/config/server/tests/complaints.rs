@@ -92,6 +92,9 @@ fn what_is_wrong_is_named_with_line_and_remedy() {
         ("[providers.openai.models.x]\nconnect_timeout = \"1s\"", "set it in the provider's table"),
         ("[providers.openai.models.x]\nmax_concurrent = 1", "set it in the provider's table"),
         ("[providers.openai.models.x]\ninput_usd_per_mtok = 1", "needs both"),
+        ("[providers.openai.models.\"a b\"]", "must be a model's name: one word"),
+        ("[providers.openai.models.\"a\\u202eb\"]", "must be a model's name: one word"),
+        ("[providers.openai.models.\"\"]", "must be a model's name: one word"),
         (
             "[providers.openai.models.x]\ninput_usd_per_mtok = -1\noutput_usd_per_mtok = 1",
             "an amount of US dollars",
