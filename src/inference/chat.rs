@@ -149,7 +149,7 @@ pub(super) const fn is_final(failure: &Failure, place: usize) -> bool {
 }
 
 /// How long to wait before a model that failed like this may answer; `None` where that takes more than a wait.
-fn wait_for(failure: &Failure) -> Option<Duration> {
+pub fn wait_for(failure: &Failure) -> Option<Duration> {
     let may_pass = failure.is_transient() || *failure == Failure::Timeout;
     failure.retry_after().or_else(|| may_pass.then_some(SHORTLY))
 }

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use breaker::{BreakerReport, BreakerState};
-pub use chat::{Answered, Given, SHORTLY, Unanswered};
+pub use chat::{Answered, Given, SHORTLY, Unanswered, wait_for};
 pub use gateway::{Gateway, Target};
 pub use models::About;
 pub use relay::Relay;

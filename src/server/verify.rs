@@ -75,7 +75,7 @@ async fn answer<B: Buf>(
     let model_progress = incoming.headers.get(PROGRESS_HEADER).is_some_and(|value| value == "models");
     let (verifier, now) = (&incoming.configured.verifier, context.app.clock.now());
     let job = read_job(&body, |domain| verifier.settings(domain), now, model_progress)?;
-    check_models(verifier, pass, job.domain)?;
+    check_models(verifier, pass, &job)?;
 
     let running = start(context, verifier.clone(), pass, job).await?;
     if incoming::wants_json(&incoming.headers) {
@@ -130,7 +130,11 @@ pub(super) fn read_job<'s>(
         })?,
     };
     let explain = params.boolean("explain")?.unwrap_or(false);
-    let text = params.text("context")?.filter(|text| !text.trim().is_empty());
+    let text = params.text("context")?;
+    // Left out, the models are asked for what they know: nobody who sends a text wants that.
+    if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        return Err(invalid("context", "`context` is empty; send the text to answer from, or leave it out"));
+    }
     if text.as_ref().is_some_and(|text| text.chars().count() > MAX_CONTEXT_CHARS) {
         return Err(invalid("context", format!("`context` is longer than {MAX_CONTEXT_CHARS} characters")));
     }
@@ -155,11 +159,11 @@ pub(super) fn read_job<'s>(
 }
 
 /// A key that is not for every model is refused what might ask one of the others.
-fn check_models(verifier: &Verifier, pass: &Pass, domain: Domain) -> Result<(), ApiError> {
+fn check_models(verifier: &Verifier, pass: &Pass, job: &Job) -> Result<(), ApiError> {
     if pass.key.models.is_empty() {
         return Ok(());
     }
-    match verifier.models(domain).find(|model| !keys::may_use(&pass.key, model)) {
+    match verifier.models(job).into_iter().find(|model| !keys::may_use(&pass.key, model)) {
         None => Ok(()),
         Some(model) => Err(ApiError::verification_not_allowed(format!(
             "this API key cannot use {model}, which is among the models that verify; it is limited to {}",

@@ -1,7 +1,11 @@
 //! Extraction: one structured call that splits a statement into claims, each with its question and options.
 //!
 //! The extractor is asked first, then its fallbacks in order. A refusal is not routed around: a provider that
-//! declines to read a statement has answered. What comes back goes through [`super::lint`] before anybody sees it.
+//! declines to read a statement has answered. What comes back goes through [`super::lint`] before anybody sees it; an
+//! answer with claims of which none can be asked about counts as one that cannot be read, as that is the model's fault
+//! and not the statement's.
+
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -12,7 +16,7 @@ use super::error::Error;
 use super::prompts::{self, Fences};
 use super::{Job, PanelSettings, json, lint};
 use crate::api::verify::{Options, SkipReason, Skipped};
-use crate::inference::Failure;
+use crate::inference::{self, Failure};
 use crate::usage::Purpose;
 
 /// The option for "another answer is right".
@@ -112,9 +116,14 @@ pub(super) struct DraftSkipped {
     pub(super) reason: SkipReason,
 }
 
-/// What an extractor's answer says, cleaned and within its caps; `None` if it is not in the shape it was asked for.
+/// What an extractor's answer says, cleaned and within its caps; `None` if it is not in the shape it was asked for, or
+/// has claims of which none can be asked about.
 pub fn read(answer: &str, max_claims: usize) -> Option<Extraction> {
-    json::object::<Draft>(answer).map(|draft| lint::check(draft, max_claims))
+    let draft: Draft = json::object(answer)?;
+    let has_claims = !draft.claims.is_empty();
+    let extraction = lint::check(draft, max_claims);
+    let is_unsound = has_claims && max_claims > 0 && extraction.claims.is_empty();
+    (!is_unsound).then_some(extraction)
 }
 
 /// Extracts the claims of a job's statement.
@@ -124,7 +133,7 @@ pub(super) async fn extract(
     job: &Job,
     fences: &Fences,
 ) -> Result<Extraction, Error> {
-    let mut failed = None;
+    let mut failures = Vec::new();
     let mut models = extractors(settings).peekable();
     while let Some(model) = models.next() {
         let prompt = |_: &str| prompts::extraction(job, fences);
@@ -134,21 +143,25 @@ pub(super) async fn extract(
             Err(failure) => failure,
         };
         warn!(verification = %job.id, model, code = failure.code(), "extraction failed");
-        let (model, is_refused) = (model.to_owned(), failure == Failure::Refused);
-        match (&failed, failure.is_unpaid()) {
-            (None, true) => return Err(Error::Unpaid { model, failure }),
-            // A fallback that the budget does not allow: what is told is why it was needed.
-            (Some(_), true) => {}
-            (_, false) => failed = Some(Error::Extraction { model: model.clone(), failure }),
+        if failure == Failure::Refused {
+            return Err(Error::Extraction { model: model.to_owned(), failure });
         }
-        if is_refused {
-            break;
+        match (failures.is_empty(), failure.is_unpaid()) {
+            (true, true) => return Err(Error::Unpaid { model: model.to_owned(), failure }),
+            // A fallback that the budget does not allow: what is told is why it was needed.
+            (false, true) => {}
+            (_, false) => failures.push((model, failure)),
         }
         if let Some(fallback) = models.peek() {
-            calls.meter.fell_back(&model, fallback);
+            calls.meter.fell_back(model, fallback);
         }
     }
-    Err(failed.unwrap_or(Error::Unconfigured))
+    // Whichever may answer first when all is sent again, else the one that was to be asked.
+    let (model, failure) = failures
+        .into_iter()
+        .min_by_key(|(_, failure)| inference::wait_for(failure).unwrap_or(Duration::MAX))
+        .ok_or(Error::Unconfigured)?;
+    Err(Error::Extraction { model: model.to_owned(), failure })
 }
 
 /// The models that may extract, in order.

@@ -18,7 +18,7 @@ pub enum Error {
     Unconfigured,
     /// No model extracted claims.
     Extraction {
-        /// The last one asked.
+        /// The one that may answer first when it is asked again.
         model: String,
         /// Why it did not.
         failure: Failure,
@@ -79,7 +79,7 @@ impl Error {
             }
             Self::Extraction { failure, model } => {
                 let (what, next) = (what(failure), next(failure));
-                format!("No model could extract claims; last asked: {model} ({what}). {next}")
+                format!("No model could extract claims ({model}: {what}). {next}")
             }
             Self::NoAnswers { failure: Failure::Refused } => {
                 "The panel models declined to answer. Rephrase the statement".to_owned()
@@ -256,7 +256,7 @@ mod tests {
         let error = Error::Extraction { model: "a/b".to_owned(), failure: Failure::Timeout };
         assert_eq!(
             error.to_string(),
-            "No model could extract claims; last asked: a/b (no answer in time). Try again in a moment"
+            "No model could extract claims (a/b: no answer in time). Try again in a moment"
         );
         assert_eq!(error.title(), "Gateway Timeout");
     }

@@ -1,7 +1,7 @@
 //! The lint between extractor and panel: what a model drafted is cleaned, capped, and dropped where it is unsound.
 //!
 //! What must hold of a claim that passes: text, question and claimed answer are there and within their caps; its
-//! options are distinct (but for case and white space), at least one rival among them, none of which reads like
+//! options are distinct (but for white space, and for case where that means nothing), at least one rival among them, none of which reads like
 //! the two that are always added; its question does not state the claim, which would tell the panel the claimed
 //! answer; no earlier claim says the same. A rival that breaks a rule is dropped alone; a claim is skipped with a
 //! reason. A question with two answers may put the claim's words ("Do bees make honey?"): a proposition has to be
@@ -19,6 +19,12 @@ const MAX_CLAIM_CHARS: usize = 2_000;
 const MAX_OPTION_CHARS: usize = 500;
 /// The most rivals: with the claimed answer and the two fixed options that makes eight, `A` to `H`.
 const MAX_RIVALS: usize = 5;
+
+/// The most letters of a symbol, whose case matters.
+const MAX_SYMBOL_LETTERS: usize = 4;
+
+/// Short words that are the same in capitals.
+const WRITTEN_IN_CAPITALS: [&str; 3] = ["yes", "no", "true"];
 
 /// Readings of the two options that every question has.
 const RESERVED: [&str; 7] = [
@@ -75,12 +81,12 @@ fn sound(draft: &DraftClaim, position: usize) -> Option<Claim> {
     let claim = within(&draft.claim, MAX_CLAIM_CHARS)?;
     let question = within(&draft.question, MAX_CLAIM_CHARS)?;
     let claimed = within(&draft.claimed_answer, MAX_OPTION_CHARS).filter(|claimed| !is_reserved(claimed))?;
-    let mut distinct = HashSet::from([plain(&claimed)]);
+    let mut distinct = HashSet::from([plain_option(&claimed)]);
     let rivals: Vec<String> = draft
         .rivals
         .iter()
         .filter_map(|rival| within(rival, MAX_OPTION_CHARS))
-        .filter(|rival| !is_reserved(rival) && distinct.insert(plain(rival)))
+        .filter(|rival| !is_reserved(rival) && distinct.insert(plain_option(rival)))
         .take(MAX_RIVALS)
         .collect();
     let is_binary = rivals.len() == 1;
@@ -99,6 +105,26 @@ fn within(text: &str, max_chars: usize) -> Option<String> {
 /// The form in which texts are compared: case, white space and a full stop at the end do not count.
 fn plain(text: &str) -> String {
     text::one_line(text).to_lowercase().trim_end_matches(['.', ' ']).to_owned()
+}
+
+/// As [`plain`], for an option: a symbol keeps its case, as `Co` and `CO`, `mW` and `MW` are not the same.
+fn plain_option(text: &str) -> String {
+    let plain = plain(text);
+    if is_symbol(text) && !WRITTEN_IN_CAPITALS.contains(&plain.as_str()) {
+        text::one_line(text).trim_end_matches(['.', ' ']).to_owned()
+    } else {
+        plain
+    }
+}
+
+/// Whether a text has one short word (numbers aside), with a capital behind its first letter.
+fn is_symbol(text: &str) -> bool {
+    let mut words = text.split_whitespace().filter(|word| word.contains(char::is_alphabetic));
+    let (Some(word), None) = (words.next(), words.next()) else {
+        return false;
+    };
+    let letters = || word.chars().filter(|c| c.is_alphabetic());
+    letters().count() <= MAX_SYMBOL_LETTERS && letters().skip(1).any(char::is_uppercase)
 }
 
 fn is_reserved(option: &str) -> bool {
@@ -160,6 +186,18 @@ mod tests {
         let many = ["1", "2", "3", "4", "5", "6", "7"];
         let extraction = checked(vec![claim("C", "Which?", "0", &many)]);
         assert_eq!(extraction.claims[0].options().len(), 8);
+    }
+
+    #[test]
+    fn symbols_that_differ_by_case_are_different_answers() {
+        let options = |claimed: &str, rivals: &[&str]| {
+            let extraction = checked(vec![claim("C", "Which?", claimed, rivals)]);
+            extraction.claims[0].options().split_last_chunk::<2>().unwrap().0.join("|")
+        };
+        assert_eq!(options("Co", &["CO", "CO2", "C2O"]), "Co|CO|CO2|C2O");
+        assert_eq!(options("5 mW", &["5 MW", "5 MW.", "5  mW"]), "5 mW|5 MW");
+        assert_eq!(options("New York", &["NEW YORK", "new york", "Rome"]), "New York|Rome");
+        assert_eq!(options("Yes", &["YES", "NO", "No"]), "Yes|NO");
     }
 
     #[test]
@@ -236,7 +274,7 @@ mod tests {
                 prop_assert_eq!(&claim.id, &format!("claim_{}", position + 1));
                 prop_assert!(!claim.text.is_empty() && !claim.question.is_empty());
                 prop_assert!((4..=8).contains(&claim.options().len()));
-                let distinct: HashSet<String> = claim.options().iter().map(|option| plain(option)).collect();
+                let distinct: HashSet<String> = claim.options().iter().map(|option| plain_option(option)).collect();
                 prop_assert_eq!(distinct.len(), claim.options().len());
                 prop_assert!(claim.options().len() == 4 || !states(&claim.question, &claim.text));
             }

@@ -86,9 +86,11 @@ impl Verifier {
         if simulated { Some(SANDBOX) } else { None }
     }
 
-    /// Every model that may be asked in a domain.
-    pub fn models(&self, domain: Domain) -> impl Iterator<Item = &str> {
-        models(self.settings(domain))
+    /// Every model that may be asked for a job.
+    pub fn models(&self, job: &Job) -> Vec<&str> {
+        let settings = self.settings(job.domain);
+        let roster = Roster::new(&settings.panel, &settings.standby, total(job));
+        claims::extractors(settings).chain(roster.models()).collect()
     }
 
     /// Whether the budget of a verification's account, if it has one, allows to begin it: the prices of extractor and

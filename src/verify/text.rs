@@ -3,6 +3,7 @@
 //! Removed are control characters and the invisible ones that can reorder or smuggle text: bidirectional controls,
 //! zero-width spaces and joiners of words (U+200B, U+2060, U+FEFF) and the tag block (U+E0000–E007F), in which
 //! instructions can be hidden from people. Zero-width joiners between letters stay: some scripts and emoji need them.
+//! What separates words or lines is never removed without something in its place: `1990\r5 people` is not `19905 people`.
 
 use crate::bidi;
 
@@ -10,7 +11,7 @@ use crate::bidi;
 pub(super) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_whitespace() {
+        if is_separator(c) {
             if !line.is_empty() && !line.ends_with(' ') {
                 line.push(' ');
             }
@@ -22,9 +23,22 @@ pub(super) fn one_line(text: &str) -> String {
     line
 }
 
-/// The text with its lines and tabs kept.
+/// The text with its lines and tabs kept. Whatever else ends a line or a page (as PDF and word processors write it)
+/// becomes a line's end.
 pub(super) fn block(text: &str) -> String {
-    text.chars().filter(|&c| c == '\n' || c == '\t' || !is_hidden(c)).collect()
+    let mut block = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        if c == '\r' && characters.peek() == Some(&'\n') {
+            continue;
+        }
+        if breaks_line(c) {
+            block.push('\n');
+        } else if c == '\t' || !is_hidden(c) {
+            block.push(c);
+        }
+    }
+    block
 }
 
 /// The first `max_chars` characters; an ellipsis takes the last place where something was cut off.
@@ -38,6 +52,15 @@ pub(super) fn shortened(text: &str, max_chars: usize) -> String {
 /// Whether the text has more than `max_chars` characters.
 pub(super) fn is_longer(text: &str, max_chars: usize) -> bool {
     text.chars().nth(max_chars).is_some()
+}
+
+/// White space, and the separators of records that Unicode does not count as such.
+const fn is_separator(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}')
+}
+
+fn breaks_line(c: char) -> bool {
+    is_separator(c) && (c.is_control() && c != '\t' || matches!(c, '\u{2028}' | '\u{2029}'))
 }
 
 fn is_hidden(c: char) -> bool {
@@ -55,6 +78,14 @@ mod tests {
     fn folds_white_space_and_drops_what_cannot_be_seen() {
         assert_eq!(one_line("  a\r\n\tb \u{2028} c\u{7}\u{1b}[31m\u{202e}d\u{e0041} "), "a b c[31md");
         assert_eq!(block("a\r\nb\u{0}\tc\u{200b}"), "a\nb\tc");
+    }
+
+    #[test]
+    fn words_and_lines_stay_apart_whatever_is_between_them() {
+        let text =
+            "In 1990\r5 people met.\u{c}Page two\u{b}three\u{85}four\u{2028}five\u{1e}six\r\n\r\nseven";
+        assert_eq!(block(text), "In 1990\n5 people met.\nPage two\nthree\nfour\nfive\nsix\n\nseven");
+        assert_eq!(one_line(text), "In 1990 5 people met. Page two three four five six seven");
     }
 
     #[test]

@@ -1,5 +1,12 @@
 //! Numbers in digits and English words, and wrong ones that look like right ones.
 
+/// So many digits a floating-point number can tell apart.
+const MAX_DIGITS: usize = 15;
+/// More are not read, as [`show`] would not write them.
+const MAX_DECIMALS: usize = 6;
+/// From here on, floating-point numbers leave whole ones out.
+const EXACT_BELOW: f64 = 9_007_199_254_740_992.0;
+
 /// Reads a number: `1,000`, `3.5`, `-2`, `eight`, `twenty-one`, `one hundred`.
 pub(super) fn read(text: &str) -> Option<f64> {
     digits(text).or_else(|| words(text))
@@ -8,10 +15,14 @@ pub(super) fn read(text: &str) -> Option<f64> {
 fn digits(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['-', '−']).unwrap_or(text);
     let starts_with_digit = unsigned.starts_with(|c: char| c.is_ascii_digit());
-    if !starts_with_digit || unsigned.len() > 15 || !unsigned.ends_with(|c: char| c.is_ascii_digit()) {
+    if !starts_with_digit || unsigned.len() > MAX_DIGITS || !unsigned.ends_with(|c: char| c.is_ascii_digit())
+    {
         return None;
     }
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    if fraction.len() > MAX_DECIMALS {
+        return None;
+    }
     let mut groups = whole.split(',');
     let first = groups.next().unwrap_or_default();
     let grouped = whole.contains(',');
@@ -74,14 +85,17 @@ pub(super) const STEPS: [f64; 4] = [1.0, -1.0, 2.0, 10.0];
 
 /// A number in its plainest form: `4`, `2.5`.
 pub(super) fn show(value: f64) -> String {
-    let text = format!("{value:.6}");
+    let text = format!("{value:.MAX_DECIMALS$}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
 /// Whether two numbers are the same, but for what floating point adds.
 pub(super) fn same(one: f64, other: f64) -> bool {
-    (one - other).abs() <= 1e-9 * one.abs().max(other.abs()).max(1.0)
+    let largest = one.abs().max(other.abs());
+    let are_whole = one.fract() == 0.0 && other.fract() == 0.0;
+    let tolerance = if are_whole && largest < EXACT_BELOW { 0.0 } else { 1e-12 * largest.max(1.0) };
+    (one - other).abs() <= tolerance
 }
 
 /// Three numbers other than `claimed`, among them `right` if it is another; in rising order, which marks none.
@@ -112,10 +126,19 @@ mod tests {
         ] {
             assert!(read(text).is_some_and(|read| same(read, value)), "{text}");
         }
-        for text in ["", "-", "1,00", "1.2.3", "Paris", "4x", "12345678901234567890", "one fish", "1e5", "1."]
-        {
+        let wrong =
+            ["", "-", "1,00", "1.2.3", "Paris", "4x", "12345678901234567890", "one fish", "1e5", "1."];
+        for text in wrong.into_iter().chain(["0.0000001"]) {
             assert_eq!(read(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn only_what_floating_point_adds_is_passed_over() {
+        assert!(same(0.1 + 0.2, 0.3) && same(1e9 / 3.0 * 3.0, 1e9));
+        assert!(!same(1_000_000_001.0, 1_000_000_002.0));
+        assert!(!same(123_456_789_000.0, 123_456_789_050.0));
+        assert!(!same(0.000_001, 0.000_002));
     }
 
     #[test]
