@@ -217,6 +217,11 @@ impl Gateway {
         most::of_chat(chat, provider, model, price(id, provider, model))
     }
 
+    /// How many calls the provider of `id` takes at once. `None` for an identifier that names no configured provider.
+    pub fn concurrency(&self, id: &str) -> Option<usize> {
+        self.find(id).map(|(provider, _)| provider.settings().max_concurrent)
+    }
+
     pub(super) fn find<'a>(&self, id: &'a str) -> Option<(&Provider, &'a str)> {
         self.known(id).map(|(known, model)| (&known.provider, model))
     }

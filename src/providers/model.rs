@@ -80,23 +80,19 @@ impl Model {
     }
 
     /// This model without what a provider has just refused, if its message names something that can be left out or
-    /// said in another way. There are no common codes for these cases, but all name the field.
+    /// said in another way: all of it at once, as some list whatever they do not take. There are no common codes for
+    /// these cases, but all name the field.
     pub fn without(&self, refusal: &str) -> Option<Self> {
         let refusal = refusal.to_lowercase();
         let names = |fields: &[&str]| fields.iter().any(|field| refusal.contains(field));
         let mut model = self.clone();
-        if !self.max_completion_tokens && names(&["max_completion_tokens"]) {
-            model.max_completion_tokens = true;
-        } else if self.stream_usage && names(&["stream_options", "include_usage"]) {
-            model.stream_usage = false;
-        } else if self.temperature && names(&["temperature"]) {
-            model.temperature = false;
-        } else if names(&STRUCTURE_FIELDS) {
-            model.structure = self.structure.weaker()?;
-        } else {
-            return None;
+        model.max_completion_tokens |= names(&["max_completion_tokens"]);
+        model.stream_usage &= !names(&["stream_options", "include_usage"]);
+        model.temperature &= !names(&["temperature"]);
+        if names(&STRUCTURE_FIELDS) {
+            model.structure = self.structure.weaker().unwrap_or(self.structure);
         }
-        Some(model)
+        (model != *self).then_some(model)
     }
 }
 
@@ -182,6 +178,14 @@ mod tests {
         let facts = |kind| Model::known("work", kind, "claude-haiku-4-5").max_output_tokens;
         assert_eq!(facts(Kind::Anthropic), Some(64_000));
         assert_eq!(facts(Kind::OpenAi), None);
+    }
+
+    #[test]
+    fn all_that_one_refusal_names_is_left_out() {
+        let refusal = "stream_options.include_usage: Extra inputs are not permitted; temperature: Extra inputs are not permitted";
+        let model = Model::known("mistral", Kind::OpenAi, "m").without(refusal).unwrap();
+        assert!(!model.stream_usage && !model.temperature);
+        assert_eq!(model.without(refusal), None);
     }
 
     #[test]

@@ -1,15 +1,14 @@
 //! Structured calls to models: within limits of number and time, with one repair, strictly read.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
+use super::turns::Turns;
 use super::{json, prompts, text};
 use crate::inference::{Answer, Chat, Failure, Finish, Gateway, Message, Role};
 use crate::money::NanoUsd;
-use crate::semaphore::Semaphore;
 use crate::usage::{Meter, Purpose};
 
 /// How much of a malformed answer the model is shown again, in characters.
@@ -33,6 +32,9 @@ pub(super) trait Ask: Send + Sync {
 
     /// Whether this model's answers are simulated.
     fn is_sandbox(&self, model: &str) -> bool;
+
+    /// How many calls the provider of this model takes at once; `None` for a model that nobody knows.
+    fn concurrency(&self, model: &str) -> Option<usize>;
 }
 
 impl Ask for Gateway {
@@ -54,6 +56,10 @@ impl Ask for Gateway {
     fn is_sandbox(&self, model: &str) -> bool {
         self.target(model).is_some_and(|target| target.sandbox)
     }
+
+    fn concurrency(&self, model: &str) -> Option<usize> {
+        Self::concurrency(self, model)
+    }
 }
 
 /// What all calls of one verification share.
@@ -61,8 +67,8 @@ impl Ask for Gateway {
 pub(super) struct Calls<'a> {
     /// Who asks.
     pub(super) asker: &'a dyn Ask,
-    /// One for each call that may be open, over all verifications.
-    pub(super) semaphore: &'a Arc<Semaphore>,
+    /// Those of all verifications.
+    pub(super) turns: &'a Turns,
     /// Where the calls are booked.
     pub(super) meter: &'a Meter,
     /// For one call.
@@ -83,7 +89,7 @@ impl Calls<'_> {
         read: impl Fn(&str) -> Option<T>,
     ) -> impl Future<Output = Result<T, Failure>> {
         async move {
-            let _permit = self.semaphore.acquire().await;
+            let _turn = self.turns.next(model).await;
             let mut chat = prompt(model);
             let malformed = match self.attempt(model, purpose, &chat, &read).await? {
                 Reading::Read(value) => return Ok(value),

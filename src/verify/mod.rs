@@ -24,6 +24,7 @@ pub mod prompts;
 mod settings;
 mod tally;
 mod text;
+mod turns;
 mod vote;
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::outbox::Outbox;
 use super::panel::Panel;
 use super::prompts::{self, Fences};
 use super::tally;
+use super::turns::Turns;
 use super::{Event, Job, PanelSettings, Settings};
 use crate::api::verify::{
     ClaimResult, ClaimsExtracted, Domain, ExtractingClaims, Skipped, Starting, VerifyResponse,
@@ -21,7 +22,7 @@ use crate::api::verify::{
 };
 use crate::clock::Clock;
 use crate::inference::{Failure, Gateway};
-use crate::semaphore::Semaphore;
+use crate::model_id;
 use crate::usage::Meter;
 
 /// Said of results in which simulated models took part.
@@ -32,8 +33,8 @@ pub struct Verifier {
     asker: Arc<dyn Ask>,
     settings: Settings,
     clock: Clock,
-    /// One for each model call that may be open, over all verifications.
-    semaphore: Arc<Semaphore>,
+    /// Of all verifications.
+    turns: Turns,
     sandbox: Simulated,
 }
 
@@ -51,22 +52,27 @@ impl Verifier {
 
     /// As [`Verifier::new`], with anybody who asks models.
     pub(super) fn asking(asker: Arc<dyn Ask>, settings: Settings, clock: Clock) -> Self {
-        let semaphore = Arc::new(Semaphore::new(settings.max_concurrent.max(1)));
+        let all = models(&settings.general).chain(models(&settings.legal));
+        let limits = all.filter_map(|model| {
+            let (provider, _) = model_id::split(model)?;
+            Some((provider.to_owned(), asker.concurrency(model)?))
+        });
+        let turns = Turns::new(settings.max_concurrent, limits);
         let simulated = |settings: &PanelSettings| models(settings).any(|model| asker.is_sandbox(model));
         let sandbox = Simulated { general: simulated(&settings.general), legal: simulated(&settings.legal) };
-        Self { asker, settings, clock, semaphore, sandbox }
+        Self { asker, settings, clock, turns, sandbox }
     }
 
     /// This verifier in the place of `before`, whose calls under way count as its own. How many may be open at once
     /// changes with [`Verifier::take_effect`].
     #[must_use]
     pub fn in_place_of(self, before: &Self) -> Self {
-        Self { semaphore: before.semaphore.clone(), ..self }
+        Self { turns: self.turns.in_place_of(&before.turns), ..self }
     }
 
     /// Holds calls to this verifier's own limit, where it took the place of another one.
     pub fn take_effect(&self) {
-        self.semaphore.resize(self.settings.max_concurrent.max(1));
+        self.turns.take_effect();
     }
 
     /// The settings for a domain.
@@ -155,7 +161,7 @@ impl Verifier {
         let fences = Fences::new().map_err(|_| Error::Internal)?;
         let calls = Calls {
             asker: &*self.asker,
-            semaphore: &self.semaphore,
+            turns: &self.turns,
             meter,
             model_timeout: settings.model_timeout,
             deadline,

@@ -155,7 +155,7 @@ async fn wrong_parameters_are_named_with_what_is_allowed() {
     let server = server().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(0));
     let long = format!(r#"{{"fact":"{}"}}"#, "x".repeat(20_001));
-    let cases: [(&str, &str, &str, &str); 22] = [
+    let cases: [(&str, &str, &str, &str); 24] = [
         ("", "invalid_json", "", "empty"),
         ("[]", "invalid_json", "", "an array"),
         ("\"x\"", "invalid_json", "", "a string"),
@@ -182,6 +182,8 @@ async fn wrong_parameters_are_named_with_what_is_allowed() {
         (r#"{"fact":"x","asOf":"yesterday"}"#, "invalid_parameter", "asOf", "2026-11-20"),
         (r#"{"fact":"x","explain":"yes"}"#, "invalid_parameter", "explain", "true or false"),
         (r#"{"fact":"x","context":[]}"#, "invalid_parameter", "context", "a string"),
+        (r#"{"fact":"x","context":""}"#, "invalid_parameter", "context", "leave it out"),
+        (r#"{"fact":"x","context":" \n"}"#, "invalid_parameter", "context", "leave it out"),
         (r#"{"fact":"x","minrequired":2}"#, "unsupported_parameter", "minrequired", "minRequired"),
     ];
     for (body, code, param, words) in cases {
@@ -189,7 +191,7 @@ async fn wrong_parameters_are_named_with_what_is_allowed() {
         assert_eq!(error["param"].as_str().unwrap_or_default(), param, "{body:.60}");
         assert!(error["message"].as_str().unwrap().contains(words), "{body:.60}: {error}");
     }
-    let accepted = r#"{"fact":"x","minRequired":2.0,"totalModels":null,"context":""}"#;
+    let accepted = r#"{"fact":"x","minRequired":2.0,"totalModels":null,"context":null}"#;
     assert_eq!(post(&server, &key, accepted).await.status(), 200);
 }
 

@@ -4,8 +4,11 @@
 //! something else. Temperature and `top_p` are not sent together, nor a temperature beside thinking, as the API
 //! refuses both; found here, it does not look as if the model took no temperature at all.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use super::{DEFAULT_MAX_TOKENS, MAX_TEMPERATURE, version};
 use crate::providers::asked::{Asked, Choice, Format, Image, Piece, Speaker, Tools, Turn, refusal};
@@ -137,8 +140,7 @@ fn tools(tools: &Tools, body: &mut Map<String, Value>) {
         if let Some(description) = &tool.description {
             value["description"] = json!(description);
         }
-        let nothing = || json!({"type": "object", "properties": {}});
-        value["input_schema"] = tool.parameters.clone().unwrap_or_else(nothing);
+        value["input_schema"] = input_schema(tool.parameters.as_ref());
         if tool.is_strict {
             value["strict"] = json!(true);
         }
@@ -157,12 +159,37 @@ fn tools(tools: &Tools, body: &mut Map<String, Value>) {
     body.insert("tool_choice".to_owned(), choice);
 }
 
+/// What a tool takes. The API wants it said that this is an object, which others take for granted.
+fn input_schema(parameters: Option<&Value>) -> Value {
+    let Some(parameters) = parameters else { return json!({"type": "object", "properties": {}}) };
+    let mut schema = parameters.clone();
+    if let Some(fields) = schema.as_object_mut() {
+        fields.entry("type").or_insert_with(|| json!("object"));
+    }
+    schema
+}
+
+/// Texts of nothing but white space are left out, as the API refuses them; other models write one before a call.
 fn message(turn: &Turn) -> Value {
     let role = match turn.speaker {
         Speaker::Person => "user",
         Speaker::Model => "assistant",
     };
-    json!({"role": role, "content": turn.pieces.iter().map(block).collect::<Value>()})
+    let is_blank = |piece: &&Piece| matches!(piece, Piece::Text(text) if text.trim().is_empty());
+    let says_something = !turn.pieces.iter().all(|piece| is_blank(&piece));
+    let pieces = turn.pieces.iter().filter(|piece| !says_something || !is_blank(piece));
+    json!({"role": role, "content": pieces.map(block).collect::<Value>()})
+}
+
+/// The identifier of a call as the API takes it, the same for the call and its result: other providers' may hold dots and
+/// colons (`functions.get:0`).
+fn call_id(id: &str) -> Cow<'_, str> {
+    let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if !id.is_empty() && id.bytes().all(is_taken) {
+        return id.into();
+    }
+    let digest = Sha256::digest(id);
+    digest[..12].iter().fold("call_".to_owned(), |id, byte| id + &format!("{byte:02x}")).into()
 }
 
 fn block(piece: &Piece) -> Value {
@@ -173,8 +200,10 @@ fn block(piece: &Piece) -> Value {
         }
         Piece::Image(Image::Address(url)) => json!({"type": "image", "source": {"type": "url", "url": url}}),
         Piece::Call { id, name, arguments, .. } => {
-            json!({"type": "tool_use", "id": id, "name": name, "input": arguments})
+            json!({"type": "tool_use", "id": call_id(id), "name": name, "input": arguments})
         }
-        Piece::Result { id, text, .. } => json!({"type": "tool_result", "tool_use_id": id, "content": text}),
+        Piece::Result { id, text, .. } => {
+            json!({"type": "tool_result", "tool_use_id": call_id(id), "content": text})
+        }
     }
 }

@@ -4,10 +4,12 @@
 //! - `[{"error": {"code", "message", "status", "details": [{"reason"}]}}]`: Google's compatible endpoint
 //! - `{"error": "…", "code": "…"}`: xAI, native Ollama
 //! - `{"object": "error", "message", "type", "code"}`: older vLLM, and Mistral, whose `message` may be an object
-//! - `{"message": "…"}`, `{"detail": "…" | [{"msg"}]}`: gateways in front of them
+//! - `{"message": "…"}`, `{"detail": "…" | [{"loc", "msg"}]}`: gateways in front of them
 //!
 //! Names (codes and types) decide before the status does, as the same status means different things; phrases are
 //! the last resort, only where a provider has no name for a case that must be told apart.
+
+use std::fmt;
 
 use serde_json::Value;
 
@@ -15,8 +17,9 @@ use crate::providers::{Failure, Incoming, retry_after, status};
 
 const KEY_NAMES: [&str; 3] = ["invalid_api_key", "api_key_invalid", "invalid_authentication"];
 const QUOTA_NAMES: [&str; 3] = ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
-const CONTEXT_NAMES: [&str; 3] =
-    ["context_length_exceeded", "exceed_context_size_error", "string_above_max_length"];
+const CONTEXT_NAMES: [&str; 2] = ["context_length_exceeded", "exceed_context_size_error"];
+/// Of any text that is too long: of an identifier as well as of a message.
+const TOO_LONG: &str = "string_above_max_length";
 /// `invalid_prompt` is what reasoning models answer to a prompt that was flagged.
 const REFUSAL_NAMES: [&str; 6] = [
     "content_filter",
@@ -29,6 +32,8 @@ const REFUSAL_NAMES: [&str; 6] = [
 const MODEL_NAMES: [&str; 4] =
     ["model_not_found", "invalid_model", "model_decommissioned", "deploymentnotfound"];
 
+/// xAI's, with 403: the name of the status is all it has for a code.
+const REFUSAL_PHRASES: [&str; 2] = ["violates usage guidelines", "safety_check_type"];
 const KEY_PHRASES: [&str; 2] = ["incorrect api key", "api key not valid"];
 const CONTEXT_PHRASES: [&str; 3] = ["context length", "context window", "context size"];
 const MODEL_PHRASES: [&str; 2] = ["is not a valid model", "model not exist"];
@@ -74,18 +79,19 @@ impl Complaint {
             .filter_map(text)
             .map(|name| name.to_lowercase())
             .collect();
-        let message = [&inner["message"], &inner["error"], &inner["detail"]]
-            .into_iter()
-            .chain([&inner["detail"][0]["msg"], &inner["message"]["detail"][0]["msg"]])
-            .find_map(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
+        let message =
+            [&inner["message"], &inner["error"], &inner["detail"]].into_iter().find_map(Value::as_str);
+        let violations = Violations::of(inner);
         let moderated = inner["metadata"]["flagged_input"].is_string();
-        let param = inner["param"].as_str().map(str::to_owned);
+        let param = inner["param"].as_str().map(str::to_owned).or_else(|| violations.first_field());
+        let message = message.map_or_else(|| violations.to_string(), str::to_owned);
         Self { code, names, message, param, moderated }
     }
 
     fn failure(&self, status: u16, incoming: &Incoming) -> Failure {
+        if (400..500).contains(&status) && self.says(&REFUSAL_PHRASES) {
+            return Failure::Refused;
+        }
         let by_status = status::failure(status, incoming);
         // These mean one thing only; some name an overlong prompt (413) a rate limit.
         let is_final = matches!(status, 402 | 413 | 500..);
@@ -105,7 +111,7 @@ impl Complaint {
         if has(&KEY_NAMES) {
             return Some(Failure::Unauthorized);
         }
-        if has(&CONTEXT_NAMES) {
+        if has(&CONTEXT_NAMES) || (has(&[TOO_LONG]) && self.is_about_a_message()) {
             return Some(Failure::ContextOverflow);
         }
         if has(&MODEL_NAMES) {
@@ -116,24 +122,68 @@ impl Complaint {
         })
     }
 
-    fn phrased(&self, status: u16) -> Failure {
+    /// Whether what it complains about is what a message says, as far as it tells.
+    fn is_about_a_message(&self) -> bool {
+        self.param.as_deref().is_none_or(|param| param.ends_with("content") || param.ends_with("text"))
+    }
+
+    fn says(&self, phrases: &[&str]) -> bool {
         let message = self.message.to_lowercase();
-        let says = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
-        if says(&KEY_PHRASES) {
+        phrases.iter().any(|phrase| message.contains(phrase))
+    }
+
+    fn phrased(&self, status: u16) -> Failure {
+        if self.says(&KEY_PHRASES) {
             return Failure::Unauthorized;
         }
-        if says(&CONTEXT_PHRASES) {
+        if self.says(&CONTEXT_PHRASES) {
             return Failure::ContextOverflow;
         }
-        if says(&MODEL_PHRASES) {
+        if self.says(&MODEL_PHRASES) {
             return Failure::UnknownModel;
         }
-        let rejected = if message.is_empty() {
+        let rejected = if self.message.is_empty() {
             Failure::rejected(self.code.as_deref(), &format!("status {status} without a message"))
         } else {
             Failure::rejected(self.code.as_deref(), &self.message)
         };
         rejected.about(self.param.as_deref())
+    }
+}
+
+/// What servers built on FastAPI say of a body that is not as it should be: a list of what is wrong and where, at the
+/// top or, of Mistral, inside of `message`.
+struct Violations<'a>(&'a [Value]);
+
+impl<'a> Violations<'a> {
+    fn of(body: &'a Value) -> Self {
+        let lists = [&body["detail"], &body["message"]["detail"]];
+        Self(lists.into_iter().find_map(Value::as_array).map(Vec::as_slice).unwrap_or_default())
+    }
+
+    /// The path of a field from the body on, such as `stream_options.include_usage`.
+    fn field(violation: &Value) -> Option<String> {
+        let steps: Vec<String> = violation["loc"].as_array()?.iter().filter_map(text).collect();
+        let path = steps.strip_prefix(&["body".to_owned()]).unwrap_or(&steps).join(".");
+        (!path.is_empty()).then_some(path)
+    }
+
+    fn first_field(&self) -> Option<String> {
+        self.0.iter().find_map(Self::field)
+    }
+}
+
+impl fmt::Display for Violations<'_> {
+    /// Each field with what is wrong with it, as the words alone name none.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, violation) in self.0.iter().enumerate() {
+            f.write_str(if position == 0 { "" } else { "; " })?;
+            if let Some(field) = Self::field(violation) {
+                write!(f, "{field}: ")?;
+            }
+            f.write_str(violation["msg"].as_str().unwrap_or("not valid"))?;
+        }
+        Ok(())
     }
 }
 

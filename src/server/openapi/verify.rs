@@ -66,7 +66,7 @@ fn request(bounds: Bounds) -> Value {
         "minRequired": {"format": null, "minimum": MIN_REQUIRED.start(), "maximum": most_required},
         "totalModels": {"format": null, "minimum": MIN_REQUIRED.start(), "maximum": bounds.panel},
         "asOf": {"type": null, "anyOf": [dated("date"), dated("date-time"), {"type": "null"}]},
-        "context": {"maxLength": MAX_CONTEXT_CHARS},
+        "context": {"minLength": 1, "maxLength": MAX_CONTEXT_CHARS, "pattern": "\\S"},
     });
     for (name, limits) in ranges.as_object().into_iter().flatten() {
         let Some(property) = schema["properties"][name].as_object_mut() else { continue };

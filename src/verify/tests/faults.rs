@@ -113,14 +113,49 @@ async fn the_extractor_is_repaired_once_and_then_replaced() {
 }
 
 #[tokio::test]
-async fn failed_extraction_is_an_error_that_names_the_last_model() {
+async fn failed_extraction_is_an_error_that_names_the_first_model() {
     let stage = Stage::new(|_| Turn::Fails(Failure::Unauthorized));
     let events = stage.run().await;
     assert_eq!(names(&events), ["starting", "extracting_claims", "error"]);
     let error = error(&stage).await;
     assert_eq!((error.error.as_str(), error.code.as_str()), ("Bad Gateway", "provider_auth_failed"));
     assert_eq!(error.request_id, "ver_1");
-    assert!(error.message.contains("y/1"), "{}", error.message);
+    assert!(error.message.contains("x/1"), "{}", error.message);
+}
+
+#[tokio::test]
+async fn of_several_failed_extractors_the_one_is_told_of_that_may_answer_first() {
+    let limited = |seconds| Failure::RateLimited { retry_after: Some(Duration::from_secs(seconds)) };
+    for (first, second, told) in [
+        (limited(7), limited(300), ("x/1", "provider_rate_limited", Some(7))),
+        (limited(300), limited(7), ("y/1", "provider_rate_limited", Some(7))),
+        (limited(40), Failure::Unauthorized, ("x/1", "provider_rate_limited", Some(40))),
+        (Failure::Unauthorized, limited(40), ("y/1", "provider_rate_limited", Some(40))),
+        (Failure::Unauthorized, Failure::UnknownModel, ("x/1", "provider_auth_failed", None)),
+    ] {
+        let stage = Stage::new(move |call| {
+            Turn::Fails(if call.model == "x/1" { first.clone() } else { second.clone() })
+        });
+        let error = error(&stage).await;
+        assert_eq!((error.code.as_str(), error.retry_after.map(|wait| wait.as_secs())), (told.1, told.2));
+        assert!(error.message.contains(told.0), "{}", error.message);
+    }
+}
+
+#[tokio::test]
+async fn claims_of_which_none_can_be_asked_about_are_sent_back_as_other_nonsense_is() {
+    let unsound =
+        r#"{"claims":[{"claim":"A is B.","question":"What is A?","claimed_answer":"B","rivals":[]}]}"#;
+    let stage = Stage::new(move |call| match (call.is_extraction(), call.model) {
+        (true, "x/1") => Turn::Says(unsound.to_owned()),
+        (true, _) => Turn::Says(extraction(1)),
+        (false, _) => call.choose("yes 0"),
+    });
+    let response = stage.complete().await;
+    assert_eq!(stage.asked()[..3], ["x/1", "x/1", "y/1"]);
+    assert_eq!(response.results.len(), 1);
+    let stage = Stage::new(move |_| Turn::Says(unsound.to_owned()));
+    assert_eq!(error(&stage).await.code, "provider_invalid_response");
 }
 
 #[tokio::test]
@@ -179,6 +214,22 @@ async fn at_the_deadline_open_claims_are_closed_and_the_rest_stands() {
     assert_eq!(failed(cut), [("c/1", "timeout")]);
     let usage = response.token_usage;
     assert_eq!(usage.prompt_tokens, 10 + 50 + 7, "the stopped call is accounted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_wait_for_a_provider_hold_nobody_up_who_asks_another() {
+    let mut stage = Stage::with_claims(8, |call| match call.model {
+        "single/1" => Turn::Hangs,
+        _ => call.choose(&call.question().replace("Question", "yes").replace('?', "")),
+    });
+    stage.settings.general.panel = ["single/1", "a/1", "b/1"].map(str::to_owned).to_vec();
+    stage.settings.max_concurrent = 2;
+    let response = stage.complete().await;
+    for result in &response.results {
+        assert_eq!(answered(result), ["a/1", "b/1"]);
+        assert_eq!(failed(result), [("single/1", "timeout")]);
+    }
+    assert_eq!(stage.asked().iter().filter(|model| *model == "single/1").count(), 1);
 }
 
 #[tokio::test]

@@ -126,6 +126,10 @@ impl Ask for Scripted {
     fn is_sandbox(&self, model: &str) -> bool {
         model.starts_with("sandbox/")
     }
+
+    fn concurrency(&self, model: &str) -> Option<usize> {
+        Some(if model.starts_with("single/") { 1 } else { 64 })
+    }
 }
 
 /// A verifier over scripted models, with what may be changed before it runs.

@@ -183,6 +183,10 @@ impl Ask for World {
     fn is_sandbox(&self, model: &str) -> bool {
         model.starts_with("sandbox/")
     }
+
+    fn concurrency(&self, _model: &str) -> Option<usize> {
+        None
+    }
 }
 
 /// The letter and the text of the option of a kind, as this call is shown it.
