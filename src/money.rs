@@ -100,6 +100,11 @@ impl Shortage {
         self.spent.0 >= self.budget.0
     }
 
+    /// Whether the call fits once those under way have given back what they do not take.
+    pub fn may_pass(&self) -> bool {
+        self.most <= self.budget.minus(self.spent)
+    }
+
     /// What is left for further calls.
     pub fn left(&self) -> NanoUsd {
         self.budget.minus(self.spent).minus(self.reserved)

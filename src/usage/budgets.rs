@@ -7,6 +7,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
+
 use super::Account;
 use super::tallies::{Limit, Tallies};
 use crate::clock::Time;
@@ -53,6 +56,8 @@ pub(super) struct Budgets {
     store: Store,
     tallies: Arc<Mutex<Tallies>>,
     trouble: Arc<Trouble>,
+    /// Told whenever a call gives back some of what it reserved.
+    freed: Arc<Notify>,
 }
 
 /// What a call has reserved; given back when it is dropped.
@@ -67,7 +72,7 @@ pub(super) struct Hold {
 impl Budgets {
     /// Budgets on what `store` knows to be spent.
     pub(super) fn new(store: Store) -> Self {
-        Self { store, tallies: Arc::default(), trouble: Arc::default() }
+        Self { store, tallies: Arc::default(), trouble: Arc::default(), freed: Arc::default() }
     }
 
     /// Reserves `most` (`None` if it cannot be told) for a call on this account, which has a budget.
@@ -89,6 +94,11 @@ impl Budgets {
         let amount = most.ok_or(Unpaid::PriceUnknown)?;
         let limits = limits(account);
         Ok(self.known(&limits, now)?.check(&limits, amount, now)?)
+    }
+
+    /// Completes when a call has given back some of what it reserved, of whichever budget.
+    pub(super) fn freed(&self) -> OwnedNotified {
+        self.freed.clone().notified_owned()
     }
 
     /// The tallies, once what has been spent of `limits` is known. The ledger is asked without the lock.
@@ -191,7 +201,9 @@ impl Hold {
         for subject in &self.subjects {
             tallies.settle(subject, self.amount, actual);
         }
+        drop(tallies);
         (self.amount, self.is_settled) = (actual, true);
+        self.budgets.freed.notify_waiters();
     }
 
     /// The call was of this moment, and the ledger will never know of it: what it has cost stays spent.
@@ -215,6 +227,7 @@ impl Drop for Hold {
         if !self.subjects.is_empty() {
             let budgets = self.budgets.clone();
             self.give_back(&mut budgets.lock());
+            budgets.freed.notify_waiters();
         }
     }
 }

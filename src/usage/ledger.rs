@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
 
 use super::Account;
 use super::budgets::{Budgets, Hold, Unpaid};
@@ -94,6 +95,11 @@ impl Ledger {
     /// Reserves the most that a call may cost (`None` if it cannot be told) for an account that has a budget.
     pub(super) fn reserve(&self, of: &Account, most: Option<NanoUsd>, now: Time) -> Result<Hold, Unpaid> {
         self.shared.budgets.reserve(of, most, now)
+    }
+
+    /// As [`Budgets::freed`].
+    pub(super) fn freed(&self) -> OwnedNotified {
+        self.shared.budgets.freed()
     }
 
     /// As [`Budgets::load_spending`].

@@ -1,9 +1,12 @@
 //! What one request takes: summed for its answer, and booked attempt by attempt.
 
 use std::borrow::Cow;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+use tokio::sync::futures::OwnedNotified;
 
 use super::budgets::Hold;
 use super::{Account, Books, Purpose, Unpaid};
@@ -88,6 +91,14 @@ impl Meter {
             return Ok(());
         }
         self.0.books.ledger.check(&self.0.account, most, self.now())
+    }
+
+    /// Completes when a call has given back some of what it had reserved of a budget: what did not fit may fit then. To be
+    /// asked for before the attempt that may not fit, so that nothing is missed. `None` where there is no budget.
+    pub fn freed(&self) -> Option<Pin<Box<OwnedNotified>>> {
+        let mut freed = self.has_budget().then(|| Box::pin(self.0.books.ledger.freed()))?;
+        freed.as_mut().enable();
+        Some(freed)
     }
 
     /// The time that attempts are booked at.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::turns::Turns;
 use super::{json, prompts, text};
@@ -80,25 +80,43 @@ pub(super) struct Calls<'a> {
 impl Calls<'_> {
     /// Asks `model` and reads its answer; an answer that cannot be read is sent back once. The prompt for it is written
     /// only when the call may begin: waiting calls hold no copy of statement or context.
+    ///
+    /// What a budget does not cover only as long as other calls are under way, most of them the verification's own, is
+    /// asked when some of them have ended, if that is as soon as an answer has to be.
     #[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice while it waits")]
     pub(super) fn structured<T>(
         &self,
         model: &str,
         purpose: Purpose,
-        prompt: impl FnOnce(&str) -> Chat,
+        prompt: impl Fn(&str) -> Chat,
         read: impl Fn(&str) -> Option<T>,
     ) -> impl Future<Output = Result<T, Failure>> {
         async move {
-            let _turn = self.turns.next(model).await;
-            let mut chat = prompt(model);
-            let malformed = match self.attempt(model, purpose, &chat, &read).await? {
-                Reading::Read(value) => return Ok(value),
-                Reading::Malformed(malformed) => malformed,
-            };
-            chat.messages.extend(repair_turn(&malformed));
-            match self.attempt(model, purpose, &chat, &read).await? {
-                Reading::Read(value) => Ok(value),
-                Reading::Malformed(_) => Err(Failure::Malformed),
+            let mut paid_by = None;
+            loop {
+                let freed = self.meter.freed();
+                let turn = self.turns.next(model).await;
+                let mut chat = prompt(model);
+                let malformed = match (self.attempt(model, purpose, &chat, &read).await, freed) {
+                    (Ok(Reading::Read(value)), _) => return Ok(value),
+                    (Ok(Reading::Malformed(malformed)), _) => malformed,
+                    (Err(Failure::BudgetExceeded(shortage)), Some(freed)) if shortage.may_pass() => {
+                        // Whoever waits for money is in nobody's way.
+                        drop((turn, chat));
+                        let paid_by =
+                            *paid_by.get_or_insert_with(|| self.deadline.min(after(self.model_timeout)));
+                        if timeout_at(paid_by, freed).await.is_err() {
+                            return Err(Failure::BudgetExceeded(shortage));
+                        }
+                        continue;
+                    }
+                    (Err(failure), _) => return Err(failure),
+                };
+                chat.messages.extend(repair_turn(&malformed));
+                return match self.attempt(model, purpose, &chat, &read).await? {
+                    Reading::Read(value) => Ok(value),
+                    Reading::Malformed(_) => Err(Failure::Malformed),
+                };
             }
         }
     }

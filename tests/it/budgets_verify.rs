@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::events::Events;
 use crate::support::panel::{config, eiffel};
-use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::provider::{FakeProvider, Turn, claim, claims};
 use crate::support::server::{Setup, TestServer};
 
 /// The longest extraction takes 32,768 tokens, an answer of the panel 4,096: at a dollar for a million.
@@ -129,6 +129,30 @@ async fn models_without_a_price_are_told_before_the_stream() {
         );
         assert_eq!(provider.asks().len(), 0);
     }
+}
+
+#[tokio::test]
+async fn what_fits_one_after_the_other_is_not_left_out_for_being_asked_at_once() {
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => {
+            let of = |n: u32| claim(&format!("{n} is {n}."), &format!("What is {n}?"), "Paris", &["Rome"]);
+            claims(&[1, 2, 3, 4].map(of))
+        }
+        _ => ask.choose("Paris"),
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).config(|config| price(config, &PRICED)).start().await;
+    // As much as eight answers may cost, of which there are twelve; they cost next to nothing.
+    let (status, _, result) = as_document(&server, &key_of(&server, EXTRACTION)).await;
+    assert_eq!(status, 200);
+    for result in result["results"].as_array().unwrap() {
+        assert_eq!(
+            (&result["assessment"], &result["model_errors"]),
+            (&json!("TRUE"), &json!([])),
+            "{result}"
+        );
+    }
+    assert_eq!(provider.asks().len(), 1 + 12);
 }
 
 #[tokio::test]
