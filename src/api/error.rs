@@ -1,7 +1,5 @@
 //! The one shape of every error body, and the `error` frame of a verification stream.
 
-use std::time::Duration;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,11 +36,4 @@ pub struct ErrorEvent {
     /// The verification's identifier.
     #[serde(rename = "requestId")]
     pub request_id: String,
-    /// As in [`ErrorBody`]; only there, as the frame has four fields.
-    #[serde(skip)]
-    pub provider: Option<String>,
-    /// How long to wait before another try is worth while, where that is known; no part of the frame either, but the
-    /// `Retry-After` of an answer that is one document.
-    #[serde(skip)]
-    pub retry_after: Option<Duration>,
 }

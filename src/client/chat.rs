@@ -98,8 +98,6 @@ fn failed(fault: ChatFault, request_id: &str) -> Error {
         message: told,
         code: fault.code,
         request_id: request_id.to_owned(),
-        provider: None,
-        retry_after: None,
     }))
 }
 

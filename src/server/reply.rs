@@ -10,6 +10,7 @@ mod provider;
 mod rate;
 mod report;
 mod session;
+mod verification;
 
 pub(crate) use rate::{Rate, write_rate_headers};
 
@@ -23,7 +24,6 @@ use warp::reply::Response;
 
 use super::header_names;
 use crate::api::error::{ErrorBody, ErrorEvent};
-use crate::inference::SHORTLY;
 use crate::limits::State;
 
 /// About how many headers an answer has, so that their map need not grow.
@@ -95,38 +95,13 @@ impl ApiError {
         }
     }
 
-    /// The error that ended a verification, as an answer of its own. Its title decides the status.
-    pub(crate) fn from_event(event: ErrorEvent) -> Self {
-        let status = match event.error.as_str() {
-            "Unauthorized" => StatusCode::UNAUTHORIZED,
-            "Payment Required" => StatusCode::PAYMENT_REQUIRED,
-            "Forbidden" => StatusCode::FORBIDDEN,
-            "Internal Server Error" => StatusCode::INTERNAL_SERVER_ERROR,
-            "Service Unavailable" => StatusCode::SERVICE_UNAVAILABLE,
-            "Gateway Timeout" => StatusCode::GATEWAY_TIMEOUT,
-            _ => StatusCode::BAD_GATEWAY,
-        };
-        Self {
-            hopeless: matches!(
-                event.code.as_str(),
-                "provider_auth_failed" | "provider_quota_exhausted" | "budget_exceeded"
-            ),
-            retry_after: (status == StatusCode::SERVICE_UNAVAILABLE)
-                .then(|| event.retry_after.unwrap_or(SHORTLY)),
-            provider: event.provider,
-            ..Self::new(status, event.code, event.message)
-        }
-    }
-
-    /// The error as the terminal frame of a verification stream.
+    /// The error as the terminal frame of a verification stream, which has four fields and no headers.
     pub(crate) fn into_event(self, request_id: &str) -> ErrorEvent {
         ErrorEvent {
             error: self.error.to_owned(),
             message: self.message,
             code: self.code,
             request_id: request_id.to_owned(),
-            provider: self.provider,
-            retry_after: self.retry_after,
         }
     }
 

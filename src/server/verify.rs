@@ -31,7 +31,7 @@ use crate::api::{Service, sse};
 use crate::clock::Time;
 use crate::keys;
 use crate::usage::Meter;
-use crate::verify::{Job, PanelSettings, Verifier};
+use crate::verify::{Job, PanelSettings, Step, Verifier};
 
 /// Events that wait for a slow reader before the run slows down with it.
 const QUEUE: usize = 32;
@@ -175,7 +175,7 @@ fn check_models(verifier: &Verifier, pass: &Pass, job: &Job) -> Result<(), ApiEr
 /// A verification under way, with everything that ends when it is dropped.
 struct Running {
     id: String,
-    events: mpsc::Receiver<Box<Event>>,
+    steps: mpsc::Receiver<Box<Step>>,
     listed: Registration,
     keep_alive: Duration,
     record: Arc<Record>,
@@ -193,9 +193,9 @@ async fn start(
     let meter = Meter::new(pass.account(id.as_str()), app.books());
     pass.record.verifies(&id, &meter);
     meter.load_spending().await;
-    verifier.check_budget(&job, &meter).map_err(|error| ApiError::from_event(error.event(&id)))?;
+    verifier.check_budget(&job, &meter)?;
     let listed = gate::enlist(context, pass).await?;
-    let (sender, events) = mpsc::channel(QUEUE);
+    let (sender, steps) = mpsc::channel(QUEUE);
     // The run keeps the record as well: cut off, it books what it has used after the answer is gone.
     let record = pass.record.clone();
     let run = async move {
@@ -205,7 +205,7 @@ async fn start(
     let task = context.runs.spawn(run.in_current_span());
     Ok(Running {
         id,
-        events,
+        steps,
         listed,
         keep_alive: context.options.keep_alive,
         record: pass.record.clone(),
@@ -214,21 +214,18 @@ async fn start(
 }
 
 impl Running {
-    /// The next event. A run that is cut, or that ends without a terminal event, ends with an error of its own.
-    async fn next(&mut self) -> Event {
-        let event = tokio::select! {
+    /// The next event. A run that is cut, or that ends without saying how, ends with an error of its own.
+    async fn next(&mut self) -> Result<Event, ApiError> {
+        let step = tokio::select! {
             biased;
-            why = self.listed.cut() => Err(why),
-            event = self.events.recv() => Ok(event),
+            why = self.listed.cut() => return Err(why.into()),
+            step = self.steps.recv() => step,
         };
-        match event {
-            Ok(Some(event)) => *event,
-            Ok(None) => {
-                tracing::error!(id = self.id, "a verification ended without a result");
-                Event::Error(ApiError::internal().into_event(&self.id))
-            }
-            Err(why) => Event::Error(ApiError::from(why).into_event(&self.id)),
-        }
+        let Some(step) = step else {
+            tracing::error!(id = self.id, "a verification ended without a result");
+            return Err(ApiError::internal());
+        };
+        Ok((*step)?)
     }
 
     /// The answer as a stream of frames.
@@ -242,10 +239,8 @@ impl Running {
     /// The answer as one document, once the run is over.
     async fn document(mut self) -> Result<Response, ApiError> {
         loop {
-            match self.next().await {
-                Event::Completed(result) => return Ok(reply::json(StatusCode::OK, &*result)),
-                Event::Error(error) => return Err(ApiError::from_event(error)),
-                _ => {}
+            if let Event::Completed(result) = self.next().await? {
+                return Ok(reply::json(StatusCode::OK, &*result));
             }
         }
     }
@@ -257,6 +252,7 @@ fn frames(running: Running) -> impl Stream<Item = serde_json::Result<Bytes>> {
         let quiet_until = Instant::now() + running.keep_alive;
         tokio::select! {
             event = running.next() => {
+                let event = event.unwrap_or_else(|error| Event::Error(error.into_event(&running.id)));
                 let frame = event.frame();
                 match &event {
                     Event::Completed(_) => running.record.ends(OK),

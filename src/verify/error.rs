@@ -1,13 +1,11 @@
 //! Why a verification has nothing to report, in words for the caller.
 //!
-//! Title and code are those of the contract's table of errors, so that the `error` frame of a stream and the
-//! body of a JSON reply agree; the title decides the status (see the server). Messages name models by their
-//! configured identifiers and never quote a provider: its text is foreign.
+//! What it is on the wire, status and code, is the server's to say. Messages name models by their configured
+//! identifiers and never quote a provider: its text is foreign.
 
 use std::fmt;
 use std::time::Duration;
 
-use crate::api::error::ErrorEvent;
 use crate::inference::Failure;
 use crate::model_id;
 
@@ -42,27 +40,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// The type of the error, such as `Bad Gateway`.
-    pub const fn title(&self) -> &'static str {
-        self.table().0
-    }
-
-    /// The kind of the error for programs.
-    pub const fn code(&self) -> &'static str {
-        self.table().1
-    }
-
-    const fn table(&self) -> (&'static str, &'static str) {
-        match self {
-            Self::Unconfigured => ("Service Unavailable", "no_provider_available"),
-            Self::Extraction { failure, .. } | Self::NoAnswers { failure } | Self::Unpaid { failure, .. } => {
-                of_failure(failure)
-            }
-            Self::Deadline => ("Gateway Timeout", "provider_timeout"),
-            Self::Internal => ("Internal Server Error", "internal"),
-        }
-    }
-
     /// What happened and what to do next.
     pub fn message(&self) -> String {
         match self {
@@ -100,32 +77,27 @@ impl Error {
         }
     }
 
-    /// The terminal frame of a stream.
-    pub fn event(&self, request_id: &str) -> ErrorEvent {
-        ErrorEvent {
-            error: self.title().to_owned(),
-            message: self.message(),
-            code: self.code().to_owned(),
-            request_id: request_id.to_owned(),
-            provider: self.provider().map(str::to_owned),
-            retry_after: self.retry_after(),
+    /// How long to wait before another try is worth while, where that is known: as the provider of the model that is
+    /// told of asks, or as long as that is paused; what is not configured takes a person.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Unconfigured => Some(Duration::from_mins(1)),
+            _ => self.failure().and_then(Failure::retry_after),
         }
     }
 
-    /// As the provider of the model that is told of asks, or as long as that is paused; what is not configured takes a
-    /// person.
-    const fn retry_after(&self) -> Option<Duration> {
+    /// The failure of a model that it came of, if it did.
+    pub(crate) const fn failure(&self) -> Option<&Failure> {
         match self {
             Self::Extraction { failure, .. } | Self::NoAnswers { failure } | Self::Unpaid { failure, .. } => {
-                failure.retry_after()
+                Some(failure)
             }
-            Self::Unconfigured => Some(Duration::from_mins(1)),
-            Self::Deadline | Self::Internal => None,
+            Self::Unconfigured | Self::Deadline | Self::Internal => None,
         }
     }
 
     /// The provider at fault, where it is a single one.
-    fn provider(&self) -> Option<&str> {
+    pub(crate) fn provider(&self) -> Option<&str> {
         match self {
             Self::Extraction { failure: Failure::NoDescriptors, .. } => None,
             Self::Extraction { model, .. } => model_id::split(model).map(|(provider, _)| provider),
@@ -141,30 +113,6 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-const fn of_failure(failure: &Failure) -> (&'static str, &'static str) {
-    match failure {
-        Failure::Unauthorized => ("Bad Gateway", "provider_auth_failed"),
-        Failure::QuotaExhausted => ("Bad Gateway", "provider_quota_exhausted"),
-        Failure::RateLimited { .. } => ("Service Unavailable", "provider_rate_limited"),
-        Failure::Overloaded { .. } => ("Service Unavailable", "provider_overloaded"),
-        Failure::Paused { .. } => ("Service Unavailable", "no_provider_available"),
-        Failure::Refused => ("Bad Gateway", "provider_refused"),
-        Failure::Malformed | Failure::TooLarge { .. } => ("Bad Gateway", "provider_invalid_response"),
-        Failure::Unreachable => ("Bad Gateway", "provider_unreachable"),
-        Failure::NoDescriptors => ("Service Unavailable", "server_overloaded"),
-        Failure::Timeout => ("Gateway Timeout", "provider_timeout"),
-        Failure::UnknownModel
-        | Failure::ContextOverflow
-        | Failure::Rejected { .. }
-        | Failure::Unsupported { .. }
-        | Failure::Broken { .. }
-        | Failure::Cut => ("Bad Gateway", "provider_error"),
-        Failure::BudgetExceeded(_) => ("Payment Required", "budget_exceeded"),
-        Failure::PriceUnknown => ("Forbidden", "price_unknown"),
-        Failure::StoreUnavailable => ("Service Unavailable", "store_unavailable"),
-    }
-}
 
 /// Why a budget does not allow to ask `model`, and what to do.
 fn unpaid(model: &str, failure: &Failure) -> String {
@@ -245,9 +193,7 @@ mod tests {
             Error::Extraction { model: "a/b".to_owned(), failure: failure.clone() },
             Error::NoAnswers { failure },
         ] {
-            let event = error.event("ver_1");
-            assert!(!serde_json::to_string(&event).unwrap().contains("zzz"));
-            assert_eq!((event.error.as_str(), event.code.as_str()), ("Bad Gateway", "provider_error"));
+            assert!(!error.message().contains("zzz"), "{error}");
         }
     }
 
@@ -258,6 +204,5 @@ mod tests {
             error.to_string(),
             "No model could extract claims (a/b: no answer in time). Try again in a moment"
         );
-        assert_eq!(error.title(), "Gateway Timeout");
     }
 }

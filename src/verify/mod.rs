@@ -5,9 +5,9 @@
 //!           (one model)        └─ claim ─ blind panel ─ vote ─┘
 //! ```
 //!
-//! [`Verifier::run`] emits [`Event`]s; the server encodes them, the JSON reply folds them, tests read them, the
+//! [`Verifier::run`] emits [`Step`]s; the server encodes them, the JSON reply folds them, tests read them, the
 //! command line draws them. What must hold: the panel never sees the claim or which option it asserts; every run
-//! emits exactly one terminal event; what a model wrote is data, parsed strictly and never trusted; dropping the
+//! ends with exactly one [`Event::Completed`] or [`Error`]; what a model wrote is data, parsed strictly and never trusted; dropping the
 //! future of a run stops every provider call made for it. Agreement of models is evidence, not proof.
 
 mod ballot;
@@ -38,3 +38,6 @@ pub use job::Job;
 pub use panel::read as read_answer;
 pub use pipeline::Verifier;
 pub use settings::{PanelSettings, Settings};
+
+/// What a run tells next: an event, or why there is nothing to report, which ends it.
+pub type Step = Result<Event, Error>;

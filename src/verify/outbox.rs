@@ -4,23 +4,28 @@ use std::collections::VecDeque;
 
 use tokio::sync::mpsc;
 
-use super::Event;
+use super::{Event, Step};
 
 /// Events in order. Bounded by what one verification can say: a few for each claim and model.
 pub(super) struct Outbox<'a> {
-    events: &'a mpsc::Sender<Box<Event>>,
-    waiting: VecDeque<Event>,
+    events: &'a mpsc::Sender<Box<Step>>,
+    waiting: VecDeque<Step>,
 }
 
 impl<'a> Outbox<'a> {
     /// An empty one.
-    pub(super) const fn new(events: &'a mpsc::Sender<Box<Event>>) -> Self {
+    pub(super) const fn new(events: &'a mpsc::Sender<Box<Step>>) -> Self {
         Self { events, waiting: VecDeque::new() }
     }
 
     /// Adds an event behind the others.
     pub(super) fn push(&mut self, event: Event) {
-        self.waiting.push_back(event);
+        self.waiting.push_back(Ok(event));
+    }
+
+    /// Adds how the run has ended, behind all events.
+    pub(super) fn push_end(&mut self, end: Step) {
+        self.waiting.push_back(end);
     }
 
     /// Whether nothing waits.
@@ -36,8 +41,8 @@ impl<'a> Outbox<'a> {
                 self.waiting.clear();
                 return;
             };
-            if let Some(event) = self.waiting.pop_front() {
-                place.send(Box::new(event));
+            if let Some(step) = self.waiting.pop_front() {
+                place.send(Box::new(step));
             }
         }
         // The room for them is given back, as what comes next may be minutes away.

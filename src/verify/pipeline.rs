@@ -15,7 +15,7 @@ use super::panel::Panel;
 use super::prompts::{self, Fences};
 use super::tally;
 use super::turns::Turns;
-use super::{Event, Job, PanelSettings, Settings};
+use super::{Event, Job, PanelSettings, Settings, Step};
 use crate::api::verify::{
     ClaimResult, ClaimsExtracted, Domain, ExtractingClaims, Skipped, Starting, VerifyResponse,
     VerifyingClaims,
@@ -119,10 +119,10 @@ impl Verifier {
             .map_err(|unpaid| Error::Unpaid { model: extractor.to_owned(), failure: unpaid.into() })
     }
 
-    /// Runs one verification and emits its events, the last of which is terminal. A closed channel ends it; a full
-    /// one holds back events but no calls. Dropping the future stops every call made for it. Events are boxed, because
-    /// the channel makes room for dozens as soon as it has held one.
-    pub async fn run(&self, job: Job, meter: &Meter, events: mpsc::Sender<Box<Event>>) {
+    /// Runs one verification and emits its events; the last step is [`Event::Completed`] or an error. A closed channel
+    /// ends it; a full one holds back events but no calls. Dropping the future stops every call made for it. Steps are
+    /// boxed, because the channel makes room for dozens as soon as it has held one.
+    pub async fn run(&self, job: Job, meter: &Meter, events: mpsc::Sender<Box<Step>>) {
         tokio::select! {
             biased;
             () = events.closed() => {}
@@ -130,14 +130,14 @@ impl Verifier {
         }
     }
 
-    async fn run_to_end(&self, job: &Job, meter: &Meter, events: &mpsc::Sender<Box<Event>>) {
+    async fn run_to_end(&self, job: &Job, meter: &Meter, events: &mpsc::Sender<Box<Step>>) {
         let mut outbox = Outbox::new(events);
-        let last = match self.verify(job, meter, &mut outbox).await {
-            Ok((results, skipped)) => Event::Completed(Box::new(self.response(job, meter, results, skipped))),
-            Err(error) => Event::Error(error.event(&job.id)),
-        };
-        info!(verification = %job.id, outcome = last.name(), "verification ended");
-        outbox.push(last);
+        let end = self.verify(job, meter, &mut outbox).await.map(|(results, skipped)| {
+            Event::Completed(Box::new(self.response(job, meter, results, skipped)))
+        });
+        let outcome = end.as_ref().map_or("error", Event::name);
+        info!(verification = %job.id, outcome, "verification ended");
+        outbox.push_end(end);
         outbox.flush().await;
     }
 

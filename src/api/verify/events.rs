@@ -1,7 +1,7 @@
 //! The events of a verification.
 //!
-//! [`Event`] is both what the pipeline emits and what the client draws; [`Event::frame`] and [`Event::read`] are
-//! its two ways over the wire.
+//! [`Event`] is both what the pipeline emits and what the client draws, but for [`Event::Error`], which the server makes
+//! of a run without a result; [`Event::frame`] and [`Event::read`] are its two ways over the wire.
 
 use bytes::Bytes;
 use schemars::JsonSchema;
@@ -220,8 +220,6 @@ mod tests {
                     message: claim.clone(),
                     code: "internal".to_owned(),
                     request_id: "ver_1".to_owned(),
-                    provider: None,
-                    retry_after: None,
                 }),
             ];
             for event in events {

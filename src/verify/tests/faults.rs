@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::support::{Call, Stage, Turn, extraction, names};
-use crate::api::error::ErrorEvent;
-use crate::api::verify::{Assessment, ClaimResult, Event, ReasonCode};
+use super::support::{Call, Stage, Turn, extraction, is_terminal, names};
+use crate::api::verify::{Assessment, ClaimResult, ReasonCode};
 use crate::inference::{Failure, Finish, Role};
+use crate::verify::{Error, Step};
 
 fn one_claim(answer: impl Fn(&Call<'_>) -> Turn + Send + Sync + 'static) -> Stage {
     Stage::with_claims(1, answer)
@@ -19,9 +19,9 @@ fn failed(result: &ClaimResult) -> Vec<(&str, &str)> {
     result.model_errors.iter().map(|error| (error.model.as_str(), error.code.as_str())).collect()
 }
 
-async fn error(stage: &Stage) -> ErrorEvent {
+async fn error(stage: &Stage) -> Error {
     match stage.run().await.pop() {
-        Some(Event::Error(error)) => error,
+        Some(Err(error)) => error,
         other => panic!("no error: {other:?}"),
     }
 }
@@ -117,28 +117,27 @@ async fn failed_extraction_is_an_error_that_names_the_first_model() {
     let stage = Stage::new(|_| Turn::Fails(Failure::Unauthorized));
     let events = stage.run().await;
     assert_eq!(names(&events), ["starting", "extracting_claims", "error"]);
-    let error = error(&stage).await;
-    assert_eq!((error.error.as_str(), error.code.as_str()), ("Bad Gateway", "provider_auth_failed"));
-    assert_eq!(error.request_id, "ver_1");
-    assert!(error.message.contains("x/1"), "{}", error.message);
+    let failed = Error::Extraction { model: "x/1".to_owned(), failure: Failure::Unauthorized };
+    assert_eq!(error(&stage).await, failed);
+    assert!(failed.message().contains("x/1"), "{failed}");
 }
 
 #[tokio::test]
 async fn of_several_failed_extractors_the_one_is_told_of_that_may_answer_first() {
     let limited = |seconds| Failure::RateLimited { retry_after: Some(Duration::from_secs(seconds)) };
+    let (refused, unknown) = (Failure::Unauthorized, Failure::UnknownModel);
     for (first, second, told) in [
-        (limited(7), limited(300), ("x/1", "provider_rate_limited", Some(7))),
-        (limited(300), limited(7), ("y/1", "provider_rate_limited", Some(7))),
-        (limited(40), Failure::Unauthorized, ("x/1", "provider_rate_limited", Some(40))),
-        (Failure::Unauthorized, limited(40), ("y/1", "provider_rate_limited", Some(40))),
-        (Failure::Unauthorized, Failure::UnknownModel, ("x/1", "provider_auth_failed", None)),
+        (limited(7), limited(300), "x/1"),
+        (limited(300), limited(7), "y/1"),
+        (limited(40), refused.clone(), "x/1"),
+        (refused.clone(), limited(40), "y/1"),
+        (refused, unknown, "x/1"),
     ] {
+        let failure = if told == "x/1" { first.clone() } else { second.clone() };
         let stage = Stage::new(move |call| {
             Turn::Fails(if call.model == "x/1" { first.clone() } else { second.clone() })
         });
-        let error = error(&stage).await;
-        assert_eq!((error.code.as_str(), error.retry_after.map(|wait| wait.as_secs())), (told.1, told.2));
-        assert!(error.message.contains(told.0), "{}", error.message);
+        assert_eq!(error(&stage).await, Error::Extraction { model: told.to_owned(), failure });
     }
 }
 
@@ -155,13 +154,14 @@ async fn claims_of_which_none_can_be_asked_about_are_sent_back_as_other_nonsense
     assert_eq!(stage.asked()[..3], ["x/1", "x/1", "y/1"]);
     assert_eq!(response.results.len(), 1);
     let stage = Stage::new(move |_| Turn::Says(unsound.to_owned()));
-    assert_eq!(error(&stage).await.code, "provider_invalid_response");
+    let failed = Error::Extraction { model: "x/1".to_owned(), failure: Failure::Malformed };
+    assert_eq!(error(&stage).await, failed);
 }
 
 #[tokio::test]
 async fn a_refused_statement_is_not_taken_elsewhere() {
     let stage = Stage::new(|_| Turn::Fails(Failure::Refused));
-    assert_eq!(error(&stage).await.code, "provider_refused");
+    assert_eq!(error(&stage).await.failure(), Some(&Failure::Refused));
     assert_eq!(stage.asked(), ["x/1"]);
 }
 
@@ -169,8 +169,8 @@ async fn a_refused_statement_is_not_taken_elsewhere() {
 async fn a_panel_that_answers_nothing_is_an_error_without_results() {
     let stage = Stage::with_claims(2, |_| Turn::Fails(Failure::RateLimited { retry_after: None }));
     assert!(!names(&stage.run().await).contains(&"claim_verified"));
-    let error = error(&stage).await;
-    assert_eq!((error.error.as_str(), error.code.as_str()), ("Service Unavailable", "provider_rate_limited"));
+    let failure = Failure::RateLimited { retry_after: None };
+    assert_eq!(error(&stage).await, Error::NoAnswers { failure });
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn a_panel_that_is_refused_for_now_is_due_again_with_the_first_of_its_mode
         let seconds = if call.model == "b/1" { 7 } else { 3600 };
         Turn::Fails(Failure::RateLimited { retry_after: Some(Duration::from_secs(seconds)) })
     });
-    assert_eq!(error(&stage).await.retry_after, Some(Duration::from_secs(7)));
+    assert_eq!(error(&stage).await.retry_after(), Some(Duration::from_secs(7)));
 }
 
 #[tokio::test]
@@ -236,8 +236,7 @@ async fn calls_that_wait_for_a_provider_hold_nobody_up_who_asks_another() {
 async fn a_deadline_during_extraction_is_an_error() {
     let mut stage = Stage::new(|_| Turn::Hangs);
     stage.settings.general.deadline = Duration::from_millis(50);
-    let error = error(&stage).await;
-    assert_eq!((error.error.as_str(), error.code.as_str()), ("Gateway Timeout", "provider_timeout"));
+    assert_eq!(error(&stage).await, Error::Deadline);
 }
 
 #[tokio::test]
@@ -266,11 +265,7 @@ async fn without_extractor_or_panel_nothing_is_asked() {
     let mut without_panel = one_claim(|call| call.choose("yes 0"));
     without_panel.settings.general.panel.truncate(1);
     for stage in [without_extractor, without_panel] {
-        let error = error(&stage).await;
-        assert_eq!(
-            (error.error.as_str(), error.code.as_str()),
-            ("Service Unavailable", "no_provider_available")
-        );
+        assert_eq!(error(&stage).await, Error::Unconfigured);
         assert!(stage.asked().is_empty());
     }
 }
@@ -279,16 +274,16 @@ async fn without_extractor_or_panel_nothing_is_asked() {
 async fn a_reader_that_stands_still_holds_up_no_calls() {
     let stage = Stage::with_claims(10, |_| Turn::Says(r#"{"answer":"A"}"#.to_owned()));
     let (verifier, meter) = (stage.verifier(), super::support::meter());
-    let (sender, mut receiver) = tokio::sync::mpsc::channel::<Box<Event>>(1);
+    let (sender, mut receiver) = tokio::sync::mpsc::channel::<Box<Step>>(1);
     let read_after_all_calls = async {
         // The first two events go out before anything else happens.
-        assert!(receiver.recv().await.is_some_and(|event| event.name() == "starting"));
+        assert!(receiver.recv().await.is_some_and(|step| names(&[*step]) == ["starting"]));
         while stage.asked().len() < 31 {
             tokio::task::yield_now().await;
         }
         let mut last = None;
-        while let Some(event) = receiver.recv().await {
-            last = Some(event);
+        while let Some(step) = receiver.recv().await {
+            last = Some(step);
         }
         last
     };
@@ -296,5 +291,5 @@ async fn a_reader_that_stands_still_holds_up_no_calls() {
     let both = async { tokio::join!(run, read_after_all_calls) };
     let ((), last) =
         tokio::time::timeout(Duration::from_secs(5), both).await.expect("no call waits for the reader");
-    assert!(last.is_some_and(|event| event.is_terminal()));
+    assert!(last.is_some_and(|step| is_terminal(&step)));
 }

@@ -5,9 +5,10 @@ use std::sync::Mutex;
 
 use proptest::prelude::*;
 
-use super::support::{Stage, Turn, extraction, names};
+use super::support::{Stage, Turn, extraction, is_terminal, names};
 use crate::api::verify::{Assessment, Event, ReasonCode, VerifyResponse};
 use crate::inference::{Failure, Finish};
+use crate::verify::Step;
 
 /// What a model does, as data.
 #[derive(Clone, Debug)]
@@ -52,14 +53,14 @@ fn stage(habits: Vec<Habit>, extractor: Option<Habit>, claims: usize) -> Stage {
     })
 }
 
-fn check_events(events: &[Event]) -> Result<(), TestCaseError> {
-    let names = names(events);
+fn check_steps(steps: &[Step]) -> Result<(), TestCaseError> {
+    let names = names(steps);
     prop_assert_eq!(&names[..2], &["starting", "extracting_claims"]);
-    prop_assert_eq!(events.iter().filter(|event| event.is_terminal()).count(), 1);
-    prop_assert!(events.last().is_some_and(Event::is_terminal));
+    prop_assert_eq!(steps.iter().filter(|step| is_terminal(step)).count(), 1);
+    prop_assert!(steps.last().is_some_and(is_terminal));
     let mut begun = HashSet::new();
     let mut ended = HashSet::new();
-    for event in events {
+    for event in steps.iter().flatten() {
         match event {
             Event::VerifyingClaim(claim) => prop_assert!(begun.insert(claim.claim_index)),
             Event::ClaimVerified(claim) => {
@@ -71,7 +72,7 @@ fn check_events(events: &[Event]) -> Result<(), TestCaseError> {
             _ => {}
         }
     }
-    if let Some(Event::Completed(response)) = events.last() {
+    if let Some(Ok(Event::Completed(response))) = steps.last() {
         prop_assert_eq!(ended.len(), response.results.len());
         check_response(response)?;
     }
@@ -118,7 +119,7 @@ proptest! {
         stage.room = room;
         stage.job.model_progress = model_progress;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let events = runtime.block_on(stage.run());
-        check_events(&events)?;
+        let steps = runtime.block_on(stage.run());
+        check_steps(&steps)?;
     }
 }

@@ -7,7 +7,8 @@ use tokio::sync::{Barrier, mpsc};
 
 use super::support::{Stage, Turn, block, extraction, meter, names};
 use crate::api::verify::{Assessment, Domain, Event, ReasonCode, SkipReason};
-use crate::inference::Role;
+use crate::inference::{Failure, Role};
+use crate::verify::{Error, Step};
 
 /// The option that each of three models chooses for the only claim.
 fn panel_of(choices: [&'static str; 3]) -> Stage {
@@ -82,7 +83,7 @@ async fn events_come_in_order_and_say_what_the_result_says() {
             "completed",
         ]
     );
-    let Some(Event::Completed(response)) = events.last() else { panic!("completed") };
+    let Some(Ok(Event::Completed(response))) = events.last() else { panic!("completed") };
     assert_eq!(response.original_fact, stage.job.fact);
     assert_eq!(response.timestamp, "2026-11-20T19:26:00.123Z");
     assert_eq!((response.min_required, response.mode.as_deref()), (2, None));
@@ -90,7 +91,7 @@ async fn events_come_in_order_and_say_what_the_result_says() {
     assert_eq!(response.results[1].id, "claim_2");
     assert_eq!(response.results[1].claimed_answer, "A");
     for event in &events {
-        if let Event::ClaimVerified(verified) = event {
+        if let Ok(Event::ClaimVerified(verified)) = event {
             let result = &response.results[verified.claim_index];
             assert_eq!(
                 (verified.assessment, &verified.model_answers),
@@ -112,7 +113,7 @@ async fn a_statement_without_claims_completes_with_none() {
     let events = stage.run().await;
     let names = names(&events);
     assert_eq!(names, ["starting", "extracting_claims", "claims_extracted", "verifying_claims", "completed"]);
-    let Some(Event::Completed(response)) = events.last() else { panic!("completed") };
+    let Some(Ok(Event::Completed(response))) = events.last() else { panic!("completed") };
     assert_eq!((response.results.len(), response.skipped.len()), (0, 1));
 }
 
@@ -124,14 +125,14 @@ async fn progress_by_model_is_told_only_when_asked_for() {
     let answered: Vec<_> = events
         .iter()
         .filter_map(|event| match event {
-            Event::ModelAnswered(progress) => Some((progress.answered, progress.asked)),
+            Ok(Event::ModelAnswered(progress)) => Some((progress.answered, progress.asked)),
             _ => None,
         })
         .collect();
     assert_eq!(answered, [(1, 3), (2, 3), (3, 3)]);
-    let roster = |events: &[Event]| {
+    let roster = |events: &[Step]| {
         let told = events.iter().find_map(|event| match event {
-            Event::VerifyingClaims(told) => Some(told.models.clone()),
+            Ok(Event::VerifyingClaims(told)) => Some(told.models.clone()),
             _ => None,
         });
         told.unwrap()
@@ -162,9 +163,9 @@ async fn the_global_limit_bounds_open_calls() {
     };
     let mut one = pairs(1);
     one.settings.general.deadline = Duration::from_millis(100);
-    let events = one.run().await;
-    let Some(Event::Error(error)) = events.last() else { panic!("one call at a time never meets another") };
-    assert_eq!(error.code, "provider_timeout");
+    let last = one.run().await.pop();
+    let failure = Failure::Timeout;
+    assert_eq!(last, Some(Err(Error::NoAnswers { failure })), "one call at a time never meets another");
     assert_eq!(one.asked().len(), 2);
     assert_eq!(pairs(2).complete().await.results.len(), 2);
 }
@@ -238,7 +239,7 @@ async fn simulated_models_are_owned_up_to() {
     let mut stage = panel_of(["yes 0", "yes 0", "yes 0"]);
     stage.settings.general.standby.push("sandbox/standby".to_owned());
     let events = stage.run().await;
-    let Some(Event::Starting(starting)) = events.first() else { panic!("starting") };
+    let Some(Ok(Event::Starting(starting))) = events.first() else { panic!("starting") };
     assert_eq!(starting.mode.as_deref(), Some("sandbox"));
     assert_eq!(stage.complete().await.mode.as_deref(), Some("sandbox"));
     stage.job.domain = Domain::Legal;
@@ -249,10 +250,10 @@ async fn simulated_models_are_owned_up_to() {
 async fn a_reader_that_leaves_ends_the_run_and_what_was_open_is_booked() {
     let stage = Stage::new(|call| if call.is_extraction() { Turn::Says(extraction(1)) } else { Turn::Hangs });
     let (verifier, meter) = (stage.verifier(), meter());
-    let (sender, mut receiver) = mpsc::channel::<Box<Event>>(16);
+    let (sender, mut receiver) = mpsc::channel::<Box<Step>>(16);
     let leave = async {
-        while let Some(event) = receiver.recv().await {
-            if event.name() == "verifying_claim" && stage.asked().len() == 4 {
+        while let Some(step) = receiver.recv().await {
+            if matches!(*step, Ok(Event::VerifyingClaim(_))) && stage.asked().len() == 4 {
                 break;
             }
             tokio::task::yield_now().await;

@@ -15,7 +15,7 @@ use crate::inference::{Answer, Chat, Failure, Finish};
 use crate::money::NanoUsd;
 use crate::usage::{Account, Books, Budget, Ledger, Meter, Purpose, Store};
 use crate::verify::calls::Ask;
-use crate::verify::{Job, PanelSettings, Settings, Verifier};
+use crate::verify::{Job, PanelSettings, Settings, Step, Verifier};
 
 /// What a scripted model does with a call.
 pub(super) enum Turn {
@@ -184,27 +184,26 @@ impl Stage {
         Verifier::asking(self.models.clone(), self.settings.clone(), clock)
     }
 
-    /// All events of a run.
-    pub(super) async fn run(&self) -> Vec<Event> {
+    /// All steps of a run.
+    pub(super) async fn run(&self) -> Vec<Step> {
         let verifier = self.verifier();
         let meter = meter();
-        let (sender, mut receiver) = mpsc::channel::<Box<Event>>(self.room);
+        let (sender, mut receiver) = mpsc::channel::<Box<Step>>(self.room);
         let read = async {
-            let mut events = Vec::new();
-            while let Some(event) = receiver.recv().await {
-                events.push(*event);
+            let mut steps = Vec::new();
+            while let Some(step) = receiver.recv().await {
+                steps.push(*step);
             }
-            events
+            steps
         };
-        let ((), events) = tokio::join!(verifier.run(self.job.clone(), &meter, sender), read);
-        events
+        let ((), steps) = tokio::join!(verifier.run(self.job.clone(), &meter, sender), read);
+        steps
     }
 
     /// The result of a run that must complete.
     pub(super) async fn complete(&self) -> VerifyResponse {
-        let events = self.run().await;
-        match events.last() {
-            Some(Event::Completed(response)) => (**response).clone(),
+        match self.run().await.pop() {
+            Some(Ok(Event::Completed(response))) => *response,
             other => panic!("not completed: {other:?}"),
         }
     }
@@ -252,7 +251,17 @@ pub(super) fn extraction(claims: usize) -> String {
     json!({"claims": claims, "skipped": [{"text": "How nice.", "reason": "opinion"}]}).to_string()
 }
 
-/// The names of events.
-pub(super) fn names(events: &[Event]) -> Vec<&'static str> {
-    events.iter().map(Event::name).collect()
+/// As [`name`], of all.
+pub(super) fn names(steps: &[Step]) -> Vec<&'static str> {
+    steps.iter().map(name).collect()
+}
+
+/// The name of an event; `error` where there is nothing to report.
+pub(super) fn name(step: &Step) -> &'static str {
+    step.as_ref().map_or("error", Event::name)
+}
+
+/// Whether a run ends with this.
+pub(super) fn is_terminal(step: &Step) -> bool {
+    step.as_ref().map_or(true, Event::is_terminal)
 }

@@ -22,13 +22,12 @@ use self::settled::Run;
 use self::world::{Act, Habit, World};
 use super::support::Stage;
 use crate::api::Service;
-use crate::api::verify::Event;
 use crate::clock::{Clock, Time};
 use crate::inference::Failure;
 use crate::providers::Usage;
 use crate::storage::Store;
 use crate::usage::{Account, Books, Budget, Ledger, Meter};
-use crate::verify::{Job, Settings, Verifier};
+use crate::verify::{Job, Settings, Step, Verifier};
 
 /// Enough for every pair of behaviours to meet, few enough for a second or two.
 const CASES: u32 = 256;
@@ -214,22 +213,22 @@ impl Plan {
             budget: Budget::default(),
         };
         let meter = Meter::new(account, Books::new(ledger.clone(), Clock::manual(Time::from_unix_ms(0))));
-        let (sender, mut receiver) = mpsc::channel::<Box<Event>>(self.reader.room);
+        let (sender, mut receiver) = mpsc::channel::<Box<Step>>(self.reader.room);
         let began = Instant::now();
         let reader = self.reader.clone();
         // He takes the channel with him.
         let read = async move {
-            let mut events: Vec<(Event, Instant)> = Vec::new();
+            let mut steps: Vec<(Step, Instant)> = Vec::new();
             loop {
                 if let Some((most, after)) = reader.leaves
-                    && events.len() >= most
+                    && steps.len() >= most
                 {
                     // What comes meanwhile he does not take.
                     tokio::time::sleep(after).await;
-                    return events;
+                    return steps;
                 }
-                let Some(event) = receiver.recv().await else { return events };
-                events.push((*event, Instant::now()));
+                let Some(step) = receiver.recv().await else { return steps };
+                steps.push((*step, Instant::now()));
                 tokio::time::sleep(reader.pause).await;
             }
         };
@@ -237,10 +236,10 @@ impl Plan {
             verifier.run(self.job(), &meter, sender).await;
             Instant::now()
         };
-        let (ended, events) = tokio::join!(run, read);
+        let (ended, steps) = tokio::join!(run, read);
         ledger.flush().unwrap();
         let rows = store.attempts_of("ver_1").unwrap();
-        Run { plan: self.clone(), events, began, ended, rows, world }
+        Run { plan: self.clone(), steps, began, ended, rows, world }
     }
 }
 

@@ -6,11 +6,13 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
+use super::super::support::{is_terminal, name};
 use super::world::{Report, World};
 use super::{Plan, naive, names};
 use crate::api::verify::{ClaimResult, ClaimsExtracted, Event, ReasonCode, SkipReason, VerifyResponse};
 use crate::storage::AttemptRow;
 use crate::usage::Purpose;
+use crate::verify::Step;
 
 type Held = Result<(), TestCaseError>;
 
@@ -18,7 +20,7 @@ type Held = Result<(), TestCaseError>;
 pub(super) struct Run {
     pub(super) plan: Plan,
     /// What the reader took, and when.
-    pub(super) events: Vec<(Event, Instant)>,
+    pub(super) steps: Vec<(Step, Instant)>,
     pub(super) began: Instant,
     pub(super) ended: Instant,
     pub(super) rows: Vec<AttemptRow>,
@@ -30,10 +32,10 @@ impl Run {
         self.calls_end_with_it()?;
         self.books_agree()?;
         self.events_are_in_order()?;
-        let Some((last, _)) = self.events.last() else { return Ok(()) };
+        let Some((last, _)) = self.steps.last() else { return Ok(()) };
         match last {
-            Event::Completed(response) => self.result(response),
-            Event::Error(_) => self.is_nothing_to_report(),
+            Ok(Event::Completed(response)) => self.result(response),
+            Err(_) => self.is_nothing_to_report(),
             _ => {
                 prop_assert!(self.plan.reader.leaves.is_some(), "only he who leaves sees no end");
                 Ok(())
@@ -73,39 +75,39 @@ impl Run {
 
     fn events_are_in_order(&self) -> Held {
         let order = ["starting", "extracting_claims", "claims_extracted", "verifying_claims"];
-        let names: Vec<&str> = self.events.iter().map(|(event, _)| event.name()).collect();
-        let is_over = |event: &(Event, Instant)| event.0.is_terminal();
-        prop_assert!(self.events.iter().rev().skip(1).all(|event| !is_over(event)), "{:?}", names);
+        let names: Vec<&str> = self.steps.iter().map(|(step, _)| name(step)).collect();
+        let is_over = |step: &(Step, Instant)| is_terminal(&step.0);
+        prop_assert!(self.steps.iter().rev().skip(1).all(|step| !is_over(step)), "{:?}", names);
         let beginning = names.iter().zip(order).take_while(|(name, _)| **name != "error");
         prop_assert!(beginning.clone().all(|(name, expected)| *name == expected), "{:?}", names);
         let mut told = vec![Told::Not; self.claims().map_or(0, |extracted| extracted.count)];
-        for (event, _) in self.events.iter().skip(order.len()) {
-            match event {
-                Event::VerifyingClaim(begun) => {
+        for (step, _) in self.steps.iter().skip(order.len()) {
+            match step {
+                Ok(Event::VerifyingClaim(begun)) => {
                     prop_assert_eq!(told[begun.claim_index], Told::Not);
                     prop_assert_eq!(&begun.claim, &self.claims().unwrap().claims[begun.claim_index]);
                     told[begun.claim_index] = Told::Begun;
                 }
-                Event::ClaimVerified(done) => {
+                Ok(Event::ClaimVerified(done)) => {
                     prop_assert_eq!(told[done.claim_index], Told::Begun);
                     prop_assert_eq!(done.result.is_some(), self.plan.progress);
                     told[done.claim_index] = Told::Done;
                 }
-                Event::ModelAnswered(heard) => {
+                Ok(Event::ModelAnswered(heard)) => {
                     prop_assert!(self.plan.progress && heard.answered <= heard.asked);
                     prop_assert_eq!(told[heard.claim_index], Told::Begun);
                 }
-                Event::Completed(_) => prop_assert!(told.iter().all(|told| *told == Told::Done)),
-                Event::Error(_) => prop_assert!(told.iter().all(|told| *told == Told::Begun)),
-                other => prop_assert!(false, "{} after the beginning", other.name()),
+                Ok(Event::Completed(_)) => prop_assert!(told.iter().all(|told| *told == Told::Done)),
+                Err(_) => prop_assert!(told.iter().all(|told| *told == Told::Begun)),
+                other => prop_assert!(false, "{} after the beginning", name(other)),
             }
         }
         Ok(())
     }
 
     fn claims(&self) -> Option<&ClaimsExtracted> {
-        self.events.iter().find_map(|(event, _)| match event {
-            Event::ClaimsExtracted(extracted) => Some(extracted),
+        self.steps.iter().find_map(|(step, _)| match step {
+            Ok(Event::ClaimsExtracted(extracted)) => Some(extracted),
             _ => None,
         })
     }
@@ -128,8 +130,8 @@ impl Run {
         prop_assert_eq!(&response.skipped, &extracted.skipped);
         let texts: Vec<&str> = response.results.iter().map(|result| result.claim.as_str()).collect();
         prop_assert_eq!(texts, extracted.claims.iter().map(String::as_str).collect::<Vec<_>>());
-        for (event, at) in &self.events {
-            if let Event::ClaimVerified(done) = event {
+        for (step, at) in &self.steps {
+            if let Ok(Event::ClaimVerified(done)) = step {
                 let result = &response.results[done.claim_index];
                 prop_assert_eq!(done.assessment, result.assessment);
                 prop_assert_eq!(&done.consensus_answer, &result.consensus_answer);

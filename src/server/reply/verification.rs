@@ -1,0 +1,150 @@
+//! What a caller is told of a verification without a result. The words are the verification's own; status and code are
+//! those of a completion that fails so, but for what models say of the questions: these the server writes, so that it is
+//! never the caller's 400.
+
+use http::StatusCode;
+
+use super::ApiError;
+use super::provider::{common, is_hopeless};
+use crate::inference::{Failure, SHORTLY};
+use crate::verify::Error;
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        let (status, code) = kind(&error);
+        let retry_after = error.retry_after().unwrap_or(SHORTLY);
+        Self {
+            hopeless: error.failure().is_some_and(is_hopeless),
+            retry_after: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(retry_after),
+            provider: error.provider().map(str::to_owned),
+            ..Self::new(status, code, error.message())
+        }
+    }
+}
+
+fn kind(error: &Error) -> (StatusCode, &'static str) {
+    match error {
+        Error::Unconfigured => (StatusCode::SERVICE_UNAVAILABLE, "no_provider_available"),
+        Error::Deadline => (StatusCode::GATEWAY_TIMEOUT, "provider_timeout"),
+        Error::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+        Error::Extraction { failure, .. } | Error::NoAnswers { failure } | Error::Unpaid { failure, .. } => {
+            common(failure).unwrap_or_else(|| about_the_questions(failure))
+        }
+    }
+}
+
+/// Status and code of all that [`common`] leaves out.
+const fn about_the_questions(failure: &Failure) -> (StatusCode, &'static str) {
+    match failure {
+        Failure::Refused => (StatusCode::BAD_GATEWAY, "provider_refused"),
+        _ => (StatusCode::BAD_GATEWAY, "provider_error"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::Time;
+    use crate::money::{BudgetOf, NanoUsd, Shortage};
+
+    const WAIT: Duration = Duration::from_secs(9);
+
+    /// Title and code; whether another try is hopeless, and after how long one is worth while.
+    type Told = (&'static str, &'static str, bool, Option<Duration>);
+
+    fn told(error: ApiError) -> (&'static str, String, bool, Option<Duration>) {
+        (error.error, error.code, error.hopeless, error.retry_after)
+    }
+
+    fn of_completion(failure: &Failure) -> ApiError {
+        ApiError::broken_off(&"a/b".into(), failure.clone())
+    }
+
+    /// As every way tells it on which a verification can come to this.
+    fn of_verification(failure: &Failure) -> [ApiError; 3] {
+        let (model, failure) = ("a/b".to_owned(), failure.clone());
+        [
+            Error::Extraction { model: model.clone(), failure: failure.clone() },
+            Error::NoAnswers { failure: failure.clone() },
+            Error::Unpaid { model, failure },
+        ]
+        .map(ApiError::from)
+    }
+
+    fn shortage() -> Box<Shortage> {
+        let none = NanoUsd(0);
+        let anew = Time::from_unix_ms(0);
+        Box::new(Shortage { of: BudgetOf::Key, budget: none, spent: none, reserved: none, most: none, anew })
+    }
+
+    #[test]
+    fn a_failure_is_told_alike_in_completions_and_verifications() {
+        const GATEWAY: &str = "Bad Gateway";
+        const UNAVAILABLE: &str = "Service Unavailable";
+        let paused = Failure::Paused { whole_provider: true, because: "provider_error", retry_after: WAIT };
+        let table: [(Failure, Told); 15] = [
+            (Failure::Unauthorized, (GATEWAY, "provider_auth_failed", true, None)),
+            (Failure::QuotaExhausted, (GATEWAY, "provider_quota_exhausted", true, None)),
+            (
+                Failure::RateLimited { retry_after: Some(WAIT) },
+                (UNAVAILABLE, "provider_rate_limited", false, Some(WAIT)),
+            ),
+            (
+                Failure::Overloaded { retry_after: None },
+                (UNAVAILABLE, "provider_overloaded", false, Some(SHORTLY)),
+            ),
+            (Failure::Broken { status: 500 }, (GATEWAY, "provider_error", false, None)),
+            (Failure::Malformed, (GATEWAY, "provider_invalid_response", false, None)),
+            (Failure::TooLarge { bytes: 9 << 20 }, (GATEWAY, "provider_invalid_response", false, None)),
+            (Failure::Unreachable, (GATEWAY, "provider_unreachable", false, None)),
+            (Failure::NoDescriptors, (UNAVAILABLE, "server_overloaded", false, Some(SHORTLY))),
+            (Failure::Cut, (GATEWAY, "provider_error", false, None)),
+            (Failure::Timeout, ("Gateway Timeout", "provider_timeout", false, None)),
+            (paused, (UNAVAILABLE, "no_provider_available", false, Some(WAIT))),
+            (Failure::BudgetExceeded(shortage()), ("Payment Required", "budget_exceeded", true, None)),
+            (Failure::PriceUnknown, ("Forbidden", "price_unknown", false, None)),
+            (Failure::StoreUnavailable, (UNAVAILABLE, "store_unavailable", false, Some(SHORTLY))),
+        ];
+        for (failure, (title, code, hopeless, wait)) in table {
+            let expected = (title, code.to_owned(), hopeless, wait);
+            assert_eq!(told(of_completion(&failure)), expected, "{failure:?}");
+            for error in of_verification(&failure) {
+                assert_eq!(told(error), expected, "{failure:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_comes_of_the_text_is_the_caller_s_in_completions_alone() {
+        let unsupported = Failure::Unsupported { param: "n".to_owned(), message: "no".to_owned() };
+        let (bad, own) = ("Bad Request", "provider_error");
+        for (failure, title, code, code_of_verification) in [
+            (Failure::UnknownModel, "Not Found", "model_not_found", own),
+            (Failure::ContextOverflow, bad, "context_length_exceeded", own),
+            (Failure::rejected(Some("odd"), "no"), bad, "odd", own),
+            (Failure::rejected(None, "no"), bad, "provider_rejected", own),
+            (unsupported, bad, "unsupported_parameter", own),
+            (Failure::Refused, bad, "content_filter", "provider_refused"),
+        ] {
+            assert_eq!(told(of_completion(&failure)), (title, code.to_owned(), false, None), "{failure:?}");
+            for error in of_verification(&failure) {
+                let expected = ("Bad Gateway", code_of_verification.to_owned(), false, None);
+                assert_eq!(told(error), expected, "{failure:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_verification_ends_without_a_failure_too() {
+        let minute = Some(Duration::from_mins(1));
+        for (error, (title, code, hopeless, wait)) in [
+            (Error::Unconfigured, ("Service Unavailable", "no_provider_available", false, minute)),
+            (Error::Deadline, ("Gateway Timeout", "provider_timeout", false, None)),
+            (Error::Internal, ("Internal Server Error", "internal", false, None)),
+        ] {
+            assert_eq!(told(ApiError::from(error)), (title, code.to_owned(), hopeless, wait));
+        }
+    }
+}
