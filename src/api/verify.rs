@@ -1,6 +1,7 @@
 //! The verify area: request, events and result of `POST /verify/v1/stream`.
 //!
-//! What a stream tells while it runs is in `events`.
+//! What a stream tells while it runs is in `events`. What the numbers of a request may be stands here once, for the
+//! server, which refuses others, and for flags and files, which refuse them before anything is sent.
 
 mod events;
 
@@ -11,10 +12,19 @@ pub use events::{
 
 use std::collections::HashSet;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// What `minRequired` may be: "2 or 3" (reference, fields of `VerifyRequest`).
+pub const MIN_REQUIRED: RangeInclusive<u32> = 2..=3;
+/// The largest panel of a domain, whatever is configured. The reference does not show a limit to `totalModels`; the
+/// contract sets this one ("from `minRequired` to the size of the domain's panel (at most 9)").
+pub const MAX_MODELS: u32 = 9;
+/// What `totalModels` may be where neither the panel nor `minRequired` is known.
+pub const TOTAL_MODELS: RangeInclusive<u32> = *MIN_REQUIRED.start()..=MAX_MODELS;
 
 /// The kind of statement, which decides prompts and panel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

@@ -8,7 +8,7 @@ use reqwest::Url;
 
 use super::reader::{Document, Found, Section};
 use super::{ColorMode, ConfigError, FailOn, ProgressMode, View, modes, values};
-use crate::api::verify::Domain;
+use crate::api::verify::{Domain, MIN_REQUIRED, TOTAL_MODELS};
 use crate::model_id;
 
 /// What a file says; `None` where it says nothing.
@@ -116,8 +116,8 @@ fn verify(mut section: Section<'_>) -> Result<VerifyFile, ConfigError> {
     let expected = format!("a list of {}", modes::words::<FailOn>());
     let file = VerifyFile {
         domain: section.parsed("domain", "\"general\" or \"legal\"", domain)?,
-        min_required: section.number("min_required", 2..=3)?,
-        total_models: section.number("total_models", 2..=9)?,
+        min_required: section.number("min_required", MIN_REQUIRED)?,
+        total_models: section.number("total_models", TOTAL_MODELS)?,
         jobs: section.number("jobs", 1..=64)?,
         fail_on: section
             .texts("fail_on")?

@@ -9,13 +9,12 @@ use super::provider_file::ProviderFile;
 use super::reader::{Found, Location};
 use super::server_file::{InferenceFile, PanelFile, VerifyFile};
 use super::{ConfigError, InferenceSettings, suggest, values};
+use crate::api::verify::MAX_MODELS;
 use crate::clock::Time;
 use crate::model_id;
 use crate::providers::{self, Kind, catalog};
 use crate::verify::{PanelSettings, Settings};
 
-/// The most models that one claim may be put to.
-const LARGEST_PANEL: usize = 9;
 /// Models that stand in for an extractor that was not set.
 const EXTRACTOR_FALLBACKS: usize = 2;
 
@@ -142,12 +141,10 @@ impl Providers<'_> {
         self.check_all(found)?;
         refuse_doubles(found)?;
         let size = found.value.len();
-        if size > LARGEST_PANEL {
-            return Err(found
-                .place
-                .error(&format!("names {size} models; a panel has at most {LARGEST_PANEL}")));
+        if u32::try_from(size).is_ok_and(|size| size <= MAX_MODELS) {
+            return Ok(());
         }
-        Ok(())
+        Err(found.place.error(&format!("names {size} models; a panel has at most {MAX_MODELS}")))
     }
 
     /// The settings of `[inference]`.

@@ -4,7 +4,6 @@
 //! and with it every provider call. The body adds what only a stream needs: keep-alive comments, and the terminal
 //! frame of a run that is cut.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +25,7 @@ use super::params::{Params, invalid};
 use super::record::{OK, Record};
 use super::reply::{self, ApiError};
 use super::{Context, parked, rated, routes};
-use crate::api::verify::{Domain, Event, PROGRESS_HEADER};
+use crate::api::verify::{Domain, Event, MAX_MODELS, MIN_REQUIRED, PROGRESS_HEADER};
 use crate::api::{Service, sse};
 use crate::clock::Time;
 use crate::keys;
@@ -35,10 +34,6 @@ use crate::verify::{Job, PanelSettings, Step, Verifier};
 
 /// Events that wait for a slow reader before the run slows down with it.
 const QUEUE: usize = 32;
-/// What `minRequired` may be.
-pub(super) const MIN_REQUIRED: RangeInclusive<u32> = 2..=3;
-/// The largest panel of a request, whatever is configured.
-pub(super) const MAX_MODELS: usize = 9;
 /// The longest `context`, in characters.
 pub(super) const MAX_CONTEXT_CHARS: usize = 100_000;
 
@@ -109,7 +104,7 @@ pub(super) fn read_job<'s>(
     }
 
     let min_required = params.whole_number("minRequired", MIN_REQUIRED)?.unwrap_or(2);
-    let panel = u32::try_from(settings.panel.len().min(MAX_MODELS)).unwrap_or_default();
+    let panel = panel_size(settings);
     if panel >= 2 && panel < min_required {
         return Err(invalid(
             "minRequired",
@@ -156,6 +151,11 @@ pub(super) fn read_job<'s>(
         context: text,
         model_progress,
     })
+}
+
+/// How many models a request can have at most.
+pub(super) fn panel_size(settings: &PanelSettings) -> u32 {
+    u32::try_from(settings.panel.len()).map_or(MAX_MODELS, |size| size.min(MAX_MODELS))
 }
 
 /// A key that is not for every model is refused what might ask one of the others.

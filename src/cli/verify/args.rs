@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::api::verify::Domain;
+use crate::api::verify::{Domain, MIN_REQUIRED, TOTAL_MODELS};
 use crate::cli::backend::BackendArgs;
 use crate::cli::number::within;
 use crate::config::{FailOn, View};
@@ -86,11 +86,11 @@ pub(crate) struct How {
     pub(crate) domain: Option<DomainArg>,
 
     /// How many models must agree: 2 or 3 [default: 2]
-    #[arg(long, value_name = "N", value_parser = within(2..=3_u32), allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = within(MIN_REQUIRED), allow_negative_numbers = true)]
     pub(crate) min_required: Option<u32>,
 
     /// How many models are asked [default: 3]
-    #[arg(long, value_name = "N", value_parser = within(2..=9_u32), allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = within(TOTAL_MODELS), allow_negative_numbers = true)]
     pub(crate) total_models: Option<u32>,
 
     /// Judge the facts as of this date [default: today]

@@ -36,9 +36,9 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::incoming::Incoming;
-use super::verify::MAX_MODELS;
+use super::verify::panel_size;
 use super::{Context, gate, rated, reply, routes};
-use crate::api::verify::Domain;
+use crate::api::verify::{Domain, MIN_REQUIRED};
 use crate::app::Configured;
 use schemas::Schemas;
 
@@ -74,10 +74,10 @@ struct Bounds {
 impl Bounds {
     fn of(configured: &Configured) -> Self {
         let domains = [Domain::General, Domain::Legal].map(|domain| configured.verifier.settings(domain));
-        let [fact_chars, panel] = domains.iter().fold([0, 2], |[chars, panel], settings| {
-            [settings.max_fact_chars.max(chars), settings.panel.len().min(MAX_MODELS).max(panel)]
-        });
-        Self { fact_chars, panel: u32::try_from(panel).unwrap_or(u32::MAX) }
+        Self {
+            fact_chars: domains.iter().map(|settings| settings.max_fact_chars).fold(0, usize::max),
+            panel: domains.into_iter().map(panel_size).fold(*MIN_REQUIRED.start(), u32::max),
+        }
     }
 }
 

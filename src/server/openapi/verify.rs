@@ -8,8 +8,8 @@ use super::operation::{Operation, at, either, in_json, json_like};
 use super::schemas::{self, Schemas};
 use super::{Bounds, example};
 use crate::api::error::{ErrorBody, ErrorEvent};
-use crate::api::verify as wire;
-use crate::server::verify::{MAX_CONTEXT_CHARS, MIN_REQUIRED};
+use crate::api::verify::{self as wire, MIN_REQUIRED};
+use crate::server::verify::MAX_CONTEXT_CHARS;
 
 /// The area's addresses.
 pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value)> {

@@ -22,6 +22,7 @@ use self::settled::Run;
 use self::world::{Act, Habit, World};
 use super::support::Stage;
 use crate::api::Service;
+use crate::api::verify::MIN_REQUIRED;
 use crate::clock::{Clock, Time};
 use crate::inference::Failure;
 use crate::providers::Usage;
@@ -137,7 +138,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     );
     let milliseconds = |range| Strategy::prop_map(range, Duration::from_millis);
     let limits = (
-        2_u32..=3,
+        MIN_REQUIRED,
         2_usize..=5,
         1_usize..12,
         milliseconds(100_u64..4_000),
