@@ -11,7 +11,7 @@
 //! | room | what it does | names |
 //! |---|---|---|
 //! | `cli` | the terminal side; the only room that prints | app client config keys limits metrics providers server storage usage |
-//! | `config` | flags, environment and files, resolved and checked once | limits providers storage verify |
+//! | `config` | flags, environment and files, resolved and checked once | inference limits providers storage verify |
 //! | `app` | opens storage, builds the rooms below the server | every room below the server, config |
 //! | `server` | HTTP: connections, gate, routes, answers | app config inference keys limits metrics storage usage verify |
 //! | `client` | a running server over HTTP | nobody |

@@ -11,7 +11,7 @@ use super::StartError;
 use crate::api::verify::Domain;
 use crate::clock::Clock;
 use crate::config::ServerConfig;
-use crate::inference::{self, Gateway};
+use crate::inference::Gateway;
 use crate::limits;
 use crate::providers::{Kind, SetupError};
 use crate::verify::Verifier;
@@ -63,7 +63,8 @@ impl Configured {
         gateway: Gateway,
         verifier: impl FnOnce(Arc<Gateway>) -> Verifier,
     ) -> Self {
-        let gateway = Arc::new(gateway.with_settings(chat_settings(config)));
+        let named = config.verify.models().map(str::to_owned).collect();
+        let gateway = Arc::new(gateway.with_settings(config.inference.clone(), named));
         let verifier = Arc::new(verifier(gateway.clone()));
         let domains = [Domain::General, Domain::Legal];
         let simulates = domains.into_iter().any(|domain| verifier.mode(domain).is_some());
@@ -83,16 +84,4 @@ impl Configured {
 
 fn unusable(error: SetupError) -> StartError {
     StartError::Provider { name: error.provider, message: error.message }
-}
-
-fn chat_settings(config: &ServerConfig) -> inference::Settings {
-    let panels = [&config.verify.general, &config.verify.legal].into_iter().flat_map(|domain| {
-        let extractors = std::iter::once(&domain.extractor).chain(&domain.extractor_fallbacks);
-        extractors.chain(&domain.panel).chain(&domain.standby)
-    });
-    inference::Settings {
-        first_token_timeout_with_fallback: config.inference.first_token_timeout_with_fallback,
-        fallbacks: config.inference.fallbacks.clone(),
-        named: panels.cloned().collect(),
-    }
 }

@@ -48,7 +48,7 @@ pub use origin::Origin;
 pub use paths::{Paths, paths};
 pub use recognise::sandbox_providers;
 pub use server::{
-    InferenceSettings, NamedProvider, ServerArgs, ServerConfig, StorePlace, TlsFiles, load_database,
-    load_limits_store, load_providers, load_server, load_server_values, panel_doubts,
+    NamedProvider, ServerArgs, ServerConfig, StorePlace, TlsFiles, load_database, load_limits_store,
+    load_providers, load_server, load_server_values, panel_doubts,
 };
 pub use suggest::closest;

@@ -8,12 +8,12 @@ use super::panel::{self, Chosen};
 use super::provider_file::ProviderFile;
 use super::reader::{Found, Location};
 use super::server_file::{InferenceFile, PanelFile, VerifyFile};
-use super::{ConfigError, InferenceSettings, suggest, values};
+use super::{ConfigError, suggest, values};
 use crate::api::verify::MAX_MODELS;
 use crate::clock::Time;
-use crate::model_id;
 use crate::providers::{self, Kind, catalog};
 use crate::verify::{PanelSettings, Settings};
+use crate::{inference, model_id};
 
 /// Models that stand in for an extractor that was not set.
 const EXTRACTOR_FALLBACKS: usize = 2;
@@ -152,8 +152,8 @@ impl Providers<'_> {
         &self,
         file: &InferenceFile,
         origins: &mut Origins,
-    ) -> Result<InferenceSettings, ConfigError> {
-        let defaults = InferenceSettings::default();
+    ) -> Result<inference::Settings, ConfigError> {
+        let defaults = inference::Settings::default();
         let mut fallbacks = BTreeMap::new();
         for (model, list) in &file.fallbacks {
             self.check(&model.value, &model.place)?;
@@ -163,7 +163,7 @@ impl Providers<'_> {
             fallbacks.insert(model.value.clone(), list.clone());
         }
         let timeout = file.first_token_timeout_with_fallback.as_ref();
-        Ok(InferenceSettings {
+        Ok(inference::Settings {
             first_token_timeout_with_fallback: origins.take(
                 "inference.first_token_timeout_with_fallback",
                 timeout,
@@ -206,19 +206,15 @@ pub(super) fn sandbox(file: &VerifyFile, origins: &mut Origins) -> Result<Settin
 /// What to say of models that are used, fallbacks included, and that their provider retires soon, or has retired.
 pub(super) fn retirements(
     verify: &Settings,
-    inference: &InferenceSettings,
+    inference: &inference::Settings,
     providers: &[providers::Settings],
     now: Time,
 ) -> Vec<String> {
     const SOON: Duration = Duration::from_hours(60 * 24);
-    let asked = [&verify.general, &verify.legal].into_iter().flat_map(|domain| {
-        let extractor = std::iter::once(&domain.extractor);
-        extractor.chain(&domain.extractor_fallbacks).chain(&domain.panel).chain(&domain.standby)
-    });
     let of_models =
         providers.iter().flat_map(|provider| provider.models.values()).flat_map(|model| &model.fallbacks);
     let fallbacks = inference.fallbacks.values().flatten().chain(of_models);
-    let mut used: Vec<&String> = asked.chain(fallbacks).collect();
+    let mut used: Vec<&str> = verify.models().chain(fallbacks.map(String::as_str)).collect();
     used.sort();
     used.dedup();
     let today = now.utc_date();

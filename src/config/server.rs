@@ -1,6 +1,5 @@
 //! The server's configuration: flags over variables over `server.toml` over defaults, complete and checked.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -44,7 +43,7 @@ pub struct ServerConfig {
     /// Panels.
     pub verify: crate::verify::Settings,
     /// Chat completions.
-    pub inference: InferenceSettings,
+    pub inference: crate::inference::Settings,
     /// How long single attempts stay in the ledger; `None` for ever. What they sum up to always stays.
     pub usage_retention: Option<Duration>,
     /// The file that was read, if there is one.
@@ -63,21 +62,6 @@ pub struct TlsFiles {
     pub cert: PathBuf,
     /// The private key.
     pub key: PathBuf,
-}
-
-/// What an operator can set about chat completions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InferenceSettings {
-    /// How long a model that has a fallback may take to its first token.
-    pub first_token_timeout_with_fallback: Duration,
-    /// Models to ask, in order, when one fails. All by their identifiers.
-    pub fallbacks: BTreeMap<String, Vec<String>>,
-}
-
-impl Default for InferenceSettings {
-    fn default() -> Self {
-        Self { first_token_timeout_with_fallback: Duration::from_secs(10), fallbacks: BTreeMap::new() }
-    }
 }
 
 /// What flags say; `None` where they are not given.
@@ -123,7 +107,7 @@ fn load(args: &ServerArgs, env: &Env, needs_provider: bool) -> Result<ServerConf
 
     let providers = models::Providers(&found.providers);
     let (verify, inference) = if args.sandbox {
-        (models::sandbox(&file.verify, &mut origins)?, InferenceSettings::default())
+        (models::sandbox(&file.verify, &mut origins)?, crate::inference::Settings::default())
     } else {
         providers.check_fallbacks(&file.providers)?;
         let verify = providers.verify(&file.verify, &found.chosen, &mut origins)?;

@@ -35,6 +35,7 @@ pub struct Gateway {
     /// By configured name. Shared with the gateway that this one follows, where nothing was changed.
     providers: BTreeMap<String, Arc<Known>>,
     settings: Settings,
+    named: Vec<String>,
 }
 
 /// A configured provider, and how it fares.
@@ -62,7 +63,7 @@ impl Gateway {
     /// # Errors
     /// If a provider cannot be set up, such as for a senseless address.
     pub fn new(providers: Vec<providers::Settings>, clock: Clock) -> Result<Self, SetupError> {
-        Self::following(&Self { providers: BTreeMap::new(), settings: Settings::default() }, providers, clock)
+        Self::following(&Self::of(BTreeMap::new()), providers, clock)
     }
 
     /// As [`Gateway::new`], in the place of `before`: a provider of the same name goes on as it stands there, with its
@@ -86,13 +87,18 @@ impl Gateway {
                 return Err(SetupError { provider: name, message });
             }
         }
-        Ok(Self { providers: by_name, settings: Settings::default() })
+        Ok(Self::of(by_name))
     }
 
-    /// The gateway with these settings for chat completions.
+    fn of(providers: BTreeMap<String, Arc<Known>>) -> Self {
+        Self { providers, settings: Settings::default(), named: Vec::new() }
+    }
+
+    /// The gateway with these settings for chat completions. Models that the configuration names elsewhere are `named`:
+    /// they are listed as well.
     #[must_use]
-    pub fn with_settings(self, settings: Settings) -> Self {
-        Self { settings, ..self }
+    pub fn with_settings(self, settings: Settings, named: Vec<String>) -> Self {
+        Self { settings, named, ..self }
     }
 
     /// Holds the providers that have taken the places of others to their own limits.
@@ -105,6 +111,10 @@ impl Gateway {
 
     pub(super) const fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    pub(super) fn named(&self) -> &[String] {
+        &self.named
     }
 
     pub(super) fn providers(&self) -> impl Iterator<Item = &Provider> {

@@ -30,23 +30,17 @@ pub use crate::providers::{
     SetupError, estimate,
 };
 
-/// What is set about chat completions.
-#[derive(Clone, Debug)]
+/// What an operator can set about chat completions.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How long a model that has a fallback may take to its first token.
     pub first_token_timeout_with_fallback: Duration,
     /// Models to ask, in order, when one fails. All by their identifiers.
     pub fallbacks: BTreeMap<String, Vec<String>>,
-    /// Models that the configuration names elsewhere, to be listed.
-    pub named: Vec<String>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            first_token_timeout_with_fallback: Duration::from_secs(10),
-            fallbacks: BTreeMap::new(),
-            named: Vec::new(),
-        }
+        Self { first_token_timeout_with_fallback: Duration::from_secs(10), fallbacks: BTreeMap::new() }
     }
 }

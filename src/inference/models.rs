@@ -44,7 +44,7 @@ impl Gateway {
             }
         }
         let settings = self.settings();
-        ids.extend(settings.named.iter().chain(settings.fallbacks.keys()).cloned());
+        ids.extend(self.named().iter().chain(settings.fallbacks.keys()).cloned());
         ids.extend(settings.fallbacks.values().flatten().cloned());
         ids.retain(|id| self.target(id).is_some());
         ids.into_iter().collect()

@@ -134,7 +134,7 @@ pub(super) async fn extract(
     fences: &Fences,
 ) -> Result<Extraction, Error> {
     let mut failures = Vec::new();
-    let mut models = extractors(settings).peekable();
+    let mut models = settings.extractors().peekable();
     while let Some(model) = models.next() {
         let prompt = |_: &str| prompts::extraction(job, fences);
         let read = |answer: &str| read(answer, settings.max_claims);
@@ -162,12 +162,4 @@ pub(super) async fn extract(
         .min_by_key(|(_, failure)| inference::wait_for(failure).unwrap_or(Duration::MAX))
         .ok_or(Error::Unconfigured)?;
     Err(Error::Extraction { model: model.to_owned(), failure })
-}
-
-/// The models that may extract, in order.
-pub(super) fn extractors(settings: &PanelSettings) -> impl Iterator<Item = &str> {
-    std::iter::once(&settings.extractor)
-        .chain(&settings.extractor_fallbacks)
-        .map(String::as_str)
-        .filter(|model| !model.is_empty())
 }

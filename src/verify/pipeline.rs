@@ -52,13 +52,13 @@ impl Verifier {
 
     /// As [`Verifier::new`], with anybody who asks models.
     pub(super) fn asking(asker: Arc<dyn Ask>, settings: Settings, clock: Clock) -> Self {
-        let all = models(&settings.general).chain(models(&settings.legal));
+        let all = settings.models();
         let limits = all.filter_map(|model| {
             let (provider, _) = model_id::split(model)?;
             Some((provider.to_owned(), asker.concurrency(model)?))
         });
         let turns = Turns::new(settings.max_concurrent, limits);
-        let simulated = |settings: &PanelSettings| models(settings).any(|model| asker.is_sandbox(model));
+        let simulated = |settings: &PanelSettings| settings.models().any(|model| asker.is_sandbox(model));
         let sandbox = Simulated { general: simulated(&settings.general), legal: simulated(&settings.legal) };
         Self { asker, settings, clock, turns, sandbox }
     }
@@ -96,7 +96,7 @@ impl Verifier {
     pub fn models(&self, job: &Job) -> Vec<&str> {
         let settings = self.settings(job.domain);
         let roster = Roster::new(&settings.panel, &settings.standby, total(job));
-        claims::extractors(settings).chain(roster.models()).collect()
+        settings.extractors().chain(roster.models()).collect()
     }
 
     /// Whether the budget of a verification's account, if it has one, allows to begin it: the prices of extractor and
@@ -107,7 +107,7 @@ impl Verifier {
         }
         let settings = self.settings(job.domain);
         let prompt = prompts::measured_extraction(job);
-        let Some(extractor) = claims::extractors(settings).next() else { return Err(Error::Unconfigured) };
+        let Some(extractor) = settings.extractors().next() else { return Err(Error::Unconfigured) };
         let roster = Roster::new(&settings.panel, &[], total(job));
         let mut panel = (0..roster.asked()).filter_map(|seat| roster.model(seat));
         if let Some(model) = panel.find(|model| self.asker.most(model, &prompt).is_none()) {
@@ -155,7 +155,7 @@ impl Verifier {
         outbox.flush().await;
 
         let roster = Roster::new(&settings.panel, &settings.standby, total(job));
-        if roster.asked() < 2 || claims::extractors(settings).next().is_none() {
+        if roster.asked() < 2 || settings.extractors().next().is_none() {
             return Err(Error::Unconfigured);
         }
         let fences = Fences::new().map_err(|_| Error::Internal)?;
@@ -221,9 +221,4 @@ impl Verifier {
 /// How many models are asked about each claim.
 fn total(job: &Job) -> usize {
     usize::try_from(job.total_models).unwrap_or(usize::MAX)
-}
-
-fn models(settings: &PanelSettings) -> impl Iterator<Item = &str> {
-    let panel = settings.panel.iter().chain(&settings.standby).map(String::as_str);
-    claims::extractors(settings).chain(panel)
 }

@@ -13,6 +13,13 @@ pub struct Settings {
     pub max_concurrent: usize,
 }
 
+impl Settings {
+    /// Every model that may be asked in some domain.
+    pub fn models(&self) -> impl Iterator<Item = &str> {
+        self.general.models().chain(self.legal.models())
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self { general: PanelSettings::default(), legal: PanelSettings::default(), max_concurrent: 64 }
@@ -38,6 +45,19 @@ pub struct PanelSettings {
     pub model_timeout: Duration,
     /// For a whole verification.
     pub deadline: Duration,
+}
+
+impl PanelSettings {
+    /// The models that may extract, in order.
+    pub(super) fn extractors(&self) -> impl Iterator<Item = &str> {
+        let models = std::iter::once(&self.extractor).chain(&self.extractor_fallbacks).map(String::as_str);
+        models.filter(|model| !model.is_empty())
+    }
+
+    /// Every model that may be asked.
+    pub fn models(&self) -> impl Iterator<Item = &str> {
+        self.extractors().chain(self.panel.iter().chain(&self.standby).map(String::as_str))
+    }
 }
 
 impl Default for PanelSettings {

@@ -56,7 +56,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
             "server",
             vec!["app", "config", "inference", "keys", "limits", "metrics", "storage", "usage", "verify"],
         ),
-        ("config", vec!["limits", "providers", "storage", "verify"]),
+        ("config", vec!["inference", "limits", "providers", "storage", "verify"]),
         ("verify", vec!["inference", "usage"]),
         ("inference", vec!["providers", "usage"]),
         ("keys", vec!["storage"]),
