@@ -122,10 +122,10 @@ impl<'a> Ballot<'a> {
         self.seats.iter().any(|seat| matches!(seat, Seat::Answered(_)))
     }
 
-    /// Why the others have not.
-    pub(super) fn failures(&self) -> impl Iterator<Item = &Failure> {
-        self.seats.iter().filter_map(|seat| match seat {
-            Seat::Failed(failure) => Some(failure),
+    /// The models that have not, and why.
+    pub(super) fn failures(&self) -> impl Iterator<Item = (&'a str, &Failure)> {
+        self.roster.models().zip(&self.seats).filter_map(|(model, seat)| match seat {
+            Seat::Failed(failure) => Some((model, failure)),
             Seat::Asked | Seat::Answered(_) => None,
         })
     }

@@ -25,6 +25,8 @@ pub enum Error {
     NoAnswers {
         /// What most of them failed with.
         failure: Failure,
+        /// Whose models all of those are, if it is one provider's.
+        provider: Option<String>,
     },
     /// The caller has a budget, which does not allow to ask a model.
     Unpaid {
@@ -58,15 +60,15 @@ impl Error {
                 let (what, next) = (what(failure), next(failure));
                 format!("No model could extract claims ({model}: {what}). {next}")
             }
-            Self::NoAnswers { failure: Failure::Refused } => {
+            Self::NoAnswers { failure: Failure::Refused, .. } => {
                 "The panel models declined to answer. Rephrase the statement".to_owned()
             }
-            Self::NoAnswers { failure: Failure::ContextOverflow } => {
+            Self::NoAnswers { failure: Failure::ContextOverflow, .. } => {
                 "The questions are too long for the panel models. Send less context".to_owned()
             }
-            Self::NoAnswers { failure } if failure.is_unpaid() => unpaid("a panel model", failure),
+            Self::NoAnswers { failure, .. } if failure.is_unpaid() => unpaid("a panel model", failure),
             Self::Unpaid { model, failure } => unpaid(model, failure),
-            Self::NoAnswers { failure } => {
+            Self::NoAnswers { failure, .. } => {
                 let (what, next) = (what(failure), next(failure));
                 format!("No panel model answered any question (most often: {what}). {next}")
             }
@@ -89,9 +91,9 @@ impl Error {
     /// The failure of a model that it came of, if it did.
     pub(crate) const fn failure(&self) -> Option<&Failure> {
         match self {
-            Self::Extraction { failure, .. } | Self::NoAnswers { failure } | Self::Unpaid { failure, .. } => {
-                Some(failure)
-            }
+            Self::Extraction { failure, .. }
+            | Self::NoAnswers { failure, .. }
+            | Self::Unpaid { failure, .. } => Some(failure),
             Self::Unconfigured | Self::Deadline | Self::Internal => None,
         }
     }
@@ -99,8 +101,13 @@ impl Error {
     /// The provider at fault, where it is a single one.
     pub(crate) fn provider(&self) -> Option<&str> {
         match self {
-            Self::Extraction { failure: Failure::NoDescriptors, .. } => None,
+            Self::Extraction { failure, .. } | Self::NoAnswers { failure, .. }
+                if failure.is_unpaid() || *failure == Failure::NoDescriptors =>
+            {
+                None
+            }
             Self::Extraction { model, .. } => model_id::split(model).map(|(provider, _)| provider),
+            Self::NoAnswers { provider, .. } => provider.as_deref(),
             _ => None,
         }
     }
@@ -191,7 +198,7 @@ mod tests {
         let failure = Failure::rejected(Some("zzz"), "zzz secret");
         for error in [
             Error::Extraction { model: "a/b".to_owned(), failure: failure.clone() },
-            Error::NoAnswers { failure },
+            Error::NoAnswers { failure, provider: None },
         ] {
             assert!(!error.message().contains("zzz"), "{error}");
         }

@@ -25,6 +25,7 @@ use super::prompts::{self, Fences};
 use super::{Event, Job, json, text};
 use crate::api::verify::{ClaimResult, ClaimVerified, ModelAnswered, VerifyingClaim};
 use crate::inference::{Failure, SHORTLY};
+use crate::model_id;
 use crate::usage::Purpose;
 
 /// The longest reason that is kept, in characters.
@@ -150,7 +151,7 @@ impl<'a> PanelResults<'a> {
             return Ok(self.results.into_iter().flatten().collect());
         }
         let failure = most_frequent(self.ballots.iter().flat_map(Ballot::failures));
-        Err(failure.map_or(Error::Unconfigured, |failure| Error::NoAnswers { failure }))
+        Err(failure.map_or(Error::Unconfigured, |(failure, provider)| Error::NoAnswers { failure, provider }))
     }
 
     /// Reports settled claims, once any model has answered anything.
@@ -175,13 +176,19 @@ impl<'a> PanelResults<'a> {
     }
 }
 
-/// The failure whose kind occurs most often, and of these the one that may be over first.
-fn most_frequent<'f>(failures: impl Iterator<Item = &'f Failure>) -> Option<Failure> {
-    let all: Vec<&Failure> = failures.collect();
-    let count = |code: &str| all.iter().filter(|failure| failure.code() == code).count();
-    let code = all.iter().rev().max_by_key(|failure| count(failure.code()))?.code();
-    let alike = all.iter().filter(|failure| failure.code() == code);
-    alike.min_by_key(|failure| failure.retry_after().unwrap_or(SHORTLY)).map(|&failure| failure.clone())
+/// The failure whose kind occurs most often, and of these the one that may be over first; with the provider, if it is a
+/// single one whose models failed so.
+fn most_frequent<'f>(
+    failures: impl Iterator<Item = (&'f str, &'f Failure)>,
+) -> Option<(Failure, Option<String>)> {
+    let all: Vec<(&str, &Failure)> = failures.collect();
+    let count = |code: &str| all.iter().filter(|(_, failure)| failure.code() == code).count();
+    let (_, most) = all.iter().rev().max_by_key(|(_, failure)| count(failure.code()))?;
+    let alike = || all.iter().filter(|(_, failure)| failure.code() == most.code());
+    let (model, first) = alike().min_by_key(|(_, failure)| failure.retry_after().unwrap_or(SHORTLY))?;
+    let provider = model_id::provider(model);
+    let is_single = alike().all(|(model, _)| model_id::provider(model) == provider);
+    Some(((*first).clone(), is_single.then(|| provider.to_owned())))
 }
 
 /// The order in which a model is shown a claim's options, as positions in the claim's own order. `SHA-256` of the
@@ -275,9 +282,12 @@ mod tests {
     #[test]
     fn blames_what_failed_most_often() {
         let failures = [Failure::Timeout, Failure::Unauthorized, Failure::Malformed, Failure::Unauthorized];
-        assert_eq!(most_frequent(failures.iter()), Some(Failure::Unauthorized));
-        assert_eq!(most_frequent(failures[..2].iter()), Some(Failure::Timeout));
-        assert_eq!(most_frequent(std::iter::empty()), None);
+        let told = |models: &[&'static str]| most_frequent(models.iter().copied().zip(&failures));
+        let one = Some("a".to_owned());
+        assert_eq!(told(&["a/1", "a/2", "b/1", "a/3"]), Some((Failure::Unauthorized, one.clone())));
+        assert_eq!(told(&["a/1", "a/2", "a/1", "b/3"]), Some((Failure::Unauthorized, None)));
+        assert_eq!(told(&["a/1", "b/1"]), Some((Failure::Timeout, one)));
+        assert_eq!(told(&[]), None);
     }
 
     proptest! {

@@ -27,9 +27,9 @@ fn kind(error: &Error) -> (StatusCode, &'static str) {
         Error::Unconfigured => (StatusCode::SERVICE_UNAVAILABLE, "no_provider_available"),
         Error::Deadline => (StatusCode::GATEWAY_TIMEOUT, "provider_timeout"),
         Error::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
-        Error::Extraction { failure, .. } | Error::NoAnswers { failure } | Error::Unpaid { failure, .. } => {
-            common(failure).unwrap_or_else(|| about_the_questions(failure))
-        }
+        Error::Extraction { failure, .. }
+        | Error::NoAnswers { failure, .. }
+        | Error::Unpaid { failure, .. } => common(failure).unwrap_or_else(|| about_the_questions(failure)),
     }
 }
 
@@ -67,7 +67,7 @@ mod tests {
         let (model, failure) = ("a/b".to_owned(), failure.clone());
         [
             Error::Extraction { model: model.clone(), failure: failure.clone() },
-            Error::NoAnswers { failure: failure.clone() },
+            Error::NoAnswers { failure: failure.clone(), provider: None },
             Error::Unpaid { model, failure },
         ]
         .map(ApiError::from)

@@ -170,7 +170,7 @@ async fn a_panel_that_answers_nothing_is_an_error_without_results() {
     let stage = Stage::with_claims(2, |_| Turn::Fails(Failure::RateLimited { retry_after: None }));
     assert!(!names(&stage.run().await).contains(&"claim_verified"));
     let failure = Failure::RateLimited { retry_after: None };
-    assert_eq!(error(&stage).await, Error::NoAnswers { failure });
+    assert_eq!(error(&stage).await, Error::NoAnswers { failure, provider: None });
 }
 
 #[tokio::test]

@@ -165,7 +165,11 @@ async fn the_global_limit_bounds_open_calls() {
     one.settings.general.deadline = Duration::from_millis(100);
     let last = one.run().await.pop();
     let failure = Failure::Timeout;
-    assert_eq!(last, Some(Err(Error::NoAnswers { failure })), "one call at a time never meets another");
+    assert_eq!(
+        last,
+        Some(Err(Error::NoAnswers { failure, provider: None })),
+        "one call at a time never meets another"
+    );
     assert_eq!(one.asked().len(), 2);
     assert_eq!(pairs(2).complete().await.results.len(), 2);
 }
