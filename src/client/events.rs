@@ -52,8 +52,16 @@ mod tests {
     use super::*;
     use crate::api::verify::VerifyRequest;
 
-    /// A server that answers every request with `answer`, then closes or stalls; counts the requests.
-    async fn server(answer: Vec<u8>, stall: bool) -> (Client, Arc<AtomicUsize>) {
+    /// More silence than any server here needs, however busy the machine is.
+    const PLENTY: Duration = Duration::from_secs(20);
+
+    /// A server that answers every request with `answer`, then closes; counts the requests.
+    async fn server(answer: Vec<u8>) -> (Client, Arc<AtomicUsize>) {
+        server_with(answer, false, PLENTY).await
+    }
+
+    /// The same, which stalls if told so, and a client that bears so much silence.
+    async fn server_with(answer: Vec<u8>, stall: bool, idle_timeout: Duration) -> (Client, Arc<AtomicUsize>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(AtomicUsize::new(0));
@@ -74,7 +82,7 @@ mod tests {
             server: format!("http://{address}"),
             key: None,
             connect_timeout: Duration::from_secs(5),
-            idle_timeout: Duration::from_millis(200),
+            idle_timeout,
             ca_cert: None,
         };
         (Client::new(&settings).unwrap(), requests)
@@ -105,7 +113,7 @@ mod tests {
         let body = format!(
             "event: starting\ndata: {{\"status\":\"starting\"}}\n\n: keep-alive\n\nevent: later\ndata: 1\n\n{COMPLETED}"
         );
-        let (client, requests) = server(stream(&body), false).await;
+        let (client, requests) = server(stream(&body)).await;
         let events = run(&client).await.unwrap();
         let names: Vec<&str> = events.iter().map(Event::name).collect();
         assert_eq!(names, ["starting", "completed"]);
@@ -114,15 +122,15 @@ mod tests {
 
     #[tokio::test]
     async fn an_end_without_terminal_event_is_incomplete_and_not_posted_again() {
-        let (client, requests) =
-            server(stream("event: starting\ndata: {\"status\":\"starting\"}\n\n"), false).await;
+        let (client, requests) = server(stream("event: starting\ndata: {\"status\":\"starting\"}\n\n")).await;
         assert!(matches!(run(&client).await, Err(Error::Incomplete)));
         assert_eq!(requests.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test]
     async fn silence_has_a_limit() {
-        let (client, _) = server(stream("event: starting\ndata: {\"status\":\"starting\"}\n\n"), true).await;
+        let begun = stream("event: starting\ndata: {\"status\":\"starting\"}\n\n");
+        let (client, _) = server_with(begun, true, Duration::from_millis(200)).await;
         assert!(matches!(run(&client).await, Err(Error::Silent)));
     }
 
@@ -133,7 +141,7 @@ mod tests {
             "{\"error\":\"Rate Limit Exceeded\",\"message\":\"Too many requests per minute\",",
             "\"code\":\"rate_limited_minute\",\"request_id\":\"r1\"}"
         );
-        let (client, _) = server(answer.as_bytes().to_vec(), false).await;
+        let (client, _) = server(answer.as_bytes().to_vec()).await;
         let Err(Error::Refused(refusal)) = run(&client).await else { panic!("not refused") };
         assert_eq!(refusal.status, 429);
         assert_eq!(refusal.body.code, "rate_limited_minute");
@@ -144,18 +152,18 @@ mod tests {
     #[tokio::test]
     async fn a_foreign_page_is_broken_or_refused() {
         let page = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<html>".to_vec();
-        let (client, _) = server(page, false).await;
+        let (client, _) = server(page).await;
         assert!(matches!(run(&client).await, Err(Error::Broken(_))));
         let redirect =
             b"HTTP/1.1 302 Found\r\nlocation: https://elsewhere/\r\nconnection: close\r\n\r\n".to_vec();
-        let (client, _) = server(redirect, false).await;
+        let (client, _) = server(redirect).await;
         let Err(Error::Refused(refusal)) = run(&client).await else { panic!("not refused") };
         assert_eq!(refusal.body.message, "Found: the server is at https://elsewhere/");
     }
 
     #[tokio::test]
     async fn a_byte_order_mark_does_not_end_the_program() {
-        let (client, _) = server(stream("\u{feff}event: starting\ndata: {}\n\n"), false).await;
+        let (client, _) = server(stream("\u{feff}event: starting\ndata: {}\n\n")).await;
         assert!(matches!(run(&client).await, Err(Error::Broken(_))));
     }
 

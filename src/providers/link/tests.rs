@@ -50,6 +50,14 @@ async fn asked(links: &Links) -> Result<Bytes, Failure> {
     Ok(links.send(request(links)).await?.into_body().collect().await?.to_bytes())
 }
 
+/// Waits until the runtime has heard what the system knows of the connection that was used last: that something came
+/// or that it was closed.
+async fn heard(links: &Links) {
+    let wire = links.idle.take().unwrap();
+    wire.heard().await;
+    links.idle.keep(wire);
+}
+
 /// What was asked and answered on a new connection, and its other end.
 async fn answered(listener: &TcpListener, links: &Links, with: &str) -> (Result<Bytes, Failure>, TcpStream) {
     tokio::join!(asked(links), async {
@@ -95,8 +103,7 @@ async fn a_request_goes_out_on_another_connection_if_the_kept_one_was_closed() {
         let (given, stream) = both.await.unwrap();
         assert_eq!(given, "ok");
         drop(stream);
-        // What the system knows of it, the runtime has to hear as well.
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        heard(&links).await;
     }
 }
 
@@ -104,11 +111,15 @@ async fn a_request_goes_out_on_another_connection_if_the_kept_one_was_closed() {
 async fn an_answer_that_is_not_read_to_its_end_closes_its_connection() {
     let (listener, links) = desk().await;
     for is_asked_only in [false, true] {
+        let (told, is_asked) = tokio::sync::oneshot::channel();
         let (response, mut stream) = tokio::join!(
             async {
                 let sending = links.send(request(&links));
                 if is_asked_only {
-                    timeout(Duration::from_millis(50), sending).await.ok()
+                    tokio::select! {
+                        answered = sending => Some(answered),
+                        _ = is_asked => None,
+                    }
                 } else {
                     Some(sending.await)
                 }
@@ -117,6 +128,8 @@ async fn an_answer_that_is_not_read_to_its_end_closes_its_connection() {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let head = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok";
                 answer(&mut stream, if is_asked_only { "" } else { head }).await;
+                // Nobody waits for it unless the caller leaves then.
+                let _ = told.send(());
                 stream
             }
         );
@@ -197,17 +210,13 @@ async fn a_connection_on_which_more_came_than_was_asked_for_is_closed() {
     let (given, mut stream) = answered(&listener, &links, WHOLE).await;
     assert_eq!(given.unwrap(), "ok");
     stream.write_all(WHOLE.as_bytes()).await.unwrap();
+    heard(&links).await;
     let serving = async {
         let (mut next, _) = listener.accept().await.unwrap();
         answer(&mut next, "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nown").await;
-        // What the system knows of the first one, the runtime has heard by then.
         assert_eq!(stream.read(&mut [0]).await.unwrap_or(0), 0);
     };
-    let asking = async {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        asked(&links).await
-    };
-    let both = timeout(Duration::from_secs(20), async { tokio::join!(asking, serving) }).await;
+    let both = timeout(Duration::from_secs(20), async { tokio::join!(asked(&links), serving) }).await;
     assert_eq!(both.expect("it was asked on the first one").0.unwrap(), "own");
 }
 
@@ -218,7 +227,7 @@ async fn a_connection_is_looked_at_however_much_its_task_has_done() {
     assert_eq!(given.unwrap(), "ok");
     let mut wire = links.idle.take().unwrap();
     stream.write_all(WHOLE.as_bytes()).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    wire.heard().await;
     while tokio::task::coop::has_budget_remaining() {
         let _ = futures_util::FutureExt::now_or_never(tokio::task::coop::consume_budget());
     }

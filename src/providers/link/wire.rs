@@ -130,6 +130,17 @@ impl Wire {
         pin!(look).poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
+    /// Waits until the runtime has heard that something can be read, or the end; nothing is taken.
+    #[cfg(test)]
+    pub(super) async fn heard(&self) {
+        let plain = match &self.stream {
+            Stream::Plain(plain) => plain,
+            Stream::Tls(tls) => tls.get_ref().0.inner().inner(),
+        };
+        let heard = tokio::time::timeout(std::time::Duration::from_secs(20), plain.readable()).await;
+        assert!(matches!(heard, Ok(Ok(()))), "nothing comes: {heard:?}");
+    }
+
     /// Holds nothing any more but the connection, and wakes nobody; whether another request may follow, as far as is
     /// known.
     pub(super) fn rest(&mut self) -> bool {

@@ -196,7 +196,7 @@ async fn one_answer_anywhere_is_something_to_report() {
     assert_eq!(answered(&response.results[1]), ["b/1"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn at_the_deadline_open_claims_are_closed_and_the_rest_stands() {
     let mut stage = Stage::with_claims(2, |call| match call.model {
         "c/1" if call.question() == "Question 1?" => Turn::Hangs,
@@ -232,7 +232,7 @@ async fn calls_that_wait_for_a_provider_hold_nobody_up_who_asks_another() {
     assert_eq!(stage.asked().iter().filter(|model| *model == "single/1").count(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_deadline_during_extraction_is_an_error() {
     let mut stage = Stage::new(|_| Turn::Hangs);
     stage.settings.general.deadline = Duration::from_millis(50);

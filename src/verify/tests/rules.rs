@@ -152,7 +152,7 @@ async fn every_call_is_open_at_once() {
     assert_eq!(stage.complete().await.results.len(), 10);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_global_limit_bounds_open_calls() {
     let pairs = |max_concurrent: usize| {
         let barrier = Arc::new(Barrier::new(2));
@@ -250,7 +250,7 @@ async fn simulated_models_are_owned_up_to() {
     assert_eq!(stage.complete().await.mode, None);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_reader_that_leaves_ends_the_run_and_what_was_open_is_booked() {
     let stage = Stage::new(|call| if call.is_extraction() { Turn::Says(extraction(1)) } else { Turn::Hangs });
     let (verifier, meter) = (stage.verifier(), meter());
