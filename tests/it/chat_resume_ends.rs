@@ -9,8 +9,8 @@ use serde_json::json;
 
 use crate::support::breaks::{CUT, FALLBACK, broken, desk_retrying, ended_broken, outcomes, row, unbroken};
 use crate::support::chat::{Desk, desk_with, hello_stream};
-use crate::support::eventually;
 use crate::support::provider::{Beat, Turn, done, finish_chunk, role_chunk, stream, text_chunk};
+use crate::support::{PROMPT, eventually};
 
 #[tokio::test]
 async fn a_refusal_is_never_gone_on_from() {
@@ -122,7 +122,7 @@ async fn a_caller_who_leaves_meanwhile_stops_the_provider_and_pays_for_what_came
     let left = Instant::now();
     reader.abort();
     eventually("the call is abandoned", || desk.provider.abandoned() == 1).await;
-    assert!(left.elapsed() < Duration::from_secs(1));
+    assert!(left.elapsed() < PROMPT);
     eventually("both attempts are booked", || desk.rows().len() == 2).await;
     assert_eq!(outcomes(&desk), [row("fake/m", "cut"), row("fake/m", "cancelled")]);
     assert!(desk.rows().iter().all(|row| row.prompt_tokens == 6));
@@ -136,7 +136,7 @@ async fn a_revocation_ends_the_wait() {
     let began = Instant::now();
     desk.server.app.store.revoke_key(&id, desk.server.clock.now()).unwrap();
     let raw = reader.await.unwrap().unwrap();
-    assert!(began.elapsed() < Duration::from_secs(1));
+    assert!(began.elapsed() < PROMPT);
     let error = r#"{"message":"API key has been revoked","type":"Unauthorized","code":"api_key_revoked"}"#;
     assert_eq!(ended_broken(&raw, error), "Hello");
     eventually("the provider is left alone", || desk.provider.in_flight() == 0).await;

@@ -10,11 +10,11 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::support::chat::{Desk, desk_with, hello, hello_stream};
 use crate::support::events::read_until;
-use crate::support::eventually;
 use crate::support::panel::{config, eiffel, with_panel};
 use crate::support::provider::{Beat, FakeProvider, Turn, claims, role_chunk};
 use crate::support::raw::{head, post, request};
 use crate::support::server::{Setup, TestServer, client};
+use crate::support::{PROMPT, eventually};
 
 async fn hanging_panel() -> (TestServer, FakeProvider) {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
@@ -53,7 +53,7 @@ async fn a_caller_who_leaves_with_bytes_unread_is_noticed() {
         drop(stream);
         let left = Instant::now();
         eventually("the calls stop", || provider.in_flight() == 0).await;
-        assert!(left.elapsed() < Duration::from_millis(1500), "{accept}: {:?}", left.elapsed());
+        assert!(left.elapsed() < PROMPT, "{accept}: {:?}", left.elapsed());
     }
 }
 

@@ -27,6 +27,10 @@ pub mod tls;
 
 use std::time::{Duration, Instant};
 
+/// What is done at once takes no longer, however busy the machine is; the next thing to end the same wait, such as a
+/// timeout or a comment that cannot be written, comes after three times as long.
+pub const PROMPT: Duration = Duration::from_secs(5);
+
 /// Waits until something holds, and fails with `what` if it does not within a minute.
 pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_mins(1);
