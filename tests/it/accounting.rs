@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::support::events::{Events, read_until};
 use crate::support::eventually;
-use crate::support::panel::{config, eiffel};
-use crate::support::provider::{Ask, FakeProvider, Turn, claims};
+use crate::support::panel::{config, finds_eiffel};
+use crate::support::provider::{Ask, FakeProvider, Turn};
 use crate::support::server::{NOON, Setup, TestServer};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -81,7 +81,7 @@ async fn success_repair_retry_standby_failure_and_timeout_are_booked_once_each()
     let (server, provider, key) =
         server(Duration::from_secs(2), |ask, count| match (ask.model.as_str(), count) {
             ("extractor", 1) => Turn::status(503, &json!({})),
-            ("extractor", _) => claims(&[eiffel()]),
+            ("extractor", _) => finds_eiffel(),
             ("one", 1) => Turn::Text("no json".into()),
             ("two", _) => Turn::status(400, &json!({"error": {"message": "no"}})),
             ("three", _) => Turn::Hang,
@@ -114,7 +114,7 @@ async fn success_repair_retry_standby_failure_and_timeout_are_booked_once_each()
 #[tokio::test]
 async fn what_the_deadline_cuts_is_in_the_sum() {
     let provider = FakeProvider::start(|ask| match ask.model.as_str() {
-        "extractor" => claims(&[eiffel()]),
+        "extractor" => finds_eiffel(),
         "three" => Turn::Hang,
         _ => ask.choose("Paris"),
     })
@@ -149,7 +149,7 @@ async fn hanging(
 }
 
 fn hanging_script(ask: &Ask, _: usize) -> Turn {
-    if ask.task == "claims" { claims(&[eiffel()]) } else { Turn::Hang }
+    if ask.task == "claims" { finds_eiffel() } else { Turn::Hang }
 }
 
 const CUT: [(&str, &str); 4] =
@@ -194,7 +194,7 @@ async fn a_revocation_and_a_caller_who_leaves_cost_what_was_used() {
 #[tokio::test]
 async fn a_failed_verification_is_paid_for_as_well() {
     let (server, provider, key) = server(LONG, |ask, _| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
+        "claims" => finds_eiffel(),
         _ => Turn::Text("no json".into()),
     })
     .await;

@@ -8,22 +8,13 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::support::mk::Mk;
-use crate::support::panel::eiffel;
-use crate::support::provider::{FakeProvider, claims};
+use crate::support::panel::panel_by;
+use crate::support::provider::FakeProvider;
 use crate::support::serve::{self, Serve};
 use crate::support::server::client;
 
 async fn provider() -> FakeProvider {
-    FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => ask.choose("Paris"),
-    })
-    .await
-}
-
-async fn start(call: &Mk) -> Serve {
-    let call = call.clone();
-    tokio::task::spawn_blocking(move || Serve::start(&call)).await.unwrap()
+    panel_by(|_, ask| ask.choose("Paris")).await
 }
 
 /// A call on a data directory, by a process of its own.
@@ -63,7 +54,7 @@ fn ledger(data: &Path) -> (i64, i64, i64) {
 async fn a_backup_beside_a_busy_server_is_whole_and_works_elsewhere() {
     let provider = provider().await;
     let call = serve::call(&provider.base_url, "");
-    let server = start(&call).await;
+    let server = Serve::start_beside(&call).await;
     let data = serve::data_dir(call.home());
     let kept = key(&data).await;
     assert_eq!(verify(&server.base, &kept).await, 200);
@@ -107,7 +98,7 @@ async fn a_backup_beside_a_busy_server_is_whole_and_works_elsewhere() {
     assert!(rows >= 4 && tokens == rows * 110, "{rows} rows of 110 tokens: {tokens}");
     assert!(requests >= 1);
 
-    let server = start(&second).await;
+    let server = Serve::start_beside(&second).await;
     assert_eq!(verify(&server.base, &kept).await, 200);
     // Whether the late key is in it depends on who was first; it is known or it is not, and nothing in between.
     assert!([200, 401].contains(&verify(&server.base, &late).await));

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::support::chat::{Desk, chunks, config, desk_with, hello, hello_stream, text_of};
 use crate::support::events::Events;
 use crate::support::eventually;
-use crate::support::panel::{self, eiffel};
-use crate::support::provider::{Ask, Beat, FakeProvider, Turn, claims, role_chunk, stream, text_chunk};
+use crate::support::panel::{self, finds_eiffel};
+use crate::support::provider::{Ask, Beat, FakeProvider, Turn, role_chunk, stream, text_chunk};
 use crate::support::scrape::scrape;
 use crate::support::server::Setup;
 
@@ -328,7 +328,7 @@ async fn retries_end_where_the_breaker_opens_and_a_provider_may_ask_for_more() {
 #[tokio::test]
 async fn a_verification_asks_a_standby_in_the_place_of_a_paused_model() {
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
-        ("claims", _) => claims(&[eiffel()]),
+        ("claims", _) => finds_eiffel(),
         (_, "one") => Turn::status(500, &json!({})),
         _ => ask.choose("Paris"),
     })

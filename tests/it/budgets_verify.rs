@@ -7,7 +7,7 @@ use mk::providers::ModelSettings;
 use serde_json::{Value, json};
 
 use crate::support::events::Events;
-use crate::support::panel::{config, eiffel};
+use crate::support::panel::{config, finds_eiffel};
 use crate::support::provider::{FakeProvider, Turn, claim, claims};
 use crate::support::server::{Setup, TestServer};
 
@@ -31,7 +31,7 @@ async fn with_failures(
 ) -> (TestServer, FakeProvider) {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         _ if failing.contains(&ask.model.as_str()) => Turn::status(500, &json!({})),
-        "claims" => claims(&[eiffel()]),
+        "claims" => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
     .await;

@@ -189,10 +189,7 @@ async fn what_is_wrong_with_a_provider_is_told_of_each() {
 async fn a_running_server_and_its_database_are_well_until_they_are_not() {
     let provider = Scripted::answering(answer("200 OK", "{}")).await;
     let call = serve::call(&format!("{}/v1", provider.base), "");
-    let server = {
-        let call = call.clone();
-        tokio::task::spawn_blocking(move || serve::Serve::start(&call)).await.unwrap()
-    };
+    let server = serve::Serve::start_beside(&call).await;
     let file = call.home().join("server.toml");
     let doctor =
         Mk::new().args(["doctor", "--json", "--server", &server.base, "--config", file.to_str().unwrap()]);
@@ -230,10 +227,7 @@ async fn a_server_that_nobody_named_is_asked_where_its_own_file_puts_it() {
     let provider = Scripted::answering(answer("200 OK", "{}")).await;
     let call = serve::call(&format!("{}/v1", provider.base), "");
     let file = call.home().join("server.toml");
-    let server = {
-        let call = call.clone();
-        tokio::task::spawn_blocking(move || serve::Serve::start(&call)).await.unwrap()
-    };
+    let server = serve::Serve::start_beside(&call).await;
     // Under this server, its file gets the port that it happened to get.
     let address = server.base.strip_prefix("http://").unwrap();
     let port = address.rsplit(':').next().unwrap();

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use crate::support::mk::{Mk, Ran};
-use crate::support::panel::{config, eiffel, with_panel};
-use crate::support::provider::{Ask, FakeProvider, Turn, claims};
+use crate::support::panel::{agreeing_panel, config, finds_eiffel};
+use crate::support::provider::{Ask, FakeProvider, Turn};
 use crate::support::pty;
 use crate::support::server::{Setup, TestServer};
 
@@ -119,7 +119,7 @@ fn datasets_come_from_standard_input_and_from_several_files() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_sent_before_every_line_is_understood() {
-    let (server, provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, provider) = agreeing_panel().await;
     let call = against(&server, "{\"fact\": \"a\", \"expected\": true}\n{\"fact\": \"b\"}\n\nnone\n");
     let ran = call.run_beside().await;
     let told = "error: line 2: it does not say what is `expected`; line 4: it is no JSON that can be read, from \
@@ -151,7 +151,7 @@ fn bytes_that_are_no_text_and_files_that_are_none_are_told_by_name() {
 async fn what_failed_counts_neither_as_right_nor_as_wrong() {
     let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {
         "claims" if ask.block("STATEMENT").contains("broken") => Turn::status(500, &json!({})),
-        "claims" => claims(&[eiffel()]),
+        "claims" => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
     .await;
@@ -176,7 +176,7 @@ async fn what_failed_counts_neither_as_right_nor_as_wrong() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_line_says_outranks_the_flags() {
-    let (server, provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, provider) = agreeing_panel().await;
     let own = json!({ "fact": "own", "expected": true, "context": "of the line", "asOf": "2001-02-03" });
     let text = format!("{own}\n{}\n", json!({ "fact": "common", "expected": true }));
     let call = against(&server, &text).args(["--jobs", "1", "--context", "all.txt", "--as-of", "2004-05-06"]);
@@ -209,7 +209,7 @@ fn people_see_what_was_wrong_and_how_much_was_right() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_is_refused_ends_it_and_what_was_found_is_told() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let text = dataset(&[("one", "TRUE"), ("two", "TRUE"), ("three", "TRUE"), ("four", "TRUE")]);
     let wrong = against(&server, &text).env("MK_API_KEY", "mk_verify_00000000000000000000000000000000");
     let ran = wrong.args(["--jobs", "1", "--json"]).run_beside().await;
@@ -314,7 +314,7 @@ async fn an_interrupt_keeps_what_was_found() {
     use std::process::{Command, Stdio};
     let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {
         "claims" if ask.block("STATEMENT") == "stuck" => Turn::Hang,
-        "claims" => claims(&[eiffel()]),
+        "claims" => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
     .await;

@@ -13,8 +13,8 @@ use tokio::net::TcpListener;
 
 use crate::support::eventually;
 use crate::support::mk::{Mk, Ran};
-use crate::support::panel::{config, eiffel};
-use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::panel::{config, finds_eiffel};
+use crate::support::provider::{FakeProvider, Turn};
 use crate::support::pty::{INTERRUPTED, Person};
 use crate::support::scripted::{self, Scripted, Step};
 use crate::support::serve::signal;
@@ -73,7 +73,7 @@ async fn whoever_asked_for_a_document_gets_one_before_the_death() {
 async fn statements_that_were_verified_are_kept() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         "claims" if ask.block("STATEMENT").contains("endless") => Turn::Hang,
-        "claims" => claims(&[eiffel()]),
+        "claims" => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
     .await;

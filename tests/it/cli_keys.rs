@@ -4,7 +4,7 @@ use mk::api::Service;
 use serde_json::json;
 
 use crate::support::mk::{Mk, Ran};
-use crate::support::panel::with_panel;
+use crate::support::panel::agreeing_panel;
 use crate::support::server::TestServer;
 
 fn on(server: &TestServer, arguments: &[&str]) -> Mk {
@@ -18,7 +18,7 @@ async fn run(server: &TestServer, arguments: &[&str]) -> Ran {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_created_key_stands_alone_on_stdout_and_works_at_once() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let ran = run(&server, &["keys", "create", "--service", "verify", "--name", "ci"]).await;
     assert_eq!(ran.code(), 0, "{ran:?}");
     let key = ran.stdout.trim_end();
@@ -35,7 +35,7 @@ async fn a_created_key_stands_alone_on_stdout_and_works_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revocation_needs_a_yes_and_holds_at_once() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let (key, id) = server.key_with(Service::Verify, |_| {});
     let refused = run(&server, &["keys", "revoke", &id]).await;
     assert_eq!(refused.code(), 2, "{refused:?}");
@@ -51,7 +51,7 @@ async fn a_revocation_needs_a_yes_and_holds_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rotated_key_leaves_the_old_one_its_grace() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let (old, id) = server.key_with(Service::Verify, |_| {});
     let ran = run(&server, &["keys", "rotate", &id, "--grace", "24h"]).await;
     assert_eq!(ran.code(), 0, "{ran:?}");
@@ -63,7 +63,7 @@ async fn a_rotated_key_leaves_the_old_one_its_grace() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn apps_come_and_go_with_their_keys() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     assert_eq!(run(&server, &["apps", "create", "website"]).await.code(), 0);
     let taken = run(&server, &["apps", "create", "website"]).await;
     assert_eq!(taken.code(), 9, "{taken:?}");
@@ -78,7 +78,7 @@ async fn apps_come_and_go_with_their_keys() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_tells_a_typo_without_a_database() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let check = |key: &str| Mk::new().args(["keys", "check", "-"]).stdin(key).run();
     let good = check(&key);
@@ -93,7 +93,7 @@ async fn check_tells_a_typo_without_a_database() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_processes_write_beside_a_server() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let calls: Vec<_> = (0..8).map(|n| on(&server, &["apps", "create", &format!("app {n}")])).collect();
     let runs = futures_util::future::join_all(calls.iter().map(Mk::run_beside));
@@ -114,7 +114,7 @@ fn help_and_version_go_to_stdout() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_itself_is_named_on_stdin_and_never_as_an_argument() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let refused = run(&server, &["keys", "revoke", &key, "--yes"]).await;
     assert_eq!(refused.code(), 2, "{refused:?}");
@@ -128,7 +128,7 @@ async fn a_key_itself_is_named_on_stdin_and_never_as_an_argument() {
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_key_that_nobody_could_see_is_revoked() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let call = on(&server, &["keys", "create", "--service", "verify", "--name", "unseen"]);
     let mut command = call.command();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

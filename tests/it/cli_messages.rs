@@ -6,7 +6,7 @@ use mk::api::Service;
 use serde_json::{Value, json};
 
 use crate::support::mk::{Mk, Ran};
-use crate::support::panel::with_panel;
+use crate::support::panel::agreeing_panel;
 use crate::support::pty;
 
 /// Port 9 of this machine: nobody listens there.
@@ -128,7 +128,7 @@ fn whoami_answers_even_without_a_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_says_how_to_wait_it_out() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(1));
     let call = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", &key);
     assert_eq!(call.run_beside().await.code(), 0);
@@ -331,7 +331,7 @@ fn a_context_that_says_nothing_is_not_taken_for_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_key_may_not_do_is_told_with_who_can_change_it() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.addresses = vec!["192.0.2.0/24".to_owned()]);
     let call = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", &key);
     let ran = call.run_beside().await;

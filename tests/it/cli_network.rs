@@ -7,7 +7,7 @@ use mk::api::Service;
 use serde_json::{Value, json};
 
 use crate::support::mk::Mk;
-use crate::support::panel::{config, eiffel, with_panel};
+use crate::support::panel::{agreeing_panel, config, finds_eiffel, panel_by, with_panel};
 use crate::support::provider::{FakeProvider, Turn, claims};
 use crate::support::scripted::{COMPLETED, Scripted, Step, answer, stream};
 use crate::support::serve::{self, Serve};
@@ -16,7 +16,7 @@ use crate::support::server::Setup;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proxy_is_for_others_and_not_for_this_machine() {
     let proxy = Scripted::answering(stream(COMPLETED)).await;
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let mk = Mk::new().args(["verify", "x"]).env("MK_API_KEY", &server.key(Service::Verify));
     let mk = mk.env("HTTP_PROXY", &proxy.base).env("http_proxy", &proxy.base).env("ALL_PROXY", &proxy.base);
     let port = server.authority().rsplit(':').next().unwrap().to_owned();
@@ -42,11 +42,7 @@ async fn a_proxy_is_for_others_and_not_for_this_machine() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn certificates_are_checked_and_further_authorities_are_taken() {
-    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => ask.choose("Paris"),
-    })
-    .await;
+    let provider = panel_by(|_, ask| ask.choose("Paris")).await;
     let certified = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     let call = serve::call(&provider.base_url, "tls_cert = \"cert.pem\"\ntls_key = \"key.pem\"");
     let authority = call.home().join("cert.pem");
@@ -130,7 +126,7 @@ async fn quiet_lines_tell_their_errors_in_one_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_scheme_is_told_with_the_right_one() {
-    let (plain, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (plain, _provider) = agreeing_panel().await;
     let at = |scheme: &str, base: &str| format!("{scheme}{}", base.split_once("://").unwrap().1);
     let https = at("https://", &plain.base);
     for command in ["whoami", "doctor"] {
@@ -199,9 +195,9 @@ async fn a_day_that_is_used_up_is_not_waited_for() {
 async fn the_order_is_that_of_the_lines_and_no_failure_stops_the_next() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         "claims" => match ask.block("STATEMENT").as_str() {
-            "slow" => claims(&[eiffel()]).after(Duration::from_millis(400)),
+            "slow" => finds_eiffel().after(Duration::from_millis(400)),
             "broken" => Turn::status(500, &json!({})),
-            _ => claims(&[eiffel()]).after(Duration::from_millis(40)),
+            _ => finds_eiffel().after(Duration::from_millis(40)),
         },
         _ => ask.choose("Paris"),
     })

@@ -9,8 +9,8 @@ use serde_json::json;
 
 use crate::support::eventually;
 use crate::support::mk::{Mk, Ran};
-use crate::support::panel::{config, eiffel, with_panel};
-use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::panel::{agreeing_panel, config, panel_by, with_panel};
+use crate::support::provider::{FakeProvider, Turn};
 use crate::support::serve::{self, Serve};
 use crate::support::server::{Setup, client};
 
@@ -36,11 +36,8 @@ fn operator(server: &Mk) -> Mk {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_log_tells_no_key_however_much_it_tells() {
-    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ if ask.model == "three" => {
-            Turn::status(401, &json!({"error": {"message": format!("bad key {PROVIDER_KEY}")}}))
-        }
+    let provider = panel_by(|model, ask| match model {
+        "three" => Turn::status(401, &json!({"error": {"message": format!("bad key {PROVIDER_KEY}")}})),
         _ => ask.choose("Paris"),
     })
     .await;
@@ -129,7 +126,7 @@ fn must_not_show(ran: &Ran, secret: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn login_takes_a_key_from_stdin_into_a_private_file_and_nowhere_else() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let user = Mk::new().env("MK_SERVER", &server.base);
     let login = user.clone().args(["login", "-v"]).stdin(format!("{key}\r\n")).run_beside().await;

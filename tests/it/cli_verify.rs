@@ -6,7 +6,7 @@ use mk::api::Service;
 use serde_json::{Value, json};
 
 use crate::support::mk::{Mk, Ran};
-use crate::support::panel::{config, eiffel, with_panel};
+use crate::support::panel::{agreeing_panel, config, finds_eiffel, hanging_panel, with_panel};
 use crate::support::provider::{Ask, FakeProvider, Turn, claim, claims};
 use crate::support::scrape::scrape_until;
 use crate::support::server::{Setup, TestServer};
@@ -165,7 +165,7 @@ async fn a_value_of_a_file_that_does_not_fit_is_told_by_its_key_and_place() {
     assert_eq!(flags.stderr, "error: --total-models 2 asks fewer models than --min-required 3 needs\n");
     assert_eq!(ours.args(["--total-models", "3", "-q"]).run().code(), 12);
 
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let theirs = against(&server, &["x"]);
     let project = theirs.home().join(".mk.toml");
     std::fs::write(&project, "[verify]\ntotal_models = 9\n").unwrap();
@@ -223,7 +223,7 @@ async fn a_refused_key_is_4_and_a_failed_provider_5() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn too_many_requests_are_7_with_the_wait() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(1));
     let call = against(&server, &["x"]).env("MK_API_KEY", &key);
     assert_eq!(call.run_beside().await.code(), 0);
@@ -235,7 +235,7 @@ async fn too_many_requests_are_7_with_the_wait() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_verification_is_posted_once() {
-    let (server, provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, provider) = agreeing_panel().await;
     assert_eq!(against(&server, &["x"]).run_beside().await.code(), 0);
     assert_eq!(provider.asks_of("extractor").len(), 1);
 }
@@ -283,7 +283,7 @@ async fn what_models_write_cannot_command_a_terminal() {
 async fn lines_are_verified_each_by_itself() {
     let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {
         "claims" if ask.block("STATEMENT").contains("broken") => Turn::status(500, &json!({})),
-        "claims" => claims(&[eiffel()]),
+        "claims" => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
     .await;
@@ -306,7 +306,7 @@ async fn lines_are_verified_each_by_itself() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn once_the_key_is_refused_no_more_statements_are_asked() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let call = against(&server, &["--lines", "facts.txt", "--jobs", "2"]);
     std::fs::write(call.home().join("facts.txt"), "a statement\n".repeat(40)).unwrap();
     let ran = call.env("MK_API_KEY", "mk_verify_00000000000000000000000000000000").run_beside().await;
@@ -340,12 +340,7 @@ async fn parameters_reach_the_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_stops_the_work_and_is_died_of() {
     use std::os::unix::process::ExitStatusExt;
-    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => Turn::Hang,
-    })
-    .await;
-    let server = Setup::new(config(&provider.base_url)).start().await;
+    let (server, provider) = hanging_panel().await;
     let mut child = against(&server, &["x"]).command().spawn().unwrap();
     crate::support::eventually("the panel is asked", || provider.in_flight() == 3).await;
     let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use crate::support::chat::{self, desk};
 use crate::support::console::{Console, server, text};
 use crate::support::events::{Events, read_until};
-use crate::support::panel::{config, eiffel};
-use crate::support::provider::{FakeProvider, Turn, claims};
-use crate::support::server::{NOON, Setup, TestServer};
+use crate::support::panel::hanging_panel;
+use crate::support::provider::Turn;
+use crate::support::server::{NOON, TestServer};
 
 /// What the server says to a request with this key, if it is refused for the key.
 async fn refusal(server: &TestServer, key: &str) -> Option<String> {
@@ -143,12 +143,7 @@ async fn a_revocation_is_for_ever_holds_at_once_and_is_repeatable() {
 
 #[tokio::test]
 async fn a_revocation_ends_the_streams_of_its_key() {
-    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => Turn::Hang,
-    })
-    .await;
-    let server = Setup::new(config(&provider.base_url)).start().await;
+    let (server, _provider) = hanging_panel().await;
     let console = Console::of(&server);
     let app = console.app("news").await;
     let (key, path) = console.key(&app, &json!({"service": "verify"})).await;

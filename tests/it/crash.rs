@@ -10,19 +10,15 @@ use serde_json::{Value, json};
 
 use crate::support::events::{Events, read_until};
 use crate::support::mk::{Mk, Ran};
-use crate::support::panel::eiffel;
-use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::panel::panel_by;
+use crate::support::provider::{FakeProvider, Turn};
 use crate::support::serve::{self, Serve, data_dir};
 use crate::support::server::client;
 
 const PER_DAY: usize = 1_000_000;
 
 async fn provider() -> FakeProvider {
-    FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => ask.choose("Paris"),
-    })
-    .await
+    panel_by(|_, ask| ask.choose("Paris")).await
 }
 
 /// A call on the database of a server, from a process of its own.
@@ -41,11 +37,6 @@ async fn create(server: &Mk) -> Ran {
     let arguments =
         ["keys", "create", "--service", "verify", "--per-minute", "0", "--per-day", &per_day, "--json"];
     operate(server, &arguments).await
-}
-
-async fn start(call: &Mk) -> Serve {
-    let call = call.clone();
-    tokio::task::spawn_blocking(move || Serve::start(&call)).await.unwrap()
 }
 
 async fn post(base: &str, key: &str, body: &Value) -> reqwest::Result<reqwest::Response> {
@@ -73,13 +64,9 @@ fn count(database: &rusqlite::Connection, of: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sigterm_lets_a_stream_end_and_is_an_orderly_end() {
-    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => ask.choose("Paris").after(Duration::from_millis(500)),
-    })
-    .await;
+    let provider = panel_by(|_, ask| ask.choose("Paris").after(Duration::from_millis(500))).await;
     let call = serve::call(&provider.base_url, "");
-    let server = start(&call).await;
+    let server = Serve::start_beside(&call).await;
     let key = create(&call).await.json()["key"].as_str().unwrap().to_owned();
     let mut stream = post(&server.base, &key, &json!({"fact": "x"})).await.unwrap().bytes_stream();
     read_until(&mut stream, "verifying_claim").await;
@@ -100,7 +87,7 @@ async fn sigterm_lets_a_stream_end_and_is_an_orderly_end() {
 async fn the_second_signal_ends_at_once() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let call = serve::call(&provider.base_url, "");
-    let server = start(&call).await;
+    let server = Serve::start_beside(&call).await;
     let key = create(&call).await.json()["key"].as_str().unwrap().to_owned();
     let mut stream = post(&server.base, &key, &json!({"fact": "x"})).await.unwrap().bytes_stream();
     read_until(&mut stream, "starting").await;
@@ -118,7 +105,7 @@ async fn the_second_signal_ends_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sigint_is_died_of() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
-    let server = start(&serve::call(&provider.base_url, "")).await;
+    let server = Serve::start_beside(&serve::call(&provider.base_url, "")).await;
     server.signal("INT");
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
     assert_eq!(status.signal(), Some(2), "{status} {log}");
@@ -129,7 +116,7 @@ async fn sigint_is_died_of() {
 async fn two_servers_and_many_commands_share_a_directory() {
     let provider = provider().await;
     let call = serve::call(&provider.base_url, "");
-    let (one, two) = tokio::join!(start(&call), start(&call));
+    let (one, two) = tokio::join!(Serve::start_beside(&call), Serve::start_beside(&call));
     let key = create(&call).await.json()["key"].as_str().unwrap().to_owned();
     let (id, doomed) = {
         let made = create(&call).await.json();

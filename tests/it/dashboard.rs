@@ -8,7 +8,7 @@ use mk::config::{Env, ServerArgs, load_server};
 use serde_json::Value;
 
 use crate::dashboard_files::{names, root};
-use crate::support::panel::{config, with_panel};
+use crate::support::panel::{agreeing_panel, config};
 use crate::support::provider::{FakeProvider, Turn};
 use crate::support::raw::{exchange, request};
 use crate::support::server::{NOON, Setup, TestServer, client};
@@ -28,7 +28,7 @@ fn served() -> Vec<(String, String)> {
 }
 
 async fn server() -> (TestServer, FakeProvider) {
-    with_panel(|_, ask| ask.choose("Paris")).await
+    agreeing_panel().await
 }
 
 #[tokio::test]

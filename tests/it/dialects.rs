@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::support::events::Events;
 use crate::support::formats::Format;
-use crate::support::panel::eiffel;
-use crate::support::provider::{Ask, FakeProvider, Turn, claims};
+use crate::support::panel::panel_by;
+use crate::support::provider::{Ask, FakeProvider, Turn};
 use crate::support::server::{NOON, Setup};
 
 /// One provider of each format.
@@ -22,10 +22,7 @@ impl Providers {
     async fn start(script: impl Fn(&Ask) -> Turn + Clone + Send + Sync + 'static) -> Self {
         let start = || {
             let script = script.clone();
-            FakeProvider::start(move |ask| match ask.task.as_str() {
-                "claims" => claims(&[eiffel()]),
-                _ => script(ask),
-            })
+            panel_by(move |_, ask| script(ask))
         };
         Self { chat: start().await, anthropic: start().await, google: start().await }
     }

@@ -6,18 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::events::read_until;
 use crate::support::eventually;
-use crate::support::panel::{config, eiffel};
-use crate::support::provider::{FakeProvider, Turn, claims};
-use crate::support::server::{Setup, TestServer};
-
-async fn hanging_panel() -> (TestServer, FakeProvider) {
-    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => Turn::Hang,
-    })
-    .await;
-    (Setup::new(config(&provider.base_url)).start().await, provider)
-}
+use crate::support::panel::hanging_panel;
 
 #[tokio::test]
 async fn leaving_a_stream_stops_the_provider_calls_and_keeps_the_usage() {

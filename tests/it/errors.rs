@@ -3,13 +3,13 @@
 use mk::api::Service;
 use serde_json::{Value, json};
 
-use crate::support::panel::{config, with_panel};
+use crate::support::panel::{agreeing_panel, config};
 use crate::support::provider::{FakeProvider, Turn};
 use crate::support::raw::{exchange, request};
 use crate::support::server::{Setup, TestServer, client};
 
 async fn server() -> TestServer {
-    with_panel(|_, ask| ask.choose("Paris")).await.0
+    agreeing_panel().await.0
 }
 
 /// The answer to a verification with this key and raw body.

@@ -3,14 +3,14 @@
 use mk::api::Service;
 use serde_json::Value;
 
-use crate::support::panel::{config, with_panel};
+use crate::support::panel::{agreeing_panel, config};
 use crate::support::provider::{FakeProvider, Turn};
 use crate::support::raw::{exchange, head, post, request};
 use crate::support::server::Setup;
 
 #[tokio::test]
 async fn every_answer_carries_its_limits_and_its_id() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(100));
     let other = server.key(Service::Console);
     let (elsewhere, _) = server.key_with(Service::Verify, |new| new.addresses = vec!["10.0.0.0/8".into()]);
@@ -66,7 +66,7 @@ async fn every_answer_carries_its_limits_and_its_id() {
 
 #[tokio::test]
 async fn of_two_keys_none_is_believed() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let second = format!("Bearer {key}");
     let request = post(&key, &[("authorization", &second), ("connection", "close")], r#"{"fact":"x"}"#);
@@ -93,7 +93,7 @@ async fn a_key_at_a_wrong_address_is_limited_by_address_and_costs_its_owner_noth
 
 #[tokio::test]
 async fn an_unknown_parameter_is_named_without_its_tricks() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let body = format!(r#"{{"fact":"x","\u001b[2J\u202e{}":1}}"#, "é".repeat(500));
     let answer = exchange(server.authority(), post(&key, &[("connection", "close")], &body).as_bytes()).await;
@@ -105,7 +105,7 @@ async fn an_unknown_parameter_is_named_without_its_tricks() {
 
 #[tokio::test]
 async fn a_body_is_asked_for_only_when_its_key_is_good() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let expecting = |key: &str| {
         let headers = [("expect", "100-continue"), ("content-length", "2"), ("connection", "close")];

@@ -13,8 +13,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use mk::api::Service;
 use tokio::task::JoinHandle;
 
-use crate::support::panel::{config, eiffel};
-use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::panel::{config, panel_by};
+use crate::support::provider::{FakeProvider, Turn};
 use crate::support::server::{Setup, TestServer};
 use crate::support::tls::Identity;
 use crate::support::{PROMPT, eventually};
@@ -23,11 +23,7 @@ const SHORT: Duration = Duration::from_millis(300);
 
 /// A server with a hanging panel, and short limits on the peer's turn.
 async fn server() -> (TestServer, FakeProvider, Identity) {
-    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => Turn::Hang,
-    })
-    .await;
+    let provider = panel_by(|_, _| Turn::Hang).await;
     let identity = Identity::new();
     let server = Setup::new(config(&provider.base_url))
         .options(|options| {

@@ -6,7 +6,7 @@ use mk::api::Service;
 use serde_json::{Value, json};
 
 use crate::support::events::Events;
-use crate::support::panel::{config, eiffel, with_panel};
+use crate::support::panel::{config, eiffel, finds_eiffel, panel_by, with_panel};
 use crate::support::provider::{Ask, FakeProvider, Turn, claim, claims};
 use crate::support::server::{Setup, TestServer};
 
@@ -65,7 +65,7 @@ async fn cannot_be_determined_is_no_vote_but_an_answer() {
 #[tokio::test]
 async fn two_answers_with_equally_many_votes_are_a_tie() {
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
-        ("claims", _) => claims(&[eiffel()]),
+        ("claims", _) => finds_eiffel(),
         (_, "one" | "two") => ask.choose("Paris"),
         _ => ask.choose("Rome"),
     })
@@ -169,7 +169,7 @@ async fn a_model_that_stays_malformed_gave_no_answer() {
 #[tokio::test]
 async fn a_model_that_fails_is_replaced_by_the_next_standby() {
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
-        ("claims", _) => claims(&[eiffel()]),
+        ("claims", _) => finds_eiffel(),
         (_, "one" | "four") => Turn::status(500, &json!({})),
         _ => ask.choose("Paris"),
     })
@@ -191,7 +191,7 @@ async fn a_model_that_fails_is_replaced_by_the_next_standby() {
 #[tokio::test]
 async fn a_model_that_abstains_is_not_replaced() {
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
-        ("claims", _) => claims(&[eiffel()]),
+        ("claims", _) => finds_eiffel(),
         (_, "one") => ask.choose("Cannot be determined"),
         _ => ask.choose("Paris"),
     })
@@ -243,7 +243,7 @@ async fn without_any_answer_the_stream_ends_with_an_error() {
 async fn a_failing_extractor_has_fallbacks() {
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
         ("claims", "extractor") => Turn::status(500, &json!({})),
-        ("claims", _) => claims(&[eiffel()]),
+        ("claims", _) => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
     .await;
@@ -297,7 +297,7 @@ async fn an_answer_within_prose_is_no_vote_but_may_be_given_again() {
 #[tokio::test]
 async fn a_model_has_a_time_limit_of_its_own() {
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
-        ("claims", _) => claims(&[eiffel()]),
+        ("claims", _) => finds_eiffel(),
         (_, "one") => Turn::Hang,
         _ => ask.choose("Paris"),
     })
@@ -375,11 +375,7 @@ async fn explain_context_and_date_reach_the_models() {
 
 #[tokio::test]
 async fn legal_statements_have_prompts_and_panel_of_their_own() {
-    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => ask.choose("Paris"),
-    })
-    .await;
+    let provider = panel_by(|_, ask| ask.choose("Paris")).await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| config.verify.legal.panel = vec!["fake/law-a".into(), "fake/law-b".into()])
         .start()

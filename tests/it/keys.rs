@@ -9,13 +9,11 @@ use serde_json::{Value, json};
 
 use crate::support::events::{Events, read_until};
 use crate::support::eventually;
-use crate::support::panel::{config, eiffel, with_panel};
-use crate::support::provider::{FakeProvider, Turn, claims};
-use crate::support::server::Setup;
+use crate::support::panel::{agreeing_panel, hanging_panel};
 
 #[tokio::test]
 async fn a_revocation_from_another_process_holds_for_the_next_request() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let (key, id) = server.key_with(Service::Verify, |_| {});
     assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 400);
 
@@ -29,12 +27,7 @@ async fn a_revocation_from_another_process_holds_for_the_next_request() {
 
 #[tokio::test]
 async fn a_revocation_from_another_process_ends_running_streams() {
-    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => Turn::Hang,
-    })
-    .await;
-    let server = Setup::new(config(&provider.base_url)).start().await;
+    let (server, provider) = hanging_panel().await;
     let (key, id) = server.key_with(Service::Verify, |_| {});
     let (kept, _) = server.key_with(Service::Verify, |_| {});
     let open = |key: &str| server.verify(key, &json!({"fact": "x"})).send();
@@ -64,7 +57,7 @@ async fn a_revocation_from_another_process_ends_running_streams() {
 
 #[tokio::test]
 async fn a_deleted_app_takes_its_keys_with_it() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let store = &server.app.store;
     let app = mk::storage::AppRow {
         id: mk::id::new("app"),
@@ -81,7 +74,7 @@ async fn a_deleted_app_takes_its_keys_with_it() {
 
 #[tokio::test]
 async fn last_use_is_kept() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let (key, id) = server.key_with(Service::Verify, |_| {});
     assert_eq!(server.app.store.key(&id).unwrap().last_used_at, None);
     server.verify(&key, &json!({})).send().await.unwrap();
@@ -90,7 +83,7 @@ async fn last_use_is_kept() {
 
 #[tokio::test]
 async fn keys_stand_nowhere_in_the_database() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
     let dir = server.dir.clone();

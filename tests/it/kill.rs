@@ -10,8 +10,8 @@ mod told;
 
 use futures_util::future::join_all;
 
-use crate::support::panel::eiffel;
-use crate::support::provider::{FakeProvider, Turn, claims, stream};
+use crate::support::panel::finds_eiffel;
+use crate::support::provider::{FakeProvider, Turn, stream};
 
 /// Servers that live and die side by side, each on a data directory of its own.
 const LANES: u64 = 4;
@@ -39,7 +39,7 @@ async fn provider() -> FakeProvider {
     FakeProvider::start(|ask| match (ask.model.as_str(), ask.task.as_str()) {
         ("m", _) if ask.body["stream"] == true => stream(&["one", "two", "three"]),
         ("m", _) => Turn::Text("four".to_owned()),
-        (_, "claims") => claims(&[eiffel()]),
+        (_, "claims") => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
     .await

@@ -5,12 +5,12 @@ use std::time::Duration;
 use mk::api::Service;
 use serde_json::{Value, json};
 
-use crate::support::panel::{config, with_panel};
+use crate::support::panel::{agreeing_panel, config};
 use crate::support::provider::{FakeProvider, Turn};
 use crate::support::server::{NOON, Setup, TestServer, client, header};
 
 async fn server() -> TestServer {
-    with_panel(|_, ask| ask.choose("Paris")).await.0
+    agreeing_panel().await.0
 }
 
 /// A request that costs one of the key's limit and nothing else.

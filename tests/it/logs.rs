@@ -8,8 +8,8 @@ use crate::support::chat::{Desk, desk_with, hello, hello_stream};
 use crate::support::events::Events;
 use crate::support::eventually;
 use crate::support::log::{Log, on_this_thread};
-use crate::support::panel::{config, eiffel};
-use crate::support::provider::{Beat, FakeProvider, Turn, claims, role_chunk, stream, text_chunk};
+use crate::support::panel::{config, finds_eiffel, panel_by};
+use crate::support::provider::{Beat, FakeProvider, Turn, role_chunk, stream, text_chunk};
 use crate::support::raw;
 use crate::support::scrape::scrape_until;
 use crate::support::server::Setup;
@@ -20,7 +20,7 @@ async fn requests_are_found_by_their_id_and_nothing_secret_is_logged() {
     let guard = log.capture("trace");
     let secret = "sk-test-4f9c1e";
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
-        ("claims", _) => claims(&[eiffel()]),
+        ("claims", _) => finds_eiffel(),
         (_, "two") => Turn::status(401, &json!({"error": {"message": "Incorrect API key: sk-test-4f9c1e"}})),
         _ => ask.choose("Paris"),
     })
@@ -283,11 +283,7 @@ async fn a_caller_who_leaves_before_the_answer_is_logged_with_what_was_used() {
 async fn a_verification_that_is_left_is_logged_when_all_its_calls_are_booked() {
     let log = Log::default();
     let guard = log.capture("info");
-    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => Turn::Hang,
-    })
-    .await;
+    let provider = panel_by(|_, _| Turn::Hang).await;
     let server = Setup::new(config(&provider.base_url)).options(on_this_thread).start().await;
     let key = server.key(Service::Verify);
     let answer = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::support::panel::with_panel;
+use crate::support::panel::agreeing_panel;
 use crate::support::scrape::scrape_until;
 use crate::support::serve::{self, Serve};
 use crate::support::server::client;
@@ -101,7 +101,7 @@ async fn a_storm_finds_a_place_to_wait_while_the_server_is_busy() {
 
 #[tokio::test]
 async fn connections_that_come_and_go_in_masses_keep_nobody_waiting() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let storm = |which: usize| {
         let authority = server.authority().to_owned();
         async move {

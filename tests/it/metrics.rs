@@ -15,8 +15,8 @@ use crate::support::chat::{self, Desk, desk, desk_with, hello, hello_stream};
 use crate::support::console::Console;
 use crate::support::events::Events;
 use crate::support::eventually;
-use crate::support::panel::{config, eiffel};
-use crate::support::provider::{Beat, FakeProvider, Turn, claims, role_chunk, stream, text_chunk};
+use crate::support::panel::{config, finds_eiffel};
+use crate::support::provider::{Beat, FakeProvider, Turn, role_chunk, stream, text_chunk};
 use crate::support::scrape::{scrape, scrape_until};
 use crate::support::server::{Setup, TestServer, client};
 
@@ -173,7 +173,7 @@ async fn a_stream_is_open_until_its_caller_leaves() {
 #[tokio::test]
 async fn a_verification_and_its_standbys_are_counted() {
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
-        ("claims", _) => claims(&[eiffel()]),
+        ("claims", _) => finds_eiffel(),
         (_, "two") => Turn::status(401, &json!({})),
         _ => ask.choose("Paris"),
     })

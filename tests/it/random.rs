@@ -9,8 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::support::eventually;
-use crate::support::panel::{config, eiffel};
-use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::panel::{config, finds_eiffel};
+use crate::support::provider::{FakeProvider, Turn};
 use crate::support::raw::post;
 use crate::support::server::{Setup, TestServer};
 
@@ -94,7 +94,7 @@ async fn act(server: &TestServer, caller: Caller) {
 
 async fn play(callers: Vec<Caller>) {
     let provider = FakeProvider::start(|ask| match ask.model.as_str() {
-        "extractor" => claims(&[eiffel()]),
+        "extractor" => finds_eiffel(),
         "three" => Turn::Hang,
         _ => ask.choose("Paris").after(Duration::from_millis(5)),
     })

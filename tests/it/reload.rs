@@ -189,8 +189,7 @@ async fn many_signals_end_with_the_last_state_and_hold_up_nobody() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_file_there_is_nothing_to_reload() {
     let mk = Mk::new().args(["serve", "--sandbox", "--listen", "127.0.0.1:0"]);
-    let starting = mk.clone();
-    let server = tokio::task::spawn_blocking(move || Serve::start(&starting)).await.unwrap();
+    let server = Serve::start_beside(&mk).await;
     for times in [1, 2] {
         server.signal("HUP");
         server

@@ -68,7 +68,7 @@ async fn a_renewed_certificate_is_presented_and_a_broken_one_is_not() {
     let file = mk.home().join("server.toml");
     std::fs::write(&file, &text).unwrap();
     let call = mk.clone().args(["serve"]).env("MK_CONFIG", file.to_str().unwrap());
-    let server = tokio::task::spawn_blocking(move || Serve::start(&call)).await.unwrap();
+    let server = Serve::start_beside(&call).await;
     let authority = server.base.trim_start_matches("https://").to_owned();
     let is_presented = async |identity: &Identity| identity.connect(&authority, &["h2"]).await.is_ok();
     assert!(is_presented(&first).await && !is_presented(&second).await);
@@ -116,7 +116,7 @@ async fn a_signal_while_the_server_starts_is_answered_when_it_serves() {
     std::fs::remove_file(&file).unwrap();
     assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
     let starting = call.clone();
-    let server = tokio::task::spawn_blocking(move || Serve::start(&starting));
+    let server = tokio::spawn(async move { Serve::start_beside(&starting).await });
 
     let mut reader = read_end(&file).await;
     let process = std::fs::read_to_string(process).unwrap();

@@ -9,18 +9,14 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::support::events::{Events, read_until};
-use crate::support::panel::{config, eiffel, with_panel};
-use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::panel::{agreeing_panel, config, panel_by, with_panel};
+use crate::support::provider::Turn;
 use crate::support::server::Setup;
 
 #[tokio::test]
 async fn a_stream_under_way_may_finish() {
-    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => ask.choose("Paris").after(Duration::from_millis(300)),
-    })
-    .await;
-    let mut server = Setup::new(config(&provider.base_url)).start().await;
+    let (mut server, _provider) =
+        with_panel(|_, ask| ask.choose("Paris").after(Duration::from_millis(300))).await;
     let key = server.key(Service::Verify);
     let response = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap();
     server.begin_shutdown();
@@ -31,11 +27,7 @@ async fn a_stream_under_way_may_finish() {
 
 #[tokio::test]
 async fn a_stream_that_does_not_finish_is_ended_with_a_frame() {
-    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => Turn::Hang,
-    })
-    .await;
+    let provider = panel_by(|_, _| Turn::Hang).await;
     let setup = Setup::new(config(&provider.base_url));
     let mut server = setup.options(|options| options.drain = Duration::from_millis(200)).start().await;
     let key = server.key(Service::Verify);
@@ -52,7 +44,7 @@ async fn a_stream_that_does_not_finish_is_ended_with_a_frame() {
 
 #[tokio::test]
 async fn idle_connections_do_not_hold_a_server_up() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let _silent = TcpStream::connect(server.authority()).await.unwrap();
     let mut begun = TcpStream::connect(server.authority()).await.unwrap();
     begun.write_all(b"GET /verify/v1/health HTTP/1.1\r\nx-half:").await.unwrap();

@@ -10,20 +10,11 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::support::chat::{Desk, desk_with, hello, hello_stream};
 use crate::support::events::read_until;
-use crate::support::panel::{config, eiffel, with_panel};
-use crate::support::provider::{Beat, FakeProvider, Turn, claims, role_chunk};
+use crate::support::panel::{agreeing_panel, config, hanging_panel};
+use crate::support::provider::{Beat, FakeProvider, Turn, role_chunk};
 use crate::support::raw::{head, post, request};
 use crate::support::server::{Setup, TestServer, client};
 use crate::support::{PROMPT, eventually};
-
-async fn hanging_panel() -> (TestServer, FakeProvider) {
-    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => Turn::Hang,
-    })
-    .await;
-    (Setup::new(config(&provider.base_url)).start().await, provider)
-}
 
 /// Waits until the server has closed, and returns what it had sent.
 async fn rest_of(stream: &mut TcpStream) -> String {
@@ -79,7 +70,7 @@ async fn who_stops_sending_gets_a_quick_answer_and_has_left_a_long_one() {
 
 #[tokio::test]
 async fn a_refusal_reaches_a_caller_who_is_still_sending() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(0));
     let large = "x".repeat(16 << 20);
     let spread = format!("GET /verify/v1/health HTTP/1.1\r\nhost: x\r\nx-fill: {large}\r\n\r\n");
@@ -270,7 +261,7 @@ async fn a_full_server_serves_again_when_connections_end() {
 
 #[tokio::test]
 async fn a_storm_of_silent_connections_passes() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let mut silent = Vec::new();
     for n in 0..300 {
         let mut stream = TcpStream::connect(server.authority()).await.unwrap();

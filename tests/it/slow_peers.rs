@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::support::eventually;
-use crate::support::panel::{config, with_panel};
+use crate::support::panel::{agreeing_panel, config};
 use crate::support::provider::{FakeProvider, Turn};
 use crate::support::raw::{exchange, post};
 use crate::support::server::{Setup, TestServer, client};
@@ -45,7 +45,7 @@ async fn answers(server: &TestServer) {
 
 #[tokio::test]
 async fn who_writes_byte_by_byte_is_answered() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let request = post(&key, &[("accept", "application/json"), ("connection", "close")], r#"{"fact":"x"}"#);
     let mut stream = TcpStream::connect(server.authority()).await.unwrap();
@@ -98,7 +98,7 @@ async fn who_reads_slowly_and_goes_on_gets_all() {
 
 #[tokio::test]
 async fn pipelined_requests_are_answered_in_order_and_keep_nobody_waiting() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let last = "GET /nowhere HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
     let asked = HEALTH.repeat(200) + last;
     let (given, ()) = tokio::join!(exchange(server.authority(), asked.as_bytes()), answers(&server));
@@ -119,7 +119,7 @@ async fn who_asks_on_and_on_and_reads_nothing_is_cut_off() {
 
 #[tokio::test]
 async fn what_speaks_something_else_is_refused() {
-    let (plain, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (plain, _provider) = agreeing_panel().await;
     let hello: &[u8] = b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x03\r\n\r\n";
     let garbage: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     // Nobody who begins with HTTP/2's preface would understand an answer in HTTP/1.1.

@@ -8,16 +8,12 @@ use serde_json::{Value, json};
 
 use crate::support::browser::{Browser, refusal};
 use crate::support::events::Events;
-use crate::support::panel::{config, eiffel, idle_server};
-use crate::support::provider::{FakeProvider, claims};
+use crate::support::panel::{config, idle_server, panel_by};
+use crate::support::provider::FakeProvider;
 use crate::support::server::{Setup, TestServer, client};
 
 async fn provider() -> FakeProvider {
-    FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => ask.choose("Paris"),
-    })
-    .await
+    panel_by(|_, ask| ask.choose("Paris")).await
 }
 
 fn data(server: &TestServer) -> PathBuf {

@@ -7,13 +7,13 @@ use mk::api::Service;
 use serde_json::{Value, json};
 
 use crate::support::events::Events;
-use crate::support::panel::{config, eiffel, with_panel};
+use crate::support::panel::{agreeing_panel, config, finds_eiffel, panel_by};
 use crate::support::provider::{FakeProvider, Turn, claim, claims};
 use crate::support::server::Setup;
 
 #[tokio::test]
 async fn a_verification_is_told_in_the_documented_order() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let response =
         server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap();
@@ -62,7 +62,7 @@ async fn a_verification_is_told_in_the_documented_order() {
 
 #[tokio::test]
 async fn the_result_holds_every_documented_field() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let fact = "  The Eiffel Tower is in Paris.\n";
     let events = Events::read(server.verify(&key, &json!({"fact": fact})).send().await.unwrap()).await;
@@ -180,7 +180,7 @@ async fn starting_is_sent_before_any_provider_is_called() {
 
 #[tokio::test]
 async fn progress_of_single_models_is_told_only_to_those_who_ask() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let body = json!({"fact": "x"});
     let asked = server.verify(&key, &body).header("x-mk-progress", "models").send().await.unwrap();
@@ -198,7 +198,7 @@ async fn progress_of_single_models_is_told_only_to_those_who_ask() {
 
 #[tokio::test]
 async fn accept_json_gives_the_result_as_one_document() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let response =
         server.verify(&key, &json!({"fact": "x"})).header("accept", "application/json").send().await.unwrap();
@@ -237,7 +237,7 @@ async fn a_failure_in_json_form_has_a_status_of_its_own() {
 async fn an_idle_stream_is_kept_alive_by_comments() {
     let provider = FakeProvider::start(|ask| {
         if ask.task == "claims" {
-            claims(&[eiffel()]).after(Duration::from_millis(400))
+            finds_eiffel().after(Duration::from_millis(400))
         } else {
             ask.choose("Paris")
         }
@@ -254,11 +254,7 @@ async fn an_idle_stream_is_kept_alive_by_comments() {
 #[tokio::test]
 async fn the_providers_key_goes_to_the_provider_and_nowhere_else() {
     let secret = "sk-test-4f9c1e";
-    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => ask.choose("Paris"),
-    })
-    .await;
+    let provider = panel_by(|_, ask| ask.choose("Paris")).await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| config.providers[0].api_key = Some(secret.into()))
         .start()

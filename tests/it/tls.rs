@@ -10,17 +10,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::support::events::Events;
-use crate::support::panel::{config, eiffel};
-use crate::support::provider::{FakeProvider, claims};
+use crate::support::panel::{config, panel_by};
+use crate::support::provider::FakeProvider;
 use crate::support::server::{Setup, TestServer};
 use crate::support::tls::Identity;
 
 async fn server() -> (TestServer, FakeProvider, Identity) {
-    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => ask.choose("Paris"),
-    })
-    .await;
+    let provider = panel_by(|_, ask| ask.choose("Paris")).await;
     let identity = Identity::new();
     let setup = Setup::new(config(&provider.base_url));
     let server = setup.options(|options| options.tls = Some(identity.tls())).start().await;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::chat::{Desk, desk, desk_with, hello};
 use crate::support::eventually;
-use crate::support::panel::with_panel;
+use crate::support::panel::agreeing_panel;
 use crate::support::provider::{Ask, Turn};
 use crate::support::server::{NOON, TestServer, client};
 
@@ -131,7 +131,7 @@ async fn unknown_prices_and_failures_are_shown_as_what_they_are() {
 
 #[tokio::test]
 async fn a_verification_is_one_request_and_one_for_each_model_it_asks() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let (key, key_id) = server.key_with(Service::Verify, |new| new.name = Some("ci".to_owned()));
     let body = json!({"fact": "The Eiffel Tower is in Paris."});
     let answered = server.verify(&key, &body).header("accept", "application/json").send().await.unwrap();

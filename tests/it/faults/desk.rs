@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::support::chat::hello;
 use crate::support::mk::Mk;
-use crate::support::panel::eiffel;
-use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::panel::finds_eiffel;
+use crate::support::provider::{FakeProvider, Turn};
 use crate::support::serve::{self, Serve};
 use crate::support::server::client;
 
@@ -16,7 +16,7 @@ use crate::support::server::client;
 pub(super) async fn provider() -> FakeProvider {
     FakeProvider::start(|ask| match (ask.model.as_str(), ask.task.as_str()) {
         ("m", _) => Turn::Text("four".to_owned()),
-        (_, "claims") => claims(&[eiffel()]),
+        (_, "claims") => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
     .await
@@ -56,8 +56,7 @@ impl Desk {
 
     /// Starts this call.
     pub(super) async fn of(call: Mk, view: View) -> Self {
-        let starting = call.clone();
-        let server = tokio::task::spawn_blocking(move || Serve::start(&starting)).await.unwrap();
+        let server = Serve::start_beside(&call).await;
         let (own, process) = (serve::data_dir(call.home()), server.process().to_string());
         let data = match view {
             View::Plain => own.clone(),

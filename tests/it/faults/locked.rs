@@ -48,8 +48,7 @@ async fn a_locked_database_is_waited_for_once_and_then_said() {
 
     // One can be started meanwhile: its tables are there.
     let second = serve::call(&provider.base_url, "").env("MK_DATA_DIR", desk.data.to_str().unwrap());
-    let second = tokio::task::spawn_blocking(move || Serve::start(&second)).await.unwrap();
-    drop(second);
+    drop(Serve::start_beside(&second).await);
 
     drop(locks);
     assert_eq!(desk.create().await.status(), 201);

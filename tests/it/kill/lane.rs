@@ -119,11 +119,6 @@ async fn kill_unborn(call: &Mk, life: Duration) {
     child.wait().unwrap();
 }
 
-async fn start(call: &Mk) -> Serve {
-    let call = call.clone();
-    tokio::task::spawn_blocking(move || Serve::start(&call)).await.unwrap()
-}
-
 async fn live(
     call: &Mk,
     keys: &Keys,
@@ -132,7 +127,7 @@ async fn live(
     told: &mut Told,
     callers: &mut Callers,
 ) {
-    let server = start(call).await;
+    let server = Serve::start_beside(call).await;
     let base = server.base.clone();
     let end = async {
         tokio::time::sleep(life).await;
@@ -152,7 +147,7 @@ async fn live(
 
 /// What a last server, which ends in order, says and leaves.
 async fn judge(call: &Mk, keys: &Keys, begun: Time, told: &Told, callers: &Callers) {
-    let server = start(call).await;
+    let server = Serve::start_beside(call).await;
     told.must_be_known(&keys.http, &server.base).await;
 
     let after = load::verify(&keys.http, &server.base, &keys.verify, &json!({})).await.unwrap();

@@ -17,6 +17,11 @@ pub fn eiffel() -> serde_json::Value {
     )
 }
 
+/// The turn of an extractor that finds the usual claim.
+pub fn finds_eiffel() -> Turn {
+    claims(&[eiffel()])
+}
+
 /// The configuration file of a server on a free port whose panel is `one`, `two`, `three` of the provider at
 /// `base_url`, with no standby.
 pub fn server_file(base_url: &str, data_dir: &Path) -> String {
@@ -57,15 +62,30 @@ pub async fn idle_server() -> TestServer {
     idle_setup().start().await
 }
 
-/// A server whose extractor finds the usual claim, and whose panel answers by `script` (given the model's name).
+/// A provider whose extractor finds the usual claim, and whose panel answers by `script` (given the model's name).
+pub async fn panel_by(script: impl Fn(&str, &Ask) -> Turn + Send + Sync + 'static) -> FakeProvider {
+    FakeProvider::start(move |ask| match ask.task.as_str() {
+        "claims" => finds_eiffel(),
+        _ => script(&ask.model, ask),
+    })
+    .await
+}
+
+/// A server in front of it.
 pub async fn with_panel(
     script: impl Fn(&str, &Ask) -> Turn + Send + Sync + 'static,
 ) -> (TestServer, FakeProvider) {
-    let provider = FakeProvider::start(move |ask| match ask.task.as_str() {
-        "claims" => claims(&[eiffel()]),
-        _ => script(&ask.model, ask),
-    })
-    .await;
+    let provider = panel_by(script).await;
     let server = Setup::new(config(&provider.base_url)).start().await;
     (server, provider)
+}
+
+/// A server whose panel agrees that the tower is in Paris.
+pub async fn agreeing_panel() -> (TestServer, FakeProvider) {
+    with_panel(|_, ask| ask.choose("Paris")).await
+}
+
+/// A server whose panel never answers.
+pub async fn hanging_panel() -> (TestServer, FakeProvider) {
+    with_panel(|_, _| Turn::Hang).await
 }

@@ -50,8 +50,7 @@ impl Desk {
             .await;
         let key = made.json()["key"].as_str().unwrap().to_owned();
         let call = mk.args(["serve"]).env("MK_CONFIG", path.to_str().unwrap());
-        let starting = call.clone();
-        let server = tokio::task::spawn_blocking(move || Serve::start(&starting)).await.unwrap();
+        let server = Serve::start_beside(&call).await;
         Self { provider, server, call, key }
     }
 

@@ -53,6 +53,12 @@ impl Serve {
         Self { base, child, log, reader: Some(reader) }
     }
 
+    /// The same beside a provider in this runtime.
+    pub async fn start_beside(mk: &Mk) -> Self {
+        let mk = mk.clone();
+        tokio::task::spawn_blocking(move || Self::start(&mk)).await.unwrap()
+    }
+
     /// Its process id.
     pub fn process(&self) -> u32 {
         self.child.id()

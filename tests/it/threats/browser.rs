@@ -5,13 +5,13 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::support::browser::{Browser, refusal, set_cookie};
-use crate::support::panel::with_panel;
+use crate::support::panel::agreeing_panel;
 use crate::support::raw::{exchange, request};
 use crate::support::server::client;
 
 #[tokio::test]
 async fn metrics_are_not_open_to_a_page_whose_name_was_rebound() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let ask = async |line: &str, host: Option<&str>| {
         let (version, host) = match host {
             Some(host) => ("HTTP/1.1", format!("host: {host}\r\n")),
@@ -60,7 +60,7 @@ async fn metrics_are_not_open_to_a_page_whose_name_was_rebound() {
 
 #[tokio::test]
 async fn a_rebound_page_has_nothing_but_what_is_open_to_all() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let host = [("host", "evil.example")];
     for path in ["/v1/apps", "/v1/audit", "/v1/usage", "/v1/key", "/v1/auth/session", "/inference/v1/models"]
     {
@@ -75,7 +75,7 @@ async fn a_rebound_page_has_nothing_but_what_is_open_to_all() {
 
 #[tokio::test]
 async fn no_answer_is_shared_with_another_origin() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     for method in [Method::GET, Method::POST, Method::OPTIONS] {
         for path in ["/", "/v1/apps", "/verify/v1/stream", "/metrics", "/openapi.json"] {
@@ -95,7 +95,7 @@ async fn no_answer_is_shared_with_another_origin() {
 
 #[tokio::test]
 async fn a_planted_cookie_never_becomes_a_session() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Console);
     let planted = "mk_session=AAAAAAAAAAAAAAAAAAAAAAAAAA";
     let login = client()
@@ -116,7 +116,7 @@ async fn a_planted_cookie_never_becomes_a_session() {
 
 #[tokio::test]
 async fn whatever_a_browser_is_shown_it_shows_in_no_frame() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     for (method, path, status) in [
         (Method::GET, "/", 200),
         (Method::GET, "/assets/app.js", 200),

@@ -5,7 +5,7 @@ use mk::api::Service;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use crate::support::panel::with_panel;
+use crate::support::panel::agreeing_panel;
 use crate::support::raw::exchange;
 
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
@@ -23,7 +23,7 @@ async fn lone_answer(authority: &str, request: &str) -> (String, String) {
 
 #[tokio::test]
 async fn heads_that_two_could_read_differently_are_refused() {
-    let (server, provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let cases = [
         ("content-length: 5\r\ncontent-length: 0", "{}{}{"),
@@ -72,7 +72,7 @@ async fn heads_that_two_could_read_differently_are_refused() {
 /// The standard leaves it to the server whether it answers such a request, and demands that it is the last.
 #[tokio::test]
 async fn of_length_and_chunks_the_chunks_count_and_the_connection_ends() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let both = [
         "content-length: 3\r\ntransfer-encoding: chunked",
@@ -90,7 +90,7 @@ async fn of_length_and_chunks_the_chunks_count_and_the_connection_ends() {
 
 #[tokio::test]
 async fn chunks_that_lie_end_the_connection() {
-    let (server, provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let fact = r#"{"fact":"x"}"#;
     let endless = format!("c;{}\r\n{fact}\r\n0\r\n\r\n", "x".repeat(100_000));
@@ -121,7 +121,7 @@ async fn chunks_that_lie_end_the_connection() {
 /// As the standard allows. So a proxy that passes one on inside of a header has passed on two headers.
 #[tokio::test]
 async fn a_bare_line_feed_ends_a_line_of_the_head() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let request =
         "GET /verify/v1/health HTTP/1.1\nhost: localhost\nx-a: b\nx-request-id: mine\nconnection: close\n\n";
     let answer = exchange(server.authority(), request.as_bytes()).await;
@@ -130,7 +130,7 @@ async fn a_bare_line_feed_ends_a_line_of_the_head() {
 
 #[tokio::test]
 async fn an_address_of_somebody_else_is_never_called() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let bait = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let elsewhere = bait.local_addr().unwrap();
     for (line, status) in [
@@ -147,7 +147,7 @@ async fn an_address_of_somebody_else_is_never_called() {
 
 #[tokio::test]
 async fn no_line_of_a_caller_becomes_one_of_the_answer() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let forged = "x\r\nset-cookie: forged=1";
     for id in [
         "a%0d%0aset-cookie:forged=1",

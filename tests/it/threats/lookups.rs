@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::console::{Console, server, text};
-use crate::support::panel::with_panel;
+use crate::support::panel::agreeing_panel;
 use crate::support::raw::{exchange, post};
 
 /// An answer without what is another in each: its id, its date and the limits that count down.
@@ -20,7 +20,7 @@ fn comparable(answer: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn a_key_that_is_no_key_and_one_that_is_unknown_are_answered_alike() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let (good, id) = server.key_with(Service::Verify, |_| {});
     let unknown = mk::keys::mint(Service::Verify).unwrap();
     let unknown = mk::secret::ExposeSecret::expose_secret(&unknown.key).to_owned();

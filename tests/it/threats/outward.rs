@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::chat::{desk, hello};
 use crate::support::events::Events;
-use crate::support::panel::with_panel;
+use crate::support::panel::agreeing_panel;
 use crate::support::provider::Turn;
 
 /// An address that nobody is to call.
@@ -53,7 +53,7 @@ async fn addresses_in_a_chat_are_text_and_never_fetched() {
 #[tokio::test]
 async fn addresses_in_a_statement_are_text_and_never_fetched() {
     let bait = Bait::new();
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let body = json!({"fact": format!("See {}", bait.url()), "context": bait.url()});
     Events::read(server.verify(&key, &body).send().await.unwrap()).await.end("completed");

@@ -7,7 +7,7 @@ use mk::api::Service;
 use serde_json::{Value, json};
 
 use crate::support::chat::{desk, hello};
-use crate::support::panel::with_panel;
+use crate::support::panel::{agreeing_panel, with_panel};
 use crate::support::provider::Turn;
 use crate::support::raw::{exchange, request};
 
@@ -100,7 +100,7 @@ async fn what_a_model_writes_is_read_in_linear_time() {
 
 #[tokio::test]
 async fn heads_beyond_the_limits_are_refused() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let many = (0..200).map(|n| format!("x-{n}: y\r\n")).collect::<Vec<_>>().concat();
     let same = "x-same: y\r\n".repeat(200);
     let path = format!("/{}", "a".repeat(70_000));

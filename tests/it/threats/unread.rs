@@ -6,7 +6,7 @@ use mk::api::Service;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::panel::with_panel;
+use crate::support::panel::agreeing_panel;
 use crate::support::raw::{exchange, head, post};
 
 const NEXT: &str = "GET /next HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
@@ -25,7 +25,7 @@ async fn answered(stream: &mut TcpStream) -> String {
 
 #[tokio::test]
 async fn an_answer_before_the_body_says_that_it_ends_the_connection() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let (once, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(1));
     exchange(server.authority(), post(&once, &[("connection", "close")], "{}").as_bytes()).await;
     let length = |key: &str| head(key, &[("content-length", "2")]);
@@ -49,7 +49,7 @@ async fn an_answer_before_the_body_says_that_it_ends_the_connection() {
 
 #[tokio::test]
 async fn a_body_that_is_there_or_absent_costs_no_connection() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let chunked = head("wrong", &[("transfer-encoding", "chunked")]);
     let health = "GET /verify/v1/health HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\n\r\nbody";
     for (request, status) in [
