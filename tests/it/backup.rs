@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::mk::Mk;
+use crate::support::mk::{Mk, operator};
 use crate::support::panel::panel_by;
 use crate::support::provider::FakeProvider;
 use crate::support::serve::{self, Serve};
@@ -17,14 +17,9 @@ async fn provider() -> FakeProvider {
     panel_by(|_, ask| ask.choose("Paris")).await
 }
 
-/// A call on a data directory, by a process of its own.
-fn on(data: &Path, arguments: &[&str]) -> Mk {
-    Mk::new().args(arguments.iter().copied()).env("MK_DATA_DIR", data.to_str().unwrap())
-}
-
 async fn key(data: &Path) -> String {
     let arguments = ["keys", "create", "--service", "verify", "--per-minute", "0", "--per-day", "1000000"];
-    let ran = on(data, &arguments).run_beside().await;
+    let ran = operator(data, &arguments).run_beside().await;
     assert_eq!(ran.code(), 0, "{ran:?}");
     ran.stdout.trim().to_owned()
 }
@@ -73,7 +68,7 @@ async fn a_backup_beside_a_busy_server_is_whole_and_works_elsewhere() {
         let arguments = ["backup", file.to_str().unwrap()];
         // What is booked goes to the disk within a second.
         crate::support::eventually("something is in the ledger", || ledger_has_rows(&data)).await;
-        on(&data, &arguments).run_beside().await
+        operator(&data, &arguments).run_beside().await
     });
     assert_eq!((backup.code(), backup.stdout.as_str()), (0, ""), "{backup:?}");
     assert!(backup.stderr.contains("and checked it"), "{backup:?}");
@@ -81,13 +76,13 @@ async fn a_backup_beside_a_busy_server_is_whole_and_works_elsewhere() {
     busy.abort();
     drop(server);
 
-    let again = on(&data, &["backup", file.to_str().unwrap()]).run_beside().await;
+    let again = operator(&data, &["backup", file.to_str().unwrap()]).run_beside().await;
     assert_eq!(again.code(), 9, "{again:?}");
     assert!(again.stderr.contains("--force"), "{again:?}");
 
     let second = serve::call(&provider.base_url, "");
     let restored = serve::data_dir(second.home());
-    let ran = on(&restored, &["restore", file.to_str().unwrap()]).run_beside().await;
+    let ran = operator(&restored, &["restore", file.to_str().unwrap()]).run_beside().await;
     assert_eq!(ran.code(), 0, "{ran:?}");
     for name in ["mk.db", "ledger.db"] {
         let mode = fs::metadata(restored.join(name)).unwrap().permissions().mode();
@@ -106,7 +101,7 @@ async fn a_backup_beside_a_busy_server_is_whole_and_works_elsewhere() {
     let (more, ..) = ledger(&restored);
     assert!(more >= rows, "the ledger goes on where the backup was");
 
-    let over = on(&restored, &["restore", file.to_str().unwrap()]).run_beside().await;
+    let over = operator(&restored, &["restore", file.to_str().unwrap()]).run_beside().await;
     assert_eq!(over.code(), 9, "{over:?}");
     assert!(over.stderr.contains("is there already"), "{over:?}");
 }
@@ -119,15 +114,15 @@ fn ledger_has_rows(data: &Path) -> bool {
 fn other_tools_can_look_into_a_backup() {
     let mk = Mk::new();
     let data = mk.home().join("data");
-    assert_eq!(on(&data, &["apps", "create", "website"]).run().code(), 0);
+    assert_eq!(operator(&data, &["apps", "create", "website"]).run().code(), 0);
     let file = mk.home().join("backup.tar");
-    assert_eq!(on(&data, &["backup", file.to_str().unwrap()]).run().code(), 0);
+    assert_eq!(operator(&data, &["backup", file.to_str().unwrap()]).run().code(), 0);
     let out = mk.home().join("out");
     fs::create_dir(&out).unwrap();
     let run = |command: &mut Command| assert!(command.current_dir(&out).status().unwrap().success());
     run(Command::new("tar").arg("-xf").arg(&file));
     run(Command::new("sha256sum").args(["--check", "--quiet", "SHA256SUMS"]));
-    let listed = on(&out, &["apps", "list"]).run();
+    let listed = operator(&out, &["apps", "list"]).run();
     assert!(listed.stdout.contains("website"), "{listed:?}");
 }
 
@@ -136,25 +131,25 @@ fn what_cannot_be_done_says_why_and_leaves_nothing() {
     let mk = Mk::new();
     let data = mk.home().join("data");
     let file = mk.home().join("backup.tar");
-    let none = on(&data, &["backup", file.to_str().unwrap()]).run();
+    let none = operator(&data, &["backup", file.to_str().unwrap()]).run();
     assert_eq!(none.code(), 9, "{none:?}");
     assert!(none.stderr.contains("hint: "), "{none:?}");
     fs::write(&file, "no archive").unwrap();
-    let foreign = on(&data, &["restore", file.to_str().unwrap()]).run();
+    let foreign = operator(&data, &["restore", file.to_str().unwrap()]).run();
     assert_eq!(foreign.code(), 1, "{foreign:?}");
     assert!(foreign.stderr.contains("it is no whole backup of mk"), "{foreign:?}");
     assert!(foreign.stderr.contains("hint: take another backup, or the whole of this one"), "{foreign:?}");
     assert!(!data.exists(), "the directory that it made is gone");
     let deep = mk.home().join("srv/mk");
-    assert_eq!(on(&deep, &["restore", file.to_str().unwrap()]).run().code(), 1);
+    assert_eq!(operator(&deep, &["restore", file.to_str().unwrap()]).run().code(), 1);
     assert!(!deep.parent().unwrap().exists(), "and what it made above it");
     fs::create_dir(&data).unwrap();
-    assert_eq!(on(&data, &["restore", file.to_str().unwrap()]).run().code(), 1);
+    assert_eq!(operator(&data, &["restore", file.to_str().unwrap()]).run().code(), 1);
     assert_eq!(fs::read_dir(&data).unwrap().count(), 0, "what was there before stays");
-    let device = on(&data, &["backup", "--force", "/dev/null"]).run();
+    let device = operator(&data, &["backup", "--force", "/dev/null"]).run();
     assert_eq!(device.code(), 2, "{device:?}");
     assert!(device.stderr.contains("is no file to write over"), "{device:?}");
-    let directory = on(&data, &["restore", mk.home().to_str().unwrap()]).run();
+    let directory = operator(&data, &["restore", mk.home().to_str().unwrap()]).run();
     assert_eq!(directory.code(), 2, "{directory:?}");
     assert!(directory.stderr.contains("is a directory\nhint: name the one file"), "{directory:?}");
 }

@@ -4,7 +4,7 @@ use mk::api::Service;
 use serde_json::json;
 
 use crate::support::breaks::{broken, desk_retrying};
-use crate::support::chat::{Desk, desk};
+use crate::support::chat::desk;
 use crate::support::eventually;
 use crate::support::mk::{Mk, Ran};
 use crate::support::provider::{
@@ -12,14 +12,6 @@ use crate::support::provider::{
 };
 use crate::support::pty::{self, INTERRUPTED, Person};
 use crate::support::scripted::{self, Scripted};
-
-fn call(desk: &Desk, arguments: &[&str]) -> Mk {
-    Mk::new()
-        .args(["chat"])
-        .args(arguments.iter().copied())
-        .env("MK_SERVER", &desk.server.base)
-        .env("MK_INFERENCE_KEY", &desk.key)
-}
 
 fn sandbox(arguments: &[&str]) -> Ran {
     Mk::new().args(["chat", "--sandbox"]).args(arguments.iter().copied()).run()
@@ -35,13 +27,13 @@ fn hello_and(ends: &[Beat]) -> Turn {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_answer_is_on_stdout_and_what_it_took_on_stderr() {
     let desk = desk(|_| stream(&["Hel", "lo", "\n  world"])).await;
-    let ran = call(&desk, &["Say hello"]).run_beside().await;
+    let ran = desk.mk_chat(&["Say hello"]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (0, "Hello\n  world\n"), "{ran:?}");
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert_eq!(lines.len(), 2, "{ran:?}");
     assert!(lines[0].starts_with("asking fake/m;"), "{ran:?}");
     assert!(lines[1].starts_with("fake/m · 10 tokens · <$0.0001 · "), "{ran:?}");
-    let quiet = call(&desk, &["-q", "Say hello"]).run_beside().await;
+    let quiet = desk.mk_chat(&["-q", "Say hello"]).run_beside().await;
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("Hello\n  world\n", ""), "{quiet:?}");
 }
 
@@ -50,7 +42,7 @@ async fn parameters_reach_the_provider() {
     let desk = desk(|_| stream(&["x"])).await;
     let arguments =
         ["-m", "fake/n", "--system", "Be brief.", "--temperature", "0.5", "--max-tokens", "9", "Why?"];
-    let ran = call(&desk, &arguments).run_beside().await;
+    let ran = desk.mk_chat(&arguments).run_beside().await;
     assert_eq!(ran.code(), 0, "{ran:?}");
     assert!(!ran.stderr.contains("asking"), "who names a model need not be told: {ran:?}");
     let body = &desk.provider.asks()[0].body;
@@ -63,15 +55,15 @@ async fn parameters_reach_the_provider() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_broke_off_is_5_or_8_and_keeps_its_text() {
     let broken = desk(|_| hello_and(&[Beat::Cut])).await;
-    let ran = call(&broken, &["x"]).run_beside().await;
+    let ran = broken.mk_chat(&["x"]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (5, "Hello\n"), "the server told of it: {ran:?}");
     assert!(ran.stderr.contains("error: the provider fake broke its answer off"), "{ran:?}");
-    let json = call(&broken, &["--json", "x"]).run_beside().await;
+    let json = broken.mk_chat(&["--json", "x"]).run_beside().await;
     assert_eq!(json.code(), 5);
     assert_eq!(json.json()["message"]["content"], "Hello");
     assert_eq!((&json.json()["exit"], &json.json()["finish_reason"]), (&json!(5), &json!(null)));
     let request_id = json.json()["error"]["request_id"].as_str().unwrap().to_owned();
-    let told = call(&broken, &["-v", "x"]).run_beside().await.stderr;
+    let told = broken.mk_chat(&["-v", "x"]).run_beside().await.stderr;
     assert_eq!(told.matches("broke its answer off").count(), 1, "once: {told}");
     assert!(request_id.starts_with("req_"), "by which the log tells more: {json:?}");
 
@@ -98,10 +90,10 @@ async fn an_answer_that_broke_off_is_5_or_8_and_keeps_its_text() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_has_a_time_limit_and_a_size() {
     let desk = desk(|_| hello_and(&[Beat::Stall])).await;
-    let ran = call(&desk, &["-m", "fake/m", "--timeout", "1s", "x"]).run_beside().await;
+    let ran = desk.mk_chat(&["-m", "fake/m", "--timeout", "1s", "x"]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (6, "Hello\n"), "{ran:?}");
     assert!(ran.stderr.contains("no whole answer within 1 s"), "{ran:?}");
-    let json = call(&desk, &["-m", "fake/m", "--timeout", "1s", "--json", "x"]).run_beside().await.json();
+    let json = desk.mk_chat(&["-m", "fake/m", "--timeout", "1s", "--json", "x"]).run_beside().await.json();
     assert_eq!((&json["message"]["content"], &json["exit"]), (&json!("Hello"), &json!(6)));
     eventually("the provider's calls stop", || desk.provider.in_flight() == 0).await;
 
@@ -120,7 +112,7 @@ async fn a_break_that_another_answer_mends_is_not_seen() {
         _ => stream(&["Hello", " world"]),
     })
     .await;
-    let ran = call(&desk, &["-m", "fake/m", "x"]).run_beside().await;
+    let ran = desk.mk_chat(&["-m", "fake/m", "x"]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (0, "Hello world\n"), "{ran:?}");
     assert_eq!(desk.provider.asks().len(), 2);
 }
@@ -141,17 +133,17 @@ async fn refusals_have_their_exit_codes() {
         (&["hello", "world"], 2, "mk chat \"…\""),
         (&[""], 2, "the prompt is empty"),
     ] {
-        let ran = call(&desk, arguments).run_beside().await;
+        let ran = desk.mk_chat(arguments).run_beside().await;
         assert_eq!((ran.code(), ran.stdout.as_str()), (code, ""), "{arguments:?}: {ran:?}");
         assert!(ran.stderr.contains(words), "{arguments:?}: {ran:?}");
     }
-    let told = call(&desk, &["-v", "-m", "fake/m", "x"]).run_beside().await.stderr;
+    let told = desk.mk_chat(&["-v", "-m", "fake/m", "x"]).run_beside().await.stderr;
     assert!(told.contains("\ncode: provider_error\nrequest: req_"), "{told}");
     let proxy = Scripted::answering("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n").await;
-    let ran = call(&desk, &["-v", "-m", "fake/m", "x"]).env("MK_SERVER", &proxy.base).run_beside().await;
+    let ran = desk.mk_chat(&["-v", "-m", "fake/m", "x"]).env("MK_SERVER", &proxy.base).run_beside().await;
     assert_eq!(ran.code(), 5, "{ran:?}");
     assert!(!ran.stderr.contains("code:") && !ran.stderr.contains("request:"), "nothing was said: {ran:?}");
-    let wrong = call(&desk, &["x"]).env("MK_INFERENCE_KEY", &desk.server.key(Service::Verify));
+    let wrong = desk.mk_chat(&["x"]).env("MK_INFERENCE_KEY", &desk.server.key(Service::Verify));
     let ran = wrong.run_beside().await;
     assert_eq!(ran.code(), 4, "{ran:?}");
     assert!(ran.stderr.contains("--service inference"), "{ran:?}");
@@ -169,30 +161,30 @@ async fn json_is_one_document_streamed_or_not() {
     })
     .await;
     for (arguments, tokens) in [(&["--json", "x"][..], 10), (&["--json", "--no-stream", "x"], 110)] {
-        let ran = call(&desk, arguments).run_beside().await;
+        let ran = desk.mk_chat(arguments).run_beside().await;
         let document = ran.json();
         assert_eq!((&document["schema"], &document["exit"]), (&json!("mk.chat/1"), &json!(0)), "{ran:?}");
         assert_eq!((&document["model"], &document["finish_reason"]), (&json!("fake/m"), &json!("stop")));
         assert_eq!(document["message"], json!({"role": "assistant", "content": "Hello"}));
         assert_eq!(document["usage"]["total_tokens"], tokens);
     }
-    let plain = call(&desk, &["--no-stream", "x"]).run_beside().await;
+    let plain = desk.mk_chat(&["--no-stream", "x"]).run_beside().await;
     assert_eq!(plain.stdout, "Hello\n");
-    let failed = call(&desk, &["--json", "-m", "nobody/m", "x"]).run_beside().await;
+    let failed = desk.mk_chat(&["--json", "-m", "nobody/m", "x"]).run_beside().await;
     assert_eq!((failed.code(), &failed.json()["error"]["kind"]), (9, &json!("not_found")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_models_write_cannot_command_a_terminal() {
     let desk = desk(|_| stream(&["a\u{1b}", "[2Jb\r", "\nc\u{9b}31m\u{202e}d"])).await;
-    let ran = call(&desk, &["x"]).run_beside().await;
+    let ran = desk.mk_chat(&["x"]).run_beside().await;
     assert_eq!(ran.stdout, "a\u{fffd}[2Jb\nc\u{fffd}31m\u{fffd}d\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_was_cut_short_is_said_to_be() {
     let desk = desk(|_| hello_and(&[finish_chunk("length"), usage_chunk(), done()])).await;
-    let ran = call(&desk, &["x"]).run_beside().await;
+    let ran = desk.mk_chat(&["x"]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (0, "Hello\n"));
     assert!(ran.stderr.contains("warning: ") && ran.stderr.contains("--max-tokens"), "{ran:?}");
 }
@@ -214,7 +206,7 @@ fn the_sandbox_answers_without_server_or_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn simulated_answers_of_a_server_are_said_to_be() {
     let desk = desk(|_| stream(&["x"])).await;
-    let ran = call(&desk, &["-m", "sandbox/alpha", "x"]).run_beside().await;
+    let ran = desk.mk_chat(&["-m", "sandbox/alpha", "x"]).run_beside().await;
     assert_eq!(ran.stderr.matches("SANDBOX: ").count(), 1, "{ran:?}");
 }
 
@@ -245,7 +237,7 @@ async fn the_answer_comes_as_it_is_written_and_an_interrupt_stops_it() {
     use std::os::unix::process::ExitStatusExt;
     use std::process::Stdio;
     let desk = desk(|_| hello_and(&[Beat::Stall])).await;
-    let mk = call(&desk, &["-m", "fake/m", "x"]);
+    let mk = desk.mk_chat(&["-m", "fake/m", "x"]);
     let ended = tokio::task::spawn_blocking(move || {
         let mut child = mk.command().stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = child.stdout.take().unwrap();
@@ -279,7 +271,7 @@ async fn a_conversation_keeps_what_was_said() {
         stream(&[&format!("answer behind {count}")])
     })
     .await;
-    let (status, shown) = converse(call(&desk, &["--system", "Be brief."]), |person| {
+    let (status, shown) = converse(desk.mk_chat(&["--system", "Be brief."]), |person| {
         person.until("> ");
         person.types("first\n");
         person.until("answer behind 2");
@@ -304,7 +296,7 @@ async fn a_conversation_keeps_what_was_said() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_typed_by_mistake_is_not_sent() {
     let desk = desk(|_| stream(&["x"])).await;
-    let (status, shown) = converse(call(&desk, &["-m", "fake/m"]), |person| {
+    let (status, shown) = converse(desk.mk_chat(&["-m", "fake/m"]), |person| {
         person.until("> ");
         person.types("/help\n");
         person.until("ends the conversation\r\n> ");
@@ -329,7 +321,7 @@ async fn ctrl_c_stops_an_answer_and_then_the_conversation() {
         _ => stream(&["short"]),
     })
     .await;
-    let (status, shown) = converse(call(&desk, &["-m", "fake/m"]), |person| {
+    let (status, shown) = converse(desk.mk_chat(&["-m", "fake/m"]), |person| {
         person.until("> ");
         person.types("a long one\n");
         person.until("Hello");

@@ -1,25 +1,17 @@
 //! Which model `mk chat` asks: the one named, the one set for all calls, the cheapest.
 
-use crate::support::chat::{Desk, desk, desk_with};
+use crate::support::chat::{desk, desk_with};
 use crate::support::mk::Mk;
 use crate::support::provider::stream;
-
-fn call(desk: &Desk, arguments: &[&str]) -> Mk {
-    Mk::new()
-        .args(["chat"])
-        .args(arguments.iter().copied())
-        .env("MK_SERVER", &desk.server.base)
-        .env("MK_INFERENCE_KEY", &desk.key)
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_sets_a_model_is_asked_no_further() {
     let desk = desk(|_| stream(&["x"])).await;
-    let by_variable = call(&desk, &["x"]).env("MK_MODEL", "fake/set").run_beside().await;
+    let by_variable = desk.mk_chat(&["x"]).env("MK_MODEL", "fake/set").run_beside().await;
     assert_eq!((by_variable.code(), by_variable.stderr.contains("asking")), (0, false), "{by_variable:?}");
-    let by_flag = call(&desk, &["-m", "fake/named", "x"]).env("MK_MODEL", "fake/set").run_beside().await;
+    let by_flag = desk.mk_chat(&["-m", "fake/named", "x"]).env("MK_MODEL", "fake/set").run_beside().await;
     assert_eq!(by_flag.code(), 0, "{by_flag:?}");
-    let in_file = call(&desk, &["x"]);
+    let in_file = desk.mk_chat(&["x"]);
     std::fs::write(in_file.home().join("config.toml"), "[chat]\nmodel = \"fake/kept\"\n").unwrap();
     let directory = in_file.home().to_str().unwrap().to_owned();
     let by_file = in_file.env("MK_CONFIG_DIR", &directory).run_beside().await;
@@ -35,7 +27,7 @@ async fn who_sets_a_model_is_asked_no_further() {
 async fn without_one_it_is_the_cheapest_and_nothing_simulated() {
     let prices = "[providers.fake.models.z]\ninput_usd_per_mtok = 0.1\noutput_usd_per_mtok = 0.2\n";
     let desk = desk_with("", prices, |setup| setup, |_| stream(&["x"])).await;
-    let ran = call(&desk, &["x"]).run_beside().await;
+    let ran = desk.mk_chat(&["x"]).run_beside().await;
     assert!(ran.code() == 0 && ran.stderr.starts_with("asking fake/z; "), "{ran:?}");
     assert_eq!(desk.provider.asks()[0].model, "z");
 }
@@ -43,11 +35,11 @@ async fn without_one_it_is_the_cheapest_and_nothing_simulated() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_set_a_model_that_is_not_there_is_told() {
     let desk = desk(|_| stream(&["x"])).await;
-    let by_flag = call(&desk, &["-m", "nobody/m", "x"]).env("MK_MODEL", "fake/set").run_beside().await;
+    let by_flag = desk.mk_chat(&["-m", "nobody/m", "x"]).env("MK_MODEL", "fake/set").run_beside().await;
     assert!(by_flag.stderr.starts_with("error: -m names a provider"), "{by_flag:?}");
-    let by_variable = call(&desk, &["x"]).env("MK_MODEL", "nobody/m").run_beside().await;
+    let by_variable = desk.mk_chat(&["x"]).env("MK_MODEL", "nobody/m").run_beside().await;
     assert!(by_variable.stderr.starts_with("error: MK_MODEL names a provider"), "{by_variable:?}");
-    let in_file = call(&desk, &["x"]);
+    let in_file = desk.mk_chat(&["x"]);
     let path = in_file.home().join("config.toml");
     std::fs::write(&path, "[chat]\nmodel = \"nobody/m\"\n").unwrap();
     let directory = in_file.home().to_str().unwrap().to_owned();

@@ -3,13 +3,13 @@
 use mk::api::Service;
 use serde_json::json;
 
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{Mk, Ran, operator};
 use crate::support::panel::agreeing_panel;
 use crate::support::server::TestServer;
 
 fn on(server: &TestServer, arguments: &[&str]) -> Mk {
     let data = server.dir.path().join("data");
-    Mk::new().args(arguments.iter().copied()).env("MK_DATA_DIR", data.to_str().unwrap())
+    operator(&data, arguments)
 }
 
 async fn run(server: &TestServer, arguments: &[&str]) -> Ran {

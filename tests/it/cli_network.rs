@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use mk::api::Service;
 use serde_json::{Value, json};
 
-use crate::support::mk::Mk;
+use crate::support::mk::{Mk, operator};
 use crate::support::panel::{agreeing_panel, config, finds_eiffel, panel_by, with_panel};
 use crate::support::provider::{FakeProvider, Turn, claims};
 use crate::support::scripted::{COMPLETED, Scripted, Step, answer, stream};
@@ -51,10 +51,7 @@ async fn certificates_are_checked_and_further_authorities_are_taken() {
     let server = Serve::start(&call);
     assert!(server.base.starts_with("https://"), "{}", server.base);
     let data = serve::data_dir(call.home());
-    let key = Mk::new()
-        .args(["keys", "create", "--service", "verify"])
-        .env("MK_DATA_DIR", data.to_str().unwrap())
-        .run();
+    let key = operator(&data, &["keys", "create", "--service", "verify"]).run();
 
     let verify =
         Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", key.stdout.trim());

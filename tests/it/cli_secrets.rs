@@ -8,7 +8,7 @@ use mk::api::Service;
 use serde_json::json;
 
 use crate::support::eventually;
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{Mk, Ran, operator};
 use crate::support::panel::{agreeing_panel, config, panel_by, with_panel};
 use crate::support::provider::{FakeProvider, Turn};
 use crate::support::serve::{self, Serve};
@@ -28,12 +28,6 @@ fn created(home: &Mk) -> String {
     ran.stdout.trim().to_owned()
 }
 
-/// A user whose database is that of a [`serve::call`].
-fn operator(server: &Mk) -> Mk {
-    let data = serve::data_dir(server.home());
-    Mk::new().env("MK_DATA_DIR", data.to_str().unwrap())
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_log_tells_no_key_however_much_it_tells() {
     let provider = panel_by(|model, ask| match model {
@@ -49,7 +43,7 @@ async fn the_log_tells_no_key_however_much_it_tells() {
     std::fs::write(&config, text).unwrap();
 
     let server = Serve::start(&call.clone().env("MK_LOG", "trace"));
-    let key = created(&operator(&call));
+    let key = created(&operator(&serve::data_dir(call.home()), &[]));
     let url = format!("{}/verify/v1/stream", server.base);
     let mut answers = String::new();
     let mistyped = format!("{}x", &key[..key.len() - 1]);

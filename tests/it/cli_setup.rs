@@ -8,7 +8,7 @@ use reqwest::Response;
 use serde_json::{Value, json};
 
 use crate::support::eventually;
-use crate::support::mk::Mk;
+use crate::support::mk::{Mk, operator};
 use crate::support::panel::{config, with_panel};
 use crate::support::provider::Turn;
 use crate::support::pty::{INTERRUPTED, Person};
@@ -76,8 +76,7 @@ async fn the_file_goes_with_the_server_and_a_leftover_with_the_next_one() {
     server.kill();
 
     let data = serve::data_dir(call.home());
-    let operator = Mk::new().env("MK_DATA_DIR", data.to_str().unwrap());
-    assert_eq!(operator.args(["keys", "create", "--service", "console"]).run().code(), 0);
+    assert_eq!(operator(&data, &["keys", "create", "--service", "console"]).run().code(), 0);
     let server = Serve::start(&call);
     assert!(!file.exists(), "a leftover is removed");
     assert_eq!(

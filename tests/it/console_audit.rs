@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::support::browser::Browser;
 use crate::support::console::{Console, server, text};
 use crate::support::log::{Log, on_this_thread};
-use crate::support::mk::Mk;
+use crate::support::mk::operator;
 use crate::support::panel::idle_setup;
 use crate::support::server::{NOON, client};
 
@@ -86,8 +86,7 @@ async fn an_entry_tells_who_did_it_and_by_which_way() {
     let made = browser.write(Method::POST, "/v1/apps", &json!({"name": "by dashboard"})).await;
     assert_eq!(made.status(), 201);
     let data = server.dir.path().join("data");
-    let cli = Mk::new().env("MK_DATA_DIR", data.to_str().unwrap());
-    assert_eq!(cli.args(["apps", "create", "by cli"]).run_beside().await.code(), 0);
+    assert_eq!(operator(&data, &["apps", "create", "by cli"]).run_beside().await.code(), 0);
 
     let entries = console.audit().await;
     let of = |name: &str| {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::browser::{Browser, audit, is_let_in, log_in, refusal, set_cookie};
 use crate::support::log::{Log, on_this_thread};
 use crate::support::panel::{idle_server, idle_setup};
-use crate::support::server::{NOON, Setup, client, header};
+use crate::support::server::{NOON, Setup, client, header, sandbox};
 
 const SESSION: &str = "/v1/auth/session";
 const HOUR: Duration = Duration::from_hours(1);
@@ -53,9 +53,7 @@ async fn a_console_key_becomes_a_session() {
 
 #[tokio::test]
 async fn the_sandbox_says_so() {
-    let env = mk::config::Env::bare([("MK_DATA_DIR", "/nowhere")], NOON);
-    let arguments = mk::config::ServerArgs { sandbox: true, ..mk::config::ServerArgs::default() };
-    let server = Setup::new(mk::config::load_server(&arguments, &env).unwrap()).start().await;
+    let server = Setup::new(sandbox()).start().await;
     let response = log_in(&server, &server.key(Service::Console)).await;
     assert_eq!(response.json::<Value>().await.unwrap()["mode"], "sandbox");
 }

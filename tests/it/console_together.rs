@@ -7,6 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::console::{Console, server, text};
+use crate::support::dice::Dice;
 
 const TASKS: u64 = 8;
 const STEPS: u64 = 14;
@@ -21,28 +22,15 @@ struct Shared {
     acknowledged: Mutex<Acknowledged>,
 }
 
-/// Numbers that look random and are the same in every run (splitmix64).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % sides as u64).unwrap()
-    }
-}
-
 async fn operate(task: u64, console: Console, list: String, shared: Arc<Shared>) {
     let mut dice = Dice(task);
     for step in 0..STEPS {
         let name = format!("{task}-{step}");
         let chosen = {
             let keys = shared.keys.lock().unwrap();
-            keys.get(dice.roll(keys.len().max(1))).cloned()
+            keys.get(dice.place(keys.len().max(1))).cloned()
         };
-        let (action, method, path, body) = match (dice.roll(5), &chosen) {
+        let (action, method, path, body) = match (dice.place(5), &chosen) {
             (0, Some(key)) => {
                 ("key.rotated", Method::POST, format!("{list}/{key}/rotate"), json!({"grace_seconds": 60}))
             }

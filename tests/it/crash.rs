@@ -8,8 +8,9 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
+use crate::support::database::must_be_whole;
 use crate::support::events::{Events, read_until};
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{Mk, Ran, operator};
 use crate::support::panel::panel_by;
 use crate::support::provider::{FakeProvider, Turn};
 use crate::support::serve::{self, Serve, data_dir};
@@ -21,14 +22,8 @@ async fn provider() -> FakeProvider {
     panel_by(|_, ask| ask.choose("Paris")).await
 }
 
-/// A call on the database of a server, from a process of its own.
-fn operator(server: &Mk, arguments: &[&str]) -> Mk {
-    let data = data_dir(server.home());
-    Mk::new().args(arguments.iter().copied()).env("MK_DATA_DIR", data.to_str().unwrap())
-}
-
 async fn operate(server: &Mk, arguments: &[&str]) -> Ran {
-    operator(server, arguments).run_beside().await
+    operator(&data_dir(server.home()), arguments).run_beside().await
 }
 
 /// A key without a limit a minute.
@@ -41,18 +36,6 @@ async fn create(server: &Mk) -> Ran {
 
 async fn post(base: &str, key: &str, body: &Value) -> reqwest::Result<reqwest::Response> {
     client().post(format!("{base}/verify/v1/stream")).bearer_auth(key).json(body).send().await
-}
-
-fn must_be_whole(data: &Path) {
-    for name in ["mk.db", "ledger.db"] {
-        let database = rusqlite::Connection::open(data.join(name)).unwrap();
-        let found: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-        assert_eq!(found, "ok", "{name}");
-        let broken: i64 = database
-            .query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get(0))
-            .unwrap();
-        assert_eq!(broken, 0, "{name}");
-    }
 }
 
 /// How many rows there are of a table, or groups.
@@ -127,11 +110,12 @@ async fn two_servers_and_many_commands_share_a_directory() {
         let (key, body) = (key.clone(), json!({"fact": "x"}));
         async move { post(base, &key, &body).await.unwrap().text().await.unwrap() }
     }));
+    let data = data_dir(call.home());
     let commands: Vec<_> = (0..24)
         .map(|number| match number % 3 {
-            0 => operator(&call, &["keys", "create", "--service", "verify"]),
-            1 => operator(&call, &["apps", "create", &format!("app {number}")]),
-            _ => operator(&call, &["keys", "list"]),
+            0 => operator(&data, &["keys", "create", "--service", "verify"]),
+            1 => operator(&data, &["apps", "create", &format!("app {number}")]),
+            _ => operator(&data, &["keys", "list"]),
         })
         .collect();
     let (answers, runs) = tokio::join!(requests, join_all(commands.iter().map(Mk::run_beside)));
@@ -150,7 +134,7 @@ async fn two_servers_and_many_commands_share_a_directory() {
         assert_eq!(status.code(), Some(0), "{log}");
         assert!(!log.contains("locked") && !log.contains("\"level\":\"ERROR\""), "{log}");
     }
-    must_be_whole(&data_dir(call.home()));
+    must_be_whole(&data);
 }
 
 /// Both `mk serve` and a command refuse this data directory in one clear sentence.
@@ -178,7 +162,7 @@ fn a_data_directory_that_cannot_be_used_is_said_in_a_sentence() {
 
     let used = |name: &str| {
         let data = dir.path().join(name);
-        let made = Mk::new().args(["apps", "create", "x"]).env("MK_DATA_DIR", data.to_str().unwrap()).run();
+        let made = operator(&data, &["apps", "create", "x"]).run();
         assert_eq!(made.code(), 0, "{made:?}");
         data
     };

@@ -4,14 +4,13 @@
 use std::fs;
 
 use mk::api::Service;
-use mk::config::{Env, ServerArgs, load_server};
 use serde_json::Value;
 
 use crate::dashboard_files::{names, root};
 use crate::support::panel::{agreeing_panel, config};
 use crate::support::provider::{FakeProvider, Turn};
 use crate::support::raw::{exchange, request};
-use crate::support::server::{NOON, Setup, TestServer, client};
+use crate::support::server::{Setup, TestServer, client, sandbox};
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
      base-uri 'none'; form-action 'self'; frame-ancestors 'none'; \
@@ -172,11 +171,9 @@ async fn it_counts_as_an_open_page_and_needs_no_key() {
 
 #[tokio::test]
 async fn the_page_of_a_sandbox_says_so_to_anyone() {
-    let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
-    let config = load_server(&arguments, &Env::bare([("MK_DATA_DIR", "/nowhere")], NOON)).unwrap();
-    let sandbox = Setup::new(config).start().await;
+    let simulated = Setup::new(sandbox()).start().await;
     let (live, _provider) = server().await;
-    for (server, mode) in [(&sandbox, "sandbox"), (&live, "live")] {
+    for (server, mode) in [(&simulated, "sandbox"), (&live, "live")] {
         let page = client().get(&server.base).send().await.unwrap().text().await.unwrap();
         assert!(page.contains(&format!("<html lang=\"en\" data-mode=\"{mode}\">")), "{page}");
     }

@@ -10,6 +10,7 @@ mod told;
 
 use futures_util::future::join_all;
 
+use crate::support::dice::Dice;
 use crate::support::panel::finds_eiffel;
 use crate::support::provider::{FakeProvider, Turn, stream};
 
@@ -21,18 +22,6 @@ const SEED: u64 = 0x6d6b_2026;
 
 fn setting(name: &str, usual: u64) -> u64 {
     std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
-}
-
-/// Numbers that look random, the same ones for the same seed (`SplitMix64`).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
-    }
 }
 
 async fn provider() -> FakeProvider {

@@ -3,16 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use mk::config::{Env, ServerArgs, ServerConfig};
+use mk::config::ServerConfig;
 use serde_json::Value;
 
 use crate::support::description::Description;
-use crate::support::server::{NOON, Setup, TestServer, client};
-
-fn sandbox() -> ServerConfig {
-    let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
-    mk::config::load_server(&arguments, &Env::bare([("MK_DATA_DIR", "/nowhere")], NOON)).unwrap()
-}
+use crate::support::server::{Setup, TestServer, client, sandbox};
 
 async fn server() -> TestServer {
     Setup::new(sandbox()).start().await

@@ -3,24 +3,19 @@
 use std::time::Duration;
 
 use mk::api::Service;
-use mk::config::{Env, ServerArgs, ServerConfig};
+use mk::config::ServerConfig;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
 use crate::support::chat::{desk, hello, hello_stream};
 use crate::support::description::{Answer, Description};
 use crate::support::provider::{Beat, Turn, role_chunk, stream, text_chunk};
-use crate::support::server::{NOON, Setup, TestServer, client};
+use crate::support::server::{Setup, TestServer, client, sandbox};
 
 const VERIFY: &str = "/verify/v1/stream";
 const CHAT: &str = "/inference/v1/chat/completions";
 const KEYS: &str = "/v1/apps/{app_id}/keys";
 const KEY: &str = "/v1/apps/{app_id}/keys/{key_id}";
-
-fn sandbox() -> ServerConfig {
-    let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
-    mk::config::load_server(&arguments, &Env::bare([("MK_DATA_DIR", "/nowhere")], NOON)).unwrap()
-}
 
 /// A simulated server whose limits are out of the way, and its description.
 async fn server() -> (TestServer, Description) {

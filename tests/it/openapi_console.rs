@@ -1,19 +1,15 @@
 //! Requests to the console that write: it takes exactly what `/openapi.json` says that it takes.
 
 use mk::api::Service;
-use mk::config::{Env, ServerArgs};
 use serde_json::{Value, json};
 
 use crate::openapi_requests::each;
 use crate::support::description::Description;
-use crate::support::server::{NOON, Setup, client};
+use crate::support::server::{Setup, client, sandbox};
 
 #[tokio::test]
 async fn apps_and_keys() {
-    let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
-    let config =
-        mk::config::load_server(&arguments, &Env::bare([("MK_DATA_DIR", "/nowhere")], NOON)).unwrap();
-    let server = Setup::new(config).start().await;
+    let server = Setup::new(sandbox()).start().await;
     let (key, _) =
         server.key_with(Service::Console, |new| (new.per_minute, new.per_day) = (Some(0), Some(0)));
     let (_, verify) = server.key_with(Service::Verify, |_| {});

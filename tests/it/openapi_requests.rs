@@ -1,13 +1,12 @@
 //! Requests that are read field by field: the server takes exactly what `/openapi.json` says that it takes.
 
 use mk::api::Service;
-use mk::config::{Env, ServerArgs};
 use serde_json::{Value, json};
 
 use crate::support::chat::{desk, hello};
 use crate::support::description::Description;
 use crate::support::provider::Turn;
-use crate::support::server::{NOON, Setup};
+use crate::support::server::{Setup, sandbox};
 
 /// `base` with each of these values for a field; `Value::Null` as a value is sent as null.
 pub fn each(base: &Value, field: &str, values: &[Value]) -> Vec<Value> {
@@ -21,10 +20,7 @@ pub fn each(base: &Value, field: &str, values: &[Value]) -> Vec<Value> {
 
 #[tokio::test]
 async fn verifications() {
-    let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
-    let config =
-        mk::config::load_server(&arguments, &Env::bare([("MK_DATA_DIR", "/nowhere")], NOON)).unwrap();
-    let server = Setup::new(config).start().await;
+    let server = Setup::new(sandbox()).start().await;
     let (key, _) = server.key_with(Service::Verify, |new| (new.per_minute, new.per_day) = (Some(0), Some(0)));
     let schema = Description::of(&server).await.named("VerifyRequest");
 

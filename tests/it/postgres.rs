@@ -88,11 +88,6 @@ fn call(database: &str, provider: &str) -> Mk {
     configured(provider).env("MK_DATABASE_URL", database)
 }
 
-async fn start(call: &Mk) -> Serve {
-    let call = call.clone();
-    tokio::task::spawn_blocking(move || Serve::start(&call)).await.unwrap()
-}
-
 /// A call on the database, by a process of its own.
 fn operator(database: &str, arguments: &[&str]) -> Mk {
     Mk::new().args(arguments.iter().copied()).env("MK_DATABASE_URL", database)
@@ -119,7 +114,7 @@ impl Two {
         let (key, key_id) =
             make_key(database, "console", &[&UNLIMITED[..], &["--name", "ops"]].concat()).await;
         let calls = [call(database, provider), call(database, provider)];
-        let servers = [start(&calls[0]).await, start(&calls[1]).await];
+        let servers = [Serve::start_beside(&calls[0]).await, Serve::start_beside(&calls[1]).await];
         let consoles = [0, 1].map(|at: usize| Console {
             base: servers[at].base.clone(),
             key: key.clone(),

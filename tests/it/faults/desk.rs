@@ -6,7 +6,8 @@ use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
 use crate::support::chat::hello;
-use crate::support::mk::Mk;
+use crate::support::database::copy;
+use crate::support::mk::{Mk, operator};
 use crate::support::panel::finds_eiffel;
 use crate::support::provider::{FakeProvider, Turn};
 use crate::support::serve::{self, Serve};
@@ -41,11 +42,6 @@ pub(super) struct Desk {
     pub(super) chat: String,
     console: String,
     app: String,
-}
-
-/// A command on a data directory.
-pub(super) fn operator(data: &Path, arguments: &[&str]) -> Mk {
-    Mk::new().args(arguments.iter().copied()).env("MK_DATA_DIR", data.to_str().unwrap())
 }
 
 impl Desk {
@@ -141,25 +137,6 @@ pub(super) async fn must_be_unavailable(response: Response) {
     );
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("try again") && !message.contains("mk.db"), "{message}");
-}
-
-/// The databases as they are now, in a place that SQLite finds by its path.
-fn copy(data: &Path) -> tempfile::TempDir {
-    let to = tempfile::tempdir().unwrap();
-    for name in ["mk.db", "mk.db-wal", "ledger.db", "ledger.db-wal"] {
-        std::fs::copy(data.join(name), to.path().join(name)).unwrap();
-    }
-    to
-}
-
-/// Both databases pass SQLite's own check.
-pub(super) fn must_be_whole(data: &Path) {
-    let copy = copy(data);
-    for name in ["mk.db", "ledger.db"] {
-        let database = rusqlite::Connection::open(copy.path().join(name)).unwrap();
-        let found: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-        assert_eq!(found, "ok", "{name}");
-    }
 }
 
 /// How many attempts are on the books.

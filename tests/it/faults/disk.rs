@@ -7,10 +7,10 @@ use reqwest::Method;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::Value;
 
-use super::desk::{
-    Desk, View, booked, must_be_unavailable, must_be_whole, operator, provider, tells, troubles,
-};
+use super::desk::{Desk, View, booked, must_be_unavailable, provider, tells, troubles};
+use crate::support::database::{copy, must_be_whole};
 use crate::support::eventually;
+use crate::support::mk::operator;
 use crate::support::serve;
 
 /// Long enough for a line every time that writing fails to be a flood.
@@ -42,7 +42,7 @@ async fn survives(desk: Desk, cause: &str, fill: impl FnOnce(&Desk), empty: impl
     eventually("all that was used is booked", || booked(&desk.data) == 3 + 4).await;
     // What is over is told a moment later.
     tokio::time::sleep(Duration::from_secs(3)).await;
-    must_be_whole(&desk.data);
+    must_be_whole(copy(&desk.data).path());
     let log = desk.end().await;
     assert!(tells(&log, &["usage and counters cannot be written", cause]), "{:?}", troubles(&log));
     assert!(tells(&log, &["the store cannot be used", cause]), "{:?}", troubles(&log));

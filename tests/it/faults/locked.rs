@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use rusqlite::Connection;
 
-use super::desk::{Desk, must_be_unavailable, must_be_whole, operator, provider, tells, troubles};
+use super::desk::{Desk, must_be_unavailable, provider, tells, troubles};
+use crate::support::database::{copy, must_be_whole};
+use crate::support::mk::operator;
 use crate::support::serve::{self, Serve};
 
 /// Takes the locks of writers.
@@ -53,7 +55,7 @@ async fn a_locked_database_is_waited_for_once_and_then_said() {
     drop(locks);
     assert_eq!(desk.create().await.status(), 201);
     desk.must_chat().await;
-    must_be_whole(&desk.data);
+    must_be_whole(copy(&desk.data).path());
     let log = desk.end().await;
     assert!(
         tells(&log, &["the store cannot be used", "another process has been writing"]),

@@ -4,8 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::desk::operator;
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{Mk, Ran, operator};
 
 /// Permissions do not bind root, so root is somebody else here.
 fn as_a_user(call: Mk) -> Mk {
@@ -68,7 +67,7 @@ fn a_data_directory_that_cannot_be_made_is_found_before_the_first_start() {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o555)).unwrap();
     let data = dir.path().join("a/b");
-    let mk = Mk::new().args(["doctor"]).env("MK_DATA_DIR", data.to_str().unwrap());
+    let mk = operator(&data, &["doctor"]);
     let ran = as_a_user(mk).run();
     let line = ran.stdout.lines().find(|line| line.contains("\tdatabase\t")).unwrap();
     let told = format!("failed\tdatabase\t{}: {}: permission denied\t", data.display(), dir.path().display());

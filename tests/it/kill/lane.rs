@@ -1,18 +1,17 @@
 //! One data directory, and the servers that live on it one after the other.
 
-use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use mk::clock::{Clock, Time};
 use reqwest::Client;
 use serde_json::json;
-use tempfile::TempDir;
 
-use super::Dice;
 use super::load::{self, Callers};
 use super::told::Told;
-use crate::support::mk::Mk;
+use crate::support::database::copy;
+use crate::support::dice::Dice;
+use crate::support::mk::{Mk, operator};
 use crate::support::serve::{self, Serve, data_dir};
 use crate::support::server::client;
 
@@ -34,24 +33,19 @@ pub(super) struct Keys {
     pub(super) app: String,
 }
 
-/// A call on the data directory, from a process of its own.
-pub(super) fn operator(server: &Mk, arguments: &[&str]) -> Mk {
-    let data = data_dir(server.home());
-    Mk::new().args(arguments.iter().copied()).env("MK_DATA_DIR", data.to_str().unwrap())
-}
-
 async fn key(server: &Mk, service: &str, per_day: usize) -> String {
     let per_day = per_day.to_string();
     let arguments =
         ["keys", "create", "--service", service, "--per-minute", "0", "--per-day", &per_day, "--json"];
-    let made = operator(server, &arguments).run_beside().await;
+    let made = operator(&data_dir(server.home()), &arguments).run_beside().await;
     assert_eq!(made.code(), 0, "{made:?}");
     made.json()["key"].as_str().unwrap().to_owned()
 }
 
 async fn keys(server: &Mk) -> Keys {
     let console = key(server, "console", 0).await;
-    let apps = operator(server, &["apps", "list", "--json"]).run_beside().await.json().to_string();
+    let apps =
+        operator(&data_dir(server.home()), &["apps", "list", "--json"]).run_beside().await.json().to_string();
     let at = apps.find("app_").unwrap();
     Keys {
         http: client(),
@@ -61,18 +55,6 @@ async fn keys(server: &Mk) -> Keys {
         scarce: key(server, "verify", SCARCE).await,
         app: apps[at..].split('"').next().unwrap().to_owned(),
     }
-}
-
-/// As the next server would find them; looking at the files themselves would already mend them.
-fn copy(data: &Path) -> TempDir {
-    let to = tempfile::tempdir().unwrap();
-    for name in ["mk.db", "mk.db-wal", "ledger.db", "ledger.db-wal"] {
-        let from = data.join(name);
-        if from.exists() {
-            std::fs::copy(from, to.path().join(name)).unwrap();
-        }
-    }
-    to
 }
 
 /// How a life ends.

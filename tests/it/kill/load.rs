@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
 
-use super::lane::{Keys, MAY_BE_LOST, operator};
+use super::lane::{Keys, MAY_BE_LOST};
 use super::told::Told;
 use crate::support::chat::{hello, hello_stream};
-use crate::support::mk::Mk;
+use crate::support::mk::{Mk, operator};
+use crate::support::serve::data_dir;
 
 /// What the model `m` costs, so that money is summed as well; and as many wrong keys a minute as are asked about.
 pub(super) fn configure(call: &Mk) {
@@ -71,7 +72,7 @@ pub(super) async fn administrate(base: &str, keys: &Keys, told: &mut Told) {
 
 /// Half-done work: a command that is killed while it writes.
 pub(super) async fn kill_writer(server: &Mk, life: Duration) {
-    let call = operator(server, &["keys", "create", "--service", "verify"]);
+    let call = operator(&data_dir(server.home()), &["keys", "create", "--service", "verify"]);
     let mut writer = call.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     tokio::time::sleep(life).await;
     // One that is done already has nothing to be killed.

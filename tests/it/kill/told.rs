@@ -13,6 +13,7 @@ use reqwest::Client;
 use serde_json::{Value, json};
 
 use super::load;
+use crate::support::database::must_be_whole;
 
 const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -126,16 +127,5 @@ impl Told {
             };
             assert!(is_right, "{id} was told to be {state:?}: {status} {code}");
         }
-    }
-}
-
-fn must_be_whole(data: &Path) {
-    for name in ["mk.db", "ledger.db"] {
-        let database = rusqlite::Connection::open(data.join(name)).unwrap();
-        let found: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-        assert_eq!(found, "ok", "{name}");
-        let query = "SELECT count(*) FROM pragma_foreign_key_check";
-        let broken: i64 = database.query_row(query, [], |row| row.get(0)).unwrap();
-        assert_eq!(broken, 0, "{name}");
     }
 }

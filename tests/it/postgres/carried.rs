@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use mk::clock::Clock;
 use serde_json::Value;
 
-use super::{Counted, beside, call, complete, configured, knock, make_key, operator, start};
+use super::{Counted, beside, call, complete, configured, knock, make_key, operator};
 use crate::support::console::{Console, text};
 use crate::support::eventually;
 use crate::support::mk::{Mk, Ran};
@@ -83,7 +83,7 @@ async fn a_data_directory_is_carried_over_with_all_it_holds() {
     let rotated = on(&data, &["keys", "rotate", "ci", "--grace", "1h"]).await.stdout;
 
     let day = Clock::system().now().utc_day();
-    let server = start(&alone).await;
+    let server = Serve::start_beside(&alone).await;
     for _ in 0..3 {
         assert_eq!(complete(&server.base, &limited).await.0, 200);
     }
@@ -100,7 +100,7 @@ async fn a_data_directory_is_carried_over_with_all_it_holds() {
     assert_eq!(told(ask).await, before);
 
     let shared = call(&url, &provider.provider.base_url);
-    let server = start(&shared).await;
+    let server = Serve::start_beside(&shared).await;
     assert_eq!(console(&server.base).audit().await, audit);
     assert_eq!(knock(&server.base, &replaced).await.0, 400);
     assert_eq!(knock(&server.base, rotated.trim()).await.0, 400);
@@ -141,7 +141,7 @@ async fn what_is_damaged_or_was_in_use_meanwhile_changes_nothing() {
     assert!(refused.stderr.contains("nothing was put there"), "{refused:?}");
 
     // A server that was there first, with the app that it makes itself, is no reason to refuse; it goes on with the rest.
-    let server = start(&call(&url, "http://127.0.0.1:9/v1")).await;
+    let server = Serve::start_beside(&call(&url, "http://127.0.0.1:9/v1")).await;
     assert_eq!(knock(&server.base, &kept).await.0, 401);
     assert_eq!(restore(&url, &file).await.code(), 0);
     assert_eq!(knock(&server.base, &kept).await.0, 400);
@@ -152,7 +152,7 @@ async fn what_is_damaged_or_was_in_use_meanwhile_changes_nothing() {
     // That app alone, with something done to it.
     postgres.new_database("begun", "");
     let begun = postgres.url_of("begun");
-    drop(start(&call(&begun, "http://127.0.0.1:9/v1")).await);
+    drop(Serve::start_beside(&call(&begun, "http://127.0.0.1:9/v1")).await);
     let ran = operator(&begun, &["apps", "update", "default", "--budget-usd", "7"]).run_beside().await;
     assert_eq!(ran.code(), 0, "{ran:?}");
     assert_eq!(restore(&begun, &file).await.code(), 9);
@@ -162,7 +162,7 @@ async fn what_is_damaged_or_was_in_use_meanwhile_changes_nothing() {
     let other = postgres.url_of("other");
     let (theirs, _) = make_key(&other, "verify", &[]).await;
     assert_eq!(restore(&other, &file).await.code(), 9);
-    let server = start(&call(&other, "http://127.0.0.1:9/v1")).await;
+    let server = Serve::start_beside(&call(&other, "http://127.0.0.1:9/v1")).await;
     assert_eq!((knock(&server.base, &theirs).await.0, knock(&server.base, &kept).await.0), (400, 401));
 }
 
@@ -176,7 +176,7 @@ async fn a_restore_that_is_interrupted_leaves_nothing() {
     key_of(&data, &["verify"]).await;
     let file = backup(&data, alone.home()).await;
     // Somebody is in the middle of something, so that it has to wait when it is interrupted.
-    drop(start(&call(&url, "http://127.0.0.1:9/v1")).await);
+    drop(Serve::start_beside(&call(&url, "http://127.0.0.1:9/v1")).await);
     let holder = beside(&postgres).await;
     holder.batch_execute("BEGIN; LOCK TABLE apps IN EXCLUSIVE MODE").await.unwrap();
     let mk = operator(&url, &["restore", file.to_str().unwrap()]);

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{Counted, Two, booked, call, complete, configured, knock, make_key, operator, start};
+use super::{Counted, Two, booked, call, complete, configured, knock, make_key, operator};
 use crate::support::mk::Ran;
 use crate::support::postgres::Postgres;
-use crate::support::serve::data_dir;
+use crate::support::serve::{Serve, data_dir};
 
 /// What a directory holds, at any depth.
 fn files(dir: &Path) -> Vec<PathBuf> {
@@ -109,7 +109,7 @@ async fn a_server_keeps_no_database_of_its_own_beside_the_shared_one() {
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("database_url = \"{url}\"\n{text}")).unwrap();
     for call in [by_variable, by_file] {
-        let server = start(&call).await;
+        let server = Serve::start_beside(&call).await;
         let (key, _) = make_key(&url, "verify", &[]).await;
         assert_eq!(knock(&server.base, &key).await.0, 400);
         assert_eq!(files(&data_dir(call.home())), Vec::<PathBuf>::new());
@@ -210,11 +210,11 @@ async fn a_server_tells_of_apps_and_keys_that_it_leaves_behind_in_a_file() {
     let postgres = Postgres::start();
     let call = call(&postgres.url(), "http://127.0.0.1:9/v1");
     let data = data_dir(call.home());
-    let server = start(&call).await;
+    let server = Serve::start_beside(&call).await;
     assert!(!server.logged().contains("does not use, as it has another database"), "{}", server.logged());
     drop(server);
     std::fs::create_dir_all(&data).unwrap();
     std::fs::write(data.join("mk.db"), "").unwrap();
-    let server = start(&call).await;
+    let server = Serve::start_beside(&call).await;
     server.until_logged(1, |line| line.contains("does not use, as it has another database")).await;
 }

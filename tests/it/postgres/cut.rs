@@ -8,6 +8,7 @@ use super::{Counted, Two, booked, complete, knock, until};
 use crate::support::console::{Console, text};
 use crate::support::cutter::Cutter;
 use crate::support::postgres::Postgres;
+use crate::support::serve::Serve;
 
 /// Two servers whose only way to the database is cut off now and then.
 async fn two(provider: &str) -> (Postgres, Cutter, Two) {
@@ -75,7 +76,7 @@ async fn days_are_counted_once_when_the_answer_to_a_commit_is_lost() {
         tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
     }
     let url = postgres.url();
-    let server = super::start(&super::call(&url, "http://127.0.0.1:9/v1")).await;
+    let server = Serve::start_beside(&super::call(&url, "http://127.0.0.1:9/v1")).await;
     let answer = super::knocking(&server.base, &key).send().await.unwrap();
     let left: i64 = answer.headers()["x-ratelimit-remaining"].to_str().unwrap().parse().unwrap();
     // At midnight counting begins anew.

@@ -261,7 +261,7 @@ async fn a_server_that_ends_meanwhile_writes_what_was_used_when_it_is_back() {
     });
     let provider = provider.await;
     let (key, _) = make_key(&url, "inference", &super::UNLIMITED).await;
-    let server = super::start(&super::call(&url, &provider.base_url)).await;
+    let server = Serve::start_beside(&super::call(&url, &provider.base_url)).await;
     assert_eq!(complete(&server.base, &key).await.0, 200);
     server.signal("TERM");
     server.until_logged(1, |line| line.contains("shutting down")).await;

@@ -3,10 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Two, call, knock, make_key, operator, start};
+use super::{Two, call, knock, make_key, operator};
 use crate::support::console::ids;
 use crate::support::mk::{Mk, Ran};
 use crate::support::postgres::{PASSWORD, Postgres, USER};
+use crate::support::serve::Serve;
 use crate::support::tls::Identity;
 
 /// Of no provider.
@@ -48,7 +49,7 @@ fn assert_fails((code, check): (i32, Value)) {
 }
 
 async fn serves(database: &str) {
-    let server = start(&call(database, NOWHERE)).await;
+    let server = Serve::start_beside(&call(database, NOWHERE)).await;
     let (key, _) = make_key(database, "verify", &[]).await;
     assert_eq!(knock(&server.base, &key).await.0, 400);
 }
@@ -202,7 +203,7 @@ async fn servers_that_begin_a_database_at_once_have_one_default_app() {
         postgres.new_database(&name, "");
         let url = postgres.url_of(&name);
         let calls = [0; 4].map(|_| call(&url, NOWHERE));
-        let starting = calls.iter().map(start);
+        let starting = calls.iter().map(Serve::start_beside);
         let servers = futures_util::future::join_all(starting).await;
         let (key, _) = make_key(&url, "verify", &[]).await;
         for server in &servers {

@@ -3,8 +3,9 @@
 use futures_util::future::join_all;
 use serde_json::json;
 
-use super::{Counted, Two, UNLIMITED, beside, complete, limited, make_key, start, stranger, until};
+use super::{Counted, Two, UNLIMITED, beside, complete, limited, make_key, stranger, until};
 use crate::support::postgres::Postgres;
+use crate::support::serve::Serve;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
@@ -84,7 +85,7 @@ async fn a_flood_of_unknown_keys_leaves_the_database_to_others() {
     let postgres = Postgres::start();
     let call = limited(&postgres.url(), &provider.provider.base_url);
     let (known, _) = make_key(&postgres.url(), "inference", &UNLIMITED).await;
-    let server = start(&call).await;
+    let server = Serve::start_beside(&call).await;
     let stranger = stranger().await;
     for _ in 0..5 {
         assert_eq!(complete(&server.base, &stranger).await.0, 401);

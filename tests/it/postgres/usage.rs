@@ -3,7 +3,7 @@
 use mk::clock::{Clock, Time};
 use serde_json::{Value, json};
 
-use super::{COST, Counted, Two, UNLIMITED, booked, call, complete, knock, make_key, operator, start, until};
+use super::{COST, Counted, Two, UNLIMITED, booked, call, complete, knock, make_key, operator, until};
 use crate::support::console::Console;
 use crate::support::postgres::Postgres;
 use crate::support::serve::Serve;
@@ -86,7 +86,7 @@ async fn a_day_is_remembered_over_a_restart() {
     let day = Clock::system().now().utc_day();
     let mut told = Vec::new();
     for _ in 0..3 {
-        let server = start(&call).await;
+        let server = Serve::start_beside(&call).await;
         for _ in 0..2 {
             told.push(knock(&server.base, &key).await.0);
         }
@@ -108,7 +108,7 @@ async fn a_server_that_is_killed_loses_a_second_at_most_and_the_others_nothing()
     let url = postgres.url();
     let (key, _) = make_key(&url, "inference", &UNLIMITED).await;
     let call = call(&url, &provider.provider.base_url);
-    let (doomed, other) = (start(&call).await, start(&call).await);
+    let (doomed, other) = (Serve::start_beside(&call).await, Serve::start_beside(&call).await);
     let bases = [doomed.base.clone(), other.base.clone()];
     for at in 0..40 {
         assert_eq!(complete(&bases[at % 2], &key).await.0, 200);

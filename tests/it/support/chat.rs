@@ -5,6 +5,7 @@ use mk::config::{Env, ServerArgs, ServerConfig};
 use mk::storage::AttemptRow;
 use serde_json::{Value, json};
 
+use super::mk::Mk;
 use super::provider::{Ask, FakeProvider, Turn};
 use super::server::{NOON, Setup, TestServer, client};
 
@@ -88,6 +89,12 @@ impl Desk {
             .header("content-type", "application/json")
             .header("x-request-id", "req-1")
             .body(body)
+    }
+
+    /// `mk chat` as its user calls it.
+    pub fn mk_chat(&self, arguments: &[&str]) -> Mk {
+        let mk = Mk::new().args(["chat"]).args(arguments.iter().copied());
+        mk.env("MK_SERVER", &self.server.base).env("MK_INFERENCE_KEY", &self.key)
     }
 
     /// Sends a request.

@@ -1,6 +1,7 @@
 //! The real binary, with a clean environment and a home of its own.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 
@@ -34,6 +35,11 @@ impl Ran {
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
+}
+
+/// A call on a data directory, by a process of its own.
+pub fn operator(data: &Path, arguments: &[&str]) -> Mk {
+    Mk::new().args(arguments.iter().copied()).env("MK_DATA_DIR", data.to_str().unwrap())
 }
 
 impl Mk {
@@ -75,7 +81,7 @@ impl Mk {
     }
 
     /// Its home directory.
-    pub fn home(&self) -> &std::path::Path {
+    pub fn home(&self) -> &Path {
         self.home.path()
     }
 

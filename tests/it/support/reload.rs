@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::mk::Mk;
+use super::mk::{Mk, operator};
 use super::provider::{Ask, FakeProvider, Turn};
 use super::scrape::Page;
 use super::serve::{Serve, data_dir};
@@ -43,11 +43,8 @@ impl Desk {
         let path = file(&mk);
         std::fs::write(&path, text(&mk, &provider.base_url, "", of_provider, rest)).unwrap();
         let data = data_dir(mk.home());
-        let made = Mk::new()
-            .args(["keys", "create", "--service", "inference", "--json"])
-            .env("MK_DATA_DIR", data.to_str().unwrap())
-            .run_beside()
-            .await;
+        let made =
+            operator(&data, &["keys", "create", "--service", "inference", "--json"]).run_beside().await;
         let key = made.json()["key"].as_str().unwrap().to_owned();
         let call = mk.args(["serve"]).env("MK_CONFIG", path.to_str().unwrap());
         let server = Serve::start_beside(&call).await;

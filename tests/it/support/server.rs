@@ -6,7 +6,7 @@ use std::time::Duration;
 use mk::api::Service;
 use mk::app::App;
 use mk::clock::{Clock, Time};
-use mk::config::ServerConfig;
+use mk::config::{Env, ServerArgs, ServerConfig};
 use mk::keys::{self, NewKey};
 use mk::secret::ExposeSecret;
 use mk::server::{self, Options};
@@ -17,6 +17,12 @@ use tokio::task::JoinHandle;
 
 /// 2026-11-20, noon UTC: far from any midnight.
 pub const NOON: Time = Time::from_unix_ms(1_795_176_000_000);
+
+/// The configuration of a simulated server, which has no file.
+pub fn sandbox() -> ServerConfig {
+    let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
+    mk::config::load_server(&arguments, &Env::bare([("MK_DATA_DIR", "/nowhere")], NOON)).unwrap()
+}
 
 /// A server under test; it is told to end when dropped.
 pub struct TestServer {

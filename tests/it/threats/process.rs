@@ -2,7 +2,7 @@
 
 use mk::api::Service;
 
-use crate::support::mk::Mk;
+use crate::support::mk::{Mk, operator};
 use crate::support::provider::{FakeProvider, Turn};
 use crate::support::raw::exchange;
 use crate::support::serve::{self, Serve};
@@ -11,10 +11,7 @@ use crate::support::serve::{self, Serve};
 fn created(server: &Mk, service: Service) -> String {
     let data = serve::data_dir(server.home());
     let service = service.to_string();
-    let ran = Mk::new()
-        .args(["keys", "create", "--service", &service, "--json"])
-        .env("MK_DATA_DIR", data.to_str().unwrap())
-        .run();
+    let ran = operator(&data, &["keys", "create", "--service", &service, "--json"]).run();
     ran.json()["key"].as_str().unwrap_or_else(|| panic!("{ran:?}")).to_owned()
 }
 
