@@ -12,7 +12,7 @@
 //! |---|---|---|
 //! | `cli` | the terminal side; the only room that prints | app client config keys limits metrics providers server storage usage |
 //! | `config` | flags, environment and files, resolved and checked once | inference limits providers storage verify |
-//! | `app` | opens storage, builds the rooms below the server | config inference keys limits metrics providers storage usage verify |
+//! | `app` | opens storage and builds the rooms | config inference keys limits metrics providers storage usage verify |
 //! | `server` | HTTP: connections, gate, routes, answers | app config inference keys limits metrics storage usage verify |
 //! | `client` | a running server over HTTP | nobody |
 //! | `verify` | from a statement to an assessment of each claim; knows no HTTP | inference usage |
@@ -26,10 +26,10 @@
 //! | `api` | the wire's types, shared by client and server | open to all |
 //! | `bidi` `clock` `id` `loopback` `model_id` `money` `private` `reason` `secret` `semaphore` `trouble` `workers` | leaves | open to all |
 //!
-//! Who names whom is held by a test that reads this table (`tests/it/layers.rs`). Three rules explain the rest: what parses and what counts
-//! does no I/O (a provider's dialect, the window of a limit), so that it is tested from texts and numbers; each room has
-//! errors of its own, which become HTTP statuses in `server/reply` and exit codes in `cli/exit.rs`, and nowhere else;
-//! foreign bytes, be they callers', providers' or models', are data.
+//! Who names whom is held by a test that reads this table (`tests/it/layers.rs`). Three rules explain the rest: what
+//! parses and what counts does no I/O (a provider's dialect, the window of a limit), so that it is tested from texts
+//! and numbers; each room has errors of its own, which become HTTP statuses in `server/reply` and exit codes in
+//! `cli/exit.rs`, and nowhere else; foreign bytes, be they callers', providers' or models', are data.
 
 pub mod api;
 pub mod app;

@@ -16,17 +16,15 @@ impl Map {
         let mut map = Self { allowed: BTreeMap::new(), open: BTreeSet::new() };
         for line in head.lines().filter(|line| line.starts_with("//! | `")) {
             let cells: Vec<&str> = line.trim_start_matches("//!").split('|').map(str::trim).collect();
-            let ["", rooms, _, names, ""] = cells[..] else { panic!("not three cells: {line}") };
-            let named = match names {
-                "nobody" | "open to all" => "",
-                names => names,
-            };
+            let ["", rooms, _, may, ""] = cells[..] else { panic!("not three cells: {line}") };
+            let is_open = may == "open to all";
+            let may = if is_open || may == "nobody" { "" } else { may };
             for room in rooms.split(' ').map(|room| room.trim_matches('`').to_owned()) {
-                if names == "open to all" {
+                if is_open {
                     map.open.insert(room.clone());
                 }
-                let named = named.split_whitespace().map(str::to_owned).collect();
-                assert!(map.allowed.insert(room, named).is_none(), "a room has two rows: {line}");
+                let may = may.split_whitespace().map(str::to_owned).collect();
+                assert!(map.allowed.insert(room, may).is_none(), "a room has two rows: {line}");
             }
         }
         // Whatever the table comes to look like, it is not to be passed over.
