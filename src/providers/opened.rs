@@ -12,8 +12,9 @@ use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use tokio::time::{Instant, timeout_at};
 
-use super::Failure;
 use super::client::Body;
+use super::{Failure, Incoming};
+use crate::clock::Clock;
 
 /// The largest answer that is read whole; a completion of 100,000 tokens is about half a megabyte.
 const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
@@ -24,6 +25,13 @@ pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
+}
+
+impl Reply {
+    /// As a dialect reads it, with the `clock` that dates are relative to.
+    pub(super) fn with(self, clock: Clock) -> Incoming {
+        Incoming { status: self.status, headers: self.headers, body: self.body, clock }
+    }
 }
 
 /// An answer that is under way. Dropping it closes its connection, which ends the work at the provider.

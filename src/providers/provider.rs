@@ -5,16 +5,16 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
+use bytes::Bytes;
 use futures_util::poll;
 use tokio::time::{Instant, timeout_at};
 
 use super::anthropic::Anthropic;
 use super::google::Google;
 use super::openai::OpenAi;
-use super::opened::Reply;
 use super::transport::Transport;
 use super::{
-    Answer, Chat, Dialect, Failed, Failure, Incoming, Kind, Model, ModelSettings, Patience, Settings, sandbox,
+    Answer, Chat, Dialect, Failed, Failure, Kind, Model, ModelSettings, Patience, Settings, sandbox,
 };
 use crate::clock::Clock;
 use crate::semaphore::{self, Semaphore};
@@ -197,33 +197,50 @@ impl Provider {
         let mut is_reduced = false;
         loop {
             // Thousands of calls may wait for an answer: what is used before must not be kept by then.
-            let Reply { status, headers, body } = {
+            let reply = {
                 let patience = self.patience(model);
                 transport.send(|| dialect.request(chat, &target), &patience, deadline)
             }
             .await?;
-            let answer = dialect.answer(&Incoming { status, headers, body, clock: self.clock.clone() });
-            let answer = answer.map_err(|failed| failed.without(self.settings.api_key.as_ref()));
-            let Err(Failed { failure: Failure::Rejected { message, .. }, .. }) = &answer else {
-                if is_reduced && answer.is_ok() {
-                    self.learn(model, target);
+            let failed = match dialect.answer(&reply.with(self.clock.clone())) {
+                Ok(answer) => {
+                    if is_reduced {
+                        self.learn(model, target);
+                    }
+                    return Ok(answer);
                 }
-                return answer;
+                Err(failed) => failed,
             };
-            let Some(reduced) = target.without(message) else {
-                return answer;
-            };
-            if dialect.request(chat, &reduced).body == dialect.request(chat, &target).body {
-                return answer;
-            }
-            tracing::debug!(
-                provider = self.name(),
-                model,
-                message,
-                "a parameter was refused; asking without it"
-            );
-            (target, is_reduced) = (Arc::new(reduced), true);
+            target = self.without_refused(&target, failed, |model| Ok(dialect.request(chat, model).body))?;
+            is_reduced = true;
         }
+    }
+
+    /// The model to ask next where `target` has refused something: without that, or with it by another name. The same is
+    /// not asked twice: the `body` of the request must be another one then.
+    ///
+    /// # Errors
+    /// With what the caller is to be told where nobody is to be asked: mostly what `target` has said.
+    fn without_refused(
+        &self,
+        target: &Model,
+        failed: Failed,
+        body: impl Fn(&Model) -> Result<Bytes, Failure>,
+    ) -> Result<Arc<Model>, Failed> {
+        let failed = failed.without(self.settings.api_key.as_ref());
+        let Failure::Rejected { message, .. } = &failed.failure else { return Err(failed) };
+        let Some(reduced) = target.without(message) else { return Err(failed) };
+        if body(&reduced)? == body(target)? {
+            return Err(failed);
+        }
+        let (provider, model) = (self.name(), &target.name);
+        tracing::debug!(
+            provider,
+            model,
+            message,
+            "a parameter was refused; asking without it, or by another name"
+        );
+        Ok(Arc::new(reduced))
     }
 
     /// What is known of the model of this name, and was learnt.

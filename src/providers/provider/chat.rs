@@ -1,13 +1,11 @@
 //! Chat completions for callers, asked of one provider once.
 
-use std::sync::Arc;
-
 use tokio::time::{Instant, timeout_at};
 
 use super::{Permit, Provider, Wire};
 use crate::providers::opened::Opened;
 use crate::providers::{
-    Completed, Completion, Completions, Failed, Failure, Flow, Incoming, Labels, openai, sandbox,
+    Completed, Completion, Completions, Failed, Failure, Flow, Labels, Model, openai, sandbox,
 };
 
 /// What came of a request.
@@ -96,13 +94,7 @@ impl Provider {
                 }
                 return Ok(Heard::Stream(Box::new(opened)));
             }
-            let reply = opened.whole().await?;
-            let incoming = Incoming {
-                status: reply.status,
-                headers: reply.headers,
-                body: reply.body,
-                clock: self.clock.clone(),
-            };
+            let incoming = opened.whole().await?.with(self.clock.clone());
             let failed = match speaker.chat_answer(&incoming, asked, labels) {
                 Ok(completed) => {
                     if is_reduced {
@@ -110,16 +102,12 @@ impl Provider {
                     }
                     return Ok(Heard::Whole(completed));
                 }
-                Err(failed) => failed.without(self.settings.api_key.as_ref()),
+                Err(failed) => failed,
             };
-            let Failure::Rejected { message, .. } = &failed.failure else { return Err(failed) };
-            let Some(reduced) = target.without(message) else { return Err(failed) };
-            let next = speaker.chat_request(asked, &reduced)?;
-            if next.body == outgoing.body {
-                return Err(failed);
-            }
-            tracing::debug!(provider = self.name(), model, message, "a parameter goes by another name");
-            (target, outgoing, is_reduced) = (Arc::new(reduced), next, true);
+            let request = |model: &Model| speaker.chat_request(asked, model);
+            target = self.without_refused(&target, failed, |model| Ok(request(model)?.body))?;
+            outgoing = request(&target)?;
+            is_reduced = true;
         }
     }
 }

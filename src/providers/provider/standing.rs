@@ -14,7 +14,7 @@ use super::{Provider, Wire};
 use crate::clock::Time;
 use crate::providers::opened::Opened;
 use crate::providers::transport::Transport;
-use crate::providers::{Dialect, Failure, Incoming, KeyStanding, Standing};
+use crate::providers::{Dialect, Failure, KeyStanding, Standing};
 
 /// The most models of a list that is read; the longest known has some hundreds.
 const MOST_MODELS: usize = 10_000;
@@ -70,8 +70,7 @@ impl Provider {
             Ok(reply) => reply,
             Err(failure) => return failure,
         };
-        let (status, headers, body) = (reply.status, reply.headers, reply.body);
-        match dialect.answer(&Incoming { status, headers, body, clock: self.clock.clone() }) {
+        match dialect.answer(&reply.with(self.clock.clone())) {
             Err(failed) => failed.failure.without(self.settings().api_key.as_ref()),
             Ok(_) => Failure::Malformed,
         }
