@@ -17,6 +17,9 @@ use super::{Failed, Failure, Incoming, Model, Outgoing, Usage};
 /// The most answers that may be asked for at once, as in the format's own reference; no stream keeps more apart.
 pub const MOST_CHOICES: u32 = 128;
 
+/// More calls of tools than any answer holds.
+pub(super) const MOST_TOOL_CALLS: usize = 1024;
+
 /// A caller's request for a chat completion. Its documented fields have been checked: `messages` is an array of
 /// objects with known roles, numbers are in their ranges.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use super::completion::Completions;
 use super::turns::Turns;
-use super::{Answer, Chat, Dialect, Failed, Failure, Incoming, KeyHeader, Model, Outgoing, Role, Structure};
+use super::{Answer, Chat, Dialect, Failed, Incoming, KeyHeader, Model, Outgoing, Role, Structure, status};
 
 /// The limit for models of unknown size: the smallest maximum of all models since Claude 4 (that of Opus 4).
 const DEFAULT_MAX_TOKENS: u64 = 32_000;
@@ -62,12 +62,7 @@ impl Dialect for Anthropic {
     }
 
     fn answer(&self, incoming: &Incoming) -> Result<Answer, Failed> {
-        match incoming.status {
-            200..=299 => reply::read(incoming),
-            // The transport follows no redirect: the key would go to an address nobody configured.
-            100..=399 => Err(Failure::Malformed.into()),
-            _ => Err(complaint::read(incoming).into()),
-        }
+        status::outcome(incoming, reply::read, complaint::read)
     }
 
     fn listing(&self) -> Outgoing {

@@ -10,13 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::{complaint, completion};
 use crate::providers::chunks::Chunks;
-use crate::providers::completion::{Decoder, Step};
+use crate::providers::completion::{Decoder, MOST_TOOL_CALLS, Step};
 use crate::providers::sse::Event;
 use crate::providers::written::Meter;
 use crate::providers::{Failure, Incoming};
-
-/// More calls than any answer holds.
-const MOST_CALLS: usize = 1024;
 
 /// The state of one message.
 #[derive(Debug, Default)]
@@ -88,7 +85,7 @@ impl Reader {
         let (index, block) = (body["index"].as_u64()?, &body["content_block"]);
         match block["type"].as_str()? {
             "text" => self.say(block["text"].as_str().unwrap_or_default(), chunks),
-            "tool_use" if self.calls.len() < MOST_CALLS => {
+            "tool_use" if self.calls.len() < MOST_TOOL_CALLS => {
                 let call = json!({
                     "index": self.calls.len(),
                     "id": block["id"].as_str()?,

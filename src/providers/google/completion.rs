@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Google, complaint, reply, stream, translate};
 use crate::providers::completion::{Completed, Completion, Completions, Decoder, Labels};
 use crate::providers::written::{self, Said, Spent};
-use crate::providers::{Failed, Failure, Finish, Incoming, Model, Outgoing, tokens};
+use crate::providers::{Failed, Failure, Finish, Incoming, Model, Outgoing, status, tokens};
 
 impl Completions for Google {
     fn chat_request(&self, asked: &Completion<'_>, model: &Model) -> Result<Outgoing, Failure> {
@@ -18,12 +18,7 @@ impl Completions for Google {
         asked: &Completion<'_>,
         labels: &Labels,
     ) -> Result<Completed, Failed> {
-        match incoming.status {
-            200..=299 => read(incoming, asked, labels),
-            // As for any other call: no redirect is followed.
-            100..=399 => Err(Failure::Malformed.into()),
-            _ => Err(complaint::read(incoming).into()),
-        }
+        status::outcome(incoming, |incoming| read(incoming, asked, labels), complaint::read)
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {

@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 
 use super::completion::Completions;
 use super::turns::Turns;
-use super::{Answer, Chat, Dialect, Failed, Failure, Incoming, KeyHeader, Model, Outgoing, Role, Structure};
+use super::{Answer, Chat, Dialect, Failed, Incoming, KeyHeader, Model, Outgoing, Role, Structure, status};
 
 /// The dialect; it has no state.
 #[derive(Debug)]
@@ -57,12 +57,7 @@ impl Dialect for Google {
     }
 
     fn answer(&self, incoming: &Incoming) -> Result<Answer, Failed> {
-        match incoming.status {
-            200..=299 => reply::read(incoming),
-            // The transport follows no redirect: the key would go to an address nobody configured.
-            100..=399 => Err(Failure::Malformed.into()),
-            _ => Err(complaint::read(incoming).into()),
-        }
+        status::outcome(incoming, reply::read, complaint::read)
     }
 
     fn completions(&self) -> &dyn Completions {

@@ -8,13 +8,10 @@ use serde_json::{Map, Value, json};
 use super::complaint;
 use super::completion::{self, Part};
 use crate::providers::chunks::Chunks;
-use crate::providers::completion::{Decoder, Step};
+use crate::providers::completion::{Decoder, MOST_TOOL_CALLS, Step};
 use crate::providers::sse::Event;
 use crate::providers::written::Meter;
 use crate::providers::{Failure, Incoming};
-
-/// More calls than any answer holds.
-const MOST_CALLS: usize = 1024;
 
 /// The state of one answer; only one candidate is ever asked for.
 #[derive(Debug, Default)]
@@ -69,7 +66,7 @@ impl Reader {
                     self.meter.count(text, chunks);
                 }
             }
-            Part::Call(mut call) if self.calls < MOST_CALLS => {
+            Part::Call(mut call) if self.calls < MOST_TOOL_CALLS => {
                 call["index"] = json!(self.calls);
                 self.calls += 1;
                 self.meter.count(&call["function"].to_string(), chunks);

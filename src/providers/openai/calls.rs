@@ -5,11 +5,10 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::providers::completion::MOST_TOOL_CALLS;
 use crate::providers::few::Few;
 use crate::providers::fields::Text;
 
-/// More calls than any answer holds.
-const MOST_CALLS: usize = 1024;
 /// As much of a call's id as is compared.
 const MOST_ID_CHARS: usize = 64;
 
@@ -48,7 +47,7 @@ impl Calls {
     /// The right numbers of the pieces in `list`, the `tool_calls` of a delta; `None` if they have them, or if it is
     /// no list of calls.
     pub(super) fn renumbered(&mut self, choice: u32, list: &RawValue) -> Option<Vec<u32>> {
-        let pieces: Few<Piece<'_>, MOST_CALLS> = serde_json::from_str(list.get()).ok()?;
+        let pieces: Few<Piece<'_>, MOST_TOOL_CALLS> = serde_json::from_str(list.get()).ok()?;
         let numbers: Vec<u32> = pieces.iter().map(|piece| self.number(choice, piece)).collect();
         let are_right = pieces.iter().zip(&numbers).all(|(piece, number)| piece.index == Some(*number));
         (!are_right).then_some(numbers)
@@ -67,7 +66,7 @@ impl Calls {
         };
         match known {
             Some(call) if goes_on(call) => call.number,
-            _ if self.0.len() == MOST_CALLS => piece.index.unwrap_or(next),
+            _ if self.0.len() == MOST_TOOL_CALLS => piece.index.unwrap_or(next),
             _ => {
                 self.0.push(Call { choice, given: piece.index, id, number: next });
                 next
@@ -117,9 +116,9 @@ mod tests {
         assert_eq!(calls.renumbered(1, &named), Some(vec![0, 1]));
         assert_eq!(calls.renumbered(0, &list(r#"[{"index":2,"id":"x","function":{"name":"f"}}]"#)), None);
         assert_eq!(calls.renumbered(0, &list("7")), None);
-        for _ in 0..MOST_CALLS {
+        for _ in 0..MOST_TOOL_CALLS {
             calls.renumbered(0, &named);
         }
-        assert_eq!(calls.0.len(), MOST_CALLS);
+        assert_eq!(calls.0.len(), MOST_TOOL_CALLS);
     }
 }

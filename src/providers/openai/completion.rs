@@ -11,12 +11,12 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::usage::Reported;
-use super::{MOST_LISTED, OpenAi, complaint, finish, parts, stream};
+use super::{MOST_LISTED, OpenAi, complaint, finish, further, parts, stream};
 use crate::providers::chunks::usage_json;
 use crate::providers::completion::{Completed, Completion, Completions, Decoder, Labels};
 use crate::providers::fields::{self, Fields};
 use crate::providers::json::{Json, Reader};
-use crate::providers::{Failed, Failure, Incoming, Model, Outgoing, Usage, estimate};
+use crate::providers::{Failed, Failure, Incoming, Model, Outgoing, Usage, estimate, status};
 
 impl Completions for OpenAi {
     fn chat_request(&self, asked: &Completion<'_>, model: &Model) -> Result<Outgoing, Failure> {
@@ -54,12 +54,7 @@ impl Completions for OpenAi {
         asked: &Completion<'_>,
         labels: &Labels,
     ) -> Result<Completed, Failed> {
-        match incoming.status {
-            200..=299 => read(incoming, asked, labels),
-            // As for any other call: no redirect is followed.
-            100..=399 => Err(Failure::Malformed.into()),
-            _ => Err(complaint::read(incoming).into()),
-        }
+        status::outcome(incoming, |incoming| read(incoming, asked, labels), complaint::read)
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
@@ -161,11 +156,7 @@ fn written(answer: &Fields<'_>, choices: &str, labels: &Labels, usage: &str) -> 
     fields::write(&mut body, "created", itoa::Buffer::new().format(created.unwrap_or(labels.created)));
     fields::write_string(&mut body, "model", &labels.model);
     fields::write(&mut body, "choices", choices);
-    for (name, value) in answer.iter() {
-        if !matches!(name, "id" | "object" | "created" | "model" | "choices" | "usage") {
-            fields::write_foreign(&mut body, name, value.get());
-        }
-    }
+    further(answer).for_each(|(name, value)| fields::write_foreign(&mut body, name, value));
     fields::write(&mut body, "usage", usage);
     body.push(b'}');
     Bytes::from(body)

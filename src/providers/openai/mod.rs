@@ -25,7 +25,8 @@ use serde_json::Value;
 
 use super::completion::Completions;
 use super::{
-    Answer, Chat, Dialect, Failed, Incoming, KeyHeader, Message, Model, Outgoing, Role, Schema, Structure,
+    Answer, Chat, Dialect, Failed, Fields, Incoming, KeyHeader, Message, Model, Outgoing, Role, Schema,
+    Structure, status,
 };
 
 /// More choices than the list in any answer, or in any chunk of one, holds; it may name one choice more than once.
@@ -59,12 +60,7 @@ impl Dialect for OpenAi {
     }
 
     fn answer(&self, incoming: &Incoming) -> Result<Answer, Failed> {
-        match incoming.status {
-            200..=299 => reply::read(incoming),
-            // The transport follows no redirect: the key would go to an address nobody configured.
-            100..=399 => Err(super::Failure::Malformed.into()),
-            _ => Err(complaint::read(incoming).into()),
-        }
+        status::outcome(incoming, reply::read, complaint::read)
     }
 
     fn completions(&self) -> &dyn Completions {
@@ -124,6 +120,14 @@ fn response_format(schema: &Schema, structure: Structure) -> Option<Format<'_>> 
         Structure::JsonMode => Some(Format::JsonObject),
         Structure::Plain => None,
     }
+}
+
+/// What a provider adds to an answer or a chunk of one. The usage of a stream comes at its end, if it is asked for.
+fn further<'f>(fields: &'f Fields<'_>) -> impl Iterator<Item = (&'f str, &'f str)> {
+    fields
+        .iter()
+        .filter(|(name, _)| !matches!(*name, "id" | "object" | "created" | "model" | "choices" | "usage"))
+        .map(|(name, value)| (name, value.get()))
 }
 
 #[cfg(test)]

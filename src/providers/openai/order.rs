@@ -4,8 +4,8 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::stream::{Choice, further};
-use super::{finish, parts};
+use super::stream::Choice;
+use super::{finish, further, parts};
 use crate::providers::Failure;
 use crate::providers::chunks::{Chunks, Stage};
 use crate::providers::completion::Step;

@@ -8,7 +8,7 @@ use super::calls::Calls;
 use super::delta::Delta;
 use super::mould::Mould;
 use super::usage::Reported;
-use super::{MOST_LISTED, complaint, order};
+use super::{MOST_LISTED, complaint, further, order};
 use crate::providers::chunks::{Chunks, Stage};
 use crate::providers::completion::{Decoder, Step};
 use crate::providers::few::Few;
@@ -150,14 +150,6 @@ fn repeatable<'a>(
     let is_plain = choice.logprobs.is_none() && !tells_usage && chunks.stage(choice.place()) == Stage::Inside;
     let text = choice.delta.as_ref()?.text_alone()?;
     is_plain.then_some((choice.place(), text))
-}
-
-/// What a provider adds to a chunk. The usage comes at the end, if it is asked for.
-pub(super) fn further<'f>(fields: &'f Fields<'_>) -> impl Iterator<Item = (&'f str, &'f str)> {
-    fields
-        .iter()
-        .filter(|(name, _)| !matches!(*name, "id" | "object" | "created" | "model" | "choices" | "usage"))
-        .map(|(name, value)| (name, value.get()))
 }
 
 fn usage(fields: &Fields<'_>, chunks: &mut Chunks) {
