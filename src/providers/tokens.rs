@@ -24,3 +24,29 @@ fn whole(number: f64) -> Option<u64> {
 const fn is_believable(count: u64) -> bool {
     count <= MOST
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_the_same_as_a_value_and_as_it_is_written() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("7", Some(7)),
+            ("300.0", Some(300)),
+            ("4e0", Some(4)),
+            ("-3", None),
+            ("3.5", None),
+            ("1000000000", Some(MOST)),
+            ("1000000001", None),
+            ("18446744073709551616", None),
+            ("\"7\"", None),
+            ("null", None),
+            ("[3]", None),
+        ] {
+            assert_eq!(written_count(text), expected, "{text}");
+            assert_eq!(count(&serde_json::from_str(text).unwrap()), expected, "{text}");
+        }
+    }
+}

@@ -12,11 +12,11 @@ mod finish;
 mod mould;
 mod order;
 mod parts;
-mod reply;
 mod stream;
 #[cfg(test)]
 mod stream_scenarios;
 mod usage;
+mod whole;
 
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
@@ -26,8 +26,9 @@ use serde_json::Value;
 use super::completion::Completions;
 use super::{
     Answer, Chat, Dialect, Failed, Fields, Incoming, KeyHeader, Message, Model, Outgoing, Role, Schema,
-    Structure, status,
+    Structure,
 };
+use whole::Whole;
 
 /// More choices than the list in any answer, or in any chunk of one, holds; it may name one choice more than once.
 const MOST_LISTED: usize = 1024;
@@ -60,7 +61,7 @@ impl Dialect for OpenAi {
     }
 
     fn answer(&self, incoming: &Incoming) -> Result<Answer, Failed> {
-        status::outcome(incoming, reply::read, complaint::read)
+        Whole::of(incoming)?.answer()
     }
 
     fn completions(&self) -> &dyn Completions {
