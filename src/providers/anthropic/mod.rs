@@ -10,9 +10,9 @@
 
 mod complaint;
 mod completion;
-mod reply;
 mod stream;
 mod translate;
+mod whole;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
@@ -20,7 +20,8 @@ use serde_json::{Map, Value, json};
 
 use super::completion::Completions;
 use super::turns::Turns;
-use super::{Answer, Chat, Dialect, Failed, Incoming, KeyHeader, Model, Outgoing, Role, Structure, status};
+use super::{Answer, Chat, Dialect, Failed, Incoming, KeyHeader, Model, Outgoing, Role, Structure};
+use whole::Whole;
 
 /// The limit for models of unknown size: the smallest maximum of all models since Claude 4 (that of Opus 4).
 const DEFAULT_MAX_TOKENS: u64 = 32_000;
@@ -62,7 +63,7 @@ impl Dialect for Anthropic {
     }
 
     fn answer(&self, incoming: &Incoming) -> Result<Answer, Failed> {
-        status::outcome(incoming, reply::read, complaint::read)
+        Whole::of(incoming)?.answer()
     }
 
     fn listing(&self) -> Outgoing {

@@ -8,7 +8,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{complaint, completion};
+use super::{complaint, whole};
 use crate::providers::chunks::Chunks;
 use crate::providers::completion::{Decoder, MOST_TOOL_CALLS, Step};
 use crate::providers::sse::Event;
@@ -133,7 +133,7 @@ impl Reader {
         if self.is_finished {
             return Ok(());
         }
-        let finish = completion::finish(reason).ok_or(Failure::Malformed)?;
+        let finish = whole::finish(reason).ok_or(Failure::Malformed)?;
         // Only an answer that was cut short may end within a call.
         let may_be_open = matches!(finish, "length" | "content_filter");
         let is_open = self.calls.iter().any(|call| call.is_open);
@@ -169,7 +169,7 @@ impl Reader {
         let Some(given) = usage.as_object() else { return };
         let given = given.iter().filter(|(_, count)| !count.is_null());
         self.usage.extend(given.map(|(name, count)| (name.clone(), count.clone())));
-        if let Some(spent) = completion::spent(&Value::Object(self.usage.clone())) {
+        if let Some(spent) = whole::spent(&Value::Object(self.usage.clone())) {
             self.meter.report(spent, chunks);
         }
     }

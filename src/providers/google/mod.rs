@@ -11,10 +11,10 @@
 
 mod complaint;
 mod completion;
-mod reply;
 mod stream;
 mod thinking;
 mod translate;
+mod whole;
 
 use bytes::Bytes;
 use http::HeaderName;
@@ -22,7 +22,8 @@ use serde_json::{Map, Value, json};
 
 use super::completion::Completions;
 use super::turns::Turns;
-use super::{Answer, Chat, Dialect, Failed, Incoming, KeyHeader, Model, Outgoing, Role, Structure, status};
+use super::{Answer, Chat, Dialect, Failed, Incoming, KeyHeader, Model, Outgoing, Role, Structure};
+use whole::Whole;
 
 /// The dialect; it has no state.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ impl Dialect for Google {
     }
 
     fn answer(&self, incoming: &Incoming) -> Result<Answer, Failed> {
-        status::outcome(incoming, reply::read, complaint::read)
+        Whole::of(incoming)?.answer()
     }
 
     fn completions(&self) -> &dyn Completions {

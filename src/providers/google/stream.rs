@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::complaint;
-use super::completion::{self, Part};
+use super::whole::{self, Part};
 use crate::providers::chunks::Chunks;
 use crate::providers::completion::{Decoder, MOST_TOOL_CALLS, Step};
 use crate::providers::sse::Event;
@@ -28,11 +28,11 @@ impl Decoder for Reader {
         if !outer["error"].is_null() {
             return Err(complaint::inside_success(outer, &Incoming::in_stream()));
         }
-        if completion::is_blocked(&body) {
+        if whole::is_blocked(&body) {
             return Err(Failure::Refused);
         }
         let candidate = &body["candidates"][0];
-        let usage = completion::spent(&body["usageMetadata"]);
+        let usage = whole::spent(&body["usageMetadata"]);
         if candidate.is_null() && usage.is_none() {
             return Ok(Step::Skipped);
         }
@@ -42,7 +42,7 @@ impl Decoder for Reader {
         if let Some(spent) = usage {
             self.meter.report(spent, chunks);
         }
-        for part in completion::parts(candidate) {
+        for part in whole::parts(candidate) {
             self.part(Part::read(part)?, chunks);
         }
         if let Some(spent) = usage.filter(|_| is_last) {
@@ -78,7 +78,7 @@ impl Reader {
 
     fn finish(&mut self, reason: &Value, chunks: &mut Chunks) -> Result<(), Failure> {
         let says_nothing = !self.has_text && self.calls == 0;
-        let finish = completion::finish(reason, self.calls > 0, says_nothing, Incoming::in_stream().status)?;
+        let finish = whole::finish(reason, self.calls > 0, says_nothing, Incoming::in_stream().status)?;
         self.meter.settle(chunks);
         chunks.finish(0, finish, Map::new());
         Ok(())
