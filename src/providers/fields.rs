@@ -26,7 +26,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// If it is anything else, holds a name twice, or more fields than any format knows.
     pub fn parse(text: &'a str) -> serde_json::Result<Self> {
-        Self::parse_with(text, |_, reader| reader.value().map(drop))
+        Self::parse_with(text, |_, reader| reader.pass())
     }
 
     /// As [`Fields::parse`], where `each` reads the value of a field, and so may go into it.
@@ -112,10 +112,9 @@ pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
     let _ = serde_json::to_writer(out, text);
 }
 
-/// A text of a JSON value, or a field's name: copied only if it holds escapes. Serde would copy a [`Cow`] always
-/// where it stands bare or in an `Option`.
+/// A field's name, copied only if it holds escapes. Serde would copy a [`Cow`] always where it stands bare.
 #[derive(Debug, serde::Deserialize)]
-pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -126,8 +126,14 @@ impl<'a> Reader<'a> {
     /// A value of any kind.
     pub fn value(&mut self) -> Option<Json<'a>> {
         let begin = self.at;
-        self.at = check::value(self.text.as_bytes(), begin)?;
+        self.pass()?;
         self.since(begin)
+    }
+
+    /// A value of any kind that nobody looks at.
+    pub(super) fn pass(&mut self) -> Option<()> {
+        self.at = check::value(self.text.as_bytes(), self.at)?;
+        Some(())
     }
 
     /// An object, of which `each` is to read each value.
@@ -157,16 +163,42 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
+    /// The values of an array, as `each` reads them; `None` also if there are more than `most`. A few bytes make a value
+    /// of hundreds: without a bound, a provider could make the server take a hundred times as much memory as it sends.
+    pub(super) fn list<T>(
+        &mut self,
+        most: usize,
+        mut each: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        // Nearly all that are read hold one.
+        let mut list = Vec::with_capacity(1);
+        self.array(|reader| {
+            list.push(each(reader)?);
+            (list.len() <= most).then_some(())
+        })?;
+        Some(list)
+    }
+
     /// The fields of these names of an object, nulls left out; `None` also if one of them stands there twice, or if a
     /// name cannot be decoded.
     pub fn known<const N: usize>(&mut self, names: [&str; N]) -> Option<[Option<Json<'a>>; N]> {
+        self.known_with(names, |_, reader| reader.pass())
+    }
+
+    /// As [`Reader::known`], where `each` reads the value of a field, and so may go into it.
+    pub(super) fn known_with<const N: usize>(
+        &mut self,
+        names: [&str; N],
+        mut each: impl FnMut(&str, &mut Self) -> Option<()>,
+    ) -> Option<[Option<Json<'a>>; N]> {
         let mut found = [None; N];
         self.object(|reader, name| {
-            let (name, value) = (name.text()?, reader.value()?);
+            let (name, begin) = (name.text()?, reader.at);
+            each(&name, reader)?;
             let Some(place) = names.iter().position(|known| *known == name) else { return Some(()) };
-            found[place].replace(value).is_none().then_some(())
+            found[place].replace(reader.since(begin)?).is_none().then_some(())
         })?;
-        Some(found.map(|value| value.filter(|value| !value.is_null())))
+        Some(found.map(|value: Option<Json<'_>>| value.filter(|value| !value.is_null())))
     }
 
     /// What `read` makes of a value; `Some(None)` for a value that it makes nothing of.
@@ -175,7 +207,7 @@ impl<'a> Reader<'a> {
         let outcome = read(self);
         if outcome.is_none() {
             *self = begin;
-            self.value()?;
+            self.pass()?;
         }
         Some(outcome)
     }

@@ -171,6 +171,16 @@ fn what_nothing_was_made_of_is_passed() {
     assert_eq!(found, [Some("1"), None, None]);
 }
 
+#[test]
+fn a_list_longer_than_any_is_none() {
+    let read = |text: &str| Reader::new(text).list(2, |reader| reader.value()?.read::<u8>());
+    assert_eq!(read("[]"), Some(vec![]));
+    assert_eq!(read("[1,2]"), Some(vec![1, 2]));
+    assert_eq!(read("[1,2,3]"), None);
+    assert_eq!(read("[1,\"2\"]"), None);
+    assert_eq!(read("{}"), None);
+}
+
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -2,12 +2,10 @@
 //! Clients put the pieces of a call together by that number; some servers leave it out, and some give every call the
 //! same one, which would make a single, senseless call of them.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 use crate::providers::completion::MOST_TOOL_CALLS;
-use crate::providers::few::Few;
-use crate::providers::fields::Text;
+use crate::providers::json::{Json, Reader};
 
 /// As much of a call's id as is compared.
 const MOST_ID_CHARS: usize = 64;
@@ -28,39 +26,40 @@ struct Call {
 }
 
 /// A piece of a call, as far as it tells whose it is.
-#[derive(Deserialize)]
 struct Piece<'a> {
     index: Option<u32>,
-    #[serde(borrow)]
-    id: Option<Text<'a>>,
-    #[serde(borrow)]
-    function: Option<Function<'a>>,
+    id: Cow<'a, str>,
+    /// Of the tool.
+    name: Cow<'a, str>,
 }
 
-#[derive(Deserialize)]
-struct Function<'a> {
-    #[serde(borrow)]
-    name: Option<Text<'a>>,
+impl<'a> Piece<'a> {
+    fn read(reader: &mut Reader<'a>) -> Option<Self> {
+        let [index, id, function] = reader.known(["index", "id", "function"])?;
+        let [name] = function.map_or(Some([None]), |function| function.known(["name"]))?;
+        let index = index.map(|index| index.get().parse()).transpose().ok()?;
+        let text = |value: Option<Json<'a>>| value.map_or(Some(Cow::default()), Json::text);
+        Some(Self { index, id: text(id)?, name: text(name)? })
+    }
 }
 
 impl Calls {
     /// The right numbers of the pieces in `list`, the `tool_calls` of a delta; `None` if they have them, or if it is
     /// no list of calls.
-    pub(super) fn renumbered(&mut self, choice: u32, list: &RawValue) -> Option<Vec<u32>> {
-        let pieces: Few<Piece<'_>, MOST_TOOL_CALLS> = serde_json::from_str(list.get()).ok()?;
+    pub(super) fn renumbered(&mut self, choice: u32, list: Json<'_>) -> Option<Vec<u32>> {
+        let pieces = Reader::new(list.get()).list(MOST_TOOL_CALLS, Piece::read)?;
         let numbers: Vec<u32> = pieces.iter().map(|piece| self.number(choice, piece)).collect();
         let are_right = pieces.iter().zip(&numbers).all(|(piece, number)| piece.index == Some(*number));
         (!are_right).then_some(numbers)
     }
 
     fn number(&mut self, choice: u32, piece: &Piece<'_>) -> u32 {
-        let id: String = piece.id.iter().flat_map(|Text(id)| id.chars()).take(MOST_ID_CHARS).collect();
-        let name = piece.function.as_ref().and_then(|function| function.name.as_ref());
+        let id: String = piece.id.chars().take(MOST_ID_CHARS).collect();
         let mut calls = self.0.iter().rev().filter(|call| call.choice == choice);
         let next = calls.clone().next().map_or(0, |last| last.number + 1);
         let known = calls.find(|call| piece.index.is_none() || call.given == piece.index);
         // A name begins a call. Some repeat it with every piece, so beside a known number only another id tells.
-        let is_named = name.is_some_and(|Text(name)| !name.is_empty());
+        let is_named = !piece.name.is_empty();
         let goes_on = |call: &Call| {
             !is_named || call.id == id && !id.is_empty() || id.is_empty() && piece.index.is_some()
         };
@@ -83,11 +82,7 @@ mod tests {
     fn numbered(pieces: &[(Option<u32>, &str, &str)]) -> Vec<u32> {
         let mut calls = Calls::default();
         let number = |(index, id, name): &(Option<u32>, &str, &str)| {
-            let piece = Piece {
-                index: *index,
-                id: Some(Text((*id).into())),
-                function: Some(Function { name: Some(Text((*name).into())) }),
-            };
+            let piece = Piece { index: *index, id: (*id).into(), name: (*name).into() };
             calls.number(0, &piece)
         };
         pieces.iter().map(number).collect()
@@ -110,14 +105,14 @@ mod tests {
     #[test]
     fn choices_are_numbered_apart_and_nothing_grows_for_ever() {
         let mut calls = Calls::default();
-        let list = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
+        let list = |text| Reader::new(text).value().unwrap();
         let named = list(r#"[{"function":{"name":"f"}},{"function":{"name":"g"}}]"#);
-        assert_eq!(calls.renumbered(0, &named), Some(vec![0, 1]));
-        assert_eq!(calls.renumbered(1, &named), Some(vec![0, 1]));
-        assert_eq!(calls.renumbered(0, &list(r#"[{"index":2,"id":"x","function":{"name":"f"}}]"#)), None);
-        assert_eq!(calls.renumbered(0, &list("7")), None);
+        assert_eq!(calls.renumbered(0, named), Some(vec![0, 1]));
+        assert_eq!(calls.renumbered(1, named), Some(vec![0, 1]));
+        assert_eq!(calls.renumbered(0, list(r#"[{"index":2,"id":"x","function":{"name":"f"}}]"#)), None);
+        assert_eq!(calls.renumbered(0, list("7")), None);
         for _ in 0..MOST_TOOL_CALLS {
-            calls.renumbered(0, &named);
+            calls.renumbered(0, named);
         }
         assert_eq!(calls.0.len(), MOST_TOOL_CALLS);
     }

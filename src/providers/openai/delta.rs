@@ -2,40 +2,55 @@
 //! own text is kept, as another answer may have to go on from it. Of the other fields, only whether there is something
 //! in them.
 
-use std::borrow::Cow;
-use std::fmt;
-
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
-
 use crate::providers::chunks::Chunks;
+use crate::providers::json::{Json, Reader};
 
 /// The fields of a delta; those that are null are not there.
 #[derive(Debug, Default)]
 pub(super) struct Delta<'a> {
-    pub(super) role: Option<&'a RawValue>,
-    pub(super) content: Option<&'a RawValue>,
-    reasoning: Option<&'a RawValue>,
-    refusal: Option<&'a RawValue>,
-    pub(super) tool_calls: Option<&'a RawValue>,
+    pub(super) role: Option<Json<'a>>,
+    pub(super) content: Option<Json<'a>>,
+    reasoning: Option<Json<'a>>,
+    refusal: Option<Json<'a>>,
+    pub(super) tool_calls: Option<Json<'a>>,
     /// Whether another field says something.
     has_more: bool,
 }
 
 impl<'a> Delta<'a> {
+    /// Reads an object. Of two values of a name the last one holds, as it does for nearly everybody who reads it.
+    pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
+        let mut delta = Self::default();
+        reader.object(|reader, name| {
+            let name = name.text()?;
+            let value = Some(reader.value()?).filter(|value| !value.is_null());
+            match &*name {
+                "role" => delta.role = value,
+                "content" => delta.content = value,
+                // Two names for one thing; some send both.
+                "reasoning_content" => delta.reasoning = value.or(delta.reasoning),
+                "reasoning" => delta.reasoning = delta.reasoning.or(value),
+                "refusal" => delta.refusal = value,
+                "tool_calls" => delta.tool_calls = value,
+                _ => delta.has_more |= value.is_some_and(|value| !is_empty(value)),
+            }
+            Some(())
+        })?;
+        Some(delta)
+    }
+
     /// Its text, if it says nothing else.
-    pub(super) fn text_alone(&self) -> Option<&'a RawValue> {
+    pub(super) fn text_alone(&self) -> Option<Json<'a>> {
         let others = [self.role, self.reasoning, self.refusal, self.tool_calls];
         let is_alone = !self.has_more && others.iter().all(Option::is_none);
-        self.content.filter(|content| is_alone && content.get().starts_with('"'))
+        self.content.filter(|content| is_alone && content.is_text())
     }
 
     /// Notes what goes to the caller of a choice.
     pub(super) fn note(&self, index: u32, chunks: &mut Chunks) {
         for other in [self.reasoning, self.refusal, self.tool_calls].into_iter().flatten() {
-            chunks.count(text(other.get()).map_or(other.get().len(), |text| text.chars().count()));
-            if says_something(other) {
+            chunks.count(other.text().map_or(other.get().len(), |text| text.chars().count()));
+            if !is_empty(other) {
                 chunks.keep_nothing();
             }
         }
@@ -43,80 +58,25 @@ impl<'a> Delta<'a> {
             chunks.keep_nothing();
         }
         if let Some(content) = self.content {
-            note_content(content.get(), index, chunks);
+            note_content(content, index, chunks);
         }
     }
 }
 
 /// Notes an answer's own text, or what stands in its place, that goes to the caller of a choice.
-pub(super) fn note_content(content: &str, index: u32, chunks: &mut Chunks) {
-    if let Some(text) = text(content) {
+pub(super) fn note_content(content: Json<'_>, index: u32, chunks: &mut Chunks) {
+    if let Some(text) = content.text() {
         chunks.count(text.chars().count());
         chunks.keep(index, &text);
     } else {
-        chunks.count(content.len());
+        chunks.count(content.get().len());
         chunks.keep_nothing();
     }
 }
 
-/// What a value says that is a text, copied only if it holds escapes; `None` for other values.
-fn text(value: &str) -> Option<Cow<'_, str>> {
-    let inner = value.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') {
-        return serde_json::from_str(value).ok().map(Cow::Owned);
-    }
-    Some(Cow::Borrowed(inner))
-}
-
-fn says_something(value: &RawValue) -> bool {
-    !matches!(value.get(), "null" | "\"\"" | "[]" | "{}" | "false")
-}
-
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "snake_case")]
-enum Field {
-    Role,
-    Content,
-    ReasoningContent,
-    Reasoning,
-    Refusal,
-    ToolCalls,
-    #[serde(other)]
-    Other,
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Delta<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Reader)
-    }
-}
-
-struct Reader;
-
-impl<'de> Visitor<'de> for Reader {
-    type Value = Delta<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-        let mut delta = Delta::default();
-        while let Some(field) = map.next_key()? {
-            let value: Option<&'de RawValue> = map.next_value()?;
-            match field {
-                Field::Role => delta.role = value,
-                Field::Content => delta.content = value,
-                // Two names for one thing; some send both.
-                Field::ReasoningContent => delta.reasoning = value.or(delta.reasoning),
-                Field::Reasoning => delta.reasoning = delta.reasoning.or(value),
-                Field::Refusal => delta.refusal = value,
-                Field::ToolCalls => delta.tool_calls = value,
-                Field::Other => delta.has_more |= value.is_some_and(says_something),
-            }
-        }
-        Ok(delta)
-    }
+/// Whether there is nothing in a value.
+fn is_empty(value: Json<'_>) -> bool {
+    matches!(value.get(), "null" | "\"\"" | "[]" | "{}" | "false")
 }
 
 #[cfg(test)]
@@ -134,7 +94,7 @@ mod tests {
             prompt_tokens: 0,
         };
         let mut chunks = Chunks::new(&asked, Labels { model: "a/b".into(), created: 7 });
-        serde_json::from_str::<Delta<'_>>(delta).unwrap().note(0, &mut chunks);
+        Delta::read(&mut Reader::new(delta)).unwrap().note(0, &mut chunks);
         (chunks.take_said(), chunks.used().completion_tokens)
     }
 

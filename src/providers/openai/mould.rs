@@ -7,11 +7,9 @@
 //! What must hold: nothing goes this way that would not go out in the same bytes, and to the same account, without it.
 //! So whatever else comes breaks the mould, and only what is read in full makes another one.
 
-use serde_json::value::RawValue;
-
 use super::delta;
 use crate::providers::chunks::{Chunks, Stage};
-use crate::providers::json::Reader;
+use crate::providers::json::{Json, Reader};
 
 /// The longest that is kept.
 const MOST_BYTES: usize = 4096;
@@ -59,17 +57,17 @@ impl Mould {
         };
         self.misses = 0;
         delta::note_content(text, self.index, chunks);
-        chunks.write_parts([&self.went.before, text.as_bytes(), &self.went.behind]);
+        chunks.write_parts([&self.went.before, text.get().as_bytes(), &self.went.behind]);
         true
     }
 
     /// The text as it is written, if nothing else stands there: white space around it might be a line end, and what goes
     /// out is one line.
-    fn text<'d>(&self, data: &'d [u8]) -> Option<&'d str> {
+    fn text<'d>(&self, data: &'d [u8]) -> Option<Json<'d>> {
         let written = data.strip_prefix(&*self.came.before)?.strip_suffix(&*self.came.behind)?;
         let written = std::str::from_utf8(written).ok()?;
         let text = Reader::new(written).value()?;
-        (text.is_text() && text.get().len() == written.len()).then_some(written)
+        (text.is_text() && text.get().len() == written.len()).then_some(text)
     }
 
     /// Makes it of a chunk whose `text` is all that it says, of a choice that is open and stays so. It came as `data`
@@ -77,7 +75,7 @@ impl Mould {
     pub(super) fn make(
         &mut self,
         index: u32,
-        text: &RawValue,
+        text: Json<'_>,
         data: &str,
         sent: &[u8],
         choices: &str,

@@ -1,7 +1,6 @@
 //! The order of a streamed answer: roles before content, content before finish reasons, nothing behind them. Chunks that
 //! keep to it pass as they are; the others are taken apart here.
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::stream::Choice;
@@ -10,14 +9,14 @@ use crate::providers::Failure;
 use crate::providers::chunks::{Chunks, Stage};
 use crate::providers::completion::Step;
 use crate::providers::fields::Fields;
-use crate::providers::object::Object;
+use crate::providers::json::Json;
 
 /// Whether a choice may pass as it is: a delta at its place, and no finish reason.
 pub(super) fn holds(choice: &Choice<'_>, chunks: &Chunks) -> bool {
     let Some(delta) = &choice.delta else { return false };
     choice.finish_reason.is_none()
         && choice.index.is_some()
-        && !delta.content.is_some_and(|content| content.get().starts_with('['))
+        && !delta.content.is_some_and(Json::is_array)
         && match chunks.stage(choice.place()) {
             Stage::First => delta.role.is_some(),
             Stage::Inside => true,
@@ -29,7 +28,7 @@ pub(super) fn holds(choice: &Choice<'_>, chunks: &Chunks) -> bool {
 /// provider adds beside the choices is in every chunk that comes of it.
 pub(super) fn put(
     fields: &Fields<'_>,
-    read: &[Object<Choice<'_>>],
+    read: &[Choice<'_>],
     numbers: &[Option<Vec<u32>>],
     chunks: &mut Chunks,
 ) -> Result<Step, Failure> {
@@ -42,7 +41,7 @@ pub(super) fn put(
         if chunks.is_flooded() {
             return Err(Failure::Malformed);
         }
-        let reason = choice.finish_reason.map_or("", RawValue::get).trim_matches('"');
+        let reason = choice.finish_reason.map_or("", Json::get).trim_matches('"');
         let reason = finish::read(reason)?;
         let mut delta = value.shift_remove("delta").unwrap_or_default();
         if delta.is_null() && chunks.stage(index) == Stage::First {
@@ -50,7 +49,7 @@ pub(super) fn put(
         }
         value.shift_remove("finish_reason");
         tidy(&mut delta, numbers.get(place).and_then(Option::as_deref).unwrap_or_default());
-        let has_content = says_something(&delta);
+        let has_content = has_content(&delta);
         choice.note(chunks);
         if chunks.stage(index) == Stage::First {
             chunks.delta(index, &json!({"role": "assistant", "content": ""}));
@@ -91,7 +90,7 @@ fn tidy(delta: &mut Value, numbers: &[u32]) {
 }
 
 /// Whether a delta holds more than the role and empty texts.
-fn says_something(delta: &Value) -> bool {
+fn has_content(delta: &Value) -> bool {
     let is_empty = |value: &Value| match value {
         Value::Null => true,
         Value::String(text) => text.is_empty(),

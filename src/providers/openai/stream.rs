@@ -1,8 +1,6 @@
 //! A streamed answer: chunks that are in order pass as they are, the others are put in order.
 
-use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::calls::Calls;
 use super::delta::Delta;
@@ -11,9 +9,8 @@ use super::usage::Reported;
 use super::{MOST_LISTED, complaint, further, order};
 use crate::providers::chunks::{Chunks, Stage};
 use crate::providers::completion::{Decoder, Step};
-use crate::providers::few::Few;
 use crate::providers::fields::Fields;
-use crate::providers::object::Object;
+use crate::providers::json::{self, Json};
 use crate::providers::sse::Event;
 use crate::providers::{Failure, Incoming};
 
@@ -25,21 +22,34 @@ pub(super) struct Reader {
 }
 
 /// A choice of a chunk; what is not here is not looked at.
-#[derive(Deserialize)]
 pub(super) struct Choice<'a> {
     /// Some servers that know one choice only leave it out.
     pub(super) index: Option<u32>,
-    #[serde(borrow)]
     pub(super) delta: Option<Delta<'a>>,
     /// Servers that only pretend to stream send the whole answer as one chunk, in the words of a whole answer.
-    #[serde(borrow)]
     message: Option<Delta<'a>>,
-    #[serde(borrow)]
-    pub(super) finish_reason: Option<&'a RawValue>,
-    #[serde(borrow)]
-    logprobs: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) error: Option<&'a RawValue>,
+    pub(super) finish_reason: Option<Json<'a>>,
+    logprobs: Option<Json<'a>>,
+    pub(super) error: Option<Json<'a>>,
+}
+
+impl<'a> Choice<'a> {
+    fn read(reader: &mut json::Reader<'a>) -> Option<Self> {
+        let (mut delta, mut message) = (None, None);
+        let names = ["index", "delta", "message", "finish_reason", "logprobs", "error"];
+        let found = reader.known_with(names, |name, reader| match name {
+            "delta" => reader.attempt(Delta::read).map(|read| delta = read),
+            "message" => reader.attempt(Delta::read).map(|read| message = read),
+            _ => reader.pass(),
+        });
+        let [index, is_delta, is_message, finish_reason, logprobs, error] = found?;
+        // What stands there and is no object may mean anything.
+        if (is_delta.is_some(), is_message.is_some()) != (delta.is_some(), message.is_some()) {
+            return None;
+        }
+        let index = index.map(|index| index.get().parse()).transpose().ok()?;
+        Some(Self { index, delta, message, finish_reason, logprobs, error })
+    }
 }
 
 impl Choice<'_> {
@@ -63,7 +73,7 @@ impl Choice<'_> {
         self.delta.as_ref().or_else(|| self.message.as_ref().filter(|_| is_first()))
     }
 
-    fn calls(&self, chunks: &Chunks) -> Option<&RawValue> {
+    fn calls(&self, chunks: &Chunks) -> Option<Json<'_>> {
         self.said(chunks)?.tool_calls
     }
 }
@@ -89,7 +99,14 @@ impl Reader {
     fn chunk(&mut self, data: &[u8], chunks: &mut Chunks) -> Result<Step, Failure> {
         // Once for all: otherwise each value would be checked again where it is kept as it stands.
         let Ok(text) = std::str::from_utf8(data) else { return Ok(Step::Unreadable) };
-        let Ok(fields) = Fields::parse(text) else { return Ok(Step::Unreadable) };
+        let mut choices = None;
+        let fields = Fields::parse_with(text, |name, reader| match name {
+            "choices" => {
+                reader.attempt(|reader| reader.list(MOST_LISTED, Choice::read)).map(|read| choices = read)
+            }
+            _ => reader.pass(),
+        });
+        let Ok(fields) = fields else { return Ok(Step::Unreadable) };
         if fields.given("error").is_some() {
             return Err(disguised(data));
         }
@@ -97,9 +114,7 @@ impl Reader {
             usage(&fields, chunks);
             return Ok(if fields.given("usage").is_some() { Step::More } else { Step::Skipped });
         };
-        let Ok(choices) = serde_json::from_str::<Few<Object<Choice<'_>>, MOST_LISTED>>(raw.get()) else {
-            return Ok(Step::Unreadable);
-        };
+        let Some(choices) = choices else { return Ok(Step::Unreadable) };
         usage(&fields, chunks);
         if choices.is_empty() {
             // The usage at the end, or Azure's opinion about the prompt at the beginning.
@@ -114,7 +129,7 @@ impl Reader {
         let numbers = self.numbers(&choices, chunks);
         if numbers.iter().all(Option::is_none) && choices.iter().all(|choice| order::holds(choice, chunks)) {
             let repeatable = repeatable(&fields, &choices, chunks);
-            for choice in &*choices {
+            for choice in &choices {
                 chunks.open(choice.place());
                 choice.note(chunks);
             }
@@ -128,23 +143,18 @@ impl Reader {
     }
 
     /// For each choice, the numbers of its calls if they have to be changed; empty where no choice has a call.
-    fn numbers(&mut self, choices: &[Object<Choice<'_>>], chunks: &Chunks) -> Vec<Option<Vec<u32>>> {
+    fn numbers(&mut self, choices: &[Choice<'_>], chunks: &Chunks) -> Vec<Option<Vec<u32>>> {
         if choices.iter().all(|choice| choice.calls(chunks).is_none()) {
             return Vec::new();
         }
-        let numbers =
-            |choice: &Object<Choice<'_>>| self.calls.renumbered(choice.place(), choice.calls(chunks)?);
+        let numbers = |choice: &Choice<'_>| self.calls.renumbered(choice.place(), choice.calls(chunks)?);
         choices.iter().map(numbers).collect()
     }
 }
 
 /// The choice and the text of a chunk that passes as it is, if all that it does is to add this text to a choice that has
 /// begun.
-fn repeatable<'a>(
-    fields: &Fields<'a>,
-    choices: &[Object<Choice<'a>>],
-    chunks: &Chunks,
-) -> Option<(u32, &'a RawValue)> {
+fn repeatable<'a>(fields: &Fields<'a>, choices: &[Choice<'a>], chunks: &Chunks) -> Option<(u32, Json<'a>)> {
     let [choice] = choices else { return None };
     let tells_usage = fields.given("usage").is_some() || fields.given("x_groq").is_some();
     let is_plain = choice.logprobs.is_none() && !tells_usage && chunks.stage(choice.place()) == Stage::Inside;

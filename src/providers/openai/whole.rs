@@ -60,9 +60,11 @@ impl<'a> Whole<'a> {
         let text = std::str::from_utf8(&incoming.body).map_err(|_| Failure::Malformed)?;
         let (mut choices, mut reported) = (None, None);
         let fields = Fields::parse_with(text, |name, reader| match name {
-            "choices" => reader.attempt(Choice::list).map(|read| choices = read),
+            "choices" => {
+                reader.attempt(|reader| reader.list(MOST_LISTED, Choice::read)).map(|read| choices = read)
+            }
             "usage" => reader.attempt(Reported::read).map(|read| reported = read),
-            _ => reader.value().map(drop),
+            _ => reader.pass(),
         });
         let fields = fields.map_err(|_| Failure::Malformed)?;
         let failed =
@@ -153,20 +155,14 @@ impl<'a> Whole<'a> {
 }
 
 impl<'a> Choice<'a> {
-    /// Reads an array of choices.
-    fn list(reader: &mut Reader<'a>) -> Option<Vec<Self>> {
-        let mut choices = Vec::with_capacity(1);
-        reader.array(|reader| {
-            choices.push(Self::read(reader)?);
-            (choices.len() <= MOST_LISTED).then_some(())
-        })?;
-        Some(choices)
-    }
-
     fn read(reader: &mut Reader<'a>) -> Option<Self> {
-        let [index, message, finish_reason, error] =
-            reader.known(["index", "message", "finish_reason", "error"])?;
-        Some(Self { index, message: message.and_then(Message::of), finish_reason, error })
+        let mut message = None;
+        let names = ["index", "message", "finish_reason", "error"];
+        let [index, _, finish_reason, error] = reader.known_with(names, |name, reader| match name {
+            "message" => reader.attempt(Message::read).map(|read| message = read),
+            _ => reader.pass(),
+        })?;
+        Some(Self { index, message, finish_reason, error })
     }
 
     /// The word for why it ended, which may be none.
@@ -176,9 +172,9 @@ impl<'a> Choice<'a> {
 }
 
 impl<'a> Message<'a> {
-    fn of(value: Json<'a>) -> Option<Self> {
+    fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let [role, content, refusal, tool_calls] =
-            value.known(["role", "content", "refusal", "tool_calls"])?;
+            reader.known(["role", "content", "refusal", "tool_calls"])?;
         Some(Self { role, content, refusal, tool_calls })
     }
 }
