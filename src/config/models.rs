@@ -215,7 +215,7 @@ pub(super) fn retirements(
         providers.iter().flat_map(|provider| provider.models.values()).flat_map(|model| &model.fallbacks);
     let fallbacks = inference.fallbacks.values().flatten().chain(of_models);
     let mut used: Vec<&str> = verify.models().chain(fallbacks.map(String::as_str)).collect();
-    used.sort();
+    used.sort_unstable();
     used.dedup();
     let today = now.utc_date();
     let soon = now.plus(SOON).utc_date();

@@ -73,10 +73,10 @@ mod tests {
         .map(ApiError::from)
     }
 
-    fn shortage() -> Box<Shortage> {
+    fn shortage() -> Shortage {
         let none = NanoUsd(0);
         let anew = Time::from_unix_ms(0);
-        Box::new(Shortage { of: BudgetOf::Key, budget: none, spent: none, reserved: none, most: none, anew })
+        Shortage { of: BudgetOf::Key, budget: none, spent: none, reserved: none, most: none, anew }
     }
 
     #[test]
@@ -103,7 +103,10 @@ mod tests {
             (Failure::Cut, (GATEWAY, "provider_error", false, None)),
             (Failure::Timeout, ("Gateway Timeout", "provider_timeout", false, None)),
             (paused, (UNAVAILABLE, "no_provider_available", false, Some(WAIT))),
-            (Failure::BudgetExceeded(shortage()), ("Payment Required", "budget_exceeded", true, None)),
+            (
+                Failure::BudgetExceeded(Box::new(shortage())),
+                ("Payment Required", "budget_exceeded", true, None),
+            ),
             (Failure::PriceUnknown, ("Forbidden", "price_unknown", false, None)),
             (Failure::StoreUnavailable, (UNAVAILABLE, "store_unavailable", false, Some(SHORTLY))),
         ];
