@@ -4,7 +4,7 @@
 //! What is configured or asked for keeps to [`parse`]. What databases hold may be anything: [`split`] and [`provider`]
 //! take it as it is.
 
-use crate::bidi;
+use crate::unsafe_chars;
 
 /// The longest name of a provider.
 pub const MAX_PROVIDER_CHARS: usize = 64;
@@ -37,7 +37,7 @@ pub fn is_provider_name(name: &str) -> bool {
 pub fn is_model_name(name: &str) -> bool {
     // Nearly all are plain, which is seen at once.
     let is_plain = || name.bytes().all(|byte| byte.is_ascii_graphic());
-    let is_one_word = || !name.contains(|c: char| c.is_whitespace() || bidi::is_hazard(c));
+    let is_one_word = || !name.contains(|c: char| c.is_whitespace() || unsafe_chars::is_hazard(c));
     !name.is_empty() && name.len() <= MAX_NAME_BYTES && (is_plain() || is_one_word())
 }
 

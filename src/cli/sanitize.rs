@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use crate::bidi::is_hazard;
+use crate::unsafe_chars::is_hazard;
 
 /// `text` on one line: line ends and tabs become a space, other control characters and bidirectional controls
 /// the replacement character U+FFFD.

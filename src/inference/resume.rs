@@ -2,8 +2,9 @@
 //!
 //! The same request is asked again, of the same model where that makes sense and is left to it, then of the fallbacks
 //! behind it: with the same permits, limits, retries and accounts as before, and within the calls and the time that the
-//! whole answer has. A new stream that says again what the caller has goes on from there, under the name the caller knows it by. One
-//! that says anything else is stopped at once, and so is the search: the caller cannot be given two answers in one.
+//! whole answer has. A new stream that says again what the caller has goes on from there, under the name the caller
+//! knows it by. One that says anything else is stopped at once, and so is the search: the caller cannot be given two
+//! answers in one.
 //!
 //! What must hold: not a byte goes out of a stream that has not repeated all of what went out before; and nothing is
 //! asked again behind a refusal, or for an answer of more than text.

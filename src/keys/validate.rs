@@ -6,6 +6,7 @@ use crate::clock::Time;
 use crate::model_id;
 use crate::money::NanoUsd;
 use crate::storage::KeyChange;
+use crate::unsafe_chars::{breaks_line, is_invisible, overrides_direction};
 
 /// The longest name of a key.
 pub const MAX_KEY_NAME_CHARS: usize = 100;
@@ -80,33 +81,14 @@ fn asks_models(service: Service, models: &[String], budget: Option<NanoUsd>) -> 
 fn one_line(field: &'static str, text: &str, max_chars: usize) -> Result<String, ManageError> {
     let text = text.trim();
     let fits = (1..=max_chars).contains(&text.chars().count());
-    let message = if text.contains(turns_text) {
+    let message = if text.contains(overrides_direction) {
         "must not have characters that turn the direction of the text around it".to_owned()
-    } else if !fits || text.contains(breaks_line) || text.chars().all(cannot_be_seen) {
+    } else if !fits || text.contains(breaks_line) || text.chars().all(is_invisible) {
         format!("must be 1 to {max_chars} characters that can be seen, on one line")
     } else {
         return Ok(text.to_owned());
     };
     Err(ManageError::Invalid(field.into(), message))
-}
-
-fn breaks_line(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
-}
-
-/// Embeddings, overrides and isolates: with these a name makes what stands beside it look like something else. Scripts
-/// written from right to left do without.
-const fn turns_text(c: char) -> bool {
-    matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
-}
-
-/// Joins or shapes its neighbours: as good as nothing alone.
-const fn cannot_be_seen(c: char) -> bool {
-    matches!(
-        c,
-        '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}'
-            | '\u{2060}'..='\u{2064}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}'
-    )
 }
 
 fn list(

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::Usage;
-use crate::bidi;
 use crate::money::Shortage;
 use crate::secret::{ExposeSecret, SecretString};
+use crate::unsafe_chars::is_bidi_control;
 
 /// The most characters kept of what a provider writes about a failure.
 const MESSAGE_CHARS: usize = 300;
@@ -250,7 +250,7 @@ fn tame(text: &str, limit: usize) -> String {
     let visible: String = text
         .chars()
         .map(|c| if c.is_whitespace() { ' ' } else { c })
-        .filter(|c| !c.is_control() && !bidi::is_control(*c))
+        .filter(|c| !c.is_control() && !is_bidi_control(*c))
         .take(limit + 1)
         .collect();
     if visible.chars().count() <= limit {

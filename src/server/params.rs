@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::reply::ApiError;
 use super::unique::{self, Fault};
 use crate::money::NanoUsd;
+use crate::unsafe_chars::name_in_message;
 
 /// The parameters of a request that are not read yet.
 pub(crate) struct Params {
@@ -28,7 +29,7 @@ impl Params {
                 kind(&other)
             ))),
             Err(Fault::Twice(path)) => {
-                let path = shown(&path);
+                let path = name_in_message(&path);
                 Err(invalid(&path, format!("`{path}` appears twice; send it once")))
             }
             Err(Fault::Invalid(cause)) => {
@@ -143,7 +144,7 @@ impl Params {
     /// Refuses what was not read: a misspelt parameter must not be ignored.
     pub(crate) fn finish(self, known: &[&str]) -> Result<(), ApiError> {
         let Some(name) = self.fields.keys().next() else { return Ok(()) };
-        let shown = self.path(&shown(name));
+        let shown = self.path(&name_in_message(name));
         let message = format!("unknown parameter `{shown}`; allowed are {}", known.join(", "));
         Err(ApiError::parameter("unsupported_parameter", shown, message))
     }
@@ -156,12 +157,6 @@ impl Params {
     fn path(&self, name: &str) -> String {
         self.within.map_or_else(|| name.to_owned(), |within| format!("{within}.{name}"))
     }
-}
-
-/// A caller's word in an error: shortened, and without what could play tricks on a terminal or in a log.
-pub(crate) fn shown(name: &str) -> String {
-    let harmless = |c: char| if c.is_alphanumeric() || c.is_ascii_graphic() { c } else { '\u{fffd}' };
-    name.chars().take(64).map(harmless).collect()
 }
 
 /// 400 for a parameter with a value that is not allowed.

@@ -1,11 +1,10 @@
 //! Foreign text made harmless: what callers and models wrote, before it enters a prompt, an event or a result.
 //!
-//! Removed are control characters and the invisible ones that can reorder or smuggle text: bidirectional controls,
-//! zero-width spaces and joiners of words (U+200B, U+2060, U+FEFF) and the tag block (U+E0000–E007F), in which
-//! instructions can be hidden from people. Zero-width joiners between letters stay: some scripts and emoji need them.
-//! What separates words or lines is never removed without something in its place: `1990\r5 people` is not `19905 people`.
+//! Removed are control characters and the invisible ones that can reorder or smuggle text: bidirectional controls, and
+//! what [`is_smuggled`]. What separates words or lines is never removed without something in its place: `1990\r5 people`
+//! is not `19905 people`.
 
-use crate::bidi;
+use crate::unsafe_chars::{is_bidi_control, is_smuggled};
 
 /// The text on one line: every run of white space becomes one space, none at the ends.
 pub(super) fn one_line(text: &str) -> String {
@@ -64,9 +63,7 @@ fn breaks_line(c: char) -> bool {
 }
 
 fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || bidi::is_control(c)
-        || matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    c.is_control() || is_bidi_control(c) || is_smuggled(c)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::completion::Completion;
 use super::{Failure, Fields, Json};
+use crate::unsafe_chars::name_in_message;
 
 /// Fields that are read, here or by the server before.
 const READ: [&str; 19] = [
@@ -124,7 +125,7 @@ pub(super) fn refusal(param: impl Into<String>, message: impl Into<String>) -> F
 fn only(value: &Value, known: &[&str], path: &str) -> Result<(), Failure> {
     for (name, value) in value.as_object().into_iter().flatten() {
         if !known.contains(&name.as_str()) && !is_empty(&value.to_string()) {
-            let name = shown(name);
+            let name = name_in_message(name);
             let message = format!("this provider has nothing like `{name}` here; leave it out");
             return Err(refusal(format!("{path}.{name}"), message));
         }
@@ -153,14 +154,8 @@ fn is_empty(json: &str) -> bool {
     matches!(compact.as_str(), "null" | "[]" | "{}")
 }
 
-/// A name that a caller made up, for a message: shortened, and without what could play tricks on a terminal or in a log.
-pub(super) fn shown(name: &str) -> String {
-    let harmless = |c: char| if c.is_alphanumeric() || c.is_ascii_graphic() { c } else { '\u{fffd}' };
-    name.chars().take(64).map(harmless).collect()
-}
-
 fn unknown(name: &str) -> Failure {
-    let name = shown(name);
+    let name = name_in_message(name);
     let message = match name.as_str() {
         "functions" | "function_call" => {
             "this provider takes functions only as `tools` and `tool_choice`".to_owned()

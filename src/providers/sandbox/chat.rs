@@ -29,6 +29,7 @@ use super::triggers::{self, Act};
 use super::{MODELS, answer, knowledge, latency, numbers};
 use crate::clock::Clock;
 use crate::providers::{Completion, Failure, Incoming, asked, estimate};
+use crate::unsafe_chars::name_in_message;
 
 /// Between two words, and between those of `[sandbox:slow]`.
 const PACE: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(200)];
@@ -197,7 +198,7 @@ fn check(asked: &Completion<'_>) -> Result<(), Failure> {
             || (name == "response_format"
                 && asked.fields.read::<Value>(name) == Some(json!({"type": "text"})));
         if !is_neutral && !IGNORED.contains(&name) {
-            let param = asked::shown(name);
+            let param = name_in_message(name);
             let message =
                 format!("simulated models know no `{param}`; leave it out, or ask another provider");
             return Err(Failure::Unsupported { param, message });

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::server::params::{invalid, shown};
+use crate::server::params::invalid;
 use crate::server::reply::ApiError;
 use crate::storage::Span;
+use crate::unsafe_chars::name_in_message;
 
 /// Records on a page, unless the caller says otherwise.
 pub(in crate::server) const PAGE: u32 = 50;
@@ -22,7 +23,7 @@ impl Query {
         let mut parameters = BTreeMap::new();
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
             if parameters.insert(name.to_string(), value.into_owned()).is_some() {
-                let name = shown(&name);
+                let name = name_in_message(&name);
                 return Err(invalid(&name, format!("`{name}` appears twice; send it once")));
             }
         }
@@ -72,7 +73,7 @@ impl Query {
     /// Refuses what was not read: a misspelt parameter must not be ignored.
     pub(super) fn finish(self, known: &[&str]) -> Result<(), ApiError> {
         let Some(name) = self.0.keys().next() else { return Ok(()) };
-        let name = shown(name);
+        let name = name_in_message(name);
         let known = if known.is_empty() {
             "there are none".to_owned()
         } else {

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::bidi::is_hazard;
+use crate::unsafe_chars::is_hazard;
 
 /// Writes a text, in quotes.
 pub(super) fn push_text(out: &mut String, text: &str) {
