@@ -194,6 +194,7 @@ pub(super) fn of_model(failure: &Failure) -> Verdict {
         | Failure::UnknownModel
         | Failure::ContextOverflow
         // One caller is not to have the model paused for all.
+        | Failure::NoAnswer
         | Failure::TooLarge { .. }
         | Failure::Rejected { .. }
         | Failure::Unsupported { .. }

@@ -29,7 +29,7 @@ const OTHER: &str = "other";
 const OK: &str = "ok";
 
 /// What attempts end with; that a failure's codes stand here is held by a test.
-const OUTCOMES: [&str; 18] = [
+const OUTCOMES: [&str; 20] = [
     OK,
     "cancelled",
     "auth_failed",
@@ -43,6 +43,8 @@ const OUTCOMES: [&str; 18] = [
     "refused",
     "provider_error",
     "malformed",
+    "no_answer",
+    "too_large",
     "unreachable",
     "no_descriptors",
     "cut",

@@ -246,6 +246,8 @@ fn every_code_of_a_failure_is_an_outcome() {
         Failure::Refused,
         Failure::Broken { status: 500 },
         Failure::Malformed,
+        Failure::NoAnswer,
+        Failure::TooLarge { bytes: 9_000_000 },
         Failure::Unreachable,
         Failure::NoDescriptors,
         Failure::Cut,

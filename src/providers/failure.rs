@@ -88,6 +88,9 @@ pub enum Failure {
     },
     /// An answer that is not in the provider's format.
     Malformed,
+    /// The model ended without a word, or with a call of a tool that its provider cannot read. Another try often gives an
+    /// answer; it lies in what was asked, and says nothing of the model to others.
+    NoAnswer,
     /// An answer larger than any may be. What makes it so is what was asked: many choices, or every token's odds.
     TooLarge {
         /// How much of it is known to have come.
@@ -169,6 +172,7 @@ impl Failure {
             Self::Refused => "refused",
             Self::Broken { .. } => "provider_error",
             Self::Malformed => "malformed",
+            Self::NoAnswer => "no_answer",
             Self::TooLarge { .. } => "too_large",
             Self::Unreachable => "unreachable",
             Self::NoDescriptors => "no_descriptors",
@@ -212,6 +216,7 @@ impl Failure {
             Self::RateLimited { .. }
                 | Self::Overloaded { .. }
                 | Self::Broken { .. }
+                | Self::NoAnswer
                 | Self::Unreachable
                 | Self::NoDescriptors
                 | Self::Cut
@@ -230,7 +235,7 @@ impl Failure {
     /// Whether the model may have worked on the call, so that its prompt is likely to be charged although no
     /// usage was reported.
     pub const fn may_have_cost(&self) -> bool {
-        matches!(self, Self::Timeout | Self::Cut | Self::Malformed | Self::TooLarge { .. })
+        matches!(self, Self::Timeout | Self::Cut | Self::Malformed | Self::NoAnswer | Self::TooLarge { .. })
     }
 }
 

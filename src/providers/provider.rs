@@ -228,9 +228,12 @@ impl Provider {
         body: impl Fn(&Model) -> Result<Bytes, Failure>,
     ) -> Result<Arc<Model>, Failed> {
         let failed = failed.without(self.settings.api_key.as_ref());
-        let Failure::Rejected { message, .. } = &failed.failure else { return Err(failed) };
-        let Some(reduced) = target.without(message) else { return Err(failed) };
-        if body(&reduced)? == body(target)? {
+        let Failure::Rejected { message, param, .. } = &failed.failure else { return Err(failed) };
+        let named = [param.as_deref().unwrap_or_default(), " ", message].concat();
+        let Some(reduced) = target.without(&named) else { return Err(failed) };
+        // What the caller has asked for is not left out: then the provider's own words tell best what is wrong.
+        let Ok(next) = body(&reduced) else { return Err(failed) };
+        if next == body(target)? {
             return Err(failed);
         }
         let (provider, model) = (self.name(), &target.name);

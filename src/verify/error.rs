@@ -150,6 +150,7 @@ const fn what(failure: &Failure) -> &'static str {
         Failure::Refused => "the model declined",
         Failure::Broken { .. } => "the provider failed",
         Failure::Malformed => "an answer not in the form asked for",
+        Failure::NoAnswer => "no words in its answer",
         Failure::TooLarge { .. } => "an answer of more than 8 MiB",
         Failure::Unreachable => "the provider could not be reached",
         Failure::NoDescriptors => "the server can open no more connections",
@@ -179,6 +180,7 @@ const fn next(failure: &Failure) -> &'static str {
         | Failure::Overloaded { .. }
         | Failure::Broken { .. }
         | Failure::Malformed
+        | Failure::NoAnswer
         | Failure::TooLarge { .. }
         | Failure::Unreachable
         | Failure::NoDescriptors

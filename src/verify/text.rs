@@ -31,7 +31,7 @@ pub(super) fn block(text: &str) -> String {
         if c == '\r' && characters.peek() == Some(&'\n') {
             continue;
         }
-        if breaks_line(c) {
+        if ends_line(c) {
             block.push('\n');
         } else if c == '\t' || !is_hidden(c) {
             block.push(c);
@@ -58,7 +58,7 @@ const fn is_separator(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}')
 }
 
-fn breaks_line(c: char) -> bool {
+fn ends_line(c: char) -> bool {
     is_separator(c) && (c.is_control() && c != '\t' || matches!(c, '\u{2028}' | '\u{2029}'))
 }
 

@@ -115,6 +115,7 @@ fn what_speaks_against_whom() {
         (OVERLOADED, Against, For),
         (Failure::Broken { status: 500 }, Against, For),
         (Failure::Malformed, Against, For),
+        (Failure::NoAnswer, Neither, For),
         (Failure::TooLarge { bytes: 9_000_000 }, Neither, For),
         (Failure::Cut, Against, For),
         (Failure::Timeout, Against, Neither),

@@ -28,11 +28,15 @@ impl Decoder for Reader {
         if !outer["error"].is_null() {
             return Err(complaint::inside_success(outer, &Incoming::in_stream()));
         }
-        if whole::is_blocked(&body) {
-            return Err(Failure::Refused);
-        }
         let candidate = &body["candidates"][0];
         let usage = whole::spent(&body["usageMetadata"]);
+        if whole::is_blocked(&body) {
+            // It was read all the same.
+            if let Some(spent) = usage {
+                self.meter.report(spent, chunks);
+            }
+            return Err(Failure::Refused);
+        }
         if candidate.is_null() && usage.is_none() {
             return Ok(Step::Skipped);
         }

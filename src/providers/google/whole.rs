@@ -160,6 +160,9 @@ fn reason(reason: &Value, status: u16) -> Result<Finish, Failure> {
             Ok(Finish::ContentFilter)
         }
         Some("OTHER") => Err(Failure::Broken { status }),
+        Some("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS") => {
+            Err(Failure::NoAnswer)
+        }
         _ => Err(Failure::Malformed),
     }
 }
@@ -173,7 +176,7 @@ pub(super) fn finish(
 ) -> Result<&'static str, Failure> {
     match self::reason(reason, status)? {
         Finish::Stop if calls => Ok("tool_calls"),
-        Finish::Stop if says_nothing => Err(Failure::Malformed),
+        Finish::Stop if says_nothing => Err(Failure::NoAnswer),
         Finish::Stop => Ok("stop"),
         Finish::Length => Ok("length"),
         Finish::ContentFilter => Ok("content_filter"),

@@ -22,7 +22,7 @@ pub(super) const fn common(failure: &Failure) -> Option<(StatusCode, &'static st
         Failure::RateLimited { .. } => (StatusCode::SERVICE_UNAVAILABLE, "provider_rate_limited"),
         Failure::Overloaded { .. } => (StatusCode::SERVICE_UNAVAILABLE, "provider_overloaded"),
         Failure::Broken { .. } | Failure::Cut => (StatusCode::BAD_GATEWAY, "provider_error"),
-        Failure::Malformed | Failure::TooLarge { .. } => {
+        Failure::Malformed | Failure::NoAnswer | Failure::TooLarge { .. } => {
             (StatusCode::BAD_GATEWAY, "provider_invalid_response")
         }
         Failure::Unreachable => (StatusCode::BAD_GATEWAY, "provider_unreachable"),
@@ -40,9 +40,16 @@ pub(super) const fn common(failure: &Failure) -> Option<(StatusCode, &'static st
     })
 }
 
-/// Whether the caller is told not to try again, as a person has to see to it first. Of a 400 or 403 clients know.
+/// Whether the caller is told not to try again, as a person has to see to it first, or as the same would cost as much
+/// again. Of a 400 or 403 clients know.
 pub(super) const fn is_hopeless(failure: &Failure) -> bool {
-    matches!(failure, Failure::Unauthorized | Failure::QuotaExhausted | Failure::BudgetExceeded(_))
+    matches!(
+        failure,
+        Failure::Unauthorized
+            | Failure::QuotaExhausted
+            | Failure::BudgetExceeded(_)
+            | Failure::TooLarge { .. }
+    )
 }
 
 impl From<Unanswered> for ApiError {
@@ -109,7 +116,10 @@ fn message(model: &str, provider: &str, failure: &Failure) -> String {
             format!("{provider} does not know the model {model}; GET /inference/v1/models lists models")
         }
         Failure::ContextOverflow => {
-            format!("the messages are too long for {model}; send less, or choose a model with more context")
+            format!(
+                "the messages, with the answer that is asked for, are too long for {model}; send less, ask for a \
+                 shorter answer, or choose a model with more context"
+            )
         }
         Failure::Rejected { message, .. } => {
             format!("the provider {provider} refused the request: {message}")
@@ -120,6 +130,10 @@ fn message(model: &str, provider: &str, failure: &Failure) -> String {
         Failure::Malformed => {
             format!("the provider {provider} sent an answer that cannot be read; try again in a moment")
         }
+        Failure::NoAnswer => format!(
+            "{model} ended without an answer, or with a call of a tool that cannot be read; try again, or make what the \
+             tools take simpler"
+        ),
         Failure::TooLarge { .. } => format!(
             "the provider {provider} sent an answer larger than 8 MiB; ask for fewer choices, for a shorter \
              answer or without logprobs, or stream it"

@@ -84,7 +84,7 @@ mod tests {
         const GATEWAY: &str = "Bad Gateway";
         const UNAVAILABLE: &str = "Service Unavailable";
         let paused = Failure::Paused { whole_provider: true, because: "provider_error", retry_after: WAIT };
-        let table: [(Failure, Told); 15] = [
+        let table: [(Failure, Told); 16] = [
             (Failure::Unauthorized, (GATEWAY, "provider_auth_failed", true, None)),
             (Failure::QuotaExhausted, (GATEWAY, "provider_quota_exhausted", true, None)),
             (
@@ -97,7 +97,8 @@ mod tests {
             ),
             (Failure::Broken { status: 500 }, (GATEWAY, "provider_error", false, None)),
             (Failure::Malformed, (GATEWAY, "provider_invalid_response", false, None)),
-            (Failure::TooLarge { bytes: 9 << 20 }, (GATEWAY, "provider_invalid_response", false, None)),
+            (Failure::NoAnswer, (GATEWAY, "provider_invalid_response", false, None)),
+            (Failure::TooLarge { bytes: 9 << 20 }, (GATEWAY, "provider_invalid_response", true, None)),
             (Failure::Unreachable, (GATEWAY, "provider_unreachable", false, None)),
             (Failure::NoDescriptors, (UNAVAILABLE, "server_overloaded", false, Some(SHORTLY))),
             (Failure::Cut, (GATEWAY, "provider_error", false, None)),

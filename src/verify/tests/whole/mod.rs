@@ -71,6 +71,7 @@ fn failure() -> impl Strategy<Value = Failure> {
         Just(Failure::Unreachable),
         Just(Failure::NoDescriptors),
         Just(Failure::Malformed),
+        Just(Failure::NoAnswer),
         Just(Failure::Cut),
         Just(Failure::RateLimited { retry_after: None }),
         Just(Failure::Overloaded { retry_after: Some(Duration::from_secs(7)) }),
