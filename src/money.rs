@@ -142,11 +142,32 @@ pub struct Price {
     pub output_per_mtok: NanoUsd,
 }
 
+/// Tokens of one call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// Of the prompt.
+    pub prompt: u64,
+    /// Of the answer, reasoning included.
+    pub completion: u64,
+}
+
+impl Tokens {
+    /// Those of a call that has no answer.
+    pub const fn of_prompt(prompt: u64) -> Self {
+        Self { prompt, completion: 0 }
+    }
+
+    /// Both, saturating.
+    pub const fn total(self) -> u64 {
+        self.prompt.saturating_add(self.completion)
+    }
+}
+
 impl Price {
     /// The cost of one call, rounded up to a whole nano-dollar.
-    pub fn of(self, prompt_tokens: u64, completion_tokens: u64) -> NanoUsd {
-        let total = u128::from(self.input_per_mtok.0) * u128::from(prompt_tokens)
-            + u128::from(self.output_per_mtok.0) * u128::from(completion_tokens);
+    pub fn of(self, tokens: Tokens) -> NanoUsd {
+        let total = u128::from(self.input_per_mtok.0) * u128::from(tokens.prompt)
+            + u128::from(self.output_per_mtok.0) * u128::from(tokens.completion);
         NanoUsd(u64::try_from(total.div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }
 }
@@ -178,8 +199,8 @@ mod tests {
     fn a_fraction_of_a_nano_dollar_a_token_adds_up() {
         // 37.5 nano-dollars a token, as command-r7b costs.
         let price = Price { input_per_mtok: NanoUsd(37_500_000), output_per_mtok: NanoUsd(150_000_000) };
-        assert_eq!(price.of(2, 1), NanoUsd(225));
-        assert_eq!(price.of(1, 0), NanoUsd(38));
+        assert_eq!(price.of(Tokens { prompt: 2, completion: 1 }), NanoUsd(225));
+        assert_eq!(price.of(Tokens::of_prompt(1)), NanoUsd(38));
     }
 
     #[test]

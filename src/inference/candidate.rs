@@ -16,10 +16,8 @@ use super::chat::Given;
 use super::gateway::{Gateway, Known, price, threshold};
 use super::relay::Relay;
 use super::{most, retry, told};
-use crate::money::{NanoUsd, Price};
-use crate::providers::{
-    Completion, Failed, Failure, Flow, Labels, Patience, Permit, Provider, Usage, estimate,
-};
+use crate::money::{Price, Tokens};
+use crate::providers::{Completion, Failed, Failure, Flow, Labels, Patience, Permit, Provider, estimate};
 use crate::usage::{Attempt, Meter, Purpose};
 
 /// The most calls to models for one request, whatever is set about retries and fallbacks: what so many did not answer
@@ -172,9 +170,9 @@ impl Candidate<'_> {
 
     fn begin(&self, now: Instant) -> Result<Attempt, Failure> {
         let most = || most::of_completion(self.asked, self.provider, self.model, self.price);
-        let mut attempt = self.meter.attempt(self.id.clone(), Purpose::Chat, now.into_std(), most)?;
-        let prompt_tokens = self.asked.prompt_tokens;
-        attempt.expect(prompt_tokens, 0, self.cost(Usage { prompt_tokens, completion_tokens: 0 }));
+        let (id, begun) = (self.id.clone(), now.into_std());
+        let mut attempt = self.meter.attempt(id, Purpose::Chat, self.price, begun, most)?;
+        attempt.expect(Tokens::of_prompt(self.asked.prompt_tokens));
         Ok(attempt)
     }
 
@@ -193,7 +191,7 @@ impl Candidate<'_> {
             return match answer {
                 Ok(completed) => {
                     ticket.succeeded();
-                    self.book(attempt, "ok", completed.usage);
+                    attempt.finish("ok", completed.usage);
                     Ok(Given::Whole(completed.body))
                 }
                 Err(failed) => Err(self.give_up(attempt, ticket, failed)),
@@ -208,7 +206,7 @@ impl Candidate<'_> {
         match opened {
             Ok((flow, first)) => {
                 attempt.streams();
-                let relay = Relay::new(labels.model, flow, first, attempt, self.price, ticket);
+                let relay = Relay::new(labels.model, flow, first, attempt, ticket);
                 Ok(Given::Stream(Box::new(relay)))
             }
             Err(failed) => Err(self.give_up(attempt, ticket, failed)),
@@ -234,8 +232,8 @@ impl Candidate<'_> {
     fn give_up(&self, attempt: Attempt, ticket: Ticket<'_>, failed: Failed) -> Failure {
         let Failed { failure, usage } = failed;
         ticket.failed(&failure, Instant::now());
-        let prompt_tokens = if failure.may_have_cost() { self.asked.prompt_tokens } else { 0 };
-        let completion_tokens = match failure {
+        let prompt = if failure.may_have_cost() { self.asked.prompt_tokens } else { 0 };
+        let completion = match failure {
             // What it says it took was not read, and all of it is charged.
             Failure::TooLarge { bytes } => {
                 let most = most::completion_tokens(self.asked, self.provider, self.model);
@@ -243,16 +241,7 @@ impl Candidate<'_> {
             }
             _ => 0,
         };
-        let usage = usage.unwrap_or(Usage { prompt_tokens, completion_tokens });
-        self.book(attempt, failure.code(), usage);
+        attempt.finish(failure.code(), usage.unwrap_or(Tokens { prompt, completion }));
         failure
-    }
-
-    fn book(&self, attempt: Attempt, outcome: &'static str, usage: Usage) {
-        attempt.finish(outcome, usage.prompt_tokens, usage.completion_tokens, self.cost(usage));
-    }
-
-    fn cost(&self, usage: Usage) -> Option<NanoUsd> {
-        self.price.map(|price| price.of(usage.prompt_tokens, usage.completion_tokens))
     }
 }

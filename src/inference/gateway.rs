@@ -8,9 +8,9 @@ use tokio::time::{Instant, sleep};
 use super::breaker::{BreakerReport, Span, Table, Threshold};
 use super::{Settings, most, retry, told};
 use crate::clock::Clock;
-use crate::money::{NanoUsd, Price};
+use crate::money::{NanoUsd, Price, Tokens};
 use crate::providers::{
-    self, Answer, Chat, Failed, Failure, Patience, Permit, Provider, SetupError, Usage, catalog, estimate,
+    self, Answer, Chat, Failed, Failure, Patience, Permit, Provider, SetupError, catalog, estimate,
 };
 use crate::usage::{Attempt, Meter, Purpose};
 
@@ -279,26 +279,24 @@ impl Call<'_> {
     async fn begin(&self, now: Instant) -> Result<Attempt, Failure> {
         let most = || most::of_chat(self.chat, self.provider, self.model, self.price);
         self.meter.load_spending().await;
-        Ok(self.meter.attempt(self.id, self.purpose, now.into_std(), most)?)
+        Ok(self.meter.attempt(self.id, self.purpose, self.price, now.into_std(), most)?)
     }
 
     async fn attempt(&self, mut attempt: Attempt, permit: Permit) -> Result<Answer, Failure> {
-        let prompt_tokens = estimate::prompt_tokens(self.chat);
-        attempt.expect(prompt_tokens, 0, self.price.map(|price| price.of(prompt_tokens, 0)));
+        let prompt = Tokens::of_prompt(estimate::prompt_tokens(self.chat));
+        attempt.expect(prompt);
         let result = self.provider.complete(permit, self.chat, self.model, self.deadline).await;
-        let (outcome, usage) = match &result {
+        let (outcome, used) = match &result {
             Ok(answer) => {
-                let estimated =
-                    || Usage { prompt_tokens, completion_tokens: estimate::text_tokens(&answer.text) };
+                let estimated = || Tokens { completion: estimate::text_tokens(&answer.text), ..prompt };
                 ("ok", answer.usage.unwrap_or_else(estimated))
             }
             Err(Failed { failure, usage }) => {
-                let prompt_tokens = if failure.may_have_cost() { prompt_tokens } else { 0 };
-                (failure.code(), usage.unwrap_or(Usage { prompt_tokens, completion_tokens: 0 }))
+                let estimated = if failure.may_have_cost() { prompt } else { Tokens::default() };
+                (failure.code(), usage.unwrap_or(estimated))
             }
         };
-        let cost = self.price.map(|price| price.of(usage.prompt_tokens, usage.completion_tokens));
-        attempt.finish(outcome, usage.prompt_tokens, usage.completion_tokens, cost);
+        attempt.finish(outcome, used);
         result.map_err(|failed| failed.failure)
     }
 }

@@ -3,7 +3,7 @@
 //! The prompt counts as estimated, the answer as long as it may become: by the caller's own limit, else by the
 //! model's. What a call turns out to have cost may still be more, by as much as the prompt's estimate is too low.
 
-use crate::money::{NanoUsd, Price};
+use crate::money::{NanoUsd, Price, Tokens};
 use crate::providers::{Chat, Completion, Failure, Provider, estimate};
 use crate::usage::Unpaid;
 
@@ -17,7 +17,8 @@ pub(super) fn of_completion(
     model: &str,
     price: Option<Price>,
 ) -> Option<NanoUsd> {
-    Some(price?.of(asked.prompt_tokens, completion_tokens(asked, provider, model)))
+    let completion = completion_tokens(asked, provider, model);
+    Some(price?.of(Tokens { prompt: asked.prompt_tokens, completion }))
 }
 
 /// How long the answers to a caller's completion may become, all choices together.
@@ -36,8 +37,8 @@ pub(super) fn of_chat(
     model: &str,
     price: Option<Price>,
 ) -> Option<NanoUsd> {
-    let each = answer_tokens(chat.max_tokens.map(u64::from), provider.max_output_tokens(model));
-    Some(price?.of(estimate::prompt_tokens(chat), each))
+    let completion = answer_tokens(chat.max_tokens.map(u64::from), provider.max_output_tokens(model));
+    Some(price?.of(Tokens { prompt: estimate::prompt_tokens(chat), completion }))
 }
 
 /// No answer is longer than its model can make it, whatever the caller allows.

@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use super::breaker::Ticket;
 use super::chat::is_final;
 use super::resume::{Broken, Resumption, Search, Successor};
-use crate::money::Price;
 use crate::providers::{Failure, Flow};
 use crate::usage::Attempt;
 
@@ -26,7 +25,6 @@ pub struct Relay {
     flow: Flow,
     /// `None` once it is booked.
     attempt: Option<Attempt>,
-    price: Option<Price>,
     /// `None` once it is settled.
     ticket: Option<Ticket<'static>>,
     /// What it takes to go on if the flow breaks.
@@ -43,7 +41,6 @@ impl Relay {
         flow: Flow,
         first: Bytes,
         attempt: Attempt,
-        price: Option<Price>,
         ticket: Ticket<'_>,
     ) -> Self {
         Self {
@@ -51,7 +48,6 @@ impl Relay {
             first: Some(first),
             flow,
             attempt: Some(attempt),
-            price,
             ticket: Some(ticket.under_way()),
             resumption: None,
             search: None,
@@ -103,9 +99,8 @@ impl Relay {
 
     fn go_on(&mut self, successor: Successor) {
         let Successor { relay, rest, resumption } = successor;
-        let Self { model, flow, attempt, price, ticket, .. } = *relay;
-        (self.model, self.flow, self.attempt, self.price, self.ticket) =
-            (model, flow, attempt, price, ticket);
+        let Self { model, flow, attempt, ticket, .. } = *relay;
+        (self.model, self.flow, self.attempt, self.ticket) = (model, flow, attempt, ticket);
         self.first = (!rest.is_empty()).then_some(rest);
         self.resumption = Some(resumption);
     }
@@ -153,9 +148,8 @@ impl Relay {
 
     fn note(&mut self) {
         let used = self.flow.used();
-        let cost = self.price.map(|price| price.of(used.prompt_tokens, used.completion_tokens));
         if let Some(attempt) = &mut self.attempt {
-            attempt.expect(used.prompt_tokens, used.completion_tokens, cost);
+            attempt.expect(used);
         }
     }
 
@@ -167,8 +161,6 @@ impl Relay {
                 tracing::warn!(skipped, "chunks of a stream could not be read and were left out");
             });
         }
-        let used = self.flow.used();
-        let cost = self.price.map(|price| price.of(used.prompt_tokens, used.completion_tokens));
-        attempt.finish(outcome, used.prompt_tokens, used.completion_tokens, cost);
+        attempt.finish(outcome, self.flow.used());
     }
 }

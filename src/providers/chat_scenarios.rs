@@ -15,9 +15,10 @@ use serde_json::{Value, json};
 use super::scenarios::{FOLDER, json as load};
 use super::{
     Chunks, Completion, Completions, Dialect, Failed, Failure, Fields, Incoming, Kind, Labels, Model, Step,
-    Usage, sse,
+    sse,
 };
 use crate::clock::Clock;
+use crate::money::Tokens;
 
 /// Plays every scenario of a dialect; how many there were. Failures of other calls are not counted.
 pub(super) fn play(dialect: &dyn Dialect, kind: Kind) -> usize {
@@ -130,9 +131,9 @@ fn answer(speaker: &dyn Completions, scenario: &Path) -> Value {
     match speaker.chat_answer(&incoming(scenario, 200), &completion(&body), &labels()) {
         Ok(completed) => {
             let body: Value = serde_json::from_slice(&completed.body).unwrap();
-            let Usage { prompt_tokens, completion_tokens } = completed.usage;
-            assert_eq!(body["usage"]["prompt_tokens"], prompt_tokens, "{}", scenario.display());
-            assert_eq!(body["usage"]["completion_tokens"], completion_tokens, "{}", scenario.display());
+            let Tokens { prompt, completion } = completed.usage;
+            assert_eq!(body["usage"]["prompt_tokens"], prompt, "{}", scenario.display());
+            assert_eq!(body["usage"]["completion_tokens"], completion, "{}", scenario.display());
             body
         }
         Err(Failed { failure, usage }) => {
@@ -172,6 +173,6 @@ fn labels() -> Labels {
     Labels { model: "nobody/model".into(), created: 1_795_202_760 }
 }
 
-fn tokens(usage: Usage) -> Value {
-    json!([usage.prompt_tokens, usage.completion_tokens])
+fn tokens(used: Tokens) -> Value {
+    json!([used.prompt, used.completion])
 }

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::completion::{Completion, Labels, MOST_CHOICES};
-use super::{Usage, estimate, fields};
+use super::{estimate, fields};
+use crate::money::Tokens;
 
 /// The most that is set aside for a piece before it is there.
 const MOST_RESERVED_BYTES: usize = 4096;
@@ -39,7 +40,7 @@ pub struct Chunks {
     /// All text of the answer so far; `None` once there is anything that no other answer can be held against: more
     /// than one choice, calls of tools, thoughts, a refusal, or more text than is kept.
     said: Option<String>,
-    usage: Option<Usage>,
+    usage: Option<Tokens>,
     /// The provider's own words about usage, for the caller.
     usage_text: Option<String>,
 }
@@ -242,8 +243,8 @@ impl Chunks {
 
     /// Notes what the provider says the answer took so far, and how it says it (an object on one line); the last word
     /// counts, unless it takes everything back.
-    pub fn usage(&mut self, usage: Usage, text: Option<&str>) {
-        if self.usage.is_some() && usage == Usage::default() {
+    pub fn usage(&mut self, usage: Tokens, text: Option<&str>) {
+        if self.usage.is_some() && usage == Tokens::default() {
             return;
         }
         self.usage = Some(usage);
@@ -261,10 +262,10 @@ impl Chunks {
     }
 
     /// What the answer took so far, estimated if the provider did not say.
-    pub fn used(&self) -> Usage {
-        self.usage.unwrap_or_else(|| Usage {
-            prompt_tokens: self.prompt_tokens,
-            completion_tokens: estimate::length_tokens(self.length),
+    pub fn used(&self) -> Tokens {
+        self.usage.unwrap_or_else(|| Tokens {
+            prompt: self.prompt_tokens,
+            completion: estimate::length_tokens(self.length),
         })
     }
 
@@ -311,13 +312,11 @@ impl Chunks {
 }
 
 /// The documented usage object.
-pub(super) fn usage_json(usage: Usage, is_estimated: bool) -> Value {
-    let Usage { prompt_tokens, completion_tokens } = usage;
-    let total_tokens = prompt_tokens.saturating_add(completion_tokens);
+pub(super) fn usage_json(usage: Tokens, is_estimated: bool) -> Value {
     let mut value = json!({
-        "prompt_tokens": prompt_tokens,
-        "completion_tokens": completion_tokens,
-        "total_tokens": total_tokens,
+        "prompt_tokens": usage.prompt,
+        "completion_tokens": usage.completion,
+        "total_tokens": usage.total(),
     });
     if is_estimated {
         value["estimated"] = json!(true);

@@ -12,7 +12,8 @@ use bytes::Bytes;
 use super::chunks::Chunks;
 use super::fields::Fields;
 use super::sse::Event;
-use super::{Failed, Failure, Incoming, Model, Outgoing, Usage};
+use super::{Failed, Failure, Incoming, Model, Outgoing};
+use crate::money::Tokens;
 
 /// The most answers that may be asked for at once, as in the format's own reference; no stream keeps more apart.
 pub const MOST_CHOICES: u32 = 128;
@@ -51,7 +52,7 @@ pub struct Completed {
     /// For the caller: a `chat.completion` object.
     pub body: Bytes,
     /// What it took; estimated if the provider did not say, as `body` then says.
-    pub usage: Usage,
+    pub usage: Tokens,
 }
 
 /// How a format takes part in chat completions.

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::Usage;
-use crate::money::Shortage;
+use crate::money::{Shortage, Tokens};
 use crate::secret::{ExposeSecret, SecretString};
 use crate::unsafe_chars::is_bidi_control;
 
@@ -25,7 +24,7 @@ pub struct Failed {
     /// Why.
     pub failure: Failure,
     /// What the provider says it took.
-    pub usage: Option<Usage>,
+    pub usage: Option<Tokens>,
 }
 
 impl Failed {

@@ -15,7 +15,8 @@ use tokio::time::{Instant, timeout_at};
 use super::lease::Lease;
 use super::opened::Opened;
 use super::sandbox::chat::Script;
-use super::{Chunks, Completion, Decoder, Failure, Labels, Permit, Step, Usage, hole, sse};
+use super::{Chunks, Completion, Decoder, Failure, Labels, Permit, Step, hole, sse};
+use crate::money::Tokens;
 use crate::secret::SecretString;
 
 /// How long a whole answer waits for its usage and the end mark, which some providers never send. Long enough for what is
@@ -148,7 +149,7 @@ impl Flow {
     }
 
     /// What the answer took so far, estimated if the provider did not say.
-    pub fn used(&self) -> Usage {
+    pub fn used(&self) -> Tokens {
         self.chunks.used()
     }
 

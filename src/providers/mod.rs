@@ -71,6 +71,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
 use crate::clock::Clock;
+use crate::money::Tokens;
 
 /// A conversation to be completed, in no provider's format.
 #[derive(Clone, Debug)]
@@ -123,7 +124,7 @@ pub struct Answer {
     /// Why it ended.
     pub finish: Finish,
     /// What it took, if the provider says.
-    pub usage: Option<Usage>,
+    pub usage: Option<Tokens>,
 }
 
 /// Why an answer ended.
@@ -147,15 +148,6 @@ impl Finish {
             _ => None,
         }
     }
-}
-
-/// Tokens of one call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Of the prompt.
-    pub prompt_tokens: u64,
-    /// Of the answer, reasoning included.
-    pub completion_tokens: u64,
 }
 
 /// A request ready to be sent, but for address and authentication of the provider.

@@ -8,8 +8,9 @@ use std::path::Path;
 use http::{HeaderMap, HeaderName};
 use serde_json::{Map, Value, json};
 
-use super::{Chat, Dialect, Failed, Incoming, Kind, Message, Model, Role, Schema, Structure, Usage};
+use super::{Chat, Dialect, Failed, Incoming, Kind, Message, Model, Role, Schema, Structure};
 use crate::clock::{Clock, Time};
+use crate::money::Tokens;
 
 pub(super) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/providers");
 
@@ -85,7 +86,7 @@ fn answer(dialect: &dyn Dialect, scenario: &Path) -> Value {
         // 2026-11-20T19:26:00Z
         clock: Clock::manual(Time::from_unix_ms(1_795_202_760_000)),
     };
-    let tokens = |usage: Usage| json!([usage.prompt_tokens, usage.completion_tokens]);
+    let tokens = |used: Tokens| json!([used.prompt, used.completion]);
     match dialect.answer(&incoming) {
         Ok(answer) => json!({
             "answer": answer.text,

@@ -5,12 +5,13 @@ use serde_json::{Map, Value, json};
 
 use super::chunks::{Chunks, usage_json};
 use super::completion::{Completed, Completion, Labels};
-use super::{Usage, estimate};
+use super::estimate;
+use crate::money::Tokens;
 
 /// What an answer took, in as much detail as the provider gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spent {
-    pub(super) usage: Usage,
+    pub(super) usage: Tokens,
     /// Of the prompt, read from the provider's cache.
     pub(super) cached_tokens: Option<u64>,
     /// Of the answer, thoughts that the caller does not see.
@@ -77,8 +78,8 @@ pub(super) fn completed(
         (spent.usage, spent.json())
     } else {
         let length: usize = choices.iter().map(|choice| characters(&choice["message"])).sum();
-        let completion_tokens = estimate::length_tokens(length as u64);
-        let usage = Usage { prompt_tokens: asked.prompt_tokens, completion_tokens };
+        let completion = estimate::length_tokens(length as u64);
+        let usage = Tokens { prompt: asked.prompt_tokens, completion };
         (usage, usage_json(usage, true))
     };
     let id = id.filter(|id| !id.is_empty()).map_or_else(|| crate::id::new("chatcmpl"), str::to_owned);
@@ -138,9 +139,9 @@ impl Meter {
         }
     }
 
-    fn expected(&self) -> Option<Usage> {
-        let Usage { prompt_tokens, completion_tokens } = self.reported?.usage;
+    fn expected(&self) -> Option<Tokens> {
+        let Tokens { prompt, completion } = self.reported?.usage;
         let estimated = estimate::length_tokens(self.characters);
-        Some(Usage { prompt_tokens, completion_tokens: completion_tokens.max(estimated) })
+        Some(Tokens { prompt, completion: completion.max(estimated) })
     }
 }

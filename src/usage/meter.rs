@@ -12,7 +12,7 @@ use super::budgets::Hold;
 use super::{Account, Books, Purpose, Unpaid};
 use crate::clock::Time;
 use crate::metrics;
-use crate::money::NanoUsd;
+use crate::money::{NanoUsd, Price, Tokens};
 use crate::storage::AttemptRow;
 
 /// The outcome of an attempt that was dropped without a word: the caller left.
@@ -47,8 +47,9 @@ impl Meter {
         }
     }
 
-    /// Begins an attempt at `model` (its full identifier), `now`. Where there is a budget, `most` says what it may cost at
-    /// most (`None` if that cannot be told), and that much is reserved until the attempt is on the books.
+    /// Begins an attempt at `model` (its full identifier), `now`, at this price, if it is known. Where there is a budget,
+    /// `most` says what it may cost at most (`None` if that cannot be told), and that much is reserved until the attempt
+    /// is on the books.
     ///
     /// # Errors
     /// If a budget does not allow it. Nothing is booked then, and nothing may be called.
@@ -56,6 +57,7 @@ impl Meter {
         &self,
         model: impl Into<Arc<str>>,
         purpose: Purpose,
+        price: Option<Price>,
         now: Instant,
         most: impl FnOnce() -> Option<NanoUsd>,
     ) -> Result<Attempt, Unpaid> {
@@ -69,9 +71,10 @@ impl Meter {
             meter: self.clone(),
             model: model.into(),
             purpose,
+            price,
             begun: now,
             first_token: None,
-            expected: Usage::default(),
+            expected: Tokens::default(),
             hold,
             is_booked: false,
         })
@@ -142,9 +145,10 @@ impl Meter {
         let _ = self.0.dropped_for.set(outcome);
     }
 
-    fn book(&self, attempt: &Attempt, hold: Option<Hold>, outcome: &'static str, usage: Usage) {
+    fn book(&self, attempt: &Attempt, hold: Option<Hold>, outcome: &'static str, used: Used) {
+        let Used { tokens, cost } = used;
         let took = attempt.begun.elapsed();
-        let order = self.add(&attempt.model, attempt.purpose, usage);
+        let order = self.add(&attempt.model, attempt.purpose, used);
         self.0.attempts.fetch_add(1, Ordering::Relaxed);
         let account = &self.0.account;
         let counted = metrics::Attempt {
@@ -152,9 +156,9 @@ impl Meter {
             outcome,
             took,
             first_token: attempt.first_token,
-            prompt_tokens: usage.prompt_tokens,
-            completion_tokens: usage.completion_tokens,
-            cost: usage.cost,
+            prompt_tokens: tokens.prompt,
+            completion_tokens: tokens.completion,
+            cost,
         };
         self.0.books.metrics().attempts.count(&counted);
         let latency_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
@@ -163,9 +167,9 @@ impl Meter {
             model = &*attempt.model,
             purpose = ?attempt.purpose,
             outcome,
-            prompt_tokens = usage.prompt_tokens,
-            completion_tokens = usage.completion_tokens,
-            cost_usd = usage.cost.map(NanoUsd::usd),
+            prompt_tokens = tokens.prompt,
+            completion_tokens = tokens.completion,
+            cost_usd = cost.map(NanoUsd::usd),
             ms = latency_ms,
             "attempt"
         );
@@ -177,9 +181,9 @@ impl Meter {
             service: account.service,
             model: attempt.model.clone(),
             outcome: Cow::Borrowed(outcome),
-            prompt_tokens: usage.prompt_tokens,
-            completion_tokens: usage.completion_tokens,
-            cost: usage.cost,
+            prompt_tokens: tokens.prompt,
+            completion_tokens: tokens.completion,
+            cost,
             latency_ms,
             is_first: order.is_first,
             is_first_of_model: order.is_first_of_model,
@@ -187,7 +191,7 @@ impl Meter {
         self.0.books.ledger.book(row, hold);
     }
 
-    fn add(&self, model: &Arc<str>, purpose: Purpose, usage: Usage) -> Order {
+    fn add(&self, model: &Arc<str>, purpose: Purpose, used: Used) -> Order {
         let mut totals = self.lock_totals();
         let order = Order {
             is_first: totals.is_empty(),
@@ -195,12 +199,12 @@ impl Meter {
         };
         let known = totals.iter_mut().find(|total| total.model == *model && total.purpose == purpose);
         if let Some(total) = known {
-            total.add(usage);
+            total.add(used);
             return order;
         }
         let mut total =
             Total { model: model.clone(), purpose, prompt_tokens: 0, completion_tokens: 0, cost: None };
-        total.add(usage);
+        total.add(used);
         totals.push(total);
         order
     }
@@ -219,10 +223,10 @@ struct Order {
 }
 
 /// What an attempt used.
-#[derive(Clone, Copy, Default)]
-struct Usage {
-    prompt_tokens: u64,
-    completion_tokens: u64,
+#[derive(Clone, Copy)]
+struct Used {
+    tokens: Tokens,
+    /// `None` where its price is not known.
     cost: Option<NanoUsd>,
 }
 
@@ -232,10 +236,12 @@ pub struct Attempt {
     meter: Meter,
     model: Arc<str>,
     purpose: Purpose,
+    /// What its tokens cost. Without it the whole total of this model and purpose has no cost.
+    price: Option<Price>,
     begun: Instant,
     first_token: Option<Duration>,
     /// What it is booked with if it is dropped.
-    expected: Usage,
+    expected: Tokens,
     /// What is reserved for it, where there is a budget.
     hold: Option<Hold>,
     is_booked: bool,
@@ -243,10 +249,9 @@ pub struct Attempt {
 
 impl Attempt {
     /// Sets what the attempt is booked with if it is cancelled: the tokens of the prompt and of what has come of
-    /// the answer so far, and what they cost if that is known. Without a cost the whole total of this model and
-    /// purpose has none.
-    pub fn expect(&mut self, prompt_tokens: u64, completion_tokens: u64, cost: Option<NanoUsd>) {
-        self.expected = Usage { prompt_tokens, completion_tokens, cost };
+    /// the answer so far.
+    pub const fn expect(&mut self, tokens: Tokens) {
+        self.expected = tokens;
     }
 
     /// Notes that the first event of its stream is there.
@@ -255,23 +260,18 @@ impl Attempt {
     }
 
     /// Books the attempt. `outcome` is `ok` or a failure's code.
-    pub fn finish(
-        mut self,
-        outcome: &'static str,
-        prompt_tokens: u64,
-        completion_tokens: u64,
-        cost: Option<NanoUsd>,
-    ) {
+    pub fn finish(mut self, outcome: &'static str, tokens: Tokens) {
         self.is_booked = true;
-        self.book(outcome, Usage { prompt_tokens, completion_tokens, cost });
+        self.book(outcome, tokens);
     }
 
-    fn book(&mut self, outcome: &'static str, usage: Usage) {
+    fn book(&mut self, outcome: &'static str, tokens: Tokens) {
+        let cost = self.price.map(|price| price.of(tokens));
         let mut hold = self.hold.take();
-        if let (Some(hold), Some(cost)) = (&mut hold, usage.cost) {
+        if let (Some(hold), Some(cost)) = (&mut hold, cost) {
             hold.settle(cost);
         }
-        self.meter.book(self, hold, outcome, usage);
+        self.meter.book(self, hold, outcome, Used { tokens, cost });
     }
 }
 
@@ -318,15 +318,14 @@ impl Total {
         self.prompt_tokens == 0 && self.completion_tokens == 0 && self.cost.is_none()
     }
 
-    fn add(&mut self, usage: Usage) {
-        let used_nothing = usage.prompt_tokens == 0 && usage.completion_tokens == 0;
-        self.cost = match (self.cost, usage.cost) {
+    fn add(&mut self, Used { tokens, cost }: Used) {
+        self.cost = match (self.cost, cost) {
             (None, cost) if self.is_nothing() => cost,
-            (Some(sum), None) if used_nothing => Some(sum),
+            (Some(sum), None) if tokens == Tokens::default() => Some(sum),
             (sum, more) => sum.zip(more).map(|(sum, more)| sum.plus(more)),
         };
-        self.prompt_tokens = self.prompt_tokens.saturating_add(usage.prompt_tokens);
-        self.completion_tokens = self.completion_tokens.saturating_add(usage.completion_tokens);
+        self.prompt_tokens = self.prompt_tokens.saturating_add(tokens.prompt);
+        self.completion_tokens = self.completion_tokens.saturating_add(tokens.completion);
     }
 }
 
@@ -360,8 +359,18 @@ mod tests {
         Desk { store, ledger, meter }
     }
 
+    /// At a nano-dollar a token.
     fn begin(desk: &Desk, model: &str, purpose: Purpose) -> Attempt {
-        desk.meter.attempt(model, purpose, Instant::now(), || None).unwrap()
+        let each = NanoUsd(1_000_000);
+        begin_at(desk, model, purpose, Some(Price { input_per_mtok: each, output_per_mtok: each }))
+    }
+
+    fn begin_at(desk: &Desk, model: &str, purpose: Purpose, price: Option<Price>) -> Attempt {
+        desk.meter.attempt(model, purpose, price, Instant::now(), || None).unwrap()
+    }
+
+    const fn tokens(prompt: u64, completion: u64) -> Tokens {
+        Tokens { prompt, completion }
     }
 
     fn booked(desk: &Desk) -> Vec<AttemptRow> {
@@ -372,10 +381,10 @@ mod tests {
     #[test]
     fn a_finished_attempt_is_booked_once_and_summed() {
         let desk = desk();
-        begin(&desk, "a/x", Purpose::Extraction).finish("ok", 10, 5, Some(NanoUsd(3)));
-        begin(&desk, "b/y", Purpose::Verification).finish("provider_timeout", 0, 0, None);
-        begin(&desk, "a/x", Purpose::Verification).finish("ok", 1, 1, Some(NanoUsd(1)));
-        begin(&desk, "a/x", Purpose::Extraction).finish("ok", 1, 2, Some(NanoUsd(4)));
+        begin(&desk, "a/x", Purpose::Extraction).finish("ok", tokens(10, 5));
+        begin_at(&desk, "b/y", Purpose::Verification, None).finish("provider_timeout", tokens(0, 0));
+        begin(&desk, "a/x", Purpose::Verification).finish("ok", tokens(1, 1));
+        begin(&desk, "a/x", Purpose::Extraction).finish("ok", tokens(1, 2));
 
         let rows = booked(&desk);
         assert_eq!(rows.len(), 4);
@@ -393,12 +402,12 @@ mod tests {
             cost,
         };
         let expected = [
-            total("a/x", Purpose::Extraction, 11, 7, Some(NanoUsd(7))),
+            total("a/x", Purpose::Extraction, 11, 7, Some(NanoUsd(18))),
             total("b/y", Purpose::Verification, 0, 0, None),
-            total("a/x", Purpose::Verification, 1, 1, Some(NanoUsd(1))),
+            total("a/x", Purpose::Verification, 1, 1, Some(NanoUsd(2))),
         ];
         assert_eq!(desk.meter.totals(), expected);
-        let sum = Sum { attempts: 4, prompt_tokens: 12, completion_tokens: 8, cost: Some(NanoUsd(8)) };
+        let sum = Sum { attempts: 4, prompt_tokens: 12, completion_tokens: 8, cost: Some(NanoUsd(20)) };
         assert_eq!(desk.meter.sum(), sum);
     }
 
@@ -406,15 +415,15 @@ mod tests {
     fn a_dropped_attempt_is_booked_as_cancelled() {
         let desk = desk();
         let mut attempt = begin(&desk, "a/x", Purpose::Verification);
-        attempt.expect(120, 0, Some(NanoUsd(9)));
+        attempt.expect(tokens(120, 0));
         drop(attempt);
         let rows = booked(&desk);
         assert_eq!(rows.len(), 1);
         assert_eq!(
             (&*rows[0].outcome, rows[0].prompt_tokens, rows[0].cost),
-            ("cancelled", 120, Some(NanoUsd(9)))
+            ("cancelled", 120, Some(NanoUsd(120)))
         );
-        assert_eq!(desk.meter.totals()[0].cost, Some(NanoUsd(9)));
+        assert_eq!(desk.meter.totals()[0].cost, Some(NanoUsd(120)));
     }
 
     #[test]
@@ -429,10 +438,12 @@ mod tests {
     #[test]
     fn what_used_nothing_at_an_unknown_price_has_no_cost_and_costs_the_others_nothing() {
         let desk = desk();
-        let failed = |model| begin(&desk, model, Purpose::Verification).finish("overloaded", 0, 0, None);
+        let failed = |model| {
+            begin_at(&desk, model, Purpose::Verification, None).finish("overloaded", tokens(0, 0));
+        };
         failed("a/x");
         assert_eq!((desk.meter.totals()[0].cost, desk.meter.sum().cost), (None, Some(NanoUsd(0))));
-        begin(&desk, "a/x", Purpose::Verification).finish("ok", 1, 1, Some(NanoUsd(4)));
+        begin(&desk, "a/x", Purpose::Verification).finish("ok", tokens(1, 3));
         failed("a/x");
         failed("a/y");
         let costs: Vec<_> = desk.meter.totals().iter().map(|total| total.cost).collect();
@@ -442,11 +453,11 @@ mod tests {
     #[test]
     fn one_unknown_price_makes_the_sum_unknown() {
         let desk = desk();
-        begin(&desk, "a/x", Purpose::Verification).finish("ok", 1, 1, Some(NanoUsd(1)));
-        let mut attempt = begin(&desk, "a/x", Purpose::Verification);
-        attempt.expect(7, 0, None);
+        begin(&desk, "a/x", Purpose::Verification).finish("ok", tokens(1, 1));
+        let mut attempt = begin_at(&desk, "a/x", Purpose::Verification, None);
+        attempt.expect(tokens(7, 0));
         drop(attempt);
-        begin(&desk, "a/x", Purpose::Verification).finish("ok", 1, 1, Some(NanoUsd(1)));
+        begin(&desk, "a/x", Purpose::Verification).finish("ok", tokens(1, 1));
         let totals = desk.meter.totals();
         assert_eq!((totals.len(), totals[0].prompt_tokens, totals[0].cost), (1, 9, None));
         assert_eq!(desk.meter.sum().cost, None);
@@ -459,7 +470,7 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..100 {
-                        begin(&desk, "a/x", Purpose::Verification).finish("ok", 2, 1, None);
+                        begin(&desk, "a/x", Purpose::Verification).finish("ok", tokens(2, 1));
                     }
                 });
             }

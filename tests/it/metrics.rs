@@ -7,7 +7,7 @@ use std::time::Instant;
 use futures_util::StreamExt;
 use mk::api::Service;
 use mk::metrics::{ROUTES, table};
-use mk::money::NanoUsd;
+use mk::money::{NanoUsd, Price, Tokens};
 use mk::usage::{Account, Budget, Meter, Purpose};
 use serde_json::{Value, json};
 
@@ -227,15 +227,12 @@ async fn names_that_callers_make_up_do_not_grow_the_page() {
     };
     let app = &desk.server.app;
     let meter = Meter::new(account, app.books());
+    let price = Price { input_per_mtok: NanoUsd(1), output_per_mtok: NanoUsd(1) };
     for number in 0..10_000 {
         let model = format!("fake/made-up-{number}");
         let outcome = if number % 2 == 0 { "ok" } else { "unknown_model" };
-        meter.attempt(model, Purpose::Chat, Instant::now(), || None).unwrap().finish(
-            outcome,
-            1,
-            1,
-            Some(NanoUsd(1)),
-        );
+        let attempt = meter.attempt(model, Purpose::Chat, Some(price), Instant::now(), || None).unwrap();
+        attempt.finish(outcome, Tokens { prompt: 1, completion: 1 });
     }
     let page = scrape(&desk.server).await;
     let own = |series: &&String| series.starts_with("mk_attempts_total") && series.contains("made-up");

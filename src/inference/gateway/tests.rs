@@ -63,7 +63,7 @@ fn total(prompt_tokens: u64, completion_tokens: u64) -> Vec<Total> {
         purpose: Purpose::Verification,
         prompt_tokens,
         completion_tokens,
-        cost: Some(PRICE.of(prompt_tokens, completion_tokens)),
+        cost: Some(PRICE.of(Tokens { prompt: prompt_tokens, completion: completion_tokens })),
     }]
 }
 

@@ -4,9 +4,10 @@
 use serde_json::Value;
 
 use super::complaint;
+use crate::money::Tokens;
 use crate::providers::written::{self, Said, Spent};
 use crate::providers::{
-    Answer, Completed, Completion, Failed, Failure, Finish, Incoming, Labels, Usage, status, tokens,
+    Answer, Completed, Completion, Failed, Failure, Finish, Incoming, Labels, status, tokens,
 };
 
 /// What a message holds.
@@ -114,11 +115,11 @@ pub(super) fn spent(usage: &Value) -> Option<Spent> {
     let cached = |name: &str| tokens::count(&usage[name]);
     let (written, read) = (cached("cache_creation_input_tokens"), cached("cache_read_input_tokens"));
     Some(Spent {
-        usage: Usage {
-            prompt_tokens: tokens::count(&usage["input_tokens"])?
+        usage: Tokens {
+            prompt: tokens::count(&usage["input_tokens"])?
                 + written.unwrap_or_default()
                 + read.unwrap_or_default(),
-            completion_tokens: tokens::count(&usage["output_tokens"])?,
+            completion: tokens::count(&usage["output_tokens"])?,
         },
         cached_tokens: read,
         reasoning_tokens: tokens::count(&usage["output_tokens_details"]["thinking_tokens"]),

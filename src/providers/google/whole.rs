@@ -4,9 +4,10 @@
 use serde_json::{Value, json};
 
 use super::complaint;
+use crate::money::Tokens;
 use crate::providers::written::{self, Said, Spent};
 use crate::providers::{
-    Answer, Completed, Completion, Failed, Failure, Finish, Incoming, Labels, Usage, status, tokens,
+    Answer, Completed, Completion, Failed, Failure, Finish, Incoming, Labels, status, tokens,
 };
 
 /// What an answer holds.
@@ -68,7 +69,7 @@ impl Whole {
         Ok(written::completed(self.body["responseId"].as_str(), &choices, self.spent, asked, labels))
     }
 
-    fn usage(&self) -> Option<Usage> {
+    fn usage(&self) -> Option<Tokens> {
         self.spent.map(|spent| spent.usage)
     }
 
@@ -188,9 +189,9 @@ pub(super) fn spent(usage: &Value) -> Option<Spent> {
     let answer = tokens::count(&usage["candidatesTokenCount"]);
     let thoughts = tokens::count(&usage["thoughtsTokenCount"]);
     Some(Spent {
-        usage: Usage {
-            prompt_tokens: tokens::count(&usage["promptTokenCount"])?,
-            completion_tokens: answer.unwrap_or_default() + thoughts.unwrap_or_default(),
+        usage: Tokens {
+            prompt: tokens::count(&usage["promptTokenCount"])?,
+            completion: answer.unwrap_or_default() + thoughts.unwrap_or_default(),
         },
         cached_tokens: tokens::count(&usage["cachedContentTokenCount"]),
         reasoning_tokens: thoughts,

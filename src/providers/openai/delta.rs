@@ -95,7 +95,7 @@ mod tests {
         };
         let mut chunks = Chunks::new(&asked, Labels { model: "a/b".into(), created: 7 });
         Delta::read(&mut Reader::new(delta)).unwrap().note(0, &mut chunks);
-        (chunks.take_said(), chunks.used().completion_tokens)
+        (chunks.take_said(), chunks.used().completion)
     }
 
     #[test]

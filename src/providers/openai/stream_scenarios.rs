@@ -60,7 +60,7 @@ fn play(events: &[u8], size: usize) -> Value {
     }
     let whole = chunks.may_end();
     let used = chunks.used();
-    let reported = used.prompt_tokens != asked.prompt_tokens;
+    let reported = used.prompt != asked.prompt_tokens;
     let out = String::from_utf8(chunks.take().to_vec()).unwrap();
     let lines: Vec<Value> = out
         .split_terminator("\n\n")
@@ -75,7 +75,7 @@ fn play(events: &[u8], size: usize) -> Value {
         "chunks": lines.len(),
         "finish": finish,
         "whole": whole,
-        "usage": reported.then_some([used.prompt_tokens, used.completion_tokens]),
+        "usage": reported.then_some([used.prompt, used.completion]),
     });
     if let Some(Err(failure)) = outcome {
         read["failure"] = json!(failure.code());

@@ -3,17 +3,18 @@
 
 use std::borrow::Cow;
 
+use crate::money::Tokens;
 use crate::providers::chunks::usage_json;
 use crate::providers::fields::{self, Fields};
 use crate::providers::json::{Json, Reader};
-use crate::providers::{Usage, tokens};
+use crate::providers::tokens;
 
 /// What a provider says that an answer took.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reported<'a> {
     raw: Json<'a>,
     /// The figures that are accounted.
-    pub(super) usage: Usage,
+    pub(super) usage: Tokens,
     has_total: bool,
 }
 
@@ -33,10 +34,9 @@ impl<'a> Reported<'a> {
         let raw = reader.since(begin)?;
         let believed =
             |figure: Option<Json<'_>>| figure.and_then(|figure| tokens::written_count(figure.get()));
-        let prompt_tokens = believed(prompt)?;
-        let completion_tokens = believed(completion)?;
+        let told = Tokens { prompt: believed(prompt)?, completion: believed(completion)? };
         let total = believed(total);
-        let usage = charged(prompt_tokens, completion_tokens, total);
+        let usage = charged(told, total);
         Some(Self { raw, usage, has_total: total.is_some() })
     }
 
@@ -50,7 +50,7 @@ impl<'a> Reported<'a> {
         let Ok(fields) = Fields::parse(self.raw.get()) else {
             return Cow::Owned(usage_json(self.usage, false).to_string());
         };
-        let total = self.usage.prompt_tokens.saturating_add(self.usage.completion_tokens);
+        let total = self.usage.total();
         let mut text = b"{".to_vec();
         fields
             .iter()
@@ -63,9 +63,9 @@ impl<'a> Reported<'a> {
 }
 
 /// What is charged of these figures: some count reasoning in the total alone, and it is charged as completion.
-fn charged(prompt_tokens: u64, completion_tokens: u64, total: Option<u64>) -> Usage {
-    let beyond_prompt = total.unwrap_or(0).saturating_sub(prompt_tokens);
-    Usage { prompt_tokens, completion_tokens: completion_tokens.max(beyond_prompt) }
+fn charged(told: Tokens, total: Option<u64>) -> Tokens {
+    let beyond_prompt = total.unwrap_or(0).saturating_sub(told.prompt);
+    Tokens { completion: told.completion.max(beyond_prompt), ..told }
 }
 
 #[cfg(test)]
@@ -74,8 +74,8 @@ mod tests {
 
     fn read(text: &str) -> Option<(u64, u64, String)> {
         let reported = Reported::read(&mut Reader::new(text))?;
-        let Usage { prompt_tokens, completion_tokens } = reported.usage;
-        Some((prompt_tokens, completion_tokens, reported.text().into_owned()))
+        let Tokens { prompt, completion } = reported.usage;
+        Some((prompt, completion, reported.text().into_owned()))
     }
 
     #[test]

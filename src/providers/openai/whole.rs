@@ -11,11 +11,12 @@ use serde_json::{Map, Value, json};
 
 use super::usage::Reported;
 use super::{MOST_LISTED, complaint, finish, further, parts};
+use crate::money::Tokens;
 use crate::providers::chunks::usage_json;
 use crate::providers::fields::{self, Fields};
 use crate::providers::json::{Json, Reader};
 use crate::providers::{
-    Answer, Completed, Completion, Failed, Failure, Finish, Incoming, Labels, Usage, estimate, status,
+    Answer, Completed, Completion, Failed, Failure, Finish, Incoming, Labels, estimate, status,
 };
 
 /// What an answer holds; its values are the bytes they are.
@@ -131,10 +132,8 @@ impl<'a> Whole<'a> {
                 None => message.tool_calls.is_some(),
             };
         }
-        let estimated = || Usage {
-            prompt_tokens: asked.prompt_tokens,
-            completion_tokens: estimate::length_tokens(length as u64),
-        };
+        let estimated =
+            || Tokens { prompt: asked.prompt_tokens, completion: estimate::length_tokens(length as u64) };
         let usage = self.usage().unwrap_or_else(estimated);
         let repaired = if is_regular { None } else { Some(repaired(self.raw).map_err(failed)?) };
         let choices = repaired.as_deref().unwrap_or(self.raw.get());
@@ -145,7 +144,7 @@ impl<'a> Whole<'a> {
         Ok(Completed { body: written(&self.fields, choices, labels, &usage_text), usage })
     }
 
-    fn usage(&self) -> Option<Usage> {
+    fn usage(&self) -> Option<Tokens> {
         self.reported.map(|reported| reported.usage)
     }
 
@@ -255,7 +254,7 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
 
-    const USAGE: Usage = Usage { prompt_tokens: 20, completion_tokens: 5 };
+    const USAGE: Tokens = Tokens { prompt: 20, completion: 5 };
 
     fn incoming(body: &str) -> Incoming {
         let (headers, clock) = (HeaderMap::new(), Clock::system());

@@ -42,7 +42,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::{Answer, Chat, Failed, Failure, Finish, Usage, estimate};
+use super::{Answer, Chat, Failed, Failure, Finish, estimate};
+use crate::money::Tokens;
 use triggers::Act;
 
 /// The models there are.
@@ -75,15 +76,15 @@ pub(super) async fn complete(chat: &Chat, model: &str) -> Result<Answer, Failed>
     if acts.contains(&Act::Fail) {
         return Err(Failure::Broken { status: 500 }.into());
     }
-    let prompt_tokens = estimate::prompt_tokens(chat);
+    let prompt = estimate::prompt_tokens(chat);
     if acts.contains(&Act::Refuse) {
-        let usage = Some(Usage { prompt_tokens, completion_tokens: 0 });
+        let usage = Some(Tokens::of_prompt(prompt));
         return Err(Failed { failure: Failure::Refused, usage });
     }
     let garbage = "Well, that depends.\n```\n{\"answer\": [42";
     let text = if acts.contains(&Act::Garbage) { garbage.to_owned() } else { text };
-    let completion_tokens = estimate::text_tokens(&text);
-    Ok(Answer { text, finish: Finish::Stop, usage: Some(Usage { prompt_tokens, completion_tokens }) })
+    let completion = estimate::text_tokens(&text);
+    Ok(Answer { text, finish: Finish::Stop, usage: Some(Tokens { prompt, completion }) })
 }
 
 fn extraction(chat: &Chat) -> (Vec<Act>, String) {
@@ -149,7 +150,7 @@ mod tests {
     async fn both_tasks_through_the_prompts() {
         let answer = complete(&question(""), "beta").await.unwrap();
         assert_eq!(answer.text, r#"{"reason":"My table of facts says: 4.","answer":"B"}"#);
-        assert!(answer.usage.unwrap().prompt_tokens > 10);
+        assert!(answer.usage.unwrap().prompt > 10);
         let extraction = chat("claims", json!({}), &[("STATEMENT", "2 + 2 = 5")]);
         let text = complete(&extraction, "delta").await.unwrap().text;
         assert!(text.contains(r#""claimed_answer":"5""#), "{text}");

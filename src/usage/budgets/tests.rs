@@ -5,10 +5,13 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::api::Service;
 use crate::clock::Clock;
+use crate::money::{Price, Tokens};
 use crate::usage::{Attempt, Books, Ledger, Meter, Purpose};
 
 const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 const MODEL: &str = "a/x";
+/// A nano-dollar a token.
+const PRICE: Price = Price { input_per_mtok: NanoUsd(1_000_000), output_per_mtok: NanoUsd(1_000_000) };
 
 fn account(key: Option<u64>, app: Option<u64>) -> Account {
     Account {
@@ -21,12 +24,21 @@ fn account(key: Option<u64>, app: Option<u64>) -> Account {
 }
 
 fn begin(meter: &Meter, most: u64) -> Result<Attempt, Unpaid> {
+    begin_at(meter, Some(PRICE), most)
+}
+
+fn begin_at(meter: &Meter, price: Option<Price>, most: u64) -> Result<Attempt, Unpaid> {
     load_spending(meter);
-    meter.attempt(MODEL, Purpose::Chat, Instant::now(), || Some(NanoUsd(most)))
+    meter.attempt(MODEL, Purpose::Chat, price, Instant::now(), || Some(NanoUsd(most)))
+}
+
+/// Tokens that cost this much.
+const fn worth(cost: u64) -> Tokens {
+    Tokens::of_prompt(cost)
 }
 
 fn spend(meter: &Meter, cost: u64) {
-    begin(meter, cost).unwrap().finish("ok", 1, 1, Some(NanoUsd(cost)));
+    begin(meter, cost).unwrap().finish("ok", worth(cost));
 }
 
 /// As whoever is about to begin an attempt does.
@@ -55,8 +67,7 @@ fn threads_together_never_take_more_than_there_is() {
         let threads: Vec<_> = (0..8)
             .map(|_| {
                 scope.spawn(|| {
-                    let once =
-                        || begin(&meter, 20).map(|attempt| attempt.finish("ok", 1, 1, Some(NanoUsd(7))));
+                    let once = || begin(&meter, 20).map(|attempt| attempt.finish("ok", worth(7)));
                     (0..100).filter(|_| once().is_ok()).count()
                 })
             })
@@ -76,11 +87,11 @@ fn a_dropped_attempt_settles_with_what_it_is_booked_with() {
     let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
     let meter = Meter::new(account(Some(100), None), Books::new(ledger.clone(), Clock::manual(NOW)));
     let mut attempt = begin(&meter, 90).unwrap();
-    attempt.expect(5, 0, Some(NanoUsd(30)));
+    attempt.expect(worth(30));
     assert_eq!(left(&meter), 10);
     drop(attempt);
     assert_eq!(left(&meter), 70);
-    begin(&meter, 70).unwrap().finish("provider_error", 0, 0, Some(NanoUsd(0)));
+    begin(&meter, 70).unwrap().finish("provider_error", worth(0));
     assert_eq!(left(&meter), 70, "what cost nothing gives everything back");
 }
 
@@ -88,9 +99,10 @@ fn a_dropped_attempt_settles_with_what_it_is_booked_with() {
 fn without_a_budget_nothing_is_asked_and_nothing_kept() {
     let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
     let meter = Meter::new(account(None, None), Books::new(ledger, Clock::manual(NOW)));
-    let attempt =
-        meter.attempt(MODEL, Purpose::Chat, Instant::now(), || panic!("nobody asks what it may cost"));
-    attempt.unwrap().finish("ok", 1, 1, Some(NanoUsd(1)));
+    let attempt = meter.attempt(MODEL, Purpose::Chat, Some(PRICE), Instant::now(), || {
+        panic!("nobody asks what it may cost")
+    });
+    attempt.unwrap().finish("ok", worth(1));
     meter.check(None).unwrap();
 }
 
@@ -99,7 +111,7 @@ fn a_price_that_is_not_known_is_never_zero() {
     let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
     let meter = Meter::new(account(None, Some(100)), Books::new(ledger, Clock::manual(NOW)));
     assert_eq!(
-        meter.attempt(MODEL, Purpose::Chat, Instant::now(), || None).err(),
+        meter.attempt(MODEL, Purpose::Chat, None, Instant::now(), || None).err(),
         Some(Unpaid::PriceUnknown)
     );
 }
@@ -123,7 +135,7 @@ fn spending_survives_a_restart_and_ends_with_the_month() {
     assert_eq!(left(&meter), 15);
     clock.advance(Duration::from_secs(1));
     assert_eq!(left(&meter), 75, "what is under way will be booked in the new month");
-    under_way.finish("ok", 1, 1, Some(NanoUsd(5)));
+    under_way.finish("ok", worth(5));
     ledger.flush().unwrap();
     assert_eq!(left(&meter), 95);
 }
@@ -175,12 +187,12 @@ fn what_was_dropped_unwritten_stays_spent_until_the_month_ends() {
     let breaker = rusqlite::Connection::open(dir.path().join("ledger.db")).unwrap();
     breaker.execute_batch("ALTER TABLE attempts RENAME TO hidden").unwrap();
     while ledger.queued() < crate::usage::ledger::MAX_QUEUED {
-        let attempt = without_budget.attempt(MODEL, Purpose::Chat, Instant::now(), || None).unwrap();
-        attempt.finish("ok", 1, 1, None);
+        let attempt = without_budget.attempt(MODEL, Purpose::Chat, None, Instant::now(), || None).unwrap();
+        attempt.finish("ok", worth(1));
     }
     spend(&meter, 60);
-    let of_unknown_cost = begin(&meter, 30).unwrap();
-    of_unknown_cost.finish("provider_error", 0, 0, None);
+    let of_unknown_cost = begin_at(&meter, None, 30).unwrap();
+    of_unknown_cost.finish("provider_error", worth(0));
     assert_eq!((ledger.lost(), left(&meter)), (2, 40));
 
     breaker.execute_batch("ALTER TABLE hidden RENAME TO attempts").unwrap();

@@ -12,10 +12,13 @@ use crate::api::Service;
 use crate::api::verify::{ClaimResult, Domain, Event, VerifyResponse};
 use crate::clock::{Clock, Time};
 use crate::inference::{Answer, Chat, Failure, Finish};
-use crate::money::NanoUsd;
+use crate::money::{NanoUsd, Price, Tokens};
 use crate::usage::{Account, Books, Budget, Ledger, Meter, Purpose, Store};
 use crate::verify::calls::Ask;
 use crate::verify::{Job, PanelSettings, Settings, Step, Verifier};
+
+/// A nano-dollar a token.
+const PRICE: Price = Price { input_per_mtok: NanoUsd(1_000_000), output_per_mtok: NanoUsd(1_000_000) };
 
 /// What a scripted model does with a call.
 pub(super) enum Turn {
@@ -99,13 +102,14 @@ impl Ask for Scripted {
             (self.script)(&Call { model, purpose, chat, time: deadline.duration_since(Instant::now()) });
         Box::pin(async move {
             let mut attempt =
-                meter.attempt(model, purpose, Instant::now().into_std(), || Some(NanoUsd(13)))?;
-            attempt.expect(7, 0, None);
+                meter
+                    .attempt(model, purpose, Some(PRICE), Instant::now().into_std(), || Some(NanoUsd(13)))?;
+            attempt.expect(Tokens::of_prompt(7));
             let (text, finish) = match turn {
                 Turn::Says(text) => (text, Finish::Stop),
                 Turn::Ends(text, finish) => (text, finish),
                 Turn::Fails(failure) => {
-                    attempt.finish(failure.code(), 5, 0, None);
+                    attempt.finish(failure.code(), Tokens::of_prompt(5));
                     return Err(failure);
                 }
                 Turn::Hangs => pending().await,
@@ -114,7 +118,7 @@ impl Ask for Scripted {
                     (text, Finish::Stop)
                 }
             };
-            attempt.finish("ok", 10, 3, Some(NanoUsd(13)));
+            attempt.finish("ok", Tokens { prompt: 10, completion: 3 });
             Ok(Answer { text, finish, usage: None })
         })
     }

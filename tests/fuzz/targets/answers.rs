@@ -49,9 +49,9 @@ fn read(dialect: &dyn Dialect, incoming: &Incoming) {
     assert_eq!(body["object"], "chat.completion");
     assert_eq!(body["model"], "a/b");
     assert!(body["id"].is_string() && body["created"].is_i64());
-    assert_eq!(body["usage"]["prompt_tokens"], completed.usage.prompt_tokens);
+    assert_eq!(body["usage"]["prompt_tokens"], completed.usage.prompt);
     // What only the total counts is accounted, too, and the provider's words stay its own.
-    assert!(body["usage"]["completion_tokens"].as_u64() <= Some(completed.usage.completion_tokens));
+    assert!(body["usage"]["completion_tokens"].as_u64() <= Some(completed.usage.completion));
     let choices = body["choices"].as_array().expect("choices");
     assert!(!choices.is_empty(), "an answer without a choice");
     for choice in choices {

@@ -1,7 +1,7 @@
 //! What a fallback costs: each attempt at its own model's price, the answer's usage that of the model that gave it.
 
 use mk::config::ServerConfig;
-use mk::money::{NanoUsd, Price};
+use mk::money::{NanoUsd, Price, Tokens};
 use mk::storage::{AttemptRow, UsageCounts, UsageQuery};
 use serde_json::Value;
 
@@ -46,6 +46,10 @@ fn told(seen: &Seen) -> (u64, u64) {
     (usage["prompt_tokens"].as_u64().unwrap(), usage["completion_tokens"].as_u64().unwrap())
 }
 
+fn tokens(row: &AttemptRow) -> Tokens {
+    Tokens { prompt: row.prompt_tokens, completion: row.completion_tokens }
+}
+
 fn cost(row: &AttemptRow) -> u64 {
     row.cost.unwrap().0
 }
@@ -69,12 +73,11 @@ async fn each_attempt_is_paid_at_its_own_price_and_the_sums_are_those_of_the_att
             let (last, failed) = rows.split_last().unwrap();
             assert_eq!((&*last.model, &*last.outcome), ("claude/whole", "ok"));
             assert_eq!((last.prompt_tokens, last.completion_tokens), told(&seen), "{fault}");
-            assert_eq!(cost(last), DEAR.of(last.prompt_tokens, last.completion_tokens).0);
+            assert_eq!(cost(last), DEAR.of(tokens(last)).0);
             for row in failed {
-                let (prompt, completion) = (row.prompt_tokens, row.completion_tokens);
                 assert_eq!(*row.model, format!("gemini/{fault}"));
-                assert_eq!(cost(row), CHEAP.of(prompt, completion).0, "{fault}");
-                assert_eq!(prompt == 0, is_free, "{fault}: {row:?}");
+                assert_eq!(cost(row), CHEAP.of(tokens(row)).0, "{fault}");
+                assert_eq!(row.prompt_tokens == 0, is_free, "{fault}: {row:?}");
             }
             expected.requests += 1;
             expected.model_requests += 2;

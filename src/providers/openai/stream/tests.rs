@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::money::Tokens;
 use crate::providers::{Completion, Labels, sse};
 
 const HEAD: &str = r#""id":"c","created":5,"model":"up""#;
@@ -70,7 +71,7 @@ fn figures_that_take_all_back_are_not_believed() {
         let data = format!(r#"{{{HEAD},"choices":[],"usage":{usage}}}"#);
         reader.read(&Event { name: b"", data: data.as_bytes() }, &mut chunks).unwrap();
     }
-    assert_eq!((chunks.used().prompt_tokens, chunks.used().completion_tokens), (9, 8));
+    assert_eq!(chunks.used(), Tokens { prompt: 9, completion: 8 });
 }
 
 #[test]
@@ -142,7 +143,7 @@ fn estimates_count_characters_not_bytes() {
         let data = one(&format!(r#"{{"index":0,"delta":{{"role":"assistant","content":"{text}"}}}}"#));
         Reader::default().read(&Event { name: b"", data: data.as_bytes() }, &mut chunks).unwrap();
     }
-    assert_eq!((chunks.used().prompt_tokens, chunks.used().completion_tokens), (9, 2));
+    assert_eq!(chunks.used(), Tokens { prompt: 9, completion: 2 });
 }
 
 fn event() -> impl Strategy<Value = String> {

@@ -25,7 +25,7 @@ use crate::api::Service;
 use crate::api::verify::MIN_REQUIRED;
 use crate::clock::{Clock, Time};
 use crate::inference::Failure;
-use crate::providers::Usage;
+use crate::money::Tokens;
 use crate::storage::Store;
 use crate::usage::{Account, Books, Budget, Ledger, Meter};
 use crate::verify::{Job, Settings, Step, Verifier};
@@ -115,8 +115,7 @@ fn act(willing: u32) -> impl Strategy<Value = Act> {
 
 fn habit(willing: u32) -> impl Strategy<Value = Habit> {
     let after = prop_oneof![3 => 0_u64..50, 1 => 0_u64..3_000].prop_map(Duration::from_millis);
-    let usage = (0_u64..5_000, 0_u64..500)
-        .prop_map(|(prompt_tokens, completion_tokens)| Usage { prompt_tokens, completion_tokens });
+    let usage = (0_u64..5_000, 0_u64..500).prop_map(|(prompt, completion)| Tokens { prompt, completion });
     (act(willing), after, usage).prop_map(|(act, after, usage)| Habit { act, after, usage })
 }
 

@@ -58,7 +58,7 @@ impl Run {
         let of_report = |report: &Report| {
             let usage = report.usage;
             let outcome = if report.outcome == "cancelled" { "timeout" } else { report.outcome };
-            (report.model.clone(), outcome.to_owned(), usage.prompt_tokens, usage.completion_tokens)
+            (report.model.clone(), outcome.to_owned(), usage.prompt, usage.completion)
         };
         let mut reported: Vec<_> = self.world.reports().iter().map(of_report).collect();
         let of_row = |row: &AttemptRow| {
@@ -197,15 +197,12 @@ impl Run {
     fn sums(&self, response: &VerifyResponse) -> Held {
         let reports = self.world.reports();
         let sum = |holds: &dyn Fn(&Report) -> bool| {
-            let tokens = |report: &Report| report.usage.prompt_tokens + report.usage.completion_tokens;
+            let tokens = |report: &Report| report.usage.total();
             reports.iter().filter(|report| holds(report)).map(tokens).sum::<u64>()
         };
         let usage = &response.token_usage;
         prop_assert_eq!(usage.total_tokens, sum(&|_| true));
-        prop_assert_eq!(
-            usage.prompt_tokens,
-            reports.iter().map(|report| report.usage.prompt_tokens).sum::<u64>()
-        );
+        prop_assert_eq!(usage.prompt_tokens, reports.iter().map(|report| report.usage.prompt).sum::<u64>());
         prop_assert_eq!(usage.extraction_tokens, Some(sum(&|report| report.purpose == Purpose::Extraction)));
         prop_assert_eq!(
             usage.verification_tokens,

@@ -10,8 +10,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::super::support::{Call, extraction};
 use crate::inference::{Answer, Chat, Failure, Finish};
-use crate::money::NanoUsd;
-use crate::providers::Usage;
+use crate::money::{NanoUsd, Tokens};
 use crate::usage::{Meter, Purpose};
 use crate::verify::calls::Ask;
 
@@ -20,7 +19,7 @@ use crate::verify::calls::Ask;
 pub(super) struct Habit {
     pub(super) act: Act,
     pub(super) after: Duration,
-    pub(super) usage: Usage,
+    pub(super) usage: Tokens,
 }
 
 /// What comes of a call. Whatever it is, the call ends at its deadline, as those of the gateway do.
@@ -46,7 +45,7 @@ pub(super) struct Report {
     pub(super) model: String,
     pub(super) purpose: Purpose,
     pub(super) outcome: &'static str,
-    pub(super) usage: Usage,
+    pub(super) usage: Tokens,
 }
 
 /// A readable answer: whose, to which question, which option, and when it was given.
@@ -138,15 +137,15 @@ impl Ask for World {
             let call = Call { model, purpose, chat, time: deadline.duration_since(Instant::now()) };
             let question = if call.is_extraction() { String::new() } else { call.question() };
             let habit = self.habit(model, &question, purpose);
-            let mut attempt = meter.attempt(model, purpose, Instant::now().into_std(), || None)?;
-            let prompt = Usage { completion_tokens: 0, ..habit.usage };
-            attempt.expect(prompt.prompt_tokens, 0, None);
+            let mut attempt = meter.attempt(model, purpose, None, Instant::now().into_std(), || None)?;
+            let prompt = Tokens::of_prompt(habit.usage.prompt);
+            attempt.expect(prompt);
             let report = Report { model: model.to_owned(), purpose, outcome: "cancelled", usage: prompt };
             self.state().open += 1;
             let mut under_way = UnderWay { world: self, report };
-            let end = |outcome, usage: Usage| {
+            let end = |outcome, usage: Tokens| {
                 under_way.report = Report { outcome, usage, ..under_way.report.clone() };
-                attempt.finish(outcome, usage.prompt_tokens, usage.completion_tokens, None);
+                attempt.finish(outcome, usage);
             };
 
             let after = if matches!(habit.act, Act::Hangs) { Duration::from_hours(1) } else { habit.after };
