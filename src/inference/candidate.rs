@@ -15,7 +15,7 @@ use super::breaker::{Span, Table, Ticket};
 use super::chat::Given;
 use super::gateway::{Gateway, Known, price, threshold};
 use super::relay::Relay;
-use super::{most, retry, told};
+use super::{most, retry};
 use crate::money::{Price, Tokens};
 use crate::providers::{Completion, Failed, Failure, Flow, Labels, Patience, Permit, Provider, estimate};
 use crate::usage::{Attempt, Meter, Purpose};
@@ -123,7 +123,7 @@ impl Gateway {
                 Err(failure) => failure,
             };
             let pause = candidate.pause(&failure, retries, *attempts, limit);
-            told::failed(candidate.id, &failure, pause);
+            retry::log_failed_attempt(candidate.id, &failure, pause);
             let Some(pause) = pause else { return Err(failure) };
             sleep(pause).await;
             now = Instant::now();

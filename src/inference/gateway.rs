@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::time::{Instant, sleep};
 
 use super::breaker::{BreakerReport, Span, Table, Threshold};
-use super::{Settings, most, retry, told};
+use super::{Settings, most, retry};
 use crate::clock::Clock;
 use crate::money::{NanoUsd, Price, Tokens};
 use crate::providers::{
@@ -211,7 +211,7 @@ impl Gateway {
                     && now + *pause < call.deadline
                     && breakers.refusal(call.model, now).is_none()
             });
-            told::failed(call.id, &failure, pause);
+            retry::log_failed_attempt(call.id, &failure, pause);
             let Some(pause) = pause else {
                 return Err(failure);
             };

@@ -14,7 +14,6 @@ mod most;
 mod relay;
 mod resume;
 mod retry;
-mod told;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! When to try a failed call again. Pure: chance comes in as a number.
+//! When to try a failed call again, from numbers alone (chance comes in as one), and what the log tells of it.
 
 use std::time::Duration;
 
@@ -30,8 +30,23 @@ pub(super) fn pause(failure: &Failure, retries: u32, chance: f64) -> Option<Dura
     Some(bound.mul_f64(chance))
 }
 
-/// A pause as logs tell it.
-pub(super) fn whole_ms(pause: Duration) -> u64 {
+/// Logs that an attempt at this model has failed, and after what pause the next one is made, if there is one: a line
+/// each, as each is a call that a provider has seen, and may have charged. For want of descriptors nothing was called;
+/// that has its one line where it is found.
+pub(super) fn log_failed_attempt(model: &str, failure: &Failure, pause: Option<Duration>) {
+    if *failure == Failure::NoDescriptors {
+        return;
+    }
+    tracing::warn!(
+        model,
+        outcome = failure.code(),
+        detail = failure.detail(),
+        retry_in_ms = pause.map(whole_ms),
+        "a model call failed"
+    );
+}
+
+fn whole_ms(pause: Duration) -> u64 {
     u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)
 }
 
