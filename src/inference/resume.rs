@@ -117,8 +117,11 @@ impl Resumption {
         let patience = self.gateway.settings().first_token_timeout_with_fallback;
         let (mut place, mut retried, mut attempts) = (self.place, self.retried, self.attempts);
         let mut after = place;
+        // Whether the model at that place was tried again as often as makes sense.
+        let mut is_exhausted = false;
         loop {
-            let again = self.candidate(place, after, retried, &asked, &head);
+            let again =
+                if is_exhausted { None } else { self.candidate(place, after, retried, &asked, &head) };
             let again =
                 again.and_then(|model| model.pause(&failure, retried, attempts, model.limit(patience)));
             match again {
@@ -127,12 +130,13 @@ impl Resumption {
                     retried += 1;
                 }
                 None if is_final(&failure, place) => return None,
-                None => (place, retried) = (place + 1, 0),
+                None => (place, retried, is_exhausted) = (place + 1, 0, false),
             }
             let is_over = attempts >= MOST_ATTEMPTS || Instant::now() >= self.deadline;
             if is_over || place >= self.chain.len() {
                 return None;
             }
+            // Behind the pause, as its time begins now, and other models may be in use than were before.
             let Some(candidate) = self.candidate(place, after, retried, &asked, &head) else {
                 failure = Failure::UnknownModel;
                 continue;
@@ -149,8 +153,7 @@ impl Resumption {
                 // Nobody gives a whole answer for a stream.
                 Ok(Given::Whole(_)) => return None,
                 Err(new) => {
-                    // It was tried again as often as makes sense.
-                    (failure, retried) = (new, u32::MAX);
+                    (failure, is_exhausted) = (new, true);
                     continue;
                 }
             };
