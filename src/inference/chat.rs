@@ -94,8 +94,8 @@ impl Gateway {
                 None => Failure::UnknownModel,
                 Some(candidate) => {
                     let candidate = Candidate { after, ..candidate };
-                    let deadline = candidate.span.deadline;
-                    match self.ask_candidate(&candidate, &mut attempts).await {
+                    let deadline = candidate.upstream.span.deadline;
+                    match candidate.ask(&mut attempts).await {
                         Ok(mut given) => {
                             let model = id.clone();
                             if let Given::Stream(relay) = &mut given {

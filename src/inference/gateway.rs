@@ -6,13 +6,14 @@ use std::sync::Arc;
 use tokio::time::{Instant, sleep};
 
 use super::breaker::{BreakerReport, Span, Table, Threshold};
+use super::upstream::{Started, Upstream};
 use super::{Settings, most, retry};
 use crate::clock::Clock;
 use crate::money::{NanoUsd, Price, Tokens};
 use crate::providers::{
-    self, Answer, Chat, Failed, Failure, Patience, Permit, Provider, SetupError, catalog, estimate,
+    self, Answer, Chat, Failed, Failure, Permit, Provider, SetupError, catalog, estimate,
 };
-use crate::usage::{Attempt, Meter, Purpose};
+use crate::usage::{Attempt, Meter, Purpose, Unpaid};
 
 /// Simulated answers are free, which is known, not assumed.
 const FREE: Price = Price { input_per_mtok: NanoUsd(0), output_per_mtok: NanoUsd(0) };
@@ -47,13 +48,9 @@ pub(super) struct Known {
 /// One call to be made, however many attempts it takes.
 struct Call<'a> {
     id: &'a str,
-    provider: &'a Provider,
-    model: &'a str,
-    price: Option<Price>,
+    upstream: Upstream<'a>,
     chat: &'a Chat,
     purpose: Purpose,
-    meter: &'a Meter,
-    deadline: Instant,
 }
 
 impl Gateway {
@@ -160,42 +157,25 @@ impl Gateway {
         meter: &Meter,
         deadline: Instant,
     ) -> Result<Answer, Failure> {
-        let Some((Known { provider, breakers }, model)) = self.known(id) else {
+        let Some((known, model)) = self.known(id) else {
             return Err(Failure::UnknownModel);
         };
-        // All of it would be kept for each call that waits.
-        let (threshold, most_retries) = {
-            let patience = provider.patience(model);
-            (threshold(&patience), patience.retries)
+        // What each round needs is asked of the call, as whatever has a name here is kept for each call that waits.
+        let call = {
+            let span = Span { asked: Instant::now(), deadline };
+            let patience = known.provider.patience(model);
+            Call { id, upstream: Upstream::new(known, model, &patience, span, meter), chat, purpose }
         };
-        let span = Span { asked: Instant::now(), deadline };
-        // What each round needs is asked of it, as whatever has a name here is kept for each call that waits.
-        let call =
-            Call { id, provider, model, price: price(id, provider, model), chat, purpose, meter, deadline };
         let mut retries = 0;
         let mut failed: Option<Box<Failure>> = None;
-        let instead = |failed: Option<Box<Failure>>, failure| failed.map_or(failure, |failed| *failed);
         loop {
-            // Asked before the wait for a turn as well: nobody queues up for a call that will not be made.
-            let now = Instant::now();
-            if let Some(paused) = breakers.refusal(call.model, now) {
-                return Err(instead(failed, paused));
-            }
-            let (permit, now) = match call.provider.admit(now, call.deadline).await {
-                Ok(admitted) => admitted,
-                Err(late) => return Err(instead(failed, late)),
-            };
-            let ticket = match breakers.enter(call.model, threshold, span, now) {
-                Ok(ticket) => ticket,
-                Err(paused) => return Err(instead(failed, paused)),
-            };
-            // Without the money for it, nothing is called.
-            let attempt = match call.begin(now).await {
-                Ok(attempt) => attempt,
-                Err(unpaid) => return Err(instead(failed, unpaid)),
-            };
+            let Started { permit, ticket, attempt, .. } =
+                match call.upstream.start(Instant::now(), None, |now| call.begin(now)).await {
+                    Ok(started) => started,
+                    Err(refused) => return Err(failed.map_or(refused, |failed| *failed)),
+                };
             if failed.is_some() {
-                call.meter.retried(call.id);
+                call.upstream.meter.retried(call.id);
             }
             let failure = match call.attempt(attempt, permit).await {
                 Ok(answer) => {
@@ -204,13 +184,8 @@ impl Gateway {
                 }
                 Err(failure) => failure,
             };
-            let now = Instant::now();
-            ticket.failed(&failure, now);
-            let pause = retry::pause(&failure, retries, retry::chance()).filter(|pause| {
-                retries < most_retries
-                    && now + *pause < call.deadline
-                    && breakers.refusal(call.model, now).is_none()
-            });
+            ticket.failed(&failure, Instant::now());
+            let pause = call.upstream.pause(&failure, retries);
             retry::log_failed_attempt(call.id, &failure, pause);
             let Some(pause) = pause else {
                 return Err(failure);
@@ -269,35 +244,35 @@ const fn threshold_of_whole(settings: &providers::Settings) -> Threshold {
     Threshold { failures: settings.breaker_failures, pause: settings.breaker_pause }
 }
 
-/// When a model is paused.
-pub(super) const fn threshold(patience: &Patience) -> Threshold {
-    Threshold { failures: patience.breaker_failures, pause: patience.breaker_pause }
-}
-
 impl Call<'_> {
     /// Reserves what an attempt may cost.
-    async fn begin(&self, now: Instant) -> Result<Attempt, Failure> {
-        let most = || most::of_chat(self.chat, self.provider, self.model, self.price);
-        self.meter.load_spending().await;
-        Ok(self.meter.attempt(self.id, self.purpose, self.price, now.into_std(), most)?)
+    fn begin(&self, now: Instant) -> Result<Attempt, Unpaid> {
+        let Upstream { provider, model, meter, .. } = self.upstream;
+        let price = price(self.id, provider, model);
+        let most = || most::of_chat(self.chat, provider, model, price);
+        meter.attempt(self.id, self.purpose, price, now.into_std(), most)
     }
 
-    async fn attempt(&self, mut attempt: Attempt, permit: Permit) -> Result<Answer, Failure> {
+    /// Makes an attempt that has begun. No `async fn`, which would keep its arguments twice while it waits.
+    fn attempt(&self, mut attempt: Attempt, permit: Permit) -> impl Future<Output = Result<Answer, Failure>> {
         let prompt = Tokens::of_prompt(estimate::prompt_tokens(self.chat));
         attempt.expect(prompt);
-        let result = self.provider.complete(permit, self.chat, self.model, self.deadline).await;
-        let (outcome, used) = match &result {
-            Ok(answer) => {
-                let estimated = || Tokens { completion: estimate::text_tokens(&answer.text), ..prompt };
-                ("ok", answer.usage.unwrap_or_else(estimated))
-            }
-            Err(Failed { failure, usage }) => {
-                let estimated = if failure.may_have_cost() { prompt } else { Tokens::default() };
-                (failure.code(), usage.unwrap_or(estimated))
-            }
-        };
-        attempt.finish(outcome, used);
-        result.map_err(|failed| failed.failure)
+        async move {
+            let up = &self.upstream;
+            let result = up.provider.complete(permit, self.chat, up.model, up.span.deadline).await;
+            let (outcome, used) = match &result {
+                Ok(answer) => {
+                    let estimated = || Tokens { completion: estimate::text_tokens(&answer.text), ..prompt };
+                    ("ok", answer.usage.unwrap_or_else(estimated))
+                }
+                Err(Failed { failure, usage }) => {
+                    let estimated = if failure.may_have_cost() { prompt } else { Tokens::default() };
+                    (failure.code(), usage.unwrap_or(estimated))
+                }
+            };
+            attempt.finish(outcome, used);
+            result.map_err(|failed| failed.failure)
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod most;
 mod relay;
 mod resume;
 mod retry;
+mod upstream;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -21,7 +21,6 @@ use tokio::time::{Instant, sleep};
 use tracing::Instrument;
 
 use self::prefix::{Differs, Prefix};
-use super::breaker::Span;
 use super::candidate::{Candidate, MOST_ATTEMPTS};
 use super::chat::{Given, is_final};
 use super::gateway::Gateway;
@@ -114,7 +113,6 @@ impl Resumption {
             choices: 1,
             prompt_tokens: self.prompt_tokens,
         };
-        let patience = self.gateway.settings().first_token_timeout_with_fallback;
         let (mut place, mut retried, mut attempts) = (self.place, self.retried, self.attempts);
         let mut after = place;
         // Whether the model at that place was tried again as often as makes sense.
@@ -122,9 +120,7 @@ impl Resumption {
         loop {
             let again =
                 if is_exhausted { None } else { self.candidate(place, after, retried, &asked, &head) };
-            let again =
-                again.and_then(|model| model.pause(&failure, retried, attempts, model.limit(patience)));
-            match again {
+            match again.and_then(|model| model.pause(&failure, retried, attempts)) {
                 Some(pause) => {
                     sleep(pause).await;
                     retried += 1;
@@ -142,7 +138,7 @@ impl Resumption {
                 continue;
             };
             let before = attempts;
-            let given = self.gateway.ask_candidate(&candidate, &mut attempts).await;
+            let given = candidate.ask(&mut attempts).await;
             let made = attempts - before;
             retried += made.saturating_sub(1);
             if made > 0 {
@@ -184,10 +180,11 @@ impl Resumption {
         asked: &'a Completion<'a>,
         head: &'a [u8],
     ) -> Option<Candidate<'a>> {
-        let first = self.gateway.candidate(&self.chain, place, asked, &self.meter)?;
-        let span = Span { deadline: self.deadline.min(first.span.deadline), ..first.span };
+        let mut first = self.gateway.candidate(&self.chain, place, asked, &self.meter)?;
+        let deadline = &mut first.upstream.span.deadline;
+        *deadline = self.deadline.min(*deadline);
         let after = self.chain.get(after).map(|id| &**id);
-        Some(Candidate { span, after, retried, head: Some(head), ..first })
+        Some(Candidate { after, retried, head: Some(head), ..first })
     }
 }
 
