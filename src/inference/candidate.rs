@@ -106,8 +106,8 @@ impl Candidate<'_> {
         }
     }
 
-    /// As [`Upstream::pause`]; also `None` for longer than `limit`, and where the `attempts` made for the request leave no
-    /// more than one for each model behind this one.
+    /// As [`Upstream::pause`]; also `None` for longer than `limit`, and where the `attempts` made for the request leave
+    /// no more than one for each model behind this one.
     pub(super) fn pause(&self, failure: &Failure, retries: u32, attempts: u32) -> Option<Duration> {
         self.upstream.pause(failure, retries).filter(|pause| {
             attempts.saturating_add(self.fallbacks_left) < MOST_ATTEMPTS

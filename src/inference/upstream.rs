@@ -2,8 +2,8 @@
 //! completion alike.
 //!
 //! What must hold: nothing is called without a place among the provider's calls, leave of the breakers and the money
-//! for it, taken in this order, so that nothing is reserved and no probe is held while a call waits for its turn; a call
-//! that was not made is neither booked nor counted.
+//! for it, taken in this order, so that nothing is reserved and no probe is held while a call waits for its turn; a
+//! call that was not made is neither booked nor counted.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -47,9 +47,9 @@ impl Meter {
         }
     }
 
-    /// Begins an attempt at `model` (its full identifier), `now`, at this price, if it is known. Where there is a budget,
-    /// `most` says what it may cost at most (`None` if that cannot be told), and that much is reserved until the attempt
-    /// is on the books.
+    /// Begins an attempt at `model` (its full identifier), `now`, at this price, if it is known. Where there is a
+    /// budget, `most` says what it may cost at most (`None` if that cannot be told), and that much is reserved until the
+    /// attempt is on the books.
     ///
     /// # Errors
     /// If a budget does not allow it. Nothing is booked then, and nothing may be called.
