@@ -11,9 +11,9 @@ use std::time::Duration;
 use super::authenticate::{Denied, admit};
 use super::{ManageError, mint};
 use crate::api::Service;
-use crate::clock::Time;
+use crate::clock::{Clock, Time};
 use crate::secret::{ExposeSecret, SecretString};
-use crate::storage::{Error, KeyHash, KeyRow, SessionRow, Store};
+use crate::storage::{Error, KeyHash, KeyRow, SessionRow, Store, Warrant};
 
 /// How long a session lives, whatever happens.
 pub const LIFE: Duration = Duration::from_hours(12);
@@ -82,6 +82,11 @@ impl Session {
     /// Notes that it is used. A write, of which there is one a minute: see [`Session::is_due`].
     pub fn note_use(&self, store: &Store, now: Time) -> Result<(), Error> {
         store.see_session(&self.hash, now)
+    }
+
+    /// What is written with it: only while session and key are good.
+    pub fn warrant(&self, clock: &Clock) -> Warrant {
+        Warrant { key_id: self.key.id.clone(), session: Some(self.hash), clock: clock.clone() }
     }
 }
 

@@ -27,7 +27,7 @@ pub use backup::{Packed, backup, restore, restore_to_postgres};
 pub use postgres::{
     DatabaseUrl, Failure as PostgresFailure, PostgresAddress, examine_postgres, is_empty_postgres,
 };
-pub use queries::LAST_APP;
+pub use queries::{LAST_APP, Lapsed, Warrant};
 pub use sqlite::examine;
 pub use store::Store;
 pub use usage::{AppOnceMade, BudgetHolder, BudgetRow, KeyName, UsageCounts, UsageQuery, UsageSum};
@@ -320,6 +320,8 @@ pub enum Error {
     NotFound,
     /// What is there already forbids it: a name that is taken, a key that has ended, the last of its kind. Says which.
     Conflict(&'static str),
+    /// What the writer has come with has ended meanwhile.
+    Lapsed(Lapsed),
     /// SQLite refused or could not do it.
     Unavailable(rusqlite::Error),
     /// PostgreSQL refused or could not do it, or cannot be reached.
@@ -379,6 +381,7 @@ impl fmt::Display for Error {
                 "the database was written by a later version (schema {found}; this version knows {known}); update mk"
             ),
         }
+            Self::Lapsed(how) => how.fmt(f),
     }
 }
 

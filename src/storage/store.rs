@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::db::Db;
 use super::postgres::{self, Lane, PostgresAddress};
 use super::sqlite;
-use super::{Actor, Error, KeyHash, KeyRow};
+use super::{Actor, Error, KeyHash, KeyRow, Warrant};
 use crate::clock::Time;
 
 /// Apps, keys, sessions, audit and usage. Clones share connections.
@@ -15,6 +15,8 @@ pub struct Store {
     databases: Arc<Databases>,
     /// In whose name it writes.
     pub(super) actor: Arc<Actor>,
+    /// What that rests on; `None` where it is nobody's to end.
+    pub(super) warrant: Option<Arc<Warrant>>,
 }
 
 #[expect(clippy::large_enum_variant, reason = "there is one, for as long as the process runs")]
@@ -54,7 +56,7 @@ impl Store {
     }
 
     fn with_default_app(databases: Databases, now: Time) -> Result<Self, Error> {
-        let store = Self { databases: Arc::new(databases), actor: Arc::default() };
+        let store = Self { databases: Arc::new(databases), actor: Arc::default(), warrant: None };
         store.ensure_first_app(now)?;
         Ok(store)
     }
@@ -62,7 +64,13 @@ impl Store {
     /// The same store, with this actor in the audit of every write. Without it, the server itself has done it.
     #[must_use]
     pub fn acting(&self, actor: Actor) -> Self {
-        Self { databases: self.databases.clone(), actor: Arc::new(actor) }
+        Self { actor: Arc::new(actor), ..self.clone() }
+    }
+
+    /// The same store, which writes to apps, keys and sessions only while this is good.
+    #[must_use]
+    pub fn on(&self, warrant: Warrant) -> Self {
+        Self { warrant: Some(Arc::new(warrant)), ..self.clone() }
     }
 
     /// Fails if it can only be read. A command that lists something is content with that, a server is not.

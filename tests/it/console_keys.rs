@@ -6,7 +6,10 @@ use futures_util::StreamExt;
 use mk::api::Service;
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
+use crate::support::browser::Browser;
 use crate::support::chat::{self, desk};
 use crate::support::console::{Console, server, text};
 use crate::support::events::{Events, read_until};
@@ -139,6 +142,63 @@ async fn a_revocation_is_for_ever_holds_at_once_and_is_repeatable() {
     assert_eq!((status, &error["code"]), (409, &json!("conflict")));
     let shown = console.get(&path).await.1;
     assert_eq!((&shown["state"], &shown["revoked_at"]), (&json!("revoked"), &json!(NOON.rfc3339())));
+}
+
+/// Has somebody, whom these lines of a head tell, make a console key whose body comes after `end`; the answer.
+async fn made_behind(server: &TestServer, who: &str, end: impl AsyncFnOnce()) -> String {
+    let app = server.app.store.app("default").unwrap().id;
+    let body = r#"{"service":"console"}"#;
+    let head = format!(
+        "POST /v1/apps/{app}/keys HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{who}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\nexpect: 100-continue\r\n\r\n",
+        server.authority(),
+        body.len(),
+    );
+    let mut stream = TcpStream::connect(server.authority()).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The body is asked for once the head was let in.
+    let go_on = b"HTTP/1.1 100 Continue\r\n\r\n";
+    let mut asked = [0; 25];
+    stream.read_exact(&mut asked).await.unwrap();
+    assert_eq!(&asked, go_on);
+    stream.write_all(&body.as_bytes()[..1]).await.unwrap();
+    end().await;
+    stream.write_all(&body.as_bytes()[1..]).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn what_comes_behind_the_end_of_its_key_is_not_written() {
+    let (server, console) = server().await;
+    let bearer = |key: &str| format!("authorization: Bearer {key}");
+    let cookie = |browser: &Browser| format!("cookie: {}\r\norigin: {}", browser.cookie, server.base);
+    let (first, first_id) = server.key_with(Service::Console, |_| {});
+    let (second, second_id) = server.key_with(Service::Console, |_| {});
+    let soon = NOON.plus(Duration::from_mins(1));
+    let (expiring, _) = server.key_with(Service::Console, |new| new.expires_at = Some(soon));
+    let [left, stolen] = [Browser::log_in(&server, &first).await, Browser::log_in(&server, &second).await];
+    let before = console.walk("/v1/audit?action=key.created&", 100).await.len();
+    let revoke = async |id: &str| {
+        server.app.store.revoke_key(id, NOON).unwrap();
+    };
+    let log_out = async || {
+        let gone = left.write(Method::DELETE, "/v1/auth/session", &json!({})).await;
+        assert_eq!(gone.status(), 204);
+    };
+    let answers = [
+        (made_behind(&server, &cookie(&left), log_out).await, "invalid_session"),
+        (made_behind(&server, &cookie(&stolen), async || revoke(&second_id).await).await, "api_key_revoked"),
+        (made_behind(&server, &bearer(&first), async || revoke(&first_id).await).await, "api_key_revoked"),
+        (made_behind(&server, &bearer(&expiring), async || server.clock.set(soon)).await, "api_key_expired"),
+    ];
+    for (answer, code) in answers {
+        assert!(answer.starts_with("HTTP/1.1 401 ") && answer.contains(code), "{code}: {answer}");
+    }
+    assert_eq!(console.walk("/v1/audit?action=key.created&", 100).await.len(), before);
+    let made = made_behind(&server, &bearer(&console.key), async || ()).await;
+    assert!(made.starts_with("HTTP/1.1 201 "), "{made}");
 }
 
 #[tokio::test]

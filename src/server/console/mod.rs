@@ -2,8 +2,9 @@
 //!
 //! One filter takes everything under `/v1` and decides here by path and method, so that its many addresses cost
 //! the hot routes nothing. Handlers live in rooms by subject. What must hold: whatever is written is written in the
-//! name of the caller ([`Call::write`]), so that the audit knows who did it; an answer that holds a key is never kept
-//! by a cache; storage is only touched on a thread that may block.
+//! name of the caller ([`Call::write`]), so that the audit knows who did it, and only while what the caller came with is
+//! good still, as a body may take its time; an answer that holds a key is never kept by a cache; storage is only touched
+//! on a thread that may block.
 
 pub(super) mod apps;
 mod audit;
@@ -168,7 +169,8 @@ impl Call {
         E: Into<ApiError> + Send + 'static,
     {
         let app = &self.context.app;
-        let (store, now) = (app.store.acting(self.admitted.actor.clone()), app.clock.now());
+        let Admitted { actor, warrant, .. } = &self.admitted;
+        let (store, now) = (app.store.acting(actor.clone()).on(warrant.clone()), app.clock.now());
         match thread_pool.run(move || work(&store, now)).await {
             Ok(outcome) => outcome.map_err(Into::into),
             Err(cause) => Err(not_made(cause)),

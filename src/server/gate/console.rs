@@ -22,7 +22,7 @@ use crate::secret::{ExposeSecret, SecretString};
 use crate::server::incoming::{Incoming, bearer};
 use crate::server::reply::ApiError;
 use crate::server::{Context, cookie, site};
-use crate::storage::{Actor, KeyRow, Store};
+use crate::storage::{Actor, KeyRow, Store, Warrant};
 
 /// How long the note that a session is used holds up a request: a database may be locked for long.
 const NOTING: Duration = Duration::from_secs(1);
@@ -33,6 +33,8 @@ pub(crate) struct Admitted {
     pub(crate) rate: State,
     /// In whose name it writes.
     pub(crate) actor: Actor,
+    /// What it may write with, if that is good still by then.
+    pub(crate) warrant: Warrant,
 }
 
 /// What is left to a request that comes without a key: where it has both a key and a session, the key counts.
@@ -50,7 +52,8 @@ pub(crate) async fn console(
     let Some(token) = session_token(context, incoming) else {
         let pass = keyed(app, incoming, Service::Console).await?;
         let actor = actor(&pass.key, Channel::Api, incoming);
-        return Ok(Admitted { rate: pass.rate, actor });
+        let warrant = Warrant { key_id: pass.key.id.clone(), session: None, clock: app.clock.clone() };
+        return Ok(Admitted { rate: pass.rate, actor, warrant });
     };
     let session = recognised(app, incoming, token).await?;
     if !method.is_safe() {
@@ -58,7 +61,8 @@ pub(crate) async fn console(
     }
     let rate = count(context, incoming, &session).await?;
     let actor = actor(&session.key, Channel::Dashboard, incoming);
-    Ok(Admitted { rate, actor })
+    let warrant = session.warrant(&app.clock);
+    Ok(Admitted { rate, actor, warrant })
 }
 
 /// Lets a request that asks about its own session through. Who asks without any has not failed at anything.

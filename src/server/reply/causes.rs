@@ -5,7 +5,7 @@ use http::StatusCode;
 use super::ApiError;
 use crate::keys::{Denied, ManageError};
 use crate::server::in_flight::Cut;
-use crate::storage;
+use crate::storage::{self, Lapsed};
 use crate::trouble::Trouble;
 
 /// The store, as all requests meet it: each of them has a line in the log that says how it ended, the cause only one.
@@ -48,6 +48,12 @@ impl From<storage::Error> for ApiError {
                 Self::not_found("no such app or key; the lists under /v1/apps show those there are")
             }
             storage::Error::Conflict(why) => Self::conflict(why),
+            // As the gate would have said it.
+            storage::Error::Lapsed(how) => Self::from(match how {
+                Lapsed::Revoked => Denied::Revoked,
+                Lapsed::Expired => Denied::Expired,
+                Lapsed::NoSession => Denied::NoSession,
+            }),
             _ => Self::store_failed(&cause),
         }
     }

@@ -17,7 +17,7 @@ pub const LAST_APP: &str = "this is the last app, and keys need one; make anothe
 impl Store {
     /// Makes an app. [`Error::Conflict`] if the name is taken.
     pub fn create_app(&self, app: &AppRow) -> Result<(), Error> {
-        self.main().write(|db| {
+        self.change(|db| {
             insert(db, app).map_err(|cause| conflict_or(cause, NAME_TAKEN))?;
             self.note_new(db, app)
         })
@@ -78,7 +78,7 @@ impl Store {
     pub fn update_app(&self, id: &str, change: &AppChange, now: Time) -> Result<AppRow, Error> {
         let new_budget = change.budget.is_some();
         let budget = money(change.budget.flatten());
-        self.main().write(|db| {
+        self.change(|db| {
             let old = live(db, id)?;
             let new = db.query_row(
                 "UPDATE apps SET name = coalesce(?2, name),
@@ -102,7 +102,7 @@ impl Store {
     /// Deletes an app and revokes its keys, in one transaction. Usage stays. Repeatable: of one that was deleted before
     /// it tells when that was. [`Error::Conflict`] if it is the last one.
     pub fn delete_app(&self, id: &str, now: Time) -> Result<Deleted, Error> {
-        self.main().write(|db| {
+        self.change(|db| {
             let found =
                 db.query_row("SELECT name, deleted_at FROM apps WHERE id = ?1", params![id], |row| {
                     Ok((row.get::<String>(0)?, read_optional_time(row, 1)?))
@@ -144,7 +144,7 @@ impl Store {
         if self.main().read(has_had_apps)? {
             return Ok(());
         }
-        self.main().write(|db| {
+        self.change(|db| {
             if has_had_apps(db)? {
                 return Ok(());
             }

@@ -37,7 +37,7 @@ pub(in crate::storage) static BY_HASH: LazyLock<String> =
 impl Store {
     /// Keeps a new key. [`Error::NotFound`] if its app is not there any more.
     pub fn create_key(&self, key: &KeyRow, hash: &KeyHash) -> Result<(), Error> {
-        self.main().write(|db| {
+        self.change(|db| {
             insert(db, key, hash)?;
             self.note_key(db, "key.created", key.created_at, key, described(key))
         })
@@ -118,7 +118,7 @@ impl Store {
 
     /// Revokes a key for ever; kept when this returns. Repeatable: returns the time of the first revocation.
     pub fn revoke_key(&self, id: &str, now: Time) -> Result<Time, Error> {
-        self.main().write(|db| {
+        self.change(|db| {
             let key = key_by_id(db, id)?;
             if let Some(at) = key.revoked_at {
                 return Ok(at);
@@ -132,7 +132,7 @@ impl Store {
     /// Changes a key. [`Error::Conflict`] if it is revoked, or was rotated and is to live longer: with the one that took
     /// its place there would be two of it again.
     pub fn update_key(&self, id: &str, change: &KeyChange, now: Time) -> Result<KeyRow, Error> {
-        let mut row = self.main().write(|db| {
+        let mut row = self.change(|db| {
             let old = key_by_id(db, id)?;
             if old.revoked_at.is_some() {
                 return Err(Error::Conflict(REVOKED));
@@ -181,7 +181,7 @@ impl Store {
         hash: &KeyHash,
         renew: impl FnOnce(&KeyRow) -> KeyRow,
     ) -> Result<KeyRow, Error> {
-        self.main().write(|db| {
+        self.change(|db| {
             let replaced = key_by_id(db, old)?;
             if replaced.revoked_at.is_some() {
                 return Err(Error::Conflict(REVOKED));

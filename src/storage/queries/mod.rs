@@ -9,5 +9,7 @@ mod rollup;
 mod sessions;
 mod usage;
 mod values;
+mod warrant;
 
 pub use apps::LAST_APP;
+pub use warrant::{Lapsed, Warrant};

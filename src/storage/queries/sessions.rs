@@ -23,7 +23,7 @@ impl Store {
     /// Keeps a new session, and forgets sessions that have ended: expired ones, and those unused for `idle`.
     /// [`Error::NotFound`] if its key does not exist.
     pub fn create_session(&self, session: &SessionRow, idle: Duration) -> Result<(), Error> {
-        self.main().write(|db| {
+        self.change(|db| {
             sweep(db, session.created_at, idle)?;
             self.insert_session(db, session)
         })
@@ -45,7 +45,7 @@ impl Store {
 
     /// Notes that a session was used. One that is gone stays gone.
     pub fn see_session(&self, hash: &KeyHash, now: Time) -> Result<(), Error> {
-        self.main().write(|db| {
+        self.change(|db| {
             db.execute(
                 "UPDATE sessions SET seen_at = ?2 WHERE hash = ?1 AND seen_at < ?2",
                 params![hash, now.unix_ms()],
@@ -56,7 +56,7 @@ impl Store {
 
     /// Ends a session; whether it was there.
     pub fn end_session(&self, hash: &KeyHash, now: Time) -> Result<bool, Error> {
-        self.main().write(|db| {
+        self.change(|db| {
             let ended: Option<String> = db.query_row(
                 "DELETE FROM sessions WHERE hash = ?1 RETURNING key_id",
                 params![hash],
@@ -76,7 +76,7 @@ impl Store {
     /// Keeps the first console key, in the first app, and a session made from it; all or nothing. Answers with the
     /// key and its app. [`Error::Conflict`] if there is a console key that may be used.
     pub fn set_up(&self, key: &KeyRow, hash: &KeyHash, session: &SessionRow) -> Result<KeyRow, Error> {
-        self.main().write(|db| {
+        self.change(|db| {
             let now = key.created_at;
             if has_console_key(db, now)? {
                 return Err(Error::Conflict(HAS_CONSOLE_KEY));
