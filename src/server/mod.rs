@@ -191,7 +191,7 @@ impl Context {
     }
 }
 
-/// How long what is left is tried to be written at the end, where the database is gone.
+/// How long what is left is tried to be written at the end, where the database cannot take it now.
 const LAST_WRITE: Duration = Duration::from_secs(10);
 
 /// Between two tries of that.
@@ -235,7 +235,8 @@ pub async fn serve(
 }
 
 /// Writes what has been used and counted. A database that is gone may be back in a moment, as many are restarted with those
-/// who use them: it is tried again, until [`LAST_WRITE`] after `begun`.
+/// who use them, and so may one that can only be read, until another one has taken its place: it is tried again, until
+/// [`LAST_WRITE`] after `begun`.
 async fn write_the_rest(app: &Arc<App>, begun: Instant) -> io::Result<()> {
     loop {
         let writer = app.clone();
@@ -244,7 +245,7 @@ async fn write_the_rest(app: &Arc<App>, begun: Instant) -> io::Result<()> {
             Ok(Err(cause)) => cause,
             Err(cause) => return Err(io::Error::other(cause)),
         };
-        if !cause.is_away() || begun.elapsed() >= LAST_WRITE {
+        if !cause.may_pass() || begun.elapsed() >= LAST_WRITE {
             return Err(io::Error::other(cause));
         }
         sleep(LAST_WRITE_PAUSE).await;

@@ -361,7 +361,12 @@ impl Error {
         matches!(self, Self::Remote(cause) if cause.is_away())
     }
 
-    /// Whether a database is no database any more.
+    /// Whether a database over the network may do the same a little later.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Remote(cause) if cause.may_pass())
+    }
+
+    /// Whether a database is no database any more, or only a part of one.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Unavailable(cause) if explain::is_damage(cause))
     }

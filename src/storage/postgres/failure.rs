@@ -2,7 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::io;
+use std::io::{self, ErrorKind};
 
 use deadpool_postgres::{HookError, PoolError};
 use tokio_postgres::error::SqlState;
@@ -28,6 +28,11 @@ const AWAY: [&SqlState; 4] = [
     &SqlState::CANNOT_CONNECT_NOW,
     &SqlState::TOO_MANY_CONNECTIONS,
 ];
+
+/// Classes of errors that are of the server's condition, and not of what it was asked: its connections, that it can only
+/// be read (as while another one takes its place), transactions that were in each other's way, room, what it is told by
+/// those who look after it, the system below it.
+const PASSING: [&str; 7] = ["08", "25", "40", "53", "55", "57", "58"];
 
 /// What is wrong, by what the libraries call it.
 const IN_WORDS: [(&str, &str); 5] = [
@@ -82,6 +87,21 @@ impl Failure {
         }
     }
 
+    /// Whether the same may be done a little later.
+    pub(in crate::storage) fn may_pass(&self) -> bool {
+        match self {
+            Self::Refused(cause) => match cause.code() {
+                Some(code) => code.code().get(..2).is_some_and(|class| PASSING.contains(&class)),
+                None => {
+                    cause.is_closed()
+                        || carrier_fault(cause).is_some_and(|kind| kind != ErrorKind::InvalidData)
+                }
+            },
+            Self::TooLong => true,
+            Self::Unusable(_) => false,
+        }
+    }
+
     /// Whether the connection is not to be used again: an answer may come yet that somebody else would wait for, or what was
     /// compiled on it does not fit any more.
     pub(super) fn spoils_connection(&self) -> bool {
@@ -129,15 +149,21 @@ impl StdError for Failure {
 
 /// Whether what carries the connection failed, and not who answers.
 fn is_of_the_way(error: &dyn StdError) -> bool {
+    // What TLS found wrong, and what stands by for another one.
+    carrier_fault(error)
+        .is_some_and(|kind| !matches!(kind, ErrorKind::InvalidData | ErrorKind::PermissionDenied))
+}
+
+/// What is wrong with what carries the connection, or with whom it led to.
+fn carrier_fault(error: &dyn StdError) -> Option<ErrorKind> {
     let mut below = error.source();
     while let Some(cause) = below {
         if let Some(carried) = cause.downcast_ref::<io::Error>() {
-            // What TLS found wrong, and what stands by for another one.
-            return !matches!(carried.kind(), io::ErrorKind::InvalidData | io::ErrorKind::PermissionDenied);
+            return Some(carried.kind());
         }
         below = cause.source();
     }
-    false
+    None
 }
 
 /// The error, and what lies at the bottom of it.

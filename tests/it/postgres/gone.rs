@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::{Counted, Two, booked, complete, completing, knock, make_key, stranger, until};
+use super::{Counted, Two, booked, call, complete, completing, knock, make_key, start, stranger, until};
 use crate::support::console::Console;
 use crate::support::mk::Mk;
 use crate::support::postgres::Postgres;
@@ -274,4 +274,36 @@ async fn a_server_that_ends_meanwhile_writes_what_was_used_when_it_is_back() {
     .unwrap();
     assert!(ended.success(), "{log}");
     booked(&url, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
+async fn what_was_used_waits_at_the_end_until_the_database_can_be_written() {
+    let provider = Counted::start().await;
+    let postgres = Postgres::start();
+    let (key, _) = make_key(&postgres.url(), "inference", &["--per-minute", "0"]).await;
+    let server = start(&call(&postgres.url(), &provider.provider.base_url)).await;
+    assert_eq!(complete(&server.base, &key).await.0, 200);
+    booked(&postgres.url(), 1).await;
+    let read_only = |setting: &str| {
+        postgres.sql("postgres", &format!("ALTER SYSTEM SET default_transaction_read_only = {setting}"));
+        postgres.sql("postgres", "SELECT pg_reload_conf()");
+    };
+    read_only("on");
+    let refused = |line: &str| line.contains("usage and counters cannot be written");
+    assert_eq!(complete(&server.base, &key).await.0, 200);
+    server.until_logged(1, refused).await;
+    server.signal("TERM");
+    until(
+        "it is draining",
+        async || client().get(super::at(&server, "/verify/v1/health")).send().await.is_err(),
+        |gone| *gone,
+    )
+    .await;
+    // Two tries and more.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    read_only("off");
+    let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
+    assert_eq!(status.code(), Some(0), "{log}");
+    booked(&postgres.url(), 2).await;
 }
