@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 
-use super::memory::{Memory, without_day};
-use super::shared::{Answer, LimitsStore, Question, Shared, deadline};
+use super::memory::{Held, Memory, without_day};
+use super::shared::{Answer, LimitsStore, Question, Shared};
 use super::{Decision, Quota, State, Subject};
 use crate::clock::Time;
 use crate::storage::{Error, Store};
@@ -45,7 +45,7 @@ impl Limiter {
     /// Counts a request, or refuses it. The quota may differ from call to call. For a key this marks its last use,
     /// also when the request is refused.
     pub async fn take(&self, subject: &Subject, quota: Quota, now: Time) -> Decision {
-        self.load_day(subject, now).await;
+        let _held = self.load_day(subject, now).await;
         match &self.shared {
             None => self.memory.take(subject, quota, now),
             // In a box: a server without a store makes no room for it.
@@ -53,12 +53,12 @@ impl Limiter {
         }
     }
 
-    /// Loads the count of a key's day where the store is over the network: nobody is to wait for that under a lock.
-    async fn load_day(&self, subject: &Subject, now: Time) {
-        if let Subject::Key(id) = subject
-            && self.memory.is_remote()
-        {
-            self.memory.load_day(id, now).boxed().await;
+    /// Loads the count of a key's day where the store is over the network: nobody is to wait for that under a lock. To be
+    /// held until the request is counted.
+    async fn load_day<'a>(&'a self, subject: &'a Subject, now: Time) -> Option<Held<'a>> {
+        match subject {
+            Subject::Key(id) if self.memory.is_remote() => Some(self.memory.load_day(id, now).boxed().await),
+            _ => None,
         }
     }
 
@@ -103,7 +103,7 @@ impl Limiter {
 
     /// The state without counting.
     pub async fn peek(&self, subject: &Subject, quota: Quota, now: Time) -> State {
-        self.load_day(subject, now).await;
+        let _held = self.load_day(subject, now).await;
         if let Some(shared) = &self.shared {
             let quota = quota_of(subject, quota);
             let (_, known) = self.memory.standing(subject, quota, now);

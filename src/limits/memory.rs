@@ -61,6 +61,23 @@ struct KeyEntry {
     earlier: Option<(i64, u32)>,
     last_use: Option<Time>,
     stored_use: Option<Time>,
+    /// How many requests are between loading its day and being counted: until they are, it stays, however idle.
+    holders: usize,
+}
+
+/// Has a key's entry stay while a request is about to be counted by it: of one that was dropped in between, what was loaded
+/// would be dropped too, and the key counted from zero.
+pub(super) struct Held<'a> {
+    memory: &'a Memory,
+    key_id: &'a Arc<str>,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Some(entry) = self.memory.shard_of(&**self.key_id).keys.get_mut(self.key_id) {
+            entry.holders = entry.holders.saturating_sub(1);
+        }
+    }
 }
 
 /// What a flush writes.
@@ -153,21 +170,35 @@ impl Memory {
         !self.store.is_local()
     }
 
-    /// Loads what the store has counted of a key's day, unless that is known.
-    pub(super) async fn load_day(&self, key_id: &Arc<str>, now: Time) {
+    /// Loads what the store has counted of a key's day, unless that is known. It stays known while what is returned lives.
+    pub(super) async fn load_day<'a>(&'a self, key_id: &'a Arc<str>, now: Time) -> Held<'a> {
+        let id = key_id.clone();
+        self.load_day_by(key_id, now, |day| self.store.ask(move |store| store.day_count(&id, day))).await
+    }
+
+    /// The same by asking whoever knows the count of a day.
+    async fn load_day_by<'a, F: Future<Output = Result<u32, Error>>>(
+        &'a self,
+        key_id: &'a Arc<str>,
+        now: Time,
+        ask: impl FnOnce(i64) -> F,
+    ) -> Held<'a> {
         let unknown = {
             let mut shard = self.shard_of(&**key_id);
             let entry = shard.keys.entry(key_id.clone()).or_insert_with(|| KeyEntry::new(now));
+            entry.holders += 1;
             entry.advance(now);
             (!entry.took_up).then(|| entry.windows.day_count().0)
         };
-        let Some(day) = unknown else { return };
-        let id = key_id.clone();
+        let held = Held { memory: self, key_id };
         // What cannot be told now is asked for with the next request.
-        let Ok(used) = self.store.ask(move |store| store.day_count(&id, day)).await else { return };
-        if let Some(entry) = self.shard_of(&**key_id).keys.get_mut(key_id) {
+        if let Some(day) = unknown
+            && let Ok(used) = ask(day).await
+            && let Some(entry) = self.shard_of(&**key_id).keys.get_mut(key_id)
+        {
             entry.take_over((day, used));
         }
+        held
     }
 
     /// Records what was decided where all servers are counted, with its count of the `day`.
@@ -259,7 +290,7 @@ impl Shard {
         self.keys.retain(|id, entry| {
             let is_idle = entry.is_idle(now);
             let is_stored = !entry.add_to(batch, id);
-            !(is_idle && is_stored)
+            !(is_idle && is_stored) || entry.holders > 0
         });
         for addresses in [&mut self.open_pages, &mut self.failed_auth, &mut self.logins] {
             addresses.drop_idle(now);
@@ -281,7 +312,7 @@ impl KeyEntry {
     fn new(now: Time) -> Self {
         let windows = Windows::new(now);
         let stored = windows.day_count();
-        Self { windows, took_up: false, stored, earlier: None, last_use: None, stored_use: None }
+        Self { windows, took_up: false, stored, earlier: None, last_use: None, stored_use: None, holders: 0 }
     }
 
     fn take(&mut self, store: &Store, id: &str, quota: Quota, now: Time) -> Decision {

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use super::*;
+use crate::limits::Window;
 
 /// Noon of some day.
 const NOON: Time = Time::from_unix_ms(20_000 * 86_400_000 + 43_200_000);
@@ -73,6 +74,30 @@ fn idle_entries_are_dropped_and_lose_nothing() {
     assert_eq!(left_today(&limiter, "key_7", later), 98);
     assert_eq!(left_today(&limiter, "key_8", later), 99);
     assert_eq!(entries(&limiter), 1, "looking adds no entry");
+}
+
+#[tokio::test]
+async fn what_is_loaded_slowly_is_not_swept_until_it_is_counted() {
+    let (limiter, id) = (Memory::new(Store::in_memory(NOON).unwrap()), "key_1".into());
+    let quota = Quota { per_minute: 60, per_day: 99 };
+    let slow = async |_| {
+        (0..3).for_each(|_| limiter.flush(NOON).unwrap());
+        Ok(99)
+    };
+    let held = limiter.load_day_by(&id, NOON, slow).await;
+    limiter.flush(NOON).unwrap();
+    // One that is known is not dropped either.
+    let known = limiter.load_day(&id, NOON).await;
+    drop(held);
+    limiter.flush(NOON).unwrap();
+    assert!(matches!(
+        limiter.take(&Subject::Key(id.clone()), quota, NOON),
+        Decision::Refused(_, Window::Day)
+    ));
+    drop(known);
+    limiter.flush(NOON).unwrap();
+    limiter.flush(NOON).unwrap();
+    assert_eq!(entries(&limiter), 0);
 }
 
 #[test]
