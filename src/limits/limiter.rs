@@ -88,12 +88,12 @@ impl Limiter {
     /// What the store decides, and the day that it counts with its count; `None` while it is gone.
     async fn ask(&self, shared: &Arc<Shared>, question: Question<'_>) -> Option<(Decision, (i64, u32))> {
         let mut question = question;
-        let deadline = deadline();
-        let mut answer = shared.ask(&question, deadline).await?;
+        let mut answer = shared.ask(&question).await?;
         if let (Answer::Unsure, Subject::Key(id)) = (&answer, question.subject) {
             question.known = self.memory.day_looked_up(id, question.known).await;
             question.is_sure = true;
-            answer = shared.ask(&question, deadline).await?;
+            // With time of its own: how long the database took is no fault of this store.
+            answer = shared.ask(&question).await?;
         }
         match answer {
             Answer::Decided { decision, day } => Some((decision, day)),

@@ -36,6 +36,8 @@ use crate::workers::Each;
 
 /// How long a question may take in all. They take some 0.1 ms; a store that is this late is no help to anybody.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// Who is silent for less than this may have had too little time, as a connection had to be waited for first.
+const FAIR: Duration = Duration::from_millis(250);
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(1);
 /// Between two attempts at a store that is gone.
@@ -46,8 +48,8 @@ const LONGEST_REASON: usize = 200;
 
 static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("shared/windows.lua")));
 
-/// Until when a request that comes now waits for the store.
-pub(super) fn deadline() -> Instant {
+/// Until when a question that is asked now waits for the store.
+fn deadline() -> Instant {
     Instant::now() + PATIENCE
 }
 
@@ -113,6 +115,8 @@ pub(super) enum Answer {
 enum Fault {
     Redis(RedisError),
     Silent(Duration),
+    /// There was too little time left to ask: nothing is known of the store.
+    Hurried,
     Senseless,
 }
 
@@ -127,8 +131,8 @@ impl Shared {
     }
 
     /// The store's answer, if it comes in time; `None` if it is gone, which has been told then.
-    pub(super) async fn ask(self: &Arc<Self>, question: &Question<'_>, deadline: Instant) -> Option<Answer> {
-        let answer = self.asked(self.channels.here(), question, deadline).await;
+    pub(super) async fn ask(self: &Arc<Self>, question: &Question<'_>) -> Option<Answer> {
+        let answer = self.asked(self.channels.here(), question, deadline()).await;
         if answer.is_none() && question.takes {
             self.alone.fetch_add(1, Ordering::Relaxed);
         }
@@ -152,7 +156,12 @@ impl Shared {
             (connection, serial) = self.connection(channel, deadline).await?;
             answered = ask(&mut connection, question, deadline).await;
         }
-        answered.inspect_err(|fault| self.lose(channel, fault, serial)).ok()
+        if let Err(fault) = &answered
+            && !matches!(fault, Fault::Hurried)
+        {
+            self.lose(channel, fault, serial);
+        }
+        answered.ok()
     }
 
     /// Connects, so that the log tells early of a store that cannot be reached.
@@ -327,8 +336,10 @@ async fn ask(
         .arg(day)
         .arg(known)
         .arg(if is_sure { "sure" } else { "" });
+    let is_fair = deadline.saturating_duration_since(Instant::now()) >= FAIR;
+    let silent = |_elapsed| if is_fair { Fault::Silent(PATIENCE) } else { Fault::Hurried };
     let asking = timeout_at(deadline, script.invoke_async(connection));
-    let said: Said = asking.await.map_err(|_elapsed| Fault::Silent(PATIENCE))?.map_err(Fault::Redis)?;
+    let said: Said = asking.await.map_err(silent)?.map_err(Fault::Redis)?;
     understood(said, quota, takes).ok_or(Fault::Senseless)
 }
 
@@ -387,7 +398,11 @@ impl fmt::Display for Fault {
                 f.write_str(&line.chars().take(LONGEST_REASON).collect::<String>())
             }
             Self::Silent(patience) => write!(f, "no answer within {patience:?}"),
+            Self::Hurried => f.write_str("there was no time left for an answer"),
             Self::Senseless => f.write_str("its answer makes no sense"),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

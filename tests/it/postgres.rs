@@ -12,6 +12,7 @@ mod gone;
 mod refused;
 mod sessions;
 mod shared;
+mod slow;
 mod texts;
 mod together;
 mod trouble;
