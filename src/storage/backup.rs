@@ -103,6 +103,7 @@ pub fn restore(file: &Path, dir: &Path) -> Result<(), Error> {
 }
 
 fn must_hold_no_database(dir: &Path) -> io::Result<()> {
+    sqlite::must_not_be_half(dir).map_err(|cause| io::Error::new(ErrorKind::AlreadyExists, cause))?;
     for (name, _) in sqlite::DATABASES {
         for ending in ["", "-wal", "-journal"] {
             if dir.join(format!("{name}{ending}")).try_exists()? {
@@ -116,14 +117,17 @@ fn must_hold_no_database(dir: &Path) -> io::Result<()> {
 /// Has the databases in `draft` stand in `dir` as well, all or none: a server may have begun there meanwhile.
 fn put(draft: &Path, dir: &Path) -> io::Result<()> {
     must_hold_no_database(dir)?;
+    // The disk may take its time, in which nothing is half done yet.
+    for (name, _) in sqlite::DATABASES {
+        File::open(draft.join(name))?.sync_all()?;
+    }
     let mut placed = Vec::new();
-    // The keys last: whoever comes upon half of it finds no server that would begin anew with it.
+    // The keys last: who is ended in between leaves usage without keys, which no server begins with.
     for (name_of_it, _) in sqlite::DATABASES {
         let (made, file) = (draft.join(name_of_it), dir.join(name_of_it));
-        let is_put = File::open(&made).and_then(|made| made.sync_all()).and_then(|()| name(&made, &file));
-        if let Err(cause) = is_put {
+        if let Err(cause) = name(&made, &file) {
             for file in placed {
-                // Best effort: one alone is nothing that a server would begin with.
+                // Best effort, as above.
                 let _ = fs::remove_file(file);
             }
             let is_taken = cause.kind() == ErrorKind::AlreadyExists;
@@ -316,6 +320,30 @@ mod tests {
         fs::remove_file(draft.join("mk.db")).unwrap();
         assert_eq!(put(&draft, &data).unwrap_err().kind(), ErrorKind::NotFound);
         assert_eq!(fs::read_dir(&data).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_restore_that_ends_half_way_leaves_nothing_that_a_server_begins_with() {
+        let dir = tempfile::tempdir().unwrap();
+        let (data, file, new) = (dir.path().join("data"), dir.path().join("backup"), dir.path().join("new"));
+        let apps = store(&data).apps().unwrap();
+        backup(&data, &file, false, NOW, &|| true).unwrap();
+        fs::create_dir(&new).unwrap();
+        fs::copy(data.join("ledger.db"), new.join("ledger.db")).unwrap();
+        for refused in [Store::open(&new, NOW).err(), restore(&file, &new).err()] {
+            let told = refused.unwrap().to_string();
+            assert!(told.contains("ledger.db is there without mk.db"), "{told}");
+            assert!(told.contains("remove it and restore again"), "{told}");
+        }
+        assert_eq!(fs::read_dir(&new).unwrap().count(), 1, "nothing was begun");
+        fs::remove_file(new.join("ledger.db")).unwrap();
+        restore(&file, &new).unwrap();
+        assert_eq!(store(&new).apps().unwrap(), apps);
+        // A first start that ended half way: there was nothing yet.
+        let begun = dir.path().join("begun");
+        fs::create_dir(&begun).unwrap();
+        fs::write(begun.join("mk.db"), "").unwrap();
+        store(&begun);
     }
 
     #[test]

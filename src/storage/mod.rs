@@ -368,7 +368,11 @@ impl Error {
 
     /// Whether a database is no database any more, or only a part of one.
     pub fn is_damage(&self) -> bool {
-        matches!(self, Self::Unavailable(cause) if explain::is_damage(cause))
+        match self {
+            Self::Unavailable(cause) => explain::is_damage(cause),
+            Self::Io(cause) => cause.kind() == std::io::ErrorKind::InvalidData,
+            _ => false,
+        }
     }
 }
 
@@ -377,6 +381,7 @@ impl fmt::Display for Error {
         match self {
             Self::NotFound => f.write_str("not found"),
             Self::Conflict(what) => f.write_str(what),
+            Self::Lapsed(how) => how.fmt(f),
             Self::Unavailable(_) | Self::Remote(_) => {
                 write!(f, "the database cannot be used: {}", self.reason())
             }
@@ -386,7 +391,6 @@ impl fmt::Display for Error {
                 "the database was written by a later version (schema {found}; this version knows {known}); update mk"
             ),
         }
-            Self::Lapsed(how) => how.fmt(f),
     }
 }
 

@@ -243,6 +243,7 @@ mod tests {
     #[test]
     fn spending_is_summed_by_month_of_key_and_app_also_what_an_older_version_wrote() {
         let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("mk.db"), "").unwrap();
         let mut older = rusqlite::Connection::open(dir.path().join(LEDGER_FILE)).unwrap();
         migrate(&mut older, &LEDGER_STEPS[..1]).unwrap();
         let last_month = Time::parse("2026-10-31T23:59:59.999Z").unwrap();

@@ -157,6 +157,7 @@ proptest! {
     #[test]
     fn what_older_versions_wrote_is_summed_alike(requests in prop::collection::vec(asked(), 0..30)) {
         let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("mk.db"), "").unwrap();
         let mut older = Connection::open(dir.path().join(LEDGER_FILE)).unwrap();
         migrate(&mut older, &LEDGER_STEPS[..2]).unwrap();
         let rows = rows(&requests);

@@ -57,6 +57,8 @@ pub(super) struct Databases {
 impl Databases {
     /// Opens the two files in `dir`, making directory and files if they are not there.
     pub(super) fn open(dir: &Path) -> Result<Self, Error> {
+        must_not_be_half(dir)?;
+        // In this order, for those who look whether one is there alone.
         let prepared = files::prepare(dir, &[MAIN_FILE, LEDGER_FILE])?;
         let open = |name, durability, steps| {
             Database::open(&dir.join(name), durability, steps).map_err(|cause| named(name, cause))
@@ -104,6 +106,21 @@ impl Databases {
         }
         Ok(found)
     }
+}
+
+/// Fails if usage is there without keys, as a restore leaves it that was ended half way: who began anew beside it would have
+/// lost all keys without a word. What begins in this directory makes the file with the keys first.
+pub(super) fn must_not_be_half(dir: &Path) -> io::Result<()> {
+    // Looked for in the order in which they are not made: what comes to be in between is whole.
+    let is_there = |name| dir.join(name).try_exists().map_err(|cause| files::plain(&cause, ""));
+    if is_there(LEDGER_FILE)? && !is_there(MAIN_FILE)? {
+        let message = format!(
+            "{LEDGER_FILE} is there without {MAIN_FILE}, as a restore leaves it that was ended half way: remove it and \
+             restore again"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    Ok(())
 }
 
 /// Of two files an operator needs to know which one cannot be used.

@@ -127,6 +127,7 @@ fn older_databases_are_brought_up_to_date() {
     for (name, steps) in [(MAIN_FILE, migrations::MAIN), (LEDGER_FILE, migrations::LEDGER)] {
         for taken in 0..=steps.len() {
             let dir = tempfile::tempdir().unwrap();
+            std::fs::write(dir.path().join(MAIN_FILE), "").unwrap();
             let mut older = rusqlite::Connection::open(dir.path().join(name)).unwrap();
             migrations::migrate(&mut older, &steps[..taken]).unwrap();
             drop(older);
