@@ -118,10 +118,11 @@ fn cut_revoked(context: &Context, seen: Option<i64>) -> Result<i64, Error> {
     if seen == Some(version) {
         return Ok(version);
     }
-    for key_id in context.in_flight.keys() {
-        if !store.is_key_live(&key_id)? {
-            context.in_flight.cut_key(&key_id);
-        }
+    let keys = context.in_flight.keys();
+    let ids: Vec<&str> = keys.iter().map(|id| &**id).collect();
+    // At once: of a database over the network one after the other would be told after many ways there and back.
+    for id in store.ended_keys(&ids)? {
+        context.in_flight.cut_key(id);
     }
     Ok(version)
 }

@@ -69,6 +69,14 @@ impl Store {
         })
     }
 
+    /// Those of these keys that may not be used any more: they are revoked, or not there. One question, however many.
+    pub fn ended_keys<'k>(&self, ids: &[&'k str]) -> Result<Vec<&'k str>, Error> {
+        let asked = "SELECT id FROM keys WHERE id = ?1 AND revoked_at IS NULL";
+        let live =
+            self.main().read(|db| db.query_each(asked, ids, |id, run| run(params![id]), |_| Ok(())))?;
+        Ok(ids.iter().zip(live).filter_map(|(id, live)| live.is_none().then_some(*id)).collect())
+    }
+
     /// How many keys of an app may be used at `now`.
     pub fn active_keys(&self, app_id: &str, now: Time) -> Result<u64, Error> {
         self.main().read(|db| {
@@ -395,6 +403,22 @@ mod tests {
             Ok((runs, cached.get_status(StatementStatus::RePrepare)))
         };
         assert_eq!(store.main().read(compiled_again).unwrap(), (10, 0));
+    }
+
+    #[test]
+    fn of_many_keys_those_are_told_that_have_ended() {
+        let now = Time::from_unix_ms(1_795_176_000_000);
+        let store = Store::in_memory(now).unwrap();
+        let keep = |number| {
+            let (key, hash) = crate::storage::sqlite::tests::a_key(&store, number);
+            store.create_key(&key, &hash).unwrap();
+            key
+        };
+        let made: Vec<KeyRow> = (0..3).map(keep).collect();
+        store.revoke_key(&made[1].id, now).unwrap();
+        let ids = [&*made[0].id, "key_none", &made[1].id, &made[2].id];
+        assert_eq!(store.ended_keys(&ids).unwrap(), ["key_none", &made[1].id]);
+        assert!(store.ended_keys(&[]).unwrap().is_empty());
     }
 
     #[test]

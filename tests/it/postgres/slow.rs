@@ -1,11 +1,60 @@
 //! A database that is far away, or has other things to do: what others promise they keep all the same.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use serde_json::json;
 
 use super::{at, beside, call, knock, make_key, start, until};
+use crate::support::chat::hello_stream;
+use crate::support::cutter::Cutter;
 use crate::support::postgres::Postgres;
+use crate::support::provider::{Beat, FakeProvider, Turn, role_chunk, text_chunk};
 use crate::support::redis::Redis;
 use crate::support::server::client;
+
+/// So many streams, each with a key of its own.
+const STREAMS: u32 = 40;
+/// How long the way to the database takes, in milliseconds.
+const WAY: u64 = 100;
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
+async fn streams_of_many_revoked_keys_end_together_however_far_the_database_is() {
+    let provider =
+        FakeProvider::start(|_| Turn::Stream(vec![role_chunk(), text_chunk("a"), Beat::Stall])).await;
+    let postgres = Postgres::start();
+    let cutter = Cutter::start(&postgres).await;
+    let two = super::Two::start(&cutter.url(), &provider.base_url).await;
+    let begin = async || {
+        let (key, path) = two.key("inference", &json!({})).await;
+        let url = at(&two.servers[0], "/inference/v1/chat/completions");
+        let stream = client().post(url).bearer_auth(&key).json(&hello_stream()).send().await.unwrap();
+        assert_eq!(stream.status(), 200);
+        (stream, path)
+    };
+    let mut streams = Vec::new();
+    for _ in 0..STREAMS {
+        streams.push(begin().await.0);
+    }
+    let (_going_on, kept) = begin().await;
+    let kept = kept.rsplit('/').next().unwrap();
+    cutter.delay(WAY);
+    let revoke = format!(
+        "UPDATE keys SET revoked_at = 1 WHERE service = 'inference' AND id <> '{kept}';
+         UPDATE writes SET number = number + 1 WHERE lane = 'main'"
+    );
+    postgres.sql("mk", &revoke);
+    let revoked = Instant::now();
+    let ends = join_all(streams.into_iter().map(reqwest::Response::text)).await;
+    let took = revoked.elapsed();
+    for end in ends {
+        let end = end.unwrap();
+        assert!(end.contains(r#""code":"api_key_revoked""#), "{end}");
+    }
+    // What asking for one after the other takes at least.
+    assert!(took < STREAMS * Duration::from_millis(WAY), "{took:?}");
+}
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]

@@ -1,9 +1,10 @@
 //! Stands between a server and PostgreSQL, and cuts connections at the worst moment: when a commit has been carried out,
-//! before the server hears of it. Whatever comes back is passed on message by message, as the protocol frames them; TLS
+//! before the server hears of it. It also makes the way long. Whatever comes back is passed on message by message, as the protocol frames them; TLS
 //! is declined.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -20,6 +21,8 @@ struct Orders {
     left: AtomicUsize,
     /// How many were.
     done: AtomicUsize,
+    /// How many milliseconds what goes to the server takes on its way.
+    delay: AtomicU64,
 }
 
 /// The cutter; its port closes when it is dropped, and connections go with the test's runtime.
@@ -53,6 +56,11 @@ impl Cutter {
     /// Has it cut off the next commits, so many.
     pub fn cut(&self, commits: usize) {
         self.orders.left.store(commits, Ordering::SeqCst);
+    }
+
+    /// Has what goes to the server take so long on its way.
+    pub fn delay(&self, milliseconds: u64) {
+        self.orders.delay.store(milliseconds, Ordering::SeqCst);
     }
 
     /// How many were cut off so far.
@@ -90,8 +98,22 @@ async fn pass_on(mut client: TcpStream, to: u16, orders: Arc<Orders>) -> std::io
             to_client.write_all(&message).await?;
         }
     };
+    let forth = async {
+        let mut some = vec![0; 1 << 16];
+        loop {
+            let read = from_client.read(&mut some).await?;
+            let delay = orders.delay.load(Ordering::SeqCst);
+            if delay > 0 {
+                tokio::time::sleep(Duration::from_millis(delay)).await;
+            }
+            if read == 0 {
+                return Ok(());
+            }
+            to_server.write_all(&some[..read]).await?;
+        }
+    };
     tokio::select! {
-        done = tokio::io::copy(&mut from_client, &mut to_server) => done.map(|_| ()),
+        done = forth => done,
         done = back => done,
     }
 }
