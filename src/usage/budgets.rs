@@ -105,7 +105,7 @@ impl Budgets {
     fn known(&self, limits: &[Limit<'_>], now: Time) -> Result<MutexGuard<'_, Tallies>, Unpaid> {
         let month = now.utc_month();
         loop {
-            let tallies = self.lock();
+            let mut tallies = self.lock();
             let (unknown, asked_at) = tallies.missing(limits, month);
             if unknown.is_empty() {
                 return Ok(tallies);

@@ -52,14 +52,16 @@ struct Tally {
 }
 
 impl Tallies {
-    /// Those of `limits` whose spending the ledger has to be asked for, and a number for [`Tallies::take_over`].
-    pub(super) fn missing(&self, limits: &[Limit<'_>], month: i64) -> (Vec<MonthOf>, u64) {
-        let is_known = |limit: &&Limit<'_>| {
-            let tally = self.by_subject.get(limit.subject);
-            tally.is_some_and(|tally| tally.month == month && tally.spent.is_some())
-        };
-        let unknown = limits.iter().filter(|limit| !is_known(limit));
-        let months = unknown.map(|limit| MonthOf { subject: limit.subject.to_owned(), month }).collect();
+    /// Those of `limits` whose spending the ledger has to be asked for, and a number for [`Tallies::take_over`]. Whoever asks
+    /// is about to take: the others stay known until then.
+    pub(super) fn missing(&mut self, limits: &[Limit<'_>], month: i64) -> (Vec<MonthOf>, u64) {
+        let mut months = Vec::new();
+        for limit in limits {
+            match self.by_subject.get_mut(limit.subject) {
+                Some(tally) if tally.month == month && tally.spent.is_some() => tally.is_used = true,
+                _ => months.push(MonthOf { subject: limit.subject.to_owned(), month }),
+            }
+        }
         (months, self.refreshed)
     }
 

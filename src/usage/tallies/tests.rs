@@ -45,6 +45,19 @@ fn what_is_reserved_is_taken_until_it_is_given_back() {
 }
 
 #[test]
+fn whoever_asks_what_is_missing_finds_it_known_when_taking() {
+    let mut tallies = knowing(&[("k", 40)]);
+    let limits = [limit(BudgetOf::Key, "k", 100)];
+    tallies.drop_idle();
+    assert_eq!(tallies.missing(&limits, NOW.utc_month()).0, []);
+    tallies.drop_idle();
+    assert_eq!(tallies.missing(&limits, NOW.utc_month()).0, []);
+    tallies.drop_idle();
+    tallies.drop_idle();
+    assert_eq!(tallies.missing(&limits, NOW.utc_month()).0, [month("k")]);
+}
+
+#[test]
 fn key_and_app_are_taken_together_or_not_at_all() {
     let mut tallies = knowing(&[("k", 0), ("a", 95)]);
     let both = [limit(BudgetOf::Key, "k", 100), limit(BudgetOf::App, "a", 100)];
