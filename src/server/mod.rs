@@ -39,6 +39,7 @@ mod shown;
 mod site;
 mod socket;
 mod stall;
+mod steady;
 mod tasks;
 mod thread_pool;
 mod tls;
@@ -96,6 +97,8 @@ pub struct Options {
     pub drain: Duration,
     /// Without a frame, a stream gets a comment this often.
     pub keep_alive: Duration,
+    /// How long the clock has to have gone evenly until attempts are deleted for their age.
+    pub settled: Duration,
     /// Threads that connections are spread over; with none, all stay on the runtime that [`serve`] runs on.
     pub workers: usize,
 }
@@ -111,6 +114,7 @@ impl Default for Options {
             write_timeout: Duration::from_secs(30),
             drain: Duration::from_secs(20),
             keep_alive: Duration::from_secs(15),
+            settled: Duration::from_hours(1),
             workers: workers::cores(),
         }
     }

@@ -4,7 +4,7 @@
 //! Each runs on one thread of the blocking pool each turn, so that no request waits for the disk.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -12,6 +12,8 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Context;
+use super::steady::Steady;
+use crate::clock::Time;
 use crate::storage::Error;
 use crate::trouble::Trouble;
 
@@ -127,15 +129,19 @@ fn cut_revoked(context: &Context, seen: Option<i64>) -> Result<i64, Error> {
     Ok(version)
 }
 
-/// Deletes attempts that are older than they may be, in small batches.
+/// Deletes attempts that are older than they may be, in small batches, by a clock that can be believed.
 async fn forget(context: Arc<Context>) {
     let mut turns = interval(FORGET);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let trouble = Trouble::new();
+    let (trouble, mut steady) = (Trouble::new(), Steady::default());
     loop {
         turns.tick().await;
-        while let Some(age) = context.app.configured().usage_retention {
-            if forget_some(&context, age, &trouble).await < FORGET_AT_ONCE {
+        loop {
+            let now = context.app.clock.now();
+            let is_settled = steady.span(now, Instant::now()) >= context.options.settled;
+            let age = context.app.configured().usage_retention.filter(|_| is_settled);
+            let Some(age) = age else { break };
+            if forget_some(&context, now.minus(age), &trouble).await < FORGET_AT_ONCE {
                 break;
             }
             sleep(FORGET_PAUSE).await;
@@ -143,10 +149,9 @@ async fn forget(context: Arc<Context>) {
     }
 }
 
-/// How many were deleted.
-async fn forget_some(context: &Arc<Context>, age: Duration, trouble: &Trouble) -> usize {
+/// Deletes a batch of those before this moment; how many.
+async fn forget_some(context: &Arc<Context>, before: Time, trouble: &Trouble) -> usize {
     let app = context.app.clone();
-    let before = app.clock.now().minus(age);
     let deleted =
         tokio::task::spawn_blocking(move || app.store.forget_attempts(before, FORGET_AT_ONCE)).await;
     let cause = match deleted {

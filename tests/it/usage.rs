@@ -14,7 +14,7 @@ use crate::support::chat::{Desk, desk, desk_with, hello};
 use crate::support::eventually;
 use crate::support::panel::agreeing_panel;
 use crate::support::provider::{Ask, Turn};
-use crate::support::server::{NOON, TestServer, client};
+use crate::support::server::{NOON, Setup, TestServer, client};
 
 /// What a call of `fake/m` costs whose answer is `Turn::Text`, in dollars: 100 tokens at a dollar and 10 at two for a
 /// million.
@@ -260,7 +260,8 @@ async fn billing_tells_the_month_its_forecast_and_how_full_budgets_are() {
 
 #[tokio::test]
 async fn attempts_go_when_they_are_too_old_and_what_they_sum_up_to_stays() {
-    let desk = desk_with("", "[usage]\nretention = \"30d\"", |setup| setup, said).await;
+    let at_once = |setup: Setup| setup.options(|options| options.settled = Duration::ZERO);
+    let desk = desk_with("", "[usage]\nretention = \"30d\"", at_once, said).await;
     let store = desk.server.app.store.clone();
     let of =
         |at: &str, id: &str| AttemptRow { request_id: id.into(), ..made(&desk.server, at, 1_000_000_000) };
