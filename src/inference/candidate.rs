@@ -185,7 +185,7 @@ impl Candidate<'_> {
                 Some(failure) => Err(Failed { failure: failure.clone(), usage: Some(flow.used()) }),
                 None => Ok((flow, first)),
             },
-            Some(Err(failure)) => Err(failure.into()),
+            Some(Err(failure)) => Err(Failed { failure, usage: flow.reported() }),
             None => Err(Failure::Cut.into()),
         }
     }

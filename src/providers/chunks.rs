@@ -269,6 +269,11 @@ impl Chunks {
         })
     }
 
+    /// What the provider says that the answer took so far.
+    pub const fn reported(&self) -> Option<Tokens> {
+        self.usage
+    }
+
     /// Writes the end of a whole answer.
     pub fn end(&mut self) {
         if self.include_usage {

@@ -153,6 +153,11 @@ impl Flow {
         self.chunks.used()
     }
 
+    /// The same, if the provider did say; of what failed before its first word, nothing is estimated.
+    pub fn reported(&self) -> Option<Tokens> {
+        self.chunks.reported()
+    }
+
     /// Whether the whole answer came, so that only its end is left to be sent.
     pub const fn is_over(&self) -> bool {
         matches!(self.state, State::Over)

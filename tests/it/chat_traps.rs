@@ -317,6 +317,22 @@ async fn what_a_provider_withholds_is_no_empty_success() {
             asked(&desk, &hello_to(&format!("gemini/{scenario}"), scenario.contains("stream"))).await;
         assert_eq!(status, 502, "{scenario}: {raw}");
     }
+    // As the provider counts, also where no word of a stream has come; a model without an answer is asked again.
+    let booked = desk.booked();
+    let of = |scenario: &str, outcome: &str| -> Vec<(u64, u64)> {
+        let row = (format!("gemini/{scenario}"), outcome.to_owned());
+        booked
+            .iter()
+            .filter(|(model, how, ..)| (model, how) == (&row.0, &row.1))
+            .map(|row| (row.2, row.3))
+            .collect()
+    };
+    for scenario in ["chat-answer-blocked-prompt", "chat-stream-blocked-prompt"] {
+        assert_eq!(of(scenario, "refused"), vec![(20, 0)], "{scenario}");
+    }
+    for scenario in ["chat-answer-empty-success", "chat-stream-empty-success"] {
+        assert_eq!(of(scenario, "no_answer"), vec![(20, 4); 3], "{scenario}");
+    }
     let list = chunks(&desk.stream(&hello_to("gemini/chat-stream-filtered", true)).await);
     assert_eq!(reasons(&list), ["content_filter"]);
 }

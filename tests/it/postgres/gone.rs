@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::{Counted, Two, booked, call, complete, completing, knock, make_key, start, stranger, until};
+use super::{Counted, Two, booked, call, complete, completing, knock, make_key, stranger, until};
 use crate::support::console::Console;
 use crate::support::mk::Mk;
 use crate::support::postgres::Postgres;
@@ -282,7 +282,7 @@ async fn what_was_used_waits_at_the_end_until_the_database_can_be_written() {
     let provider = Counted::start().await;
     let postgres = Postgres::start();
     let (key, _) = make_key(&postgres.url(), "inference", &["--per-minute", "0"]).await;
-    let server = start(&call(&postgres.url(), &provider.provider.base_url)).await;
+    let server = Serve::start_beside(&call(&postgres.url(), &provider.provider.base_url)).await;
     assert_eq!(complete(&server.base, &key).await.0, 200);
     booked(&postgres.url(), 1).await;
     let read_only = |setting: &str| {

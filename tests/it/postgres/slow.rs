@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use serde_json::json;
 
-use super::{at, beside, call, knock, make_key, start, until};
+use super::{at, beside, call, knock, make_key, until};
 use crate::support::chat::hello_stream;
 use crate::support::cutter::Cutter;
 use crate::support::postgres::Postgres;
 use crate::support::provider::{Beat, FakeProvider, Turn, role_chunk, text_chunk};
 use crate::support::redis::Redis;
+use crate::support::serve::Serve;
 use crate::support::server::client;
 
 /// So many streams, each with a key of its own.
@@ -62,7 +63,7 @@ async fn a_slow_database_makes_no_store_of_limits_gone() {
     let (postgres, redis) = (Postgres::start(), Redis::start());
     let url = postgres.url();
     let (key, _) = make_key(&url, "verify", &[]).await;
-    let server = start(&call(&url, "http://127.0.0.1:9/v1").env("MK_LIMITS_URL", &redis.url())).await;
+    let server = Serve::start_beside(&call(&url, "http://127.0.0.1:9/v1").env("MK_LIMITS_URL", &redis.url())).await;
     assert_eq!(knock(&server.base, &key).await.0, 400);
     // It has to ask the database what was counted today.
     redis.command(&["FLUSHALL"]);
