@@ -138,3 +138,24 @@ async fn a_new_key_that_nobody_could_see_is_revoked() {
     let listed = run(&server, &["keys", "show", "unseen", "--json"]).await;
     assert_eq!(listed.json()["state"], "revoked", "{listed:?}");
 }
+
+#[test]
+fn a_key_is_made_whatever_became_of_the_first_app() {
+    let home = Mk::new();
+    let run = |line: &str| home.clone().args(line.split(' ')).run();
+    assert_eq!(run("apps create web").code(), 0);
+    let made_in = |app: &str| {
+        let made = run("keys create --service console");
+        assert_eq!(made.code(), 0, "{made:?}");
+        assert!(made.stderr.contains(&format!("in the app `{app}`")), "{made:?}");
+    };
+    made_in("default");
+    assert_eq!(run("apps update default --name main").code(), 0);
+    made_in("main");
+    assert_eq!(run("apps delete main --yes").code(), 0);
+    made_in("web");
+    let named = run("keys create --service console --app default");
+    assert!(named.code() == 9 && named.stderr.contains("there is no app `default`"), "{named:?}");
+    assert_eq!(run("apps create default").code(), 0);
+    made_in("default");
+}

@@ -30,6 +30,9 @@ use crate::secret::SecretString;
 use crate::storage::{AppChange, KeyChange};
 use remote::Remote;
 
+/// The name of the app that a new database begins with.
+const FIRST_APP: &str = "default";
+
 /// Apps and keys to administer.
 pub(crate) enum Desk {
     /// Of the local database.
@@ -129,6 +132,16 @@ impl Desk {
         found.cloned().ok_or_else(|| {
             Failure::new(Kind::NotFound, format!("there is no app `{id_or_name}`"))
                 .hint("`mk apps list` shows those there are")
+        })
+    }
+
+    /// The app of what names none: the one that every database begins with, or the oldest where that one was renamed or
+    /// deleted. There is always one, as the last cannot be deleted.
+    pub(crate) fn usual_app(&self) -> Result<App, Failure> {
+        let apps = self.apps()?;
+        let first = apps.iter().find(|app| app.name == FIRST_APP).or_else(|| apps.first());
+        first.cloned().ok_or_else(|| {
+            Failure::new(Kind::NotFound, "there is no app").hint("`mk apps create NAME` makes one")
         })
     }
 

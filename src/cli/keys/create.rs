@@ -25,9 +25,9 @@ pub(super) struct CreateArgs {
     #[arg(long, value_name = "SERVICE")]
     service: Service,
 
-    /// The app it belongs to, by name or id
-    #[arg(long, value_name = "APP", default_value = "default")]
-    app: String,
+    /// The app it belongs to, by name or id [default: `default`, else the oldest]
+    #[arg(long, value_name = "APP")]
+    app: Option<String>,
 
     /// A name to remember it by
     #[arg(long, value_name = "NAME")]
@@ -86,9 +86,13 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         addresses: args.addresses.clone(),
         models: args.models.clone(),
         budget: args.budget_usd,
-        ..NewKey::of(args.service, &args.app)
+        // Its app is named to the desk, which alone knows it.
+        ..NewKey::of(args.service, "")
     };
-    let app_of = |desk: &Desk| desk.app(&args.app).map_err(no_app_or);
+    let app_of = |desk: &Desk| match &args.app {
+        Some(app) => desk.app(app).map_err(no_app_or),
+        None => desk.usual_app(),
+    };
     let rehearse = |desk: &Desk| desk.create_key(&app_of(desk)?, &new).map(drop);
     let desk = Desk::open_or_make(&args.common.database, session, rehearse)?;
     let app = app_of(&desk)?;
