@@ -75,6 +75,7 @@ pub(crate) struct RestoreArgs {
 
 /// Runs `mk backup`.
 pub(crate) fn backup(args: &BackupArgs, session: &Session) -> Outcome {
+    must_not_name_a_server(session)?;
     must_be_a_file(
         &args.file,
         "a backup is checked before it gets its name, so it cannot go to standard output",
@@ -104,6 +105,7 @@ pub(crate) fn backup(args: &BackupArgs, session: &Session) -> Outcome {
 
 /// Runs `mk restore`.
 pub(crate) fn restore(args: &RestoreArgs, session: &Session) -> Outcome {
+    must_not_name_a_server(session)?;
     must_be_a_file(
         &args.file,
         "a backup is checked before it is put back, so it cannot come from standard input",
@@ -143,6 +145,13 @@ fn restore_to_postgres(
 fn interrupted(session: &Session) -> Failure {
     session.printer.notice("interrupted; nothing was written");
     Failure::new(Kind::Interrupted, "interrupted")
+}
+
+/// Elsewhere these flags have a command work on a server: nobody may take a backup of another database for that one's.
+fn must_not_name_a_server(session: &Session) -> Result<(), Failure> {
+    let Some(flag) = session.globals.server_flag() else { return Ok(()) };
+    let why = format!("{flag} is about a server; backup and restore work on the database of this machine");
+    Err(Failure::usage(why).hint("run it on the server's machine, or name a database by --data-dir or --config"))
 }
 
 /// Elsewhere `-` is standard input: here it would be a file of that name, which nobody means.

@@ -47,6 +47,17 @@ pub(crate) struct Globals {
     pub(crate) ca_cert: Option<PathBuf>,
 }
 
+impl Globals {
+    /// The flag that names a server, if one does.
+    pub(crate) const fn server_flag(&self) -> Option<&'static str> {
+        match (&self.server, &self.profile) {
+            (Some(_), _) => Some("--server"),
+            (None, Some(_)) => Some("--profile"),
+            (None, None) => None,
+        }
+    }
+}
+
 /// What every command works with.
 #[derive(Debug)]
 pub(crate) struct Session {

@@ -153,3 +153,21 @@ fn what_cannot_be_done_says_why_and_leaves_nothing() {
     assert_eq!(directory.code(), 2, "{directory:?}");
     assert!(directory.stderr.contains("is a directory\nhint: name the one file"), "{directory:?}");
 }
+
+#[test]
+fn a_server_that_is_named_is_not_backed_up_as_the_database_of_this_machine() {
+    let home = Mk::new();
+    let run = |line: &str| home.clone().args(line.split(' ')).run();
+    assert_eq!(run("apps create web").code(), 0);
+    let server = "--server https://mk.example.org";
+    for line in [
+        &*format!("backup {server} mk.tar"),
+        &*format!("restore {server} mk.tar"),
+        "backup --profile work mk.tar",
+    ] {
+        let ran = run(line);
+        assert_eq!(ran.code(), 2, "{ran:?}");
+        assert!(ran.stderr.contains("is about a server; backup and restore work on the database"), "{ran:?}");
+    }
+    assert!(!home.home().join("mk.tar").exists());
+}

@@ -237,11 +237,7 @@ pub(crate) fn same_place(database: &Database, session: &Session) -> String {
 }
 
 fn choose(database: &Database, session: &mut Session) -> Result<Target, Failure> {
-    let by_flag = match (&session.globals.server, &session.globals.profile) {
-        (Some(_), _) => Some("--server"),
-        (None, Some(_)) => Some("--profile"),
-        (None, None) => None,
-    };
+    let by_flag = session.globals.server_flag();
     if let Some(local_flag) = database.flag() {
         return match by_flag {
             None => Ok(Target::Local),
