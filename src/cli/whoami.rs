@@ -39,7 +39,7 @@ struct Held {
     origin: Option<String>,
     /// Whether its check digits tell that no server has made it.
     is_mistyped: bool,
-    /// What the server says of it; `None` where it was not asked, or does not know the question.
+    /// What the server says of it, or why it cannot be read; `None` where it was not asked, or does not know the question.
     told: Option<Result<OwnKey, Failure>>,
 }
 
@@ -54,7 +54,9 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
         let asked = time::timeout(limit, client.health()).await.unwrap_or(Err(client::Error::Silent));
         asked.map_err(|cause| remote::failure(&config.server, cause))?;
         for key in &mut held {
-            key.told = told(&config, &client, key, limit).await;
+            if key.told.is_none() {
+                key.told = told(&config, &client, key, limit).await;
+            }
         }
         Ok(())
     });
@@ -75,10 +77,15 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
 }
 
 fn held(config: &ClientConfig, service: Service) -> Held {
-    let key = config.key_for(service);
-    let is_mistyped = key.as_ref().is_some_and(|key| keys::service_of(key.expose_secret()).is_none());
-    let origin = key.map(|_| config.key_origin(service).to_string());
-    Held { service, origin, is_mistyped, told: None }
+    let origin = || Some(config.key_origin(service).to_string());
+    match config.key_for(service) {
+        Ok(None) => Held { service, origin: None, is_mistyped: false, told: None },
+        Ok(Some(key)) => {
+            let is_mistyped = keys::service_of(key.expose_secret()).is_none();
+            Held { service, origin: origin(), is_mistyped, told: None }
+        }
+        Err(error) => Held { service, origin: origin(), is_mistyped: false, told: Some(Err(error.into())) },
+    }
 }
 
 /// What the server says of a key that it may have made.
@@ -88,7 +95,7 @@ async fn told(
     held: &Held,
     limit: Duration,
 ) -> Option<Result<OwnKey, Failure>> {
-    let key = config.key_for(held.service).filter(|_| !held.is_mistyped)?;
+    let key = config.key_for(held.service).ok().flatten().filter(|_| !held.is_mistyped)?;
     let asked = time::timeout(limit, client.bearing(key.clone()).own_key()).await;
     match asked.unwrap_or(Err(client::Error::Silent)) {
         Ok(own) => Some(Ok(own)),

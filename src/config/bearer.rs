@@ -1,4 +1,7 @@
 //! Which key goes with a request: from flags' files, variables, or the credentials stored for the server.
+//!
+//! What is wrong with a place of keys is told to whoever asks for a key that would come from there, and to nobody else: a
+//! command that needs no key works, and so does the one that makes the key which a file is to hold.
 
 use std::path::Path;
 
@@ -16,9 +19,19 @@ struct Bearer {
     origin: Origin,
 }
 
+/// A place of which it cannot be told what it holds, and why.
+#[derive(Clone, Debug)]
+struct Closed {
+    origin: Origin,
+    error: ConfigError,
+}
+
+/// What was found in a place: a key, or that none is there.
+type Held = Result<Option<Bearer>, Closed>;
+
 /// The keys at hand, one a service at most.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bearers(Vec<(Service, Bearer)>);
+pub(super) struct Bearers(Vec<(Service, Held)>);
 
 /// The variables of a service's own key: the key itself, and a file that holds it.
 const fn variables(service: Service) -> (&'static str, &'static str) {
@@ -33,6 +46,14 @@ const ANY: &str = "MK_API_KEY";
 const ANY_FILE: &str = "MK_API_KEY_FILE";
 const FLAG: &str = "--api-key-file";
 
+/// The places that may hold a key of any service.
+struct Shared {
+    flag: Held,
+    variable: Held,
+    file: Held,
+    stored: Result<Credentials, Closed>,
+}
+
 impl Bearers {
     /// Looks in all places, strongest first. Complains into `warnings` about what is set and is no key.
     pub(super) fn find(
@@ -40,48 +61,78 @@ impl Bearers {
         env: &Env,
         server_origin: &str,
         warnings: &mut Vec<String>,
-    ) -> Result<Self, ConfigError> {
-        let by_flag = flag_file.map(|path| from_file(path, Origin::Flag(FLAG))).transpose()?;
-        let any = from_variable(env, ANY)?;
-        let any_file = from_file_variable(env, ANY_FILE)?;
-        let of_any_service = [&by_flag, &any, &any_file].into_iter().flatten();
+    ) -> Self {
+        let shared = Shared {
+            flag: flag_file.map(|path| from_file(path, Origin::Flag(FLAG))).transpose(),
+            variable: from_variable(env, ANY),
+            file: from_file_variable(env, ANY_FILE),
+            stored: all_stored(env),
+        };
+        let of_any_service = [&shared.flag, &shared.variable, &shared.file].into_iter().filter_map(|held| held.as_ref().ok()?.as_ref());
         warnings.extend(of_any_service.filter(|bearer| service_of(&bearer.key).is_none()).map(|bearer| {
             format!("what {} gives is not a key (mk_<service>_…) and is not used", bearer.origin)
         }));
-        let stored = match paths::credentials_file(env) {
-            Some(path) => credentials::read(&path)?,
-            None => Credentials::default(),
-        };
-        let mut found = Vec::new();
-        for service in Service::ALL {
-            let fits = |bearer: &&Bearer| service_of(&bearer.key) == Some(service);
-            let (own, own_file) = variables(service);
-            let stored = || {
-                let stored = stored.key(server_origin, service)?;
-                Some(Bearer { key: stored.key.clone(), origin: stored.origin.clone() })
-            };
-            let mut bearer = by_flag.as_ref().filter(fits).cloned();
-            if bearer.is_none() {
-                bearer = from_variable(env, own)?.or_else(|| any.as_ref().filter(fits).cloned());
-            }
-            // A file is only looked for where its key would be used.
-            if bearer.is_none() {
-                bearer = from_file_variable(env, own_file)?;
-            }
-            let bearer = bearer.or_else(|| any_file.as_ref().filter(fits).cloned());
-            found.extend(bearer.or_else(stored).map(|bearer| (service, bearer)));
+        Self(Service::ALL.map(|service| (service, strongest(&shared, env, server_origin, service))).into())
+    }
+
+    /// The key for a service.
+    ///
+    /// # Errors
+    /// If the place that it would come from cannot be read.
+    pub(super) fn key(&self, service: Service) -> Result<Option<&SecretString>, ConfigError> {
+        match self.held(service) {
+            Some(Ok(bearer)) => Ok(bearer.as_ref().map(|bearer| &bearer.key)),
+            Some(Err(closed)) => Err(closed.error.clone()),
+            None => Ok(None),
         }
-        Ok(Self(found))
     }
 
-    pub(super) fn key(&self, service: Service) -> Option<&SecretString> {
-        self.0.iter().find(|(candidate, _)| *candidate == service).map(|(_, bearer)| &bearer.key)
-    }
-
+    /// Where that key comes from, or would if it could be read; the default where there is none.
     pub(super) fn origin(&self, service: Service) -> Origin {
-        let found = self.0.iter().find(|(candidate, _)| *candidate == service);
-        found.map(|(_, bearer)| bearer.origin.clone()).unwrap_or_default()
+        match self.held(service) {
+            Some(Ok(bearer)) => bearer.as_ref().map(|bearer| bearer.origin.clone()).unwrap_or_default(),
+            Some(Err(closed)) => closed.origin.clone(),
+            None => Origin::Default,
+        }
     }
+
+    fn held(&self, service: Service) -> Option<&Held> {
+        self.0.iter().find(|(candidate, _)| *candidate == service).map(|(_, held)| held)
+    }
+}
+
+/// What the strongest place holds for a service that has something to say of it; a file is only looked for where its key
+/// would be used.
+fn strongest(shared: &Shared, env: &Env, server_origin: &str, service: Service) -> Held {
+    let (own, own_file) = variables(service);
+    let places: [&dyn Fn() -> Held; 6] = [
+        &|| fitting(&shared.flag, service),
+        &|| from_variable(env, own),
+        &|| fitting(&shared.variable, service),
+        &|| from_file_variable(env, own_file),
+        &|| fitting(&shared.file, service),
+        &|| stored(&shared.stored, server_origin, service),
+    ];
+    places.iter().map(|look| look()).find(|held| !matches!(held, Ok(None))).unwrap_or(Ok(None))
+}
+
+/// What a place of keys for any service holds for this one.
+fn fitting(held: &Held, service: Service) -> Held {
+    let bearer = held.as_ref().map_err(Closed::clone)?;
+    Ok(bearer.clone().filter(|bearer| service_of(&bearer.key) == Some(service)))
+}
+
+/// The keys of all servers.
+fn all_stored(env: &Env) -> Result<Credentials, Closed> {
+    let Some(path) = paths::credentials_file(env) else { return Ok(Credentials::default()) };
+    // It is as a whole that it cannot be read.
+    credentials::read(&path).map_err(|error| Closed { origin: Origin::File { path, line: 1 }, error })
+}
+
+fn stored(credentials: &Result<Credentials, Closed>, server_origin: &str, service: Service) -> Held {
+    let credentials = credentials.as_ref().map_err(Closed::clone)?;
+    let stored = credentials.key(server_origin, service);
+    Ok(stored.map(|stored| Bearer { key: stored.key.clone(), origin: stored.origin.clone() }))
 }
 
 /// The service that a key's prefix names.
@@ -92,22 +143,25 @@ fn service_of(key: &SecretString) -> Option<Service> {
     })
 }
 
-fn from_variable(env: &Env, name: &'static str) -> Result<Option<Bearer>, ConfigError> {
-    let key = env.text(name)?.map(SecretString::from);
-    Ok(key.map(|key| Bearer { key, origin: Origin::Variable(name) }))
+fn from_variable(env: &Env, name: &'static str) -> Held {
+    let origin = Origin::Variable(name);
+    match env.text(name) {
+        Ok(key) => Ok(key.map(|key| Bearer { key: SecretString::from(key), origin })),
+        Err(error) => Err(Closed { origin, error }),
+    }
 }
 
-fn from_file_variable(env: &Env, name: &'static str) -> Result<Option<Bearer>, ConfigError> {
+fn from_file_variable(env: &Env, name: &'static str) -> Held {
     env.path(name).map(|path| from_file(&path, Origin::Variable(name))).transpose()
 }
 
-fn from_file(path: &Path, origin: Origin) -> Result<Bearer, ConfigError> {
+fn from_file(path: &Path, origin: Origin) -> Result<Bearer, Closed> {
     match secret::from_file(path) {
         Ok(key) => Ok(Bearer { key, origin }),
         Err(error) => {
             let message =
                 format!("{origin} names {}, which cannot be read: {}", path.display(), reason::of(&error));
-            Err(ConfigError::new(message))
+            Err(Closed { origin, error: ConfigError::new(message) })
         }
     }
 }
@@ -123,11 +177,11 @@ mod tests {
     fn find(variables: &[(&str, &str)], flag: Option<&Path>) -> (Bearers, Vec<String>) {
         let env = Env::bare(variables.iter().copied(), Time::from_unix_ms(0));
         let mut warnings = Vec::new();
-        (Bearers::find(flag, &env, SERVER, &mut warnings).unwrap(), warnings)
+        (Bearers::find(flag, &env, SERVER, &mut warnings), warnings)
     }
 
     fn verify_key(bearers: &Bearers) -> Option<&str> {
-        bearers.key(Service::Verify).map(ExposeSecret::expose_secret)
+        bearers.key(Service::Verify).unwrap().map(ExposeSecret::expose_secret)
     }
 
     #[test]
@@ -162,9 +216,9 @@ mod tests {
     fn the_prefix_tells_for_which_service_a_key_is() {
         let (bearers, warnings) =
             find(&[("MK_API_KEY", "mk_console_abc"), ("MK_VERIFY_KEY", "mk_verify_abc")], None);
-        assert!(bearers.key(Service::Console).is_some());
+        assert!(bearers.key(Service::Console).unwrap().is_some());
         assert_eq!(verify_key(&bearers), Some("mk_verify_abc"));
-        assert!(bearers.key(Service::Inference).is_none());
+        assert!(bearers.key(Service::Inference).unwrap().is_none());
         assert_eq!(bearers.origin(Service::Console), Origin::Variable("MK_API_KEY"));
         assert!(warnings.is_empty());
     }
@@ -173,29 +227,25 @@ mod tests {
     fn what_is_no_key_is_not_sent_and_not_shown() {
         for text in ["sk-openai-key", "mk_verify_", "mk_verify", "mk_other_abc"] {
             let (bearers, warnings) = find(&[("MK_API_KEY", text)], None);
-            assert!(Service::ALL.iter().all(|service| bearers.key(*service).is_none()));
+            assert!(Service::ALL.iter().all(|service| bearers.key(*service).unwrap().is_none()));
             assert_eq!(warnings, ["what MK_API_KEY gives is not a key (mk_<service>_…) and is not used"]);
         }
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
-        let env = Env::bare([("MK_API_KEY_FILE", "/no/such/file")], Time::from_unix_ms(0));
-        let error = Bearers::find(None, &env, SERVER, &mut Vec::new()).unwrap_err();
-        assert!(
-            error
-                .message
-                .starts_with("MK_API_KEY_FILE names /no/such/file, which cannot be read: no such file")
-        );
-    }
-
-    #[test]
-    fn a_file_that_is_not_needed_need_not_be_there() {
+    fn a_file_that_cannot_be_read_is_told_to_those_who_need_its_key() {
         let missing = ("MK_VERIFY_KEY_FILE", "/no/such/file");
+        let (bearers, _) = find(&[missing], None);
+        let error = bearers.key(Service::Verify).unwrap_err();
+        let expected = "MK_VERIFY_KEY_FILE names /no/such/file, which cannot be read: no such file";
+        assert!(error.message.starts_with(expected), "{error}");
+        assert_eq!(bearers.origin(Service::Verify), Origin::Variable("MK_VERIFY_KEY_FILE"));
+        assert!(bearers.key(Service::Inference).unwrap().is_none());
         let (bearers, _) = find(&[("MK_VERIFY_KEY", "mk_verify_abc"), missing], None);
         assert_eq!(verify_key(&bearers), Some("mk_verify_abc"));
-        let env = Env::bare([missing], Time::from_unix_ms(0));
-        Bearers::find(None, &env, SERVER, &mut Vec::new()).unwrap_err();
+        let (bearers, _) = find(&[("MK_VERIFY_KEY", "mk_verify_abc"), ("MK_API_KEY_FILE", "/no/such/file")], None);
+        assert_eq!(verify_key(&bearers), Some("mk_verify_abc"));
+        bearers.key(Service::Inference).unwrap_err();
     }
 
     #[test]
@@ -209,7 +259,7 @@ mod tests {
             &SecretString::from("mk_verify_x"),
         )
         .unwrap();
-        let bearers = Bearers::find(None, &env, SERVER, &mut Vec::new()).unwrap();
-        assert!(bearers.key(Service::Verify).is_none());
+        let bearers = Bearers::find(None, &env, SERVER, &mut Vec::new());
+        assert!(bearers.key(Service::Verify).unwrap().is_none());
     }
 }

@@ -91,11 +91,15 @@ pub struct VerifyDefaults {
 
 impl ClientConfig {
     /// The key for a service of the configured server, if there is one.
-    pub fn key_for(&self, service: Service) -> Option<SecretString> {
-        self.bearers.key(service).cloned()
+    ///
+    /// # Errors
+    /// If it cannot be told, as the file that it would come from cannot be read: a reason to give up for whoever needs
+    /// this very key, and for nobody else.
+    pub fn key_for(&self, service: Service) -> Result<Option<SecretString>, ConfigError> {
+        Ok(self.bearers.key(service)?.cloned())
     }
 
-    /// Where that key comes from; [`Origin::Default`] if there is none.
+    /// Where that key comes from, or would if it could be read; [`Origin::Default`] if there is none.
     pub fn key_origin(&self, service: Service) -> Origin {
         self.bearers.origin(service)
     }
@@ -134,7 +138,7 @@ pub fn load_client(args: &ClientArgs, env: &Env) -> Result<ClientConfig, ConfigE
         warnings.push(format!("{address} is plain http: keys and texts can be read on the way; use https"));
     }
     let bearers =
-        Bearers::find(args.api_key_file.as_deref(), env, &credentials::origin(&server.url), &mut warnings)?;
+        Bearers::find(args.api_key_file.as_deref(), env, &credentials::origin(&server.url), &mut warnings);
     for service in Service::ALL {
         origins.set(format!("keys.{service}"), bearers.origin(service));
     }

@@ -56,7 +56,7 @@ fn without_anything_it_is_the_server_on_this_machine() {
     assert!(!config.server_origin.is_set());
     assert_eq!((config.color, config.progress, config.view), Default::default());
     assert_eq!(config.verify, VerifyDefaults::default());
-    assert!(Service::ALL.iter().all(|service| config.key_for(*service).is_none()));
+    assert!(Service::ALL.iter().all(|service| config.key_for(*service).unwrap().is_none()));
     assert!(config.warnings.is_empty());
 }
 
@@ -188,10 +188,10 @@ fn keys_follow_the_server() {
     let key = SecretString::from("mk_verify_stored");
     credentials::store(&world.env, "https://mk.example.org", Service::Verify, &key).unwrap();
     let config = world.load().unwrap();
-    assert!(config.key_for(Service::Verify).is_some());
+    assert!(config.key_for(Service::Verify).unwrap().is_some());
     assert!(config.key_origin(Service::Verify).to_string().contains("credentials.toml:"));
     let args = ClientArgs { profile: Some("home".to_owned()), ..ClientArgs::default() };
-    assert!(load_client(&args, &world.env).unwrap().key_for(Service::Verify).is_none());
+    assert!(load_client(&args, &world.env).unwrap().key_for(Service::Verify).unwrap().is_none());
 }
 
 #[test]

@@ -5,9 +5,9 @@
 //! verify = "mk_verify_…"
 //! ```
 //!
-//! The file must be readable by its owner only, and is replaced as a whole, so that a crash never loses keys; whoever
-//! changes it holds a lock from reading to writing, so that two at once lose none either. A key is only ever handed out for
-//! the origin (scheme, host and port) that it was stored for.
+//! The file must be readable by its owner only, or no key is taken from it; changing it makes it so again. It is replaced
+//! as a whole, so that a crash never loses keys; whoever changes it holds a lock from reading to writing, so that two at
+//! once lose none either. A key is only ever handed out for the origin (scheme, host and port) that it was stored for.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ pub fn store(env: &Env, server: &str, service: Service, key: &SecretString) -> R
     let origin = server_origin(server)?;
     let path = file(env)?;
     let _lock = Lock::of(&path)?;
-    let mut credentials = read(&path)?;
+    let mut credentials = parse(&path)?;
     credentials
         .0
         .entry(origin)
@@ -84,7 +84,7 @@ pub fn remove(env: &Env, server: &str, service: Option<Service>) -> Result<Vec<S
         return Ok(Vec::new());
     }
     let _lock = Lock::of(&path)?;
-    let mut credentials = read(&path)?;
+    let mut credentials = parse(&path)?;
     let Some(keys) = credentials.0.get_mut(&origin) else { return Ok(Vec::new()) };
     let wanted = |candidate: &Service| service.is_none_or(|one| one == *candidate);
     let removed: Vec<Service> = Service::ALL
@@ -108,10 +108,22 @@ impl Credentials {
     }
 }
 
-/// Reads the file; without one there are no keys.
+/// That others than its owner can read the file, which is then no reason not to change it.
+///
+/// # Errors
+/// If they can.
+pub fn must_be_private(env: &Env) -> Result<(), ConfigError> {
+    paths::credentials_file(env).map_or(Ok(()), |path| files::must_be_private(&path))
+}
+
+/// Reads the file, which must be its owner's alone; without one there are no keys.
 pub(super) fn read(path: &Path) -> Result<Credentials, ConfigError> {
-    let Some(document) = Document::open(path)? else { return Ok(Credentials::default()) };
     files::must_be_private(path)?;
+    parse(path)
+}
+
+fn parse(path: &Path) -> Result<Credentials, ConfigError> {
+    let Some(document) = Document::open(path)? else { return Ok(Credentials::default()) };
     let table = document.parse()?;
     let mut root = Section::root(&document, &table);
     let mut credentials = Credentials::default();
@@ -197,17 +209,19 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_file_that_others_can_read_is_refused_without_showing_it() {
+    fn no_key_is_taken_from_a_file_that_others_can_read_until_it_is_changed() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let env = env(&dir);
         let path = file(&env).unwrap();
         fs::write(&path, "[servers.\"https://a\"]\nverify = \"mk_verify_secret\"\n").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        let error = store(&env, "https://a", Service::Verify, &SecretString::from("x")).unwrap_err();
+        let error = read(&path).err().unwrap();
         assert!(error.message.contains("can be read by others"), "{error}");
         assert!(error.hints[0].starts_with("chmod 600 "));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(must_be_private(&env), Err(error));
+        store(&env, "https://a", Service::Console, &SecretString::from("x")).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(stored(&env, "https://a", Service::Verify).as_deref(), Some("mk_verify_secret"));
     }
 

@@ -29,7 +29,8 @@ pub fn client_listing(config: &ClientConfig) -> Vec<Entry> {
         ("server".to_owned(), quoted(&config.server)),
     ];
     for service in Service::ALL {
-        values.push((format!("keys.{service}"), set_or_not(config.key_for(service).is_some())));
+        let key = config.key_for(service).map(|key| set_or_not(key.is_some()));
+        values.push((format!("keys.{service}"), key.unwrap_or_else(|_| "unreadable".to_owned())));
     }
     let rest = [
         ("output.color", quoted(&modes::word(&config.color))),

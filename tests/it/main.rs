@@ -34,6 +34,7 @@ mod cli_doctor;
 mod cli_eval;
 mod cli_hostile;
 mod cli_interrupt;
+mod cli_key_files;
 mod cli_keys;
 mod cli_keys_list;
 mod cli_keys_update;

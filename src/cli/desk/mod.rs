@@ -247,8 +247,12 @@ fn choose(database: &Database, session: &mut Session) -> Result<Target, Failure>
         };
     }
     let config = session.quiet_client_config(None, None)?;
-    let has_key = config.key_for(Service::Console).is_some();
-    if by_flag.is_none() && !(config.server_origin.is_set() && has_key) {
+    // No key is looked at for what needs none.
+    if by_flag.is_none() && !config.server_origin.is_set() {
+        return Ok(Target::Local);
+    }
+    let has_key = config.key_for(Service::Console)?.is_some();
+    if by_flag.is_none() && !has_key {
         return Ok(Target::Local);
     }
     session.warn(&config);

@@ -36,7 +36,7 @@ pub(crate) struct Remote {
 impl Remote {
     pub(super) fn at(config: &ClientConfig, session: &Session) -> Result<Self, Failure> {
         let limit = config.timeout.unwrap_or(LIMIT);
-        let client = remote::patient_client(config, config.key_for(Service::Console), limit)?;
+        let client = remote::patient_client(config, config.key_for(Service::Console)?, limit)?;
         session.printer.detail(&format!("on {}", config.server));
         Ok(Self { client, server: config.server.clone(), limit, printer: session.printer.clone() })
     }

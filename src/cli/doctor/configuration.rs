@@ -19,28 +19,40 @@ pub(super) fn client(config: &ClientConfig, env: &Env) -> Vec<Check> {
     let file = paths(env).client_file.filter(|path| path.exists());
     let what =
         file.map_or_else(|| "no file, built-in settings".to_owned(), |path| path.display().to_string());
-    let held: Vec<_> =
-        Service::ALL.into_iter().filter(|service| config.key_for(*service).is_some()).collect();
-    let names: Vec<&str> = held.iter().map(|service| service.as_str()).collect();
-    let keys_held =
-        if names.is_empty() { "no key".to_owned() } else { format!("keys for {}", names.join(", ")) };
-    let mut checks = vec![Check::ok(CLIENT, format!("{what}; {keys_held} for {}", config.server))];
-    checks.extend(config.warnings.iter().map(|warning| Check::warning(CLIENT, warning)));
-    for service in held {
-        let is_mistyped =
-            config.key_for(service).is_some_and(|key| keys::service_of(key.expose_secret()).is_none());
-        if is_mistyped {
-            let origin = config.key_origin(service);
-            checks.push(
-                Check::failed(
-                    CLIENT,
-                    format!("the {service} key ({origin}) is mistyped: its form or check digits do not fit"),
-                )
-                .hint("`mk login` stores another; `mk keys check` tells whether one is well formed"),
-            );
+    let mut checks = Vec::new();
+    let mut names = Vec::new();
+    for service in Service::ALL {
+        match config.key_for(service) {
+            Ok(None) => {}
+            Ok(Some(key)) => {
+                names.push(service.as_str());
+                if keys::service_of(key.expose_secret()).is_none() {
+                    checks.push(mistyped(config, service));
+                }
+            }
+            Err(error) => {
+                let closed = Check::misconfigured(CLIENT, error);
+                // One file may keep several keys from being read.
+                if !checks.contains(&closed) {
+                    checks.push(closed);
+                }
+            }
         }
     }
-    checks
+    let keys_held =
+        if names.is_empty() { "no key".to_owned() } else { format!("keys for {}", names.join(", ")) };
+    let warnings = config.warnings.iter().map(|warning| Check::warning(CLIENT, warning));
+    let found = Check::ok(CLIENT, format!("{what}; {keys_held} for {}", config.server));
+    std::iter::once(found).chain(warnings).chain(checks).collect()
+}
+
+fn mistyped(config: &ClientConfig, service: Service) -> Check {
+    let origin = config.key_origin(service);
+    Check::failed(
+        CLIENT,
+        format!("the {service} key ({origin}) is mistyped: its form or check digits do not fit"),
+    )
+    .hint("`mk login` stores another; `mk keys check` tells whether one is well formed")
 }
 
 /// Of the server's file, which could be read.

@@ -1,0 +1,82 @@
+//! Files of keys that cannot be read, hold none, or hold one for something else: what needs no key of theirs does not mind.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use mk::api::Service;
+use mk::keys::mint;
+use mk::secret::ExposeSecret;
+
+use crate::support::mk::{Mk, Ran};
+
+/// Nobody listens there.
+const NOBODY: &str = "http://127.0.0.1:1";
+
+fn run(mk: &Mk, line: &str) -> Ran {
+    mk.clone().args(line.split(' ')).run()
+}
+
+fn key(service: Service) -> String {
+    mint(service).unwrap().key.expose_secret().to_owned()
+}
+
+#[test]
+fn a_file_that_is_to_hold_a_key_does_not_keep_it_from_being_made() {
+    let home = Mk::new();
+    let file = home.home().join("key");
+    fs::write(&file, "").unwrap();
+    for variable in ["MK_API_KEY_FILE", "MK_VERIFY_KEY_FILE", "MK_CONSOLE_KEY_FILE"] {
+        let user = home.clone().env(variable, file.to_str().unwrap());
+        for line in ["keys create --service verify", "keys list", "apps list", "usage", "config list client", "logout"] {
+            let ran = run(&user, line);
+            assert!(ran.code() == 0 && !ran.stderr.contains(variable), "{line}: {ran:?}");
+        }
+        let login = user.clone().args(["login", "--no-check"]).stdin(key(Service::Inference)).run();
+        assert_eq!(login.code(), 0, "{login:?}");
+        let sandbox = run(&user, "verify --sandbox Paris");
+        assert!(!sandbox.stderr.contains(variable), "{sandbox:?}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told_where_its_key_is_needed() {
+    let home = Mk::new().env("MK_SERVER", NOBODY);
+    let user = home.clone().env("MK_VERIFY_KEY_FILE", "/no/such/key").env("MK_INFERENCE_KEY", &key(Service::Inference));
+    let told = "MK_VERIFY_KEY_FILE names /no/such/key, which cannot be read";
+    let verify = run(&user, "verify Paris");
+    assert!(verify.code() == 2 && verify.stderr.contains(told), "{verify:?}");
+    let models = run(&user, "models");
+    assert!(models.code() == 6 && !models.stderr.contains(told), "{models:?}");
+    let console = home.env("MK_CONSOLE_KEY_FILE", "/no/such/key");
+    assert_eq!(run(&console, "apps list").code(), 2, "whether the server is meant cannot be told");
+
+    let whoami = run(&user, "whoami");
+    assert!(whoami.stdout.contains(told), "{whoami:?}");
+    let listed = run(&user, "config list client --origin");
+    assert!(listed.stdout.contains("keys.verify\tunreadable\tMK_VERIFY_KEY_FILE\n"), "{listed:?}");
+    let doctor = run(&user, "doctor").stdout;
+    assert_eq!(doctor.matches(told).count(), 1, "{doctor}");
+    let any = Mk::new().env("MK_API_KEY_FILE", "/no/such/key");
+    let doctor = run(&any, "doctor").stdout;
+    assert_eq!(doctor.matches("MK_API_KEY_FILE names").count(), 1, "once for all services: {doctor}");
+}
+
+#[test]
+fn stored_keys_that_others_can_read_are_not_used_and_can_be_replaced() {
+    let user = Mk::new().env("MK_SERVER", NOBODY);
+    let login = || user.clone().args(["login", "--no-check"]).stdin(key(Service::Verify)).run();
+    assert_eq!(login().code(), 0);
+    let file = user.home().join(".config/mk/credentials.toml");
+    let expose = || fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let is_private = || fs::metadata(&file).unwrap().permissions().mode().trailing_zeros() >= 6;
+    let told = "can be read by others on this machine";
+    expose();
+    let verify = run(&user, "verify Paris");
+    assert!(verify.code() == 2 && verify.stderr.contains(told), "{verify:?}");
+    assert!(run(&user, "whoami").stdout.contains(told));
+    let again = login();
+    assert!(again.code() == 0 && again.stderr.contains(told) && is_private(), "{again:?}");
+    expose();
+    let logout = run(&user, "logout");
+    assert!(logout.code() == 0 && logout.stderr.contains(told) && is_private(), "{logout:?}");
+}
