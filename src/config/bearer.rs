@@ -48,27 +48,30 @@ const FLAG: &str = "--api-key-file";
 
 /// The places that may hold a key of any service.
 struct Shared {
-    flag: Held,
     variable: Held,
     file: Held,
     stored: Result<Credentials, Closed>,
 }
 
 impl Bearers {
-    /// Looks in all places, strongest first. Complains into `warnings` about what is set and is no key.
+    /// Looks in all places, strongest first. A file that a flag names is the only place: whoever names it does not mean
+    /// another key. Complains into `warnings` about what is set elsewhere and is no key.
     pub(super) fn find(
         flag_file: Option<&Path>,
         env: &Env,
         server_origin: &str,
         warnings: &mut Vec<String>,
     ) -> Self {
+        if let Some(path) = flag_file {
+            let by_flag = from_flag(path);
+            return Self(Service::ALL.map(|service| (service, fitting(&by_flag, service))).into());
+        }
         let shared = Shared {
-            flag: flag_file.map(|path| from_file(path, Origin::Flag(FLAG))).transpose(),
             variable: from_variable(env, ANY),
             file: from_file_variable(env, ANY_FILE),
             stored: all_stored(env),
         };
-        let of_any_service = [&shared.flag, &shared.variable, &shared.file].into_iter().filter_map(|held| held.as_ref().ok()?.as_ref());
+        let of_any_service = [&shared.variable, &shared.file].into_iter().filter_map(|held| held.as_ref().ok()?.as_ref());
         warnings.extend(of_any_service.filter(|bearer| service_of(&bearer.key).is_none()).map(|bearer| {
             format!("what {} gives is not a key (mk_<service>_…) and is not used", bearer.origin)
         }));
@@ -105,8 +108,7 @@ impl Bearers {
 /// would be used.
 fn strongest(shared: &Shared, env: &Env, server_origin: &str, service: Service) -> Held {
     let (own, own_file) = variables(service);
-    let places: [&dyn Fn() -> Held; 6] = [
-        &|| fitting(&shared.flag, service),
+    let places: [&dyn Fn() -> Held; 5] = [
         &|| from_variable(env, own),
         &|| fitting(&shared.variable, service),
         &|| from_file_variable(env, own_file),
@@ -141,6 +143,17 @@ fn service_of(key: &SecretString) -> Option<Service> {
     Service::ALL.into_iter().find(|service| {
         rest.strip_prefix(service.as_str()).is_some_and(|random| random.len() > 1 && random.starts_with('_'))
     })
+}
+
+/// What a flag names has to be a key, as no other place is looked in.
+fn from_flag(path: &Path) -> Held {
+    let bearer = from_file(path, Origin::Flag(FLAG))?;
+    if service_of(&bearer.key).is_none() {
+        let path = path.display();
+        let error = ConfigError::new(format!("{FLAG} names {path}, which holds no key (mk_<service>_…)"));
+        return Err(Closed { origin: bearer.origin, error });
+    }
+    Ok(Some(bearer))
 }
 
 fn from_variable(env: &Env, name: &'static str) -> Held {
@@ -246,6 +259,19 @@ mod tests {
         let (bearers, _) = find(&[("MK_VERIFY_KEY", "mk_verify_abc"), ("MK_API_KEY_FILE", "/no/such/file")], None);
         assert_eq!(verify_key(&bearers), Some("mk_verify_abc"));
         bearers.key(Service::Inference).unwrap_err();
+    }
+
+    #[test]
+    fn a_file_that_a_flag_names_is_the_only_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, others) = (dir.path().join("key"), [("MK_INFERENCE_KEY", "mk_inference_abc")]);
+        fs::write(&file, "mk_verify_abc").unwrap();
+        let (bearers, warnings) = find(&others, Some(&file));
+        assert_eq!(verify_key(&bearers), Some("mk_verify_abc"));
+        assert!(bearers.key(Service::Inference).unwrap().is_none() && warnings.is_empty());
+        fs::write(&file, "sk-openai-secret").unwrap();
+        let error = find(&others, Some(&file)).0.key(Service::Inference).unwrap_err();
+        assert!(error.message.contains("holds no key") && !error.message.contains("secret"), "{error}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use mk::keys::mint;
 use mk::secret::ExposeSecret;
 
 use crate::support::mk::{Mk, Ran};
+use crate::support::panel::with_panel;
 
 /// Nobody listens there.
 const NOBODY: &str = "http://127.0.0.1:1";
@@ -27,7 +28,14 @@ fn a_file_that_is_to_hold_a_key_does_not_keep_it_from_being_made() {
     fs::write(&file, "").unwrap();
     for variable in ["MK_API_KEY_FILE", "MK_VERIFY_KEY_FILE", "MK_CONSOLE_KEY_FILE"] {
         let user = home.clone().env(variable, file.to_str().unwrap());
-        for line in ["keys create --service verify", "keys list", "apps list", "usage", "config list client", "logout"] {
+        for line in [
+            "keys create --service verify",
+            "keys list",
+            "apps list",
+            "usage",
+            "config list client",
+            "logout",
+        ] {
             let ran = run(&user, line);
             assert!(ran.code() == 0 && !ran.stderr.contains(variable), "{line}: {ran:?}");
         }
@@ -41,7 +49,10 @@ fn a_file_that_is_to_hold_a_key_does_not_keep_it_from_being_made() {
 #[test]
 fn a_file_that_cannot_be_read_is_told_where_its_key_is_needed() {
     let home = Mk::new().env("MK_SERVER", NOBODY);
-    let user = home.clone().env("MK_VERIFY_KEY_FILE", "/no/such/key").env("MK_INFERENCE_KEY", &key(Service::Inference));
+    let user = home
+        .clone()
+        .env("MK_VERIFY_KEY_FILE", "/no/such/key")
+        .env("MK_INFERENCE_KEY", &key(Service::Inference));
     let told = "MK_VERIFY_KEY_FILE names /no/such/key, which cannot be read";
     let verify = run(&user, "verify Paris");
     assert!(verify.code() == 2 && verify.stderr.contains(told), "{verify:?}");
@@ -57,8 +68,10 @@ fn a_file_that_cannot_be_read_is_told_where_its_key_is_needed() {
     let doctor = run(&user, "doctor").stdout;
     assert_eq!(doctor.matches(told).count(), 1, "{doctor}");
     let any = Mk::new().env("MK_API_KEY_FILE", "/no/such/key");
-    let doctor = run(&any, "doctor").stdout;
+    let (doctor, whoami) = (run(&any, "doctor").stdout, run(&any, "whoami"));
     assert_eq!(doctor.matches("MK_API_KEY_FILE names").count(), 1, "once for all services: {doctor}");
+    assert_eq!(whoami.stdout.matches("MK_API_KEY_FILE names").count(), 3, "{whoami:?}");
+    assert_eq!(whoami.stderr.matches("MK_API_KEY_FILE names").count(), 1, "{whoami:?}");
 }
 
 #[test]
@@ -79,4 +92,42 @@ fn stored_keys_that_others_can_read_are_not_used_and_can_be_replaced() {
     expose();
     let logout = run(&user, "logout");
     assert!(logout.code() == 0 && logout.stderr.contains(told) && is_private(), "{logout:?}");
+}
+
+#[test]
+fn a_key_that_a_flag_names_is_not_replaced_by_another() {
+    let user = Mk::new().env("MK_SERVER", NOBODY).env("MK_INFERENCE_KEY", &key(Service::Inference));
+    let user = user.env("MK_CONSOLE_KEY", &key(Service::Console));
+    let file = user.home().join("key");
+    let named = user.args(["--api-key-file", file.to_str().unwrap()]);
+    for line in ["models", "apps list"] {
+        fs::write(&file, key(Service::Verify)).unwrap();
+        let ran = run(&named, line);
+        assert!(
+            ran.code() == 4 && ran.stderr.contains("that of --api-key-file is for verify"),
+            "{line}: {ran:?}"
+        );
+        fs::write(&file, "no key").unwrap();
+        let ran = run(&named, line);
+        assert!(ran.code() == 2 && ran.stderr.contains("which holds no key"), "{line}: {ran:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_to_check_is_not_what_the_server_is_asked_with() {
+    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let user = Mk::new().env("MK_CONSOLE_KEY", &server.key(Service::Console));
+    let file = user.home().join("key");
+    fs::write(&file, server.key(Service::Verify)).unwrap();
+    let call = user.args([
+        "keys",
+        "check",
+        "--json",
+        "--server",
+        &server.base,
+        "--api-key-file",
+        file.to_str().unwrap(),
+    ]);
+    let ran = call.run_beside().await;
+    assert_eq!(ran.json()["state"], "active", "{ran:?}");
 }

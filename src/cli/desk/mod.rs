@@ -5,8 +5,8 @@
 //! revoked for good and not listed.
 //!
 //! Which one it is: the database if `--data-dir` or `--config` names it; the server if `--server` or `--profile` names
-//! it; a server that the environment or the client's configuration names, if a console key for it is at hand; else the
-//! database.
+//! it; a server that the environment or the client's configuration names, if a console key for it is at hand, or a flag
+//! names the key; else the database.
 
 mod local;
 mod named;
@@ -252,7 +252,8 @@ fn choose(database: &Database, session: &mut Session) -> Result<Target, Failure>
         return Ok(Target::Local);
     }
     let has_key = config.key_for(Service::Console)?.is_some();
-    if by_flag.is_none() && !has_key {
+    // A key that a flag names is for a server.
+    if by_flag.is_none() && !has_key && session.globals.api_key_file.is_none() {
         return Ok(Target::Local);
     }
     session.warn(&config);
