@@ -40,8 +40,8 @@ pub(crate) struct Local {
     pub(crate) now: Time,
     /// Whether it stands in for one that is not there: nothing in it has an id that will be known later.
     pub(crate) is_stand_in: bool,
-    /// Where it is, if others share it.
-    pub(crate) shared: Option<StorePlace>,
+    /// Where it is, if it is anywhere but in memory.
+    pub(crate) place: Option<StorePlace>,
 }
 
 impl Local {
@@ -50,12 +50,20 @@ impl Local {
         let now = Clock::system().now();
         let store = Store::in_memory(now)
             .map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
-        Ok(Self { store, now, is_stand_in: false, shared: None })
+        Ok(Self { store, now, is_stand_in: false, place: None })
     }
 
     /// One in which nothing has ever been done, in the place of one that is not there.
     pub(crate) fn stand_in() -> Result<Self, Failure> {
         Ok(Self { is_stand_in: true, ..Self::in_memory()? })
+    }
+
+    /// Its store, for a write: one that can only be read is told of as a server tells of it.
+    pub(crate) fn to_write(&self) -> Result<&Store, Failure> {
+        if let Some(place) = &self.place {
+            self.store.must_be_writable().map_err(|cause| unusable(place, cause))?;
+        }
+        Ok(&self.store)
     }
 }
 
@@ -107,8 +115,8 @@ impl Database {
             StorePlace::Postgres(address) => Store::connect(address, now),
         };
         let store = opened.map_err(|cause| unusable(&place, cause))?;
-        let shared = Some(place).filter(|place| matches!(place, StorePlace::Postgres(_)));
-        Ok(Local { store: store.acting(whoever(&session.env)), now, is_stand_in: false, shared })
+        let store = store.acting(whoever(&session.env));
+        Ok(Local { store, now, is_stand_in: false, place: Some(place) })
     }
 }
 

@@ -23,18 +23,18 @@ impl Local {
     }
 
     pub(super) fn create_app(&self, name: &str, budget: Option<NanoUsd>) -> Result<App, Failure> {
-        let made = apps::create(&self.store, name, budget, self.now);
+        let made = apps::create(self.to_write()?, name, budget, self.now);
         self.app_record(&made.map_err(|cause| refused(cause, &format!("app `{name}`")))?)
     }
 
     pub(super) fn update_app(&self, app: &App, change: &AppChange) -> Result<App, Failure> {
-        let changed = apps::update(&self.store, &app.id, change, self.now);
+        let changed = apps::update(self.to_write()?, &app.id, change, self.now);
         self.app_record(&changed.map_err(|cause| refused(cause, &format!("app `{}`", app.name)))?)
     }
 
     pub(super) fn delete_app(&self, app: &App) -> Result<DeletedApp, Failure> {
         // A person may have taken a while to say yes.
-        let deleted = self.store.delete_app(&app.id, Clock::system().now());
+        let deleted = self.to_write()?.delete_app(&app.id, Clock::system().now());
         let deleted = deleted.map_err(|cause| stored(cause, &format!("app `{}`", app.name)))?;
         let (id, revoked_keys) = (app.id.clone(), deleted.revoked_keys);
         Ok(DeletedApp { id, deleted_at: deleted.at.rfc3339(), revoked_keys })
@@ -61,25 +61,25 @@ impl Local {
 
     pub(super) fn create_key(&self, app: &App, new: &NewKey) -> Result<CreatedKey, Failure> {
         let new = NewKey { app: app.id.clone(), ..new.clone() };
-        let made = keys::create(&self.store, &new, self.now);
+        let made = keys::create(self.to_write()?, &new, self.now);
         let (key, row) = made.map_err(|cause| refused(cause, &format!("app `{}`", app.name)))?;
         Ok(self.handed_over(&key, &row))
     }
 
     pub(super) fn update_key(&self, key: &Key, change: &KeyChange) -> Result<Key, Failure> {
-        let changed = keys::update(&self.store, &key.id, change, self.now);
+        let changed = keys::update(self.to_write()?, &key.id, change, self.now);
         self.key_record(&changed.map_err(|cause| refused(cause, "key"))?)
     }
 
     pub(super) fn revoke_key(&self, key: &Key) -> Result<RevokedKey, Failure> {
         // A person may have taken a while to say yes.
-        let at = self.store.revoke_key(&key.id, Clock::system().now());
+        let at = self.to_write()?.revoke_key(&key.id, Clock::system().now());
         let at = at.map_err(|cause| stored(cause, "key"))?;
         Ok(RevokedKey { id: key.id.clone(), revoked_at: at.rfc3339() })
     }
 
     pub(super) fn rotate_key(&self, key: &Key, grace: Duration) -> Result<CreatedKey, Failure> {
-        let made = keys::rotate(&self.store, &key.id, grace, self.now);
+        let made = keys::rotate(self.to_write()?, &key.id, grace, self.now);
         let (key, row) = made.map_err(|cause| refused(cause, "key"))?;
         Ok(self.handed_over(&key, &row))
     }

@@ -107,9 +107,10 @@ impl Desk {
     /// machine alone.
     pub(crate) fn whereabouts(&self) -> String {
         match self {
-            Self::Local(local) => {
-                local.shared.as_ref().map(|place| format!(" in {place}")).unwrap_or_default()
-            }
+            Self::Local(local) => match &local.place {
+                Some(place @ StorePlace::Postgres(_)) => format!(" in {place}"),
+                Some(StorePlace::Directory(_)) | None => String::new(),
+            },
             Self::Remote(remote) => format!(" on {}", remote.server()),
         }
     }

@@ -37,6 +37,9 @@ const READER_CACHE_KB: i64 = 256;
 /// The same of the writer: a batch has to fit in, or its pages go to the log more than once.
 const WRITER_CACHE_KB: i64 = 2048;
 
+/// Why SQLite could only open a file for reading.
+pub(super) const READ_ONLY: &str = "the file is read-only, or lies on a read-only file system";
+
 /// What a commit waits for.
 #[derive(Clone, Copy)]
 pub(super) enum Durability {
@@ -90,7 +93,7 @@ impl Database {
         if !lock(&self.writer).is_readonly(MAIN_DB)? {
             return Ok(());
         }
-        let message = "it may not be written to: the file is read-only, or lies on a read-only file system";
+        let message = format!("it may not be written to: {READ_ONLY}");
         Err(io::Error::new(io::ErrorKind::PermissionDenied, message).into())
     }
 

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, MAIN_DB, TransactionBehavior};
 
-use super::database::connect;
+use super::database::{READ_ONLY, connect};
 use super::{LEDGER_FILE, MAIN_FILE, files, migrations};
 use crate::storage::{Condition, Error, Examination, Exposed};
 
@@ -55,7 +55,12 @@ fn condition(path: &Path, known: i64, limit: Duration) -> Result<Condition, Erro
         return Err(Error::TooNew { found: taken, known });
     }
     let (damage, is_complete) = damage(&connection, limit)?;
-    let unwritable = could_write(&mut connection).err().map(|cause| cause.to_string());
+    // SQLite begins a write of a file that it could only open for reading, and fails when there is something to write.
+    let unwritable = if connection.is_readonly(MAIN_DB)? {
+        Some(READ_ONLY.to_owned())
+    } else {
+        could_write(&mut connection).err().map(|cause| cause.to_string())
+    };
     Ok(Condition { schema: (taken, known), damage, is_complete, unwritable })
 }
 

@@ -74,3 +74,34 @@ fn a_data_directory_that_cannot_be_made_is_found_before_the_first_start() {
     assert!(line.starts_with(&told) && ran.code() == 1, "{ran:?}");
     must_refuse(&data, "permission denied");
 }
+
+#[test]
+fn a_database_that_cannot_be_written_is_told_before_anything_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    let data = dir.path().join("data");
+    let made = operator(&data, &["keys", "create", "--service", "verify", "--name", "ci"]).run();
+    assert_eq!(made.code(), 0, "{made:?}");
+    for (path, mode) in [("", 0o777), ("mk.db", 0o444), ("ledger.db", 0o444)] {
+        fs::set_permissions(data.join(path), Permissions::from_mode(mode)).unwrap();
+    }
+    for line in ["keys create --service verify", "keys revoke ci --yes", "apps create web"] {
+        let ran = as_a_user(operator(&data, &line.split(' ').collect::<Vec<_>>())).run();
+        let told =
+            format!("error: cannot use the data directory {}: mk.db: it may not be written", data.display());
+        assert!(
+            ran.code() == 2 && ran.stderr.starts_with(&told) && ran.stderr.contains("\nhint: "),
+            "{ran:?}"
+        );
+    }
+    let listed = as_a_user(operator(&data, &["keys", "list"])).run();
+    assert!(listed.code() == 0 && listed.stdout.contains("\tactive\t"), "{listed:?}");
+    let doctor = as_a_user(operator(&data, &["doctor"])).run().stdout;
+    for name in ["mk.db", "ledger.db"] {
+        let told = format!(
+            "failed\tdatabase\t{} cannot be written: the file is read-only",
+            data.join(name).display()
+        );
+        assert!(doctor.contains(&told), "{doctor}");
+    }
+}
