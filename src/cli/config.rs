@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
 use super::sheet::{self, Column, column};
-use crate::config::{self, Entry, ServerArgs, client_listing, load_server_values, server_listing};
+use crate::config::{
+    self, Entry, ServerArgs, StorePlace, client_listing, load_database, load_server_values, server_listing,
+};
 
 /// Examples of `mk config`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -47,6 +49,9 @@ enum Command {
     },
     /// Say where files are looked for
     Path {
+        /// The server's configuration file
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -82,7 +87,7 @@ impl ConfigArgs {
     pub(crate) fn wants_json(&self) -> bool {
         match &self.command {
             Command::Init { .. } => false,
-            Command::Path { json } | Command::List { json, .. } => *json,
+            Command::Path { json, .. } | Command::List { json, .. } => *json,
         }
     }
 }
@@ -96,31 +101,43 @@ pub(crate) fn run(args: &ConfigArgs, session: &mut Session) -> Outcome {
             session.printer.notice("wrote the example; what is commented out shows the default:");
             session.printer.line(&path.display().to_string())?;
         }
-        Command::Path { json } => paths(session, *json)?,
+        Command::Path { config, json } => paths(session, config.clone(), *json)?,
         Command::List { side, origin, config, json } => list(session, *side, *origin, config.clone(), *json)?,
     }
     Ok(0)
 }
 
-fn paths(session: &Session, is_json: bool) -> Result<(), Failure> {
+fn paths(session: &Session, file: Option<PathBuf>, is_json: bool) -> Result<(), Failure> {
     let paths = config::paths(&session.env);
+    let args = ServerArgs { config: file, ..ServerArgs::default() };
+    let (data_dir, database) = match load_database(&args, &session.env) {
+        Ok(StorePlace::Directory(dir)) => (Some(dir), None),
+        Ok(StorePlace::Postgres(address)) => (None, Some(address.to_string())),
+        // Whoever looks for the files may be about to put that right.
+        Err(cause) => {
+            session.printer.warning(&format!("where the data lies cannot be told: {cause}"));
+            (None, None)
+        }
+    };
+    let text = |path: Option<PathBuf>| path.map(|path| path.display().to_string());
     let named = [
-        ("config_dir", paths.config_dir),
-        ("server_file", paths.server_file),
-        ("client_file", paths.client_file),
-        ("credentials_file", paths.credentials_file),
-        ("project_file", paths.project_file),
-        ("data_dir", paths.data_dir),
+        ("config_dir", text(paths.config_dir)),
+        ("server_file", text(config::server_path(&args, &session.env))),
+        ("client_file", text(paths.client_file)),
+        ("credentials_file", text(paths.credentials_file)),
+        ("project_file", text(paths.project_file)),
+        ("data_dir", text(data_dir)),
+        // In the place of the directory.
+        ("database", database),
     ];
     if is_json {
         let mut document = json!({ "schema": "mk.config.paths/1" });
-        for (name, path) in named {
-            document[name] = json!(path.map(|path| path.display().to_string()));
+        for (name, place) in named {
+            document[name] = json!(place);
         }
         return session.printer.document(&document);
     }
-    let shown = named
-        .map(|(name, path)| (name, path.map_or_else(|| "-".to_owned(), |path| path.display().to_string())));
+    let shown = named.map(|(name, place)| (name, place.unwrap_or_else(|| "-".to_owned())));
     sheet::record(&session.printer, &shown)
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::{ConfigError, Env, ServerArgs, files, paths};
+use super::{ConfigError, Env, ServerArgs, files, server_path};
 
 /// A `server.toml` in which everything is explained and commented out: as it stands it changes nothing.
 pub const EXAMPLE: &str = include_str!("example.toml");
@@ -13,8 +13,7 @@ pub const EXAMPLE: &str = include_str!("example.toml");
 /// # Errors
 /// If there is a file already, which is left as it is, or it cannot be written.
 pub fn init(args: &ServerArgs, env: &Env) -> Result<PathBuf, ConfigError> {
-    let named = args.config.clone().or_else(|| env.path("MK_CONFIG"));
-    let Some(path) = named.or_else(|| paths::server_file(env)) else {
+    let Some(path) = server_path(args, env) else {
         return Err(ConfigError::new("there is no home directory to write server.toml to")
             .hint("set MK_CONFIG_DIR to a directory, or name a file with --config"));
     };

@@ -49,6 +49,6 @@ pub use paths::{Paths, paths};
 pub use recognise::sandbox_providers;
 pub use server::{
     NamedProvider, ServerArgs, ServerConfig, StorePlace, TlsFiles, load_database, load_limits_store,
-    load_providers, load_server, load_server_values, panel_doubts,
+    load_providers, load_server, load_server_values, panel_doubts, server_path,
 };
 pub use suggest::closest;

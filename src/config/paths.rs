@@ -12,7 +12,7 @@ const PROJECT_FILE: &str = ".mk.toml";
 pub struct Paths {
     /// The directory of the next three.
     pub config_dir: Option<PathBuf>,
-    /// The server's settings.
+    /// The server's settings, where nobody names another file.
     pub server_file: Option<PathBuf>,
     /// The client's settings.
     pub client_file: Option<PathBuf>,
@@ -20,8 +20,6 @@ pub struct Paths {
     pub credentials_file: Option<PathBuf>,
     /// The project's settings, if the working directory is in a project that has some.
     pub project_file: Option<PathBuf>,
-    /// The default directory of the database.
-    pub data_dir: Option<PathBuf>,
 }
 
 /// Every path, whether or not something is there yet.
@@ -32,7 +30,6 @@ pub fn paths(env: &Env) -> Paths {
         client_file: client_file(env),
         credentials_file: credentials_file(env),
         project_file: project_file(env),
-        data_dir: env.path("MK_DATA_DIR").or_else(|| env.data_home.clone()),
     }
 }
 

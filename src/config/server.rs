@@ -204,10 +204,19 @@ pub fn load_providers(args: &ServerArgs, env: &Env) -> Result<Vec<NamedProvider>
     Ok(recognise::each(env, &file))
 }
 
+/// The configuration file: `--config`, `MK_CONFIG` or the usual one, whether or not it is there.
+pub fn server_path(args: &ServerArgs, env: &Env) -> Option<PathBuf> {
+    named_file(args, env).or_else(|| paths::server_file(env))
+}
+
+fn named_file(args: &ServerArgs, env: &Env) -> Option<PathBuf> {
+    args.config.clone().or_else(|| env.path("MK_CONFIG"))
+}
+
 /// The configuration file: one that is named must be there, the usual one may be absent.
 fn open(args: &ServerArgs, env: &Env) -> Result<(Option<PathBuf>, ServerFile), ConfigError> {
-    let named = args.config.clone().or_else(|| env.path("MK_CONFIG"));
-    let Some(path) = named.clone().or_else(|| paths::server_file(env)) else {
+    let named = named_file(args, env);
+    let Some(path) = server_path(args, env) else {
         return Ok((None, ServerFile::default()));
     };
     match server_file::read(&path)? {

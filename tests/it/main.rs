@@ -29,6 +29,7 @@ mod cli_apps_delete;
 mod cli_budgets;
 mod cli_chat;
 mod cli_chat_model;
+mod cli_config;
 mod cli_database;
 mod cli_doctor;
 mod cli_eval;

@@ -24,7 +24,7 @@ use super::runtime;
 use crate::clock::Clock;
 use crate::config::{
     ClientConfig, NamedProvider, ServerArgs, ServerConfig, StorePlace, load_database, load_limits_store,
-    load_providers, load_server, paths,
+    load_providers, load_server, server_path,
 };
 use crate::limits::LimitsStore;
 use check::{Check, State};
@@ -132,7 +132,7 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
             let providers = load_providers(&server_args, &session.env);
             let is_without_providers = providers.as_ref().is_ok_and(Vec::is_empty);
             let has_file = args.database.config.is_some()
-                || paths(&session.env).server_file.is_some_and(|file| file.exists());
+                || server_path(&server_args, &session.env).is_some_and(|file| file.exists());
             let is_wanted = has_file
                 || database.as_ref().is_ok_and(|place| match place {
                     StorePlace::Directory(dir) => dir.exists(),

@@ -1,0 +1,42 @@
+//! What `mk config` tells of files and values.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::mk::{Mk, Ran};
+
+fn run(mk: &Mk, line: &str) -> Ran {
+    mk.clone().args(line.split(' ')).run()
+}
+
+#[test]
+fn paths_are_those_that_are_used() {
+    let user = Mk::new();
+    let config = user.home().join(".config/mk");
+    fs::create_dir_all(&config).unwrap();
+    fs::write(config.join("server.toml"), "data_dir = \"/srv/usual\"\n").unwrap();
+    let other = user.home().join("other.toml");
+    fs::write(&other, "data_dir = \"/srv/other\"\n").unwrap();
+    let other = other.to_str().unwrap();
+    let (usual, nothing) = (config.join("server.toml").display().to_string(), json!(null));
+    let told = |call: &Mk, line: &str| -> [Value; 3] {
+        let ran = run(call, line);
+        assert_eq!(ran.code(), 0, "{ran:?}");
+        let mut document = ran.json();
+        ["server_file", "data_dir", "database"].map(|name| document[name].take())
+    };
+    assert_eq!(told(&user, "config path --json"), [json!(usual), json!("/srv/usual"), nothing.clone()]);
+    let named = [json!(other), json!("/srv/other"), nothing.clone()];
+    assert_eq!(told(&user.clone().env("MK_CONFIG", other), "config path --json"), named);
+    assert_eq!(told(&user, &format!("config path --json --config {other}")), named);
+    let elsewhere = user.clone().env("MK_DATABASE_URL", "postgres://me:secret@db.example/mk");
+    let [_, directory, database] = told(&elsewhere, "config path --json");
+    assert_eq!(directory, nothing);
+    let database = database.as_str().unwrap();
+    assert!(database.contains("db.example") && !database.contains("secret"), "{database}");
+
+    let missing = run(&user, "config path --config /no/such.toml");
+    assert!(missing.code() == 0 && missing.stderr.contains("/no/such.toml (--config) does not exist"), "{missing:?}");
+    assert!(missing.stdout.contains("server_file\t/no/such.toml\n") && missing.stdout.contains("data_dir\t-\n"));
+}
