@@ -22,8 +22,9 @@ use crate::storage::{AppChange, KeyChange};
 
 /// How long the server may take for one answer, unless somebody says otherwise.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The longest that is waited for more requests to be free: a window of the limit.
-const MAX_WAIT: Duration = Duration::from_mins(1);
+/// The longest that is waited for more requests to be free: a window of the limit, and what servers add so that nobody
+/// comes too early.
+const MAX_WAIT: Duration = Duration::from_secs(90);
 
 /// Apps and keys of a server.
 pub(crate) struct Remote {
@@ -183,7 +184,9 @@ impl Remote {
                 ];
             }
             // What helps `mk verify` does not help here; the message says when it is over.
-            "rate_limited_minute" => failure.hints.clear(),
+            "rate_limited_minute" => {
+                failure.hints = vec!["`mk keys update KEY --per-minute N` allows the console key more".to_owned()];
+            }
             _ => {}
         }
         failure
@@ -199,4 +202,29 @@ fn wait_for_more(cause: &Error) -> Option<Duration> {
     let Error::Refused(refusal) = cause else { return None };
     let Refusal { body, retry_after, .. } = &**refusal;
     retry_after.filter(|wait| body.code == "rate_limited_minute" && *wait <= MAX_WAIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::error::ErrorBody;
+
+    #[test]
+    fn a_whole_minute_is_waited_for_and_no_day() {
+        let refused = |code: &str, seconds| {
+            let body = ErrorBody {
+                error: String::new(),
+                message: String::new(),
+                code: code.to_owned(),
+                request_id: String::new(),
+                param: None,
+                provider: None,
+            };
+            let retry_after = Some(Duration::from_secs(seconds));
+            Error::Refused(Box::new(Refusal { status: 429, body, retry_after, hopeless: false }))
+        };
+        assert_eq!(wait_for_more(&refused("rate_limited_minute", 61)), Some(Duration::from_secs(61)));
+        assert_eq!(wait_for_more(&refused("rate_limited_minute", 120)), None);
+        assert_eq!(wait_for_more(&refused("rate_limited_day", 5)), None);
+    }
 }
