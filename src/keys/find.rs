@@ -30,19 +30,27 @@ impl fmt::Display for FindError {
 
 impl std::error::Error for FindError {}
 
-/// The one of `keys` that `text` means. Where several fit and one alone is not revoked, it is that one.
+/// The one of `keys` that `text` means. Where several fit and one alone works, it is that one, or else the only one that is
+/// not revoked: a name goes over to the key that replaces one.
 pub fn find(keys: &[Key], text: &str) -> Result<Key, FindError> {
     let text = text.trim();
     if let Some(key) = keys.iter().find(|key| key.id == text) {
         return Ok(key.clone());
     }
-    let is_alive = |key: &&Key| key.state != KeyState::Revoked;
     let fitting: Vec<&Key> = keys.iter().filter(|key| fits(key, text)).collect();
-    let mut alive = fitting.iter().copied().filter(is_alive);
-    match (fitting.as_slice(), alive.next(), alive.next()) {
-        ([], ..) => Err(FindError::NotFound),
-        (&[key], ..) | (_, Some(key), None) => Ok(key.clone()),
-        _ => Err(FindError::Ambiguous(fitting.into_iter().cloned().collect())),
+    if fitting.is_empty() {
+        return Err(FindError::NotFound);
+    }
+    let only = |is_meant: fn(KeyState) -> bool| {
+        let mut meant = fitting.iter().filter(|key| is_meant(key.state));
+        meant.next().filter(|_| meant.next().is_none())
+    };
+    let found = only(|_| true)
+        .or_else(|| only(|state| state == KeyState::Active))
+        .or_else(|| only(|state| state != KeyState::Revoked));
+    match found {
+        Some(key) => Ok((*key).clone()),
+        None => Err(FindError::Ambiguous(fitting.into_iter().cloned().collect())),
     }
 }
 
@@ -63,6 +71,8 @@ pub fn by_itself(store: &Store, key: &str) -> Result<Option<KeyRow>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::api::Service;
     use crate::clock::Time;
@@ -119,5 +129,16 @@ mod tests {
         assert_eq!(find(&all(&store), "ci").unwrap().id, *second.id);
         store.revoke_key(&second.id, NOW).unwrap();
         assert!(matches!(find(&all(&store), "ci"), Err(FindError::Ambiguous(_))));
+    }
+
+    #[test]
+    fn a_name_goes_over_to_the_key_that_replaces_one() {
+        let store = Store::in_memory(NOW).unwrap();
+        let (_, old) = ci(&store);
+        let (_, new) = keys::rotate(&store, &old.id, Duration::ZERO, NOW).unwrap();
+        assert_eq!(all(&store).iter().filter(|key| key.state == KeyState::Expired).count(), 1);
+        assert_eq!(find(&all(&store), "ci").unwrap().id, *new.id);
+        store.revoke_key(&new.id, NOW).unwrap();
+        assert_eq!(find(&all(&store), "ci").unwrap().id, *old.id, "the only one that is not revoked");
     }
 }

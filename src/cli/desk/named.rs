@@ -69,6 +69,6 @@ fn no_such_key() -> Failure {
 fn candidate(key: &Key) -> String {
     let name = key.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
     let day = key.created_at.split('T').next().unwrap_or_default();
-    let state = if key.revoked_at.is_some() { ", revoked" } else { "" };
-    format!("{}: {} …{}{name}, made {day}{state}", key.id, key.service, key.last4)
+    let state = key.state.as_str();
+    format!("{}: {} …{}{name}, made {day}, {state}", key.id, key.service, key.last4)
 }
