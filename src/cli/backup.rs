@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Args;
 
@@ -92,11 +92,11 @@ pub(crate) fn backup(args: &BackupArgs, session: &Session) -> Outcome {
         "use `pg_dump --format=custom --file=mk.dump postgres://USER@HOST/DATABASE`, with the password in PGPASSWORD",
     )?;
     let stop = stop_at_first();
-    let go_on = || !stop.load(Ordering::Relaxed);
+    let go_on = || stop.load(Ordering::Relaxed) == 0;
     let made = storage::backup(&dir, &args.file, args.force, Clock::system().now(), &go_on);
     let file = args.file.display();
     let Some(packed) = made.map_err(|cause| not_made(&dir, &args.file, cause))? else {
-        return Err(interrupted(session));
+        return Err(stopped(session, &stop));
     };
     let parts: Vec<_> = packed.iter().map(|(name, size)| format!("{name} ({})", kibibytes(*size))).collect();
     session.printer.sentence(&format!("backed up {} to {file}, and checked it", parts.join(" and ")));
@@ -115,25 +115,28 @@ pub(crate) fn restore(args: &RestoreArgs, session: &Session) -> Outcome {
             .hint("name the one file that `mk backup` wrote"));
     }
     let place = args.database.told_place(session)?;
+    let mut stop = None;
     let restored = match &place {
         StorePlace::Directory(dir) => storage::restore(&args.file, dir).map(Some),
-        StorePlace::Postgres(address) => restore_to_postgres(&args.file, address, session),
+        StorePlace::Postgres(address) => {
+            restore_to_postgres(&args.file, address, session, stop.insert(stop_at_first()))
+        }
     };
     if restored.map_err(|cause| not_restored(&place, &args.file, cause))?.is_none() {
-        return Err(interrupted(session));
+        return Err(stopped(session, &stop.unwrap_or_default()));
     }
     session.printer.sentence(&format!("restored {} into {place}", args.file.display()));
     Ok(0)
 }
 
-/// `None` if it was interrupted.
+/// `None` if it was stopped.
 fn restore_to_postgres(
     file: &Path,
     address: &PostgresAddress,
     session: &Session,
+    stop: &AtomicUsize,
 ) -> Result<Option<()>, Error> {
-    let stop = stop_at_first();
-    let go_on = || !stop.load(Ordering::Relaxed);
+    let go_on = || stop.load(Ordering::Relaxed) == 0;
     session.printer.notice(&format!("carrying over to {address}; millions of rows take minutes"));
     let Some(tables) = storage::restore_to_postgres(file, address, &go_on)? else { return Ok(None) };
     for (table, rows) in tables {
@@ -142,7 +145,10 @@ fn restore_to_postgres(
     Ok(Some(()))
 }
 
-fn interrupted(session: &Session) -> Failure {
+fn stopped(session: &Session, by: &AtomicUsize) -> Failure {
+    if by.load(Ordering::Relaxed) == number(runtime::SIGTERM) {
+        return Failure::new(Kind::Terminated, "terminated; nothing was written");
+    }
     session.printer.notice("interrupted; nothing was written");
     Failure::new(Kind::Interrupted, "interrupted")
 }
@@ -151,7 +157,8 @@ fn interrupted(session: &Session) -> Failure {
 fn must_not_name_a_server(session: &Session) -> Result<(), Failure> {
     let Some(flag) = session.globals.server_flag() else { return Ok(()) };
     let why = format!("{flag} is about a server; backup and restore work on the database of this machine");
-    Err(Failure::usage(why).hint("run it on the server's machine, or name a database by --data-dir or --config"))
+    Err(Failure::usage(why)
+        .hint("run it on the server's machine, or name a database by --data-dir or --config"))
 }
 
 /// Elsewhere `-` is standard input: here it would be a file of that name, which nobody means.
@@ -162,13 +169,22 @@ fn must_be_a_file(file: &Path, why: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Set by the first Ctrl-C, so that what is half done is cleaned up; the second one ends the process at once.
-fn stop_at_first() -> Arc<AtomicBool> {
-    let stop = Arc::new(AtomicBool::new(false));
-    runtime::end_at_second(&[runtime::SIGINT]);
-    // Without it Ctrl-C does what it always does.
-    let _ = signal_hook::flag::register(runtime::SIGINT, Arc::clone(&stop));
+/// Becomes the number of the first Ctrl-C or SIGTERM, so that what is half done is cleaned up; the second one ends the
+/// process at once.
+fn stop_at_first() -> Arc<AtomicUsize> {
+    let stop = Arc::new(AtomicUsize::new(0));
+    let signals = [runtime::SIGINT, runtime::SIGTERM];
+    runtime::end_at_second(&signals);
+    for signal in signals {
+        // Without it the signal does what it always does.
+        let _ = signal_hook::flag::register_usize(signal, Arc::clone(&stop), number(signal));
+    }
     stop
+}
+
+/// A signal's number as it is kept; 0 stands for none.
+fn number(signal: i32) -> usize {
+    usize::try_from(signal).unwrap_or_default()
 }
 
 fn kibibytes(bytes: u64) -> String {

@@ -50,6 +50,8 @@ pub(crate) enum Kind {
     ClosedPipe,
     /// Ctrl-C.
     Interrupted,
+    /// SIGTERM.
+    Terminated,
 }
 
 impl Kind {
@@ -68,10 +70,11 @@ impl Kind {
             Self::Conflict => "conflict",
             Self::ClosedPipe => "closed_pipe",
             Self::Interrupted => "interrupted",
+            Self::Terminated => "terminated",
         }
     }
 
-    /// The exit code; for the last two what a shell shows for the signal.
+    /// The exit code; for the last three what a shell shows for the signal.
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Other => 1,
@@ -85,6 +88,16 @@ impl Kind {
             Self::NotFound | Self::Conflict => 9,
             Self::Interrupted => 130,
             Self::ClosedPipe => 141,
+            Self::Terminated => 143,
+        }
+    }
+
+    /// The signal by which somebody has ended the work, and of which the process is to die.
+    pub(crate) const fn stopped_by(self) -> Option<i32> {
+        match self {
+            Self::Interrupted => Some(runtime::SIGINT),
+            Self::Terminated => Some(runtime::SIGTERM),
+            _ => None,
         }
     }
 }
@@ -214,14 +227,15 @@ pub(crate) fn report(outcome: Outcome, printer: &Printer, wants_json: bool) -> E
         Kind::ClosedPipe => return End::Signal(SIGPIPE),
         // Whoever pressed the key was told at once.
         Kind::Interrupted => {}
+        Kind::Terminated => printer.notice(&failure.message),
         _ => printer.failure(&failure),
     }
     let written = if wants_json { printer.document(&failure.document()) } else { Ok(()) };
-    match (failure.kind, written) {
+    match (failure.kind.stopped_by(), written) {
         // Whoever would read the document may have died of the same signal.
-        (Kind::Interrupted, _) => End::Signal(runtime::SIGINT),
-        (_, Err(unwritten)) if unwritten.kind == Kind::ClosedPipe => End::Signal(SIGPIPE),
-        (kind, _) => End::Code(kind.code()),
+        (Some(signal), _) => End::Signal(signal),
+        (None, Err(unwritten)) if unwritten.kind == Kind::ClosedPipe => End::Signal(SIGPIPE),
+        (None, _) => End::Code(failure.kind.code()),
     }
 }
 
@@ -244,6 +258,7 @@ mod tests {
             (Kind::Conflict, 9),
             (Kind::Interrupted, 130),
             (Kind::ClosedPipe, 141),
+            (Kind::Terminated, 143),
         ];
         for (kind, code) in table {
             assert_eq!(kind.code(), code, "{kind:?}");

@@ -1,8 +1,9 @@
-//! Runs the asynchronous part of a client command, until it ends or the person presses Ctrl-C.
+//! Runs the asynchronous part of a client command, until it ends, the person presses Ctrl-C, or whoever started it has it
+//! end (SIGTERM).
 //!
-//! At the first Ctrl-C the work is dropped, which closes its connections and thereby ends the server's work for it;
-//! the process then dies of SIGINT, once a document that was asked for has been written. The second one ends it at once,
-//! whatever it is doing.
+//! At the first of these signals the work is dropped, which closes its connections and thereby ends the server's work for
+//! it, and erases what shows its progress; the process then dies of the signal, once a document that was asked for has been
+//! written. The second one ends it at once, whatever it is doing.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -16,7 +17,6 @@ use super::printer::Printer;
 /// POSIX's number of Ctrl-C.
 pub(crate) const SIGINT: i32 = 2;
 /// POSIX's number of a supervisor's request to end.
-#[cfg(unix)]
 pub(crate) const SIGTERM: i32 = 15;
 
 /// Runs `work` on a runtime of this thread.
@@ -44,7 +44,13 @@ pub(crate) fn run_listening<T>(work: impl Future<Output = Result<T, Failure>>) -
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = built
         .map_err(|cause| Failure::new(Kind::Other, format!("cannot start: {cause}")).caused_by(cause))?;
-    let outcome = runtime.block_on(work);
+    let outcome = runtime.block_on(async {
+        tokio::select! {
+            biased;
+            () = terminated() => Err(Failure::new(Kind::Terminated, "terminated")),
+            outcome = work => outcome,
+        }
+    });
     // Threads that still read standard input would be waited for otherwise.
     runtime.shutdown_background();
     outcome
@@ -53,9 +59,19 @@ pub(crate) fn run_listening<T>(work: impl Future<Output = Result<T, Failure>>) -
 /// Resolves once Ctrl-C has been pressed, in this work or between works of one command; the second one ends the process.
 async fn interrupted() {
     static SEEN: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-    let seen = SEEN.get_or_init(|| end_at_second(&[SIGINT]));
-    let mut next = pin!(pressed());
-    // The flag is set before whatever else the key brings about, such as the end of a pipe whose writer dies of it.
+    seen_or(SEEN.get_or_init(|| end_at_second(&[SIGINT])), pressed()).await;
+}
+
+/// The same for SIGTERM.
+async fn terminated() {
+    static SEEN: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    seen_or(SEEN.get_or_init(|| end_at_second(&[SIGTERM])), asked_to_end()).await;
+}
+
+/// Resolves once a signal has been seen, or comes `next`.
+async fn seen_or(seen: &AtomicBool, next: impl Future<Output = ()>) {
+    let mut next = pin!(next);
+    // The flag is set before whatever else the signal brings about, such as the end of a pipe whose writer dies of it.
     poll_fn(
         |context| {
             if seen.load(Ordering::SeqCst) { Poll::Ready(()) } else { next.as_mut().poll(context) }
@@ -69,6 +85,22 @@ pub(crate) async fn pressed() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
+}
+
+/// The same for SIGTERM.
+#[cfg(unix)]
+async fn asked_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut asked) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    if asked.recv().await.is_none() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Nobody asks in this way elsewhere.
+#[cfg(not(unix))]
+async fn asked_to_end() {
+    std::future::pending().await
 }
 
 /// Lets the second of these signals end the process at once. The order matters: the signal that sets the flag is

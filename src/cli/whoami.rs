@@ -62,7 +62,7 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     });
     let unreachable = match health {
         Ok(()) => None,
-        Err(failure) if failure.kind == Kind::Interrupted => return Err(failure),
+        Err(failure) if failure.kind.stopped_by().is_some() => return Err(failure),
         Err(failure) => Some(remote::told_by("`mk whoami`", failure)),
     };
     if args.json {

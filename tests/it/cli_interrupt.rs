@@ -1,4 +1,4 @@
-//! Ctrl-C as programs see it: one document where one was asked for, and death by the signal.
+//! Ctrl-C and SIGTERM as programs see them: one document where one was asked for, and death by the signal.
 #![cfg(unix)]
 
 use std::os::unix::process::ExitStatusExt;
@@ -21,15 +21,20 @@ use crate::support::serve::signal;
 use crate::support::server::Setup;
 
 const SIGINT: Option<i32> = Some(2);
+const SIGTERM: Option<i32> = Some(15);
 
 fn spawn(call: &Mk) -> Child {
     call.command().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// How a call ends that is interrupted now.
-async fn interrupted(mut child: Child) -> Ran {
+async fn interrupted(child: Child) -> Ran {
+    signalled(child, "INT").await
+}
+
+async fn signalled(mut child: Child, name: &str) -> Ran {
     let open = child.stdin.take();
-    signal(&child, "INT");
+    signal(&child, name);
     let output = tokio::task::spawn_blocking(move || child.wait_with_output()).await.unwrap().unwrap();
     drop(open);
     Ran {
@@ -208,4 +213,23 @@ async fn whoever_asked_for_none_gets_none() {
     let ran = interrupted(child).await;
     assert_eq!((ran.status.signal(), ran.stdout.as_str()), (SIGINT, ""), "{ran:?}");
     assert_eq!(ran.stderr, "interrupted\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sigterm_ends_a_command_as_an_interrupt_does() {
+    let server = Scripted::start(|_| vec![Step::Hang]).await;
+    let call =
+        Mk::new().env("MK_SERVER", &server.base).env("MK_VERIFY_KEY", "x").env("MK_INFERENCE_KEY", "x");
+    for (asked, line) in ["verify x --json", "models --json", "verify x"].into_iter().enumerate() {
+        let child = spawn(&call.clone().args(line.split(' ')));
+        eventually("the server is asked", || server.requests().len() > asked).await;
+        let ran = signalled(child, "TERM").await;
+        assert_eq!((ran.status.signal(), ran.stderr.as_str()), (SIGTERM, "terminated\n"), "{line}: {ran:?}");
+        if line.ends_with("--json") {
+            let document = ran.json();
+            assert_eq!((&document["error"]["kind"], &document["exit"]), (&"terminated".into(), &143.into()));
+        } else {
+            assert_eq!(ran.stdout, "");
+        }
+    }
 }

@@ -31,9 +31,9 @@ pub(super) async fn run(talk: &Talk<'_>, prompt: String, answer: &mut Answer) ->
     Ok(0)
 }
 
-/// What Ctrl-C is told with where JSON is wanted: what had come is paid for.
+/// What Ctrl-C or SIGTERM is told with where JSON is wanted: what had come is paid for.
 pub(super) fn with_what_came(failure: Failure, answer: &Answer) -> Failure {
-    if failure.kind != Kind::Interrupted || answer.text.is_empty() {
+    if failure.kind.stopped_by().is_none() || answer.text.is_empty() {
         return failure;
     }
     let partial = document(answer, Some(&failure));

@@ -158,8 +158,8 @@ pub(crate) fn run(args: &EvalArgs, session: &mut Session) -> Outcome {
     match runtime::run(&session.printer, execute(&plan, chosen, items, &mut report)) {
         Ok(()) => report.finish(begun.elapsed()),
         // What was found is paid for.
-        Err(interrupted) if interrupted.kind == Kind::Interrupted => {
-            Err(report.break_off(interrupted, begun.elapsed())?)
+        Err(stopped) if stopped.kind.stopped_by().is_some() => {
+            Err(report.break_off(stopped, begun.elapsed())?)
         }
         Err(failure) => Err(failure),
     }

@@ -37,7 +37,7 @@ use serde_json::Value;
 use crate::api::Service;
 use crate::api::verify::{Event, VerifyRequest};
 use crate::cli::backend::{self, Backend, Chosen, Need};
-use crate::cli::exit::{Failure, Kind, Outcome};
+use crate::cli::exit::{Failure, Outcome};
 use crate::cli::globals::Session;
 use crate::cli::printer::Printer;
 use crate::cli::progress::Mode;
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
     let mut entries = Vec::new();
     match runtime::run(&plan.printer, execute(&plan, chosen, input, &mut entries)) {
         // What was found is paid for.
-        Err(failure) if failure.kind == Kind::Interrupted && !entries.is_empty() => {
+        Err(failure) if failure.kind.stopped_by().is_some() && !entries.is_empty() => {
             let code = failure.kind.code();
             Err(failure.with_partial(json::batch(&entries, code)))
         }
