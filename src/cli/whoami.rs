@@ -43,7 +43,7 @@ struct Held {
     told: Option<Result<OwnKey, Failure>>,
 }
 
-/// Says what client commands would use. Fails as they would if the server is not there.
+/// Says what client commands would use. Fails as they would if the server is not there, or a key is not taken.
 pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     let config = session.client_config(None, None)?;
     let client = remote::client(&config, None)?;
@@ -65,15 +65,39 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
         Err(failure) if failure.kind.stopped_by().is_some() => return Err(failure),
         Err(failure) => Some(remote::told_by("`mk whoami`", failure)),
     };
+    let is_reachable = unreachable.is_none();
+    let mut failures: Vec<Failure> =
+        unreachable.into_iter().chain(held.iter().filter_map(unusable)).collect();
+    // One file may keep several keys from being read.
+    failures.dedup_by(|one, before| one.message == before.message);
     if args.json {
-        printer.document(&document(&config, &held, unreachable.as_ref()))?;
+        printer.document(&document(&config, &held, is_reachable, failures.first()))?;
     } else {
-        sheet::record(&printer, &fields(&config, &held, unreachable.as_ref()))?;
+        sheet::record(&printer, &fields(&config, &held, is_reachable))?;
     }
-    let Some(failure) = unreachable else { return Ok(0) };
     // Reported here: with --json the one document is printed already.
-    printer.failure(&failure);
-    Ok(failure.kind.code())
+    for failure in &failures {
+        printer.failure(failure);
+    }
+    Ok(failures.first().map_or(0, |failure| failure.kind.code()))
+}
+
+/// Why commands that need this key would fail, whatever they ask; `None` where nothing is known that keeps them from it.
+fn unusable(held: &Held) -> Option<Failure> {
+    let whose = format!("the {} key ({})", held.service, held.origin.as_deref()?);
+    if held.is_mistyped {
+        let what = format!("{whose} is mistyped: its form or check digits do not fit");
+        return Some(Failure::new(Kind::Unauthorized, what).hint("`mk login` stores another"));
+    }
+    let why = held.told.as_ref()?.as_ref().err()?;
+    let message = match why.kind {
+        Kind::Unauthorized => format!("{whose}: {}", why.message),
+        // It says itself where the key would come from.
+        Kind::Usage => why.message.clone(),
+        // A server that is busy or unwell says nothing of the key.
+        _ => return None,
+    };
+    Some(Failure { hints: why.hints.clone(), said: why.said.clone(), ..Failure::new(why.kind, message) })
 }
 
 fn held(config: &ClientConfig, service: Service) -> Held {
@@ -104,7 +128,8 @@ async fn told(
     }
 }
 
-fn document(config: &ClientConfig, held: &[Held], unreachable: Option<&Failure>) -> Value {
+/// `failure` is what decides the exit code.
+fn document(config: &ClientConfig, held: &[Held], is_reachable: bool, failure: Option<&Failure>) -> Value {
     let origins: serde_json::Map<String, Value> =
         held.iter().map(|key| (key.service.to_string(), json!(key.origin))).collect();
     let mistyped: Vec<&str> =
@@ -121,20 +146,16 @@ fn document(config: &ClientConfig, held: &[Held], unreachable: Option<&Failure>)
         "keys": origins,
         "mistyped": mistyped,
         "checked": checked,
-        "reachable": unreachable.is_none(),
-        "exit": unreachable.map_or(0, |failure| failure.kind.code()),
+        "reachable": is_reachable,
+        "exit": failure.map_or(0, |failure| failure.kind.code()),
     });
-    if let Some(failure) = unreachable {
+    if let Some(failure) = failure {
         document["error"] = failure.document()["error"].take();
     }
     document
 }
 
-fn fields(
-    config: &ClientConfig,
-    held: &[Held],
-    unreachable: Option<&Failure>,
-) -> Vec<(&'static str, String)> {
+fn fields(config: &ClientConfig, held: &[Held], is_reachable: bool) -> Vec<(&'static str, String)> {
     let mut fields = vec![
         ("server", format!("{} ({})", config.server, config.server_origin)),
         ("profile", config.profile.clone().unwrap_or_else(|| "-".to_owned())),
@@ -146,6 +167,7 @@ fn fields(
                 format!("set ({origin}; mistyped: its form or check digits do not fit)")
             }
             Some(origin) => match &key.told {
+                Some(Err(unread)) if unread.kind == Kind::Usage => unread.message.clone(),
                 Some(Err(refused)) => format!("set ({origin}); {}", refused.message),
                 _ => format!("set ({origin})"),
             },
@@ -155,7 +177,7 @@ fn fields(
             fields.push((limits_field(key.service), limits(own)));
         }
     }
-    fields.push(("reachable", if unreachable.is_some() { "no" } else { "yes" }.to_owned()));
+    fields.push(("reachable", if is_reachable { "yes" } else { "no" }.to_owned()));
     fields
 }
 

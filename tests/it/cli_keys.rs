@@ -159,3 +159,18 @@ fn a_key_is_made_whatever_became_of_the_first_app() {
     assert_eq!(run("apps create default").code(), 0);
     made_in("default");
 }
+
+#[test]
+fn a_check_tells_which_key_has_ended() {
+    let home = Mk::new();
+    let run = |line: &str| home.clone().args(line.split(' ')).run();
+    let key = run("keys create --service verify --name ci").stdout;
+    assert_eq!(run("keys revoke ci --yes").code(), 0);
+    let checked = home.clone().args(["keys", "check", "-", "--json"]).stdin(key).run();
+    assert_eq!(checked.code(), 4, "{checked:?}");
+    let document = checked.json();
+    assert_eq!((&document["schema"], &document["error"]["code"]), (&json!("mk.error/1"), &json!("api_key_revoked")));
+    let found = &document["partial"];
+    assert_eq!((&found["schema"], &found["state"]), (&json!("mk.keys.check/1"), &json!("revoked")));
+    assert_eq!((&found["app"], &found["id"]), (&json!("default"), &run("keys show ci --json").json()["id"]));
+}

@@ -152,14 +152,21 @@ async fn a_key_is_checked_before_it_is_stored() {
     let ran = user.clone().args(["login", "--no-check"]).stdin(revoked).run_beside().await;
     assert_eq!((ran.code(), ran.stderr.matches("warning").count()), (0, 0), "{ran:?}");
     let whoami = user.clone().args(["whoami"]).run_beside().await;
-    assert_eq!(whoami.code(), 0, "{whoami:?}");
+    assert_eq!(whoami.code(), 4, "{whoami:?}");
     assert!(whoami.stdout.contains("); API key has been revoked\n"), "{whoami:?}");
+    assert!(whoami.stderr.starts_with("error: the inference key ("), "{whoami:?}");
     let doctor = user.clone().args(["doctor"]).run_beside().await;
     let told =
         doctor.stdout.lines().find(|line| line.starts_with("failed\tserver\tthe inference key (")).unwrap();
     assert!(doctor.code() == 1 && told.contains("): API key has been revoked\t"), "{doctor:?}");
-    let checked = user.args(["whoami", "--json"]).run_beside().await.json()["checked"].take();
-    assert_eq!(checked["inference"]["error"]["code"], "api_key_revoked");
+    let told = user.clone().args(["whoami", "--json"]).run_beside().await.json();
+    assert_eq!(told["checked"]["inference"]["error"]["code"], "api_key_revoked");
+    assert_eq!((&told["exit"], &told["error"]["code"]), (&json!(4), &json!("api_key_revoked")));
+    let mistyped = user.args(["whoami"]).env("MK_INFERENCE_KEY", "mk_inference_x").run_beside().await;
+    assert!(
+        mistyped.code() == 4 && mistyped.stderr.contains("(MK_INFERENCE_KEY) is mistyped"),
+        "{mistyped:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,13 +1,13 @@
 //! `mk keys check`: whether a key is mistyped, what it is for, and what this machine's database knows of it, or a server.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Common;
 use crate::api::Service;
 use crate::api::console::{Key, KeyState};
 use crate::cli::desk::Desk;
-use crate::cli::exit::{Failure, Kind};
+use crate::cli::exit::{Failure, Kind, Said};
 use crate::cli::globals::Session;
 use crate::cli::sheet;
 use crate::cli::text::read_stdin;
@@ -42,11 +42,24 @@ pub(super) fn run(args: &CheckArgs, session: &mut Session) -> Result<(), Failure
     let elsewhere = desk.as_ref().map(Desk::whereabouts).filter(|place| !place.is_empty());
     let unknown =
         elsewhere.map_or_else(|| "not in this machine's database".to_owned(), |on| format!("not known{on}"));
-    print(args, session, service, known.as_ref(), unknown)?;
-    match known.map(|record| record.state) {
-        Some(KeyState::Revoked) => Err(Failure::new(Kind::Unauthorized, "the key has been revoked")),
-        Some(KeyState::Expired) => Err(Failure::new(Kind::Unauthorized, "the key has expired")),
-        Some(KeyState::Active) | None => Ok(()),
+    let ended = match known.as_ref().map(|record| record.state) {
+        Some(KeyState::Revoked) => Some(("the key has been revoked", "api_key_revoked")),
+        Some(KeyState::Expired) => Some(("the key has expired", "api_key_expired")),
+        Some(KeyState::Active) | None => None,
+    };
+    let document = document(service, known.as_ref());
+    match ended {
+        None if args.common.json => session.printer.document(&document),
+        None => print(session, service, known.as_ref(), unknown),
+        Some((message, code)) => {
+            if !args.common.json {
+                print(session, service, known.as_ref(), unknown)?;
+            }
+            let failure = Failure::new(Kind::Unauthorized, message).with_partial(document);
+            // In the words of a server.
+            let said = Said { code: code.to_owned(), ..Said::default() };
+            Err(Failure { said: Some(Box::new(said)), ..failure })
+        }
     }
 }
 
@@ -80,27 +93,18 @@ fn read(source: Option<&str>, session: &Session) -> Result<SecretString, Failure
     Err(Failure::usage("there is no key to check").hint("mk keys check - < FILE, or set MK_API_KEY_FILE"))
 }
 
-fn print(
-    args: &CheckArgs,
-    session: &Session,
-    service: Service,
-    known: Option<&Key>,
-    unknown: String,
-) -> Result<(), Failure> {
-    let is_usable = known.is_none_or(|record| record.state == KeyState::Active);
-    if args.common.json {
-        if !is_usable {
-            return Ok(());
-        }
-        return session.printer.document(&json!({
-            "schema": "mk.keys.check/1",
-            "well_formed": true,
-            "service": service,
-            "state": known.map(|record| record.state),
-            "id": known.map(|record| &record.id),
-            "app": known.map(|record| &record.app),
-        }));
-    }
+fn document(service: Service, known: Option<&Key>) -> Value {
+    json!({
+        "schema": "mk.keys.check/1",
+        "well_formed": true,
+        "service": service,
+        "state": known.map(|record| record.state),
+        "id": known.map(|record| &record.id),
+        "app": known.map(|record| &record.app),
+    })
+}
+
+fn print(session: &Session, service: Service, known: Option<&Key>, unknown: String) -> Result<(), Failure> {
     let state = known.map_or(unknown, |record| record.state.as_str().to_owned());
     let mut fields =
         vec![("form", "the check digits fit".to_owned()), ("service", service.to_string()), ("state", state)];
