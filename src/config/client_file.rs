@@ -57,7 +57,7 @@ pub(super) fn read_user(path: &Path) -> Result<Option<ClientFile>, ConfigError> 
     }
     if let Some(mut network) = root.section("network")? {
         file.timeout = network.duration("timeout")?;
-        file.ca_cert = network.text("ca_cert")?;
+        file.ca_cert = network.path("ca_cert")?;
         network.finish()?;
     }
     if let Some(mut chat) = root.section("chat")? {

@@ -64,7 +64,7 @@ fn provider(name: Found<String>, mut section: Section<'_>) -> Result<ProviderFil
         kind: section.text("kind")?,
         base_url: section.parsed("base_url", values::PROVIDER_URL, url)?,
         api_key_env: section.text("api_key_env")?,
-        api_key_file: section.text("api_key_file")?,
+        api_key_file: section.path("api_key_file")?,
         api_key_header: section.parsed("api_key_header", KEY_HEADER, Settings::header_of_key)?,
         max_concurrent: section.number("max_concurrent", 1..=10_000)?,
         connect_timeout: section.duration("connect_timeout")?,

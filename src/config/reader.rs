@@ -113,6 +113,22 @@ impl<'d> Section<'d> {
         self.read(key, "a string", |value| value.as_str().map(str::to_owned))
     }
 
+    /// A path, which [`Location::resolve`] takes. What a shell would make another path of is refused, as it would name a
+    /// file or directory that is really called so.
+    pub(super) fn path(&mut self, key: &'static str) -> Result<Option<Found<String>>, ConfigError> {
+        let Some(found) = self.text(key)? else { return Ok(None) };
+        let first = found.value.split(['/', std::path::MAIN_SEPARATOR]).next().unwrap_or_default();
+        let complaint = match first {
+            _ if found.value.is_empty() => "must be a path, not an empty string",
+            "~" => "begins with `~`, which is not expanded here; write the whole path",
+            first if first.starts_with('$') => {
+                "begins with a variable, which is not expanded here; write the whole path"
+            }
+            _ => return Ok(Some(found)),
+        };
+        Err(found.place.error(complaint))
+    }
+
     /// A string that reads as something else.
     pub(super) fn parsed<T>(
         &mut self,
@@ -321,6 +337,23 @@ mod tests {
         assert!(error.message.ends_with("must be a list of strings, not this list"));
         let error = read("s = 5", |mut root| root.section("s").map(drop)).unwrap_err();
         assert!(error.message.ends_with("must be a table, not this whole number"));
+    }
+
+    #[test]
+    fn a_path_is_taken_as_it_stands_and_not_as_a_shell_would() {
+        let path = |value: &str| read(&format!("p = \"{value}\""), |mut root| root.path("p"));
+        for (value, complaint) in [
+            ("", "must be a path, not an empty string"),
+            ("~/mk", "begins with `~`, which is not expanded here; write the whole path"),
+            ("$HOME/mk", "begins with a variable, which is not expanded here; write the whole path"),
+        ] {
+            let error = path(value).unwrap_err();
+            assert_eq!(error.message, format!("`p` in /etc/mk/server.toml line 1 {complaint}"));
+        }
+        for (value, expected) in [("mk", "/etc/mk/mk"), ("/srv/~", "/srv/~"), ("~old/a$b", "/etc/mk/~old/a$b")] {
+            let found = path(value).unwrap().unwrap();
+            assert_eq!(found.place.resolve(&found.value), Path::new(expected));
+        }
     }
 
     #[test]

@@ -108,12 +108,12 @@ fn database_url(root: &mut Section<'_>) -> Result<Option<Found<DatabaseUrl>>, Co
 fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
     let file = ServerFile {
         listen: root.parsed("listen", LISTEN, listen_address)?,
-        data_dir: root.text("data_dir")?,
+        data_dir: root.path("data_dir")?,
         database_url: database_url(&mut root)?,
         limits_url: root.parsed("limits_url", LIMITS, LimitsStore::parse)?,
         trusted_proxies: networks(&mut root)?,
-        tls_cert: root.text("tls_cert")?,
-        tls_key: root.text("tls_key")?,
+        tls_cert: root.path("tls_cert")?,
+        tls_key: root.path("tls_key")?,
         max_body_bytes: root.number("max_body_bytes", 1..=1024 * 1024 * 1024)?,
         limits: root.section("limits")?.map(limits).transpose()?.unwrap_or_default(),
         providers: root

@@ -40,3 +40,16 @@ fn paths_are_those_that_are_used() {
     assert!(missing.code() == 0 && missing.stderr.contains("/no/such.toml (--config) does not exist"), "{missing:?}");
     assert!(missing.stdout.contains("server_file\t/no/such.toml\n") && missing.stdout.contains("data_dir\t-\n"));
 }
+
+#[test]
+fn a_directory_is_not_named_as_for_a_shell() {
+    let user = Mk::new();
+    let file = user.home().join("server.toml");
+    let call = user.clone().env("MK_CONFIG", file.to_str().unwrap());
+    for (value, words) in [("~/mk", "begins with `~`, which is not expanded here"), ("", "must be a path")] {
+        fs::write(&file, format!("data_dir = \"{value}\"\n")).unwrap();
+        let ran = run(&call, "keys create --service verify");
+        assert!(ran.code() == 2 && ran.stderr.contains(words), "{value}: {ran:?}");
+    }
+    assert_eq!(fs::read_dir(user.home()).unwrap().count(), 1, "nothing was made");
+}
