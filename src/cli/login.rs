@@ -9,10 +9,10 @@ use tokio::time;
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::text::read_stdin;
-use super::{remote, runtime};
+use super::{remote, runtime, shell};
 use crate::api::Service;
 use crate::client::Error;
-use crate::config::{ClientConfig, credentials};
+use crate::config::{ClientArgs, ClientConfig, add_profile, credentials, has_profile, load_client};
 use crate::keys;
 use crate::secret::{self, ExposeSecret, SecretString};
 
@@ -21,6 +21,7 @@ pub(crate) const LOGIN_EXAMPLES: &str = "\
 Examples:
   mk login                                          asks for the key, without showing it
   mk login --server https://mk.example.org < key.txt
+  mk login --server https://mk.example.org --profile work     names it in config.toml
   mk keys create --service verify | mk login        on the server's own machine";
 
 /// How long the server may take to say what it thinks of a key, unless somebody says otherwise.
@@ -53,6 +54,11 @@ pub(crate) struct LogoutArgs {
 pub(crate) fn login(args: &LoginArgs, session: &mut Session) -> Outcome {
     let config = session.client_config(None, None)?;
     let server = config.server.clone();
+    // Both: the server is to have that name.
+    let profile = session.globals.profile.clone().filter(|_| session.globals.server.is_some());
+    if let Some(name) = &profile {
+        has_profile(&session.env, name, &server)?;
+    }
     let key = read(session, &server)?;
     let Some(service) = keys::service_of(key.expose_secret()) else {
         return Err(Failure::usage("this is not a key: its form or its check digits do not fit")
@@ -64,7 +70,24 @@ pub(crate) fn login(args: &LoginArgs, session: &mut Session) -> Outcome {
     warn_if_exposed(session);
     let path = credentials::store(&session.env, &server, service, &key)?;
     session.printer.sentence(&format!("stored the {service} key for {server} in {}", path.display()));
+    if let Some(name) = &profile
+        && let Some(path) = add_profile(&session.env, name, &server)?
+    {
+        session.printer.sentence(&format!("added the profile `{name}` of it to {}", path.display()));
+    }
+    if !is_usual(&server, session) {
+        session.printer.sentence(&match &session.globals.profile {
+            Some(name) => format!("use it by --profile {}", shell::word(name)),
+            None => "use it by --server, MK_SERVER or a profile".to_owned(),
+        });
+    }
     Ok(0)
+}
+
+/// Whether commands ask this server where no flag names one.
+fn is_usual(server: &str, session: &Session) -> bool {
+    let usual = load_client(&ClientArgs::default(), &session.env);
+    usual.is_ok_and(|usual| credentials::server_origin(&usual.server) == credentials::server_origin(server))
 }
 
 /// Fails if the server refuses the key. One that cannot say is no reason not to store it: it may be away, or older

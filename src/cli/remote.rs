@@ -21,6 +21,9 @@ pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 const START_OR_NAME: &str =
     "start it, or name another by --server or MK_SERVER; `mk serve --sandbox` starts one here";
 
+/// So many servers for which there is a key are named where there is none for the one that is meant.
+const MAX_SERVERS: usize = 5;
+
 /// That no key of this service is known for the server, and how to come by one; `trial` is the call that needs none.
 pub(crate) fn no_key(config: &ClientConfig, service: Service, trial: Option<&str>) -> Failure {
     let (kind, variable) = match service {
@@ -45,7 +48,15 @@ pub(crate) fn no_key(config: &ClientConfig, service: Service, trial: Option<&str
     if let Some(trial) = trial {
         hint = format!("{hint}; to try without one: {trial}");
     }
-    Failure::new(Kind::Unauthorized, message).hint(hint)
+    let failure = Failure::new(Kind::Unauthorized, message).hint(hint);
+    let elsewhere: Vec<&str> = config.servers_with_key(service).take(MAX_SERVERS).collect();
+    if elsewhere.is_empty() {
+        return failure;
+    }
+    failure.hint(format!(
+        "there is one for {}, which --server, MK_SERVER or a profile names",
+        elsewhere.join(" and for ")
+    ))
 }
 
 /// How servers name the fields of a request and their own addresses in messages, and how they are named here.

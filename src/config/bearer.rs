@@ -31,7 +31,11 @@ type Held = Result<Option<Bearer>, Closed>;
 
 /// The keys at hand, one a service at most.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bearers(Vec<(Service, Held)>);
+pub(super) struct Bearers {
+    held: Vec<(Service, Held)>,
+    /// The servers, by origin, that a key is stored for.
+    stored_for: Vec<(Service, String)>,
+}
 
 /// The variables of a service's own key: the key itself, and a file that holds it.
 const fn variables(service: Service) -> (&'static str, &'static str) {
@@ -64,18 +68,32 @@ impl Bearers {
     ) -> Self {
         if let Some(path) = flag_file {
             let by_flag = from_flag(path);
-            return Self(Service::ALL.map(|service| (service, fitting(&by_flag, service))).into());
+            let held = Service::ALL.map(|service| (service, fitting(&by_flag, service))).into();
+            return Self { held, stored_for: Vec::new() };
         }
         let shared = Shared {
             variable: from_variable(env, ANY),
             file: from_file_variable(env, ANY_FILE),
             stored: all_stored(env),
         };
-        let of_any_service = [&shared.variable, &shared.file].into_iter().filter_map(|held| held.as_ref().ok()?.as_ref());
+        let of_any_service =
+            [&shared.variable, &shared.file].into_iter().filter_map(|held| held.as_ref().ok()?.as_ref());
         warnings.extend(of_any_service.filter(|bearer| service_of(&bearer.key).is_none()).map(|bearer| {
             format!("what {} gives is not a key (mk_<service>_…) and is not used", bearer.origin)
         }));
-        Self(Service::ALL.map(|service| (service, strongest(&shared, env, server_origin, service))).into())
+        let held =
+            Service::ALL.map(|service| (service, strongest(&shared, env, server_origin, service))).into();
+        let stored_for = shared.stored.iter().flat_map(|stored| {
+            let servers = |service| stored.servers(service).map(move |server| (service, server.to_owned()));
+            Service::ALL.into_iter().flat_map(servers)
+        });
+        Self { held, stored_for: stored_for.collect() }
+    }
+
+    /// The servers, by origin, that a key for this service is stored for.
+    pub(super) fn stored_for(&self, service: Service) -> impl Iterator<Item = &str> {
+        let servers = self.stored_for.iter().filter(move |(candidate, _)| *candidate == service);
+        servers.map(|(_, server)| server.as_str())
     }
 
     /// The key for a service.
@@ -100,7 +118,7 @@ impl Bearers {
     }
 
     fn held(&self, service: Service) -> Option<&Held> {
-        self.0.iter().find(|(candidate, _)| *candidate == service).map(|(_, held)| held)
+        self.held.iter().find(|(candidate, _)| *candidate == service).map(|(_, held)| held)
     }
 }
 
@@ -256,7 +274,8 @@ mod tests {
         assert!(bearers.key(Service::Inference).unwrap().is_none());
         let (bearers, _) = find(&[("MK_VERIFY_KEY", "mk_verify_abc"), missing], None);
         assert_eq!(verify_key(&bearers), Some("mk_verify_abc"));
-        let (bearers, _) = find(&[("MK_VERIFY_KEY", "mk_verify_abc"), ("MK_API_KEY_FILE", "/no/such/file")], None);
+        let (bearers, _) =
+            find(&[("MK_VERIFY_KEY", "mk_verify_abc"), ("MK_API_KEY_FILE", "/no/such/file")], None);
         assert_eq!(verify_key(&bearers), Some("mk_verify_abc"));
         bearers.key(Service::Inference).unwrap_err();
     }

@@ -104,6 +104,11 @@ impl ClientConfig {
         self.bearers.origin(service)
     }
 
+    /// The servers, by origin, that a key for this service is stored for.
+    pub fn servers_with_key(&self, service: Service) -> impl Iterator<Item = &str> {
+        self.bearers.stored_for(service)
+    }
+
     /// Where a value comes from, by its key as `mk config list` names it.
     pub fn origin(&self, key: &str) -> Origin {
         self.origins.of(key)

@@ -44,9 +44,13 @@ pub(super) struct VerifyFile {
 
 /// Reads the user's file; `None` if there is none.
 pub(super) fn read_user(path: &Path) -> Result<Option<ClientFile>, ConfigError> {
-    let Some(document) = Document::open(path)? else { return Ok(None) };
+    Document::open(path)?.map(|document| parse_user(&document)).transpose()
+}
+
+/// What the user's file says.
+pub(super) fn parse_user(document: &Document) -> Result<ClientFile, ConfigError> {
     let table = document.parse()?;
-    let mut root = Section::root(&document, &table);
+    let mut root = Section::root(document, &table);
     let mut file = shared(&mut root)?;
     file.profile = root.text("profile")?;
     if let Some(profiles) = root.section("profiles")? {
@@ -66,7 +70,7 @@ pub(super) fn read_user(path: &Path) -> Result<Option<ClientFile>, ConfigError> 
         chat.finish()?;
     }
     root.finish()?;
-    Ok(Some(file))
+    Ok(file)
 }
 
 /// Reads a project's file. It comes with a checkout and may be anybody's, so it must not decide where keys are

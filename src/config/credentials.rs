@@ -106,6 +106,12 @@ impl Credentials {
     pub(super) fn key(&self, origin: &str, service: Service) -> Option<&Stored> {
         self.0.get(origin)?.get(service.as_str())
     }
+
+    /// The origins of the servers that a key is stored for.
+    pub(super) fn servers(&self, service: Service) -> impl Iterator<Item = &str> {
+        let has_one = move |keys: &&Keys| keys.contains_key(service.as_str());
+        self.0.iter().filter(move |(_, keys)| has_one(keys)).map(|(origin, _)| origin.as_str())
+    }
 }
 
 /// That others than its owner can read the file, which is then no reason not to change it.

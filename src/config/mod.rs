@@ -29,6 +29,7 @@ mod origin;
 mod panel;
 mod paths;
 mod patience_file;
+mod profiles;
 mod provider_file;
 mod reader;
 mod recognise;
@@ -46,6 +47,7 @@ pub use listing::{Entry, client_listing, server_listing};
 pub use modes::{ColorMode, FailOn, ProgressMode, View};
 pub use origin::Origin;
 pub use paths::{Paths, paths};
+pub use profiles::{add_profile, has_profile};
 pub use recognise::sandbox_providers;
 pub use server::{
     NamedProvider, ServerArgs, ServerConfig, StorePlace, TlsFiles, load_database, load_limits_store,

@@ -76,9 +76,14 @@ impl<T> Found<T> {
 }
 
 impl Document {
+    /// What a file would say with this text.
+    pub(super) fn new(path: &Path, text: String) -> Self {
+        Self { path: path.to_owned(), text }
+    }
+
     /// The file's text, `None` if there is no such file.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, ConfigError> {
-        Ok(files::read(path)?.map(|text| Self { path: path.to_owned(), text }))
+        Ok(files::read(path)?.map(|text| Self::new(path, text)))
     }
 
     pub(super) fn parse(&self) -> Result<DeTable<'_>, ConfigError> {
@@ -350,7 +355,9 @@ mod tests {
             let error = path(value).unwrap_err();
             assert_eq!(error.message, format!("`p` in /etc/mk/server.toml line 1 {complaint}"));
         }
-        for (value, expected) in [("mk", "/etc/mk/mk"), ("/srv/~", "/srv/~"), ("~old/a$b", "/etc/mk/~old/a$b")] {
+        for (value, expected) in
+            [("mk", "/etc/mk/mk"), ("/srv/~", "/srv/~"), ("~old/a$b", "/etc/mk/~old/a$b")]
+        {
             let found = path(value).unwrap().unwrap();
             assert_eq!(found.place.resolve(&found.value), Path::new(expected));
         }

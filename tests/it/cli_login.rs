@@ -32,3 +32,37 @@ fn no_key_is_lost_where_many_are_stored_at_once() {
         assert!(stored.contains(&format!("[servers.\"{server}\"]")), "{server} is lost: {stored}");
     }
 }
+
+#[test]
+fn a_server_that_is_named_keeps_its_name() {
+    let user = Mk::new();
+    let key = mint(Service::Verify).unwrap().key;
+    let login = |line: &str| {
+        let words = ["login", "--no-check"].into_iter().chain(line.split(' '));
+        user.clone().args(words).stdin(key.expose_secret()).run()
+    };
+    let named = login("--profile work --server http://127.0.0.1:2");
+    assert_eq!(named.code(), 0, "{named:?}");
+    assert!(
+        named.stderr.contains("added the profile `work`")
+            && named.stderr.ends_with("use it by --profile work\n")
+    );
+    let listed = user.clone().args(["config", "list", "client", "--profile", "work"]).run();
+    assert!(listed.stdout.contains("server\t\"http://127.0.0.1:2\"\n"), "{listed:?}");
+    assert!(listed.stdout.contains("keys.verify\tset\n"), "{listed:?}");
+
+    let other = login("--profile work --server http://127.0.0.1:3");
+    assert!(
+        other.code() == 2 && other.stderr.contains("the profile `work` is of http://127.0.0.1:2"),
+        "{other:?}"
+    );
+    let unnamed = login("--server http://127.0.0.1:4");
+    assert!(unnamed.stderr.ends_with("use it by --server, MK_SERVER or a profile\n"), "{unnamed:?}");
+    let missing = user.clone().args(["verify", "Paris"]).run();
+    let told =
+        "hint: there is one for http://127.0.0.1:2 and for http://127.0.0.1:4, which --server, MK_SERVER";
+    assert!(missing.code() == 4 && missing.stderr.contains(told), "{missing:?}");
+    let usual = login("--server http://127.0.0.1:8080");
+    assert!(usual.code() == 0 && !usual.stderr.contains("use it by"), "{usual:?}");
+    assert_eq!(user.clone().args(["models"]).run().stderr.matches("there is one for").count(), 0);
+}

@@ -1,0 +1,152 @@
+//! Profiles that the program adds to `config.toml`: a table behind what is there, of which nothing is changed.
+//!
+//! The file is its owner's, with comments and an order of its own. What it would say with the table behind it is read
+//! before anything is written, so that a file which cannot take one, such as one whose profiles stand in a single line,
+//! stays as it is.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::client_file::{self, ClientFile};
+use super::lock::Lock;
+use super::reader::Document;
+use super::values::{quoted, url_text};
+use super::{ConfigError, Env, files, paths};
+
+/// Whether there is a profile of this name, which is then of this server.
+///
+/// # Errors
+/// If it is of another one, the file cannot be read, or there is no home directory for it.
+pub fn has_profile(env: &Env, name: &str, server: &str) -> Result<bool, ConfigError> {
+    let user = client_file::read_user(&file(env)?)?.unwrap_or_default();
+    is_in(&user, name, server)
+}
+
+/// Adds a profile of this server, and says to which file; `None` if it is there already.
+///
+/// # Errors
+/// As [`has_profile`], and if the file cannot take it or be written.
+pub fn add_profile(env: &Env, name: &str, server: &str) -> Result<Option<PathBuf>, ConfigError> {
+    let path = file(env)?;
+    let _lock = Lock::of(&path)?;
+    let text = files::read(&path)?;
+    let user = client_file::read_user(&path)?.unwrap_or_default();
+    if is_in(&user, name, server)? {
+        return Ok(None);
+    }
+    let table = table(name, server);
+    let Some(text) = text else {
+        files::create_new(&path, &table).map_err(|cause| files::unwritable(&path, &cause))?;
+        return Ok(Some(path));
+    };
+    let end = if text.is_empty() || text.ends_with('\n') { "\n" } else { "\n\n" };
+    let behind = format!("{end}{table}");
+    if client_file::parse_user(&Document::new(&path, format!("{text}{behind}"))).is_err() {
+        let message = format!("{} cannot take a profile at its end, as it is written", path.display());
+        return Err(ConfigError::new(message).hint(written_by_hand(name, server)));
+    }
+    append(&path, &behind)
+        .map_err(|cause| files::unwritable(&path, &cause).hint(written_by_hand(name, server)))?;
+    Ok(Some(path))
+}
+
+fn is_in(user: &ClientFile, name: &str, server: &str) -> Result<bool, ConfigError> {
+    let Some((found, theirs)) = user.profiles.iter().find(|(found, _)| found.value == name) else {
+        return Ok(false);
+    };
+    let theirs = url_text(&theirs.value);
+    if theirs == server {
+        return Ok(true);
+    }
+    let message = format!("the profile `{}` is of {theirs} ({})", name.escape_debug(), found.place.origin());
+    Err(ConfigError::new(message).hint("give another name, or leave --server or --profile out"))
+}
+
+fn table(name: &str, server: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let key = if !name.is_empty() && name.chars().all(is_bare) { name.to_owned() } else { quoted(name) };
+    format!("[profiles.{key}]\nserver = {}\n", quoted(server))
+}
+
+fn written_by_hand(name: &str, server: &str) -> String {
+    let table = table(name, server);
+    format!("write it there yourself: {}", table.trim_end().replace('\n', " with "))
+}
+
+/// A few bytes in one piece: whoever reads meanwhile sees all of them or none.
+fn append(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().append(true).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+fn file(env: &Env) -> Result<PathBuf, ConfigError> {
+    paths::client_file(env).ok_or_else(|| {
+        ConfigError::new("there is no home directory to keep config.toml in")
+            .hint("set MK_CONFIG_DIR to a directory")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::clock::Time;
+
+    const SERVER: &str = "https://mk.example.org";
+
+    fn env(dir: &tempfile::TempDir) -> Env {
+        Env::bare([("MK_CONFIG_DIR", dir.path().to_str().unwrap())], Time::from_unix_ms(0))
+    }
+
+    #[test]
+    fn a_profile_comes_behind_what_is_there() {
+        for before in
+            ["", "# mine\nprofile = \"home\"\n[profiles.home]\nserver = \"http://127.0.0.1:1\" # mine"]
+        {
+            let dir = tempfile::tempdir().unwrap();
+            let (env, path) = (env(&dir), dir.path().join("config.toml"));
+            fs::write(&path, before).unwrap();
+            assert_eq!(add_profile(&env, "work", SERVER).unwrap(), Some(path.clone()));
+            assert_eq!(add_profile(&env, "a b.c", SERVER).unwrap(), Some(path.clone()));
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(text.starts_with(before), "{text}");
+            assert!(
+                text.ends_with("\n[profiles.\"a b.c\"]\nserver = \"https://mk.example.org\"\n"),
+                "{text}"
+            );
+            for name in ["work", "a b.c"] {
+                assert!(has_profile(&env, name, SERVER).unwrap());
+                assert_eq!(add_profile(&env, name, SERVER).unwrap(), None);
+            }
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            let error = has_profile(&env, "work", "https://other.example").unwrap_err();
+            assert!(
+                error.message.starts_with("the profile `work` is of https://mk.example.org ("),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_is_made_where_there_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!has_profile(&env(&dir), "work", SERVER).unwrap());
+        assert!(add_profile(&env(&dir), "work", SERVER).unwrap().is_some());
+        assert!(has_profile(&env(&dir), "work", SERVER).unwrap());
+    }
+
+    #[test]
+    fn a_file_that_can_take_none_stays_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.toml");
+        let inline = "profiles = { home = { server = \"http://127.0.0.1:1\" } }\n";
+        fs::write(&path, inline).unwrap();
+        let error = add_profile(&env(&dir), "work", SERVER).unwrap_err();
+        let hint = "write it there yourself: [profiles.work] with server = \"https://mk.example.org\"";
+        assert_eq!(error.hints, [hint]);
+        assert_eq!(fs::read_to_string(&path).unwrap(), inline);
+    }
+}
