@@ -37,6 +37,7 @@ const EMBEDDED: &[(&str, &[u8])] = &embedded! {
     "lib/app_dialogs.js"
     "lib/budget.js"
     "lib/chart.js"
+    "lib/commands.js"
     "lib/copy.js"
     "lib/data.js"
     "lib/dialog.js"

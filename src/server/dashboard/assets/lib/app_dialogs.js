@@ -1,6 +1,7 @@
 // Creating, changing and deleting an app.
 import { html, useRef, useState } from "./html.js";
 import { api } from "./api.js";
+import * as commands from "./commands.js";
 import { complaint, useAction } from "./data.js";
 import { plural, word } from "./format.js";
 import { Button, Dialog, Field, notify, Or, Problem } from "./ui.js";
@@ -11,14 +12,15 @@ export function AppForm({ app, focusBudget = false, onClose, onChanged }) {
   const [budget, setBudget] = useState(app?.budget_usd?.toString() ?? "");
   const [wrong, setWrong] = useState(null);
   const first = useRef(null);
+  const amount = budget.trim() === "" ? null : Number(budget.trim().replace(/^\$/, ""));
+  const whole = { name: name.trim(), budget_usd: amount };
+  if (!app && amount === null) delete whole.budget_usd;
+  const body = app ? changes(app, whole) : whole;
   const [save, { busy, error }] = useAction(async () => {
-    const amount = budget.trim() === "" ? null : Number(budget.trim().replace(/^\$/, ""));
     const found = wrongWith(name, amount);
     setWrong(found);
     if (found) return;
-    const body = { name: name.trim(), budget_usd: amount };
-    if (!app && amount === null) delete body.budget_usd;
-    const saved = app ? await api.patch(`v1/apps/${app.id}`, changes(app, body)) : await api.post("v1/apps", body);
+    const saved = app ? await api.patch(`v1/apps/${app.id}`, body) : await api.post("v1/apps", body);
     notify(app ? "The app is changed." : `The app ${saved.name} is there.`);
     onChanged(saved);
     onClose();
@@ -27,13 +29,13 @@ export function AppForm({ app, focusBudget = false, onClose, onChanged }) {
   const isGeneral = shown && !complaint(shown, "name", "budget_usd");
   const taken = isGeneral && shown.status === 409 ? shown.message : undefined;
   const actions = html`<${Button} onClick=${onClose}>Cancel</${Button}><${Button} kind="primary" type="submit" busy=${busy}>${app ? "Save" : "Create app"}</${Button}>`;
-  const command = app ? `mk apps update ${word(app.name)} --budget-usd ${word(budget.trim() || "50")}` : `mk apps create ${word(name.trim() || "NAME")}`;
+  const command = app ? commands.updateApp(app, body) : commands.createApp(body);
   return html`<${Dialog} title=${app ? `Change ${app.name}` : "New app"} onClose=${onClose} initialFocus=${first} onSubmit=${save} actions=${actions}>
     ${isGeneral && !taken && html`<${Problem} error=${shown} />`}
     <${Field} label="Name" value=${name} onInput=${setName} inputRef=${focusBudget ? undefined : first} error=${complaint(shown, "name") ?? taken} autocomplete="off" maxlength="64" />
     <${Field} label="Monthly budget" optional prefix="$" inputmode="decimal" value=${budget} onInput=${setBudget} inputRef=${focusBudget ? first : undefined} error=${complaint(shown, "budget_usd")}
       hint="For all its keys together. Requests are refused with 402 once it is used up, until the next month (UTC)." />
-    <${Or} command=${command} />
+    ${command && html`<${Or} command=${command} />`}
   </${Dialog}>`;
 }
 

@@ -1,8 +1,9 @@
 // Creating, changing, rotating and revoking a key.
 import { html, useRef, useState } from "./html.js";
 import { api } from "./api.js";
+import * as commands from "./commands.js";
 import { complaint, useAction } from "./data.js";
-import { ago, date, dateTime, keyText, word } from "./format.js";
+import { ago, date, dateTime, keyText } from "./format.js";
 import { changeBody, formOf, KeyFields, newKeyBody, wrongWith } from "./key_form.js";
 import { KeyOnce } from "./key_once.js";
 import { Button, Dialog, notify, Or, Problem, Select } from "./ui.js";
@@ -44,7 +45,7 @@ export function CreateKey({ app, service, onClose, onChanged }) {
   return html`<${Dialog} title=${`New key in ${app.name}`} onClose=${onClose} initialFocus=${first} onSubmit=${submit} actions=${actions}>
     <${Problem} error=${general(error, ...FIELDS)} />
     <${KeyFields} form=${form} set=${set} error=${error} isNew firstRef=${first} />
-    <${Or} command=${`mk keys create --service ${form.service} --app ${word(app.name)}`} />
+    <${Or} command=${commands.createKey(app, form)} />
   </${Dialog}>`;
 }
 

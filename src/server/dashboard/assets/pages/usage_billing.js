@@ -28,7 +28,7 @@ function Forecast({ billing }) {
 function Lines({ lines }) {
   if (lines.length === 0) {
     const action = html`<${Button} kind="primary" href="#/apps">Choose an app</${Button}>`;
-    return html`<${Empty} title="No budgets are set" action=${action} command="mk apps update default --budget-usd 50">A budget stops an app's or a key's spending for the month once it is used up.</${Empty}>`;
+    return html`<${Empty} title="No budgets are set" action=${action} command="mk apps update NAME --budget-usd 50">A budget stops an app's or a key's spending for the month once it is used up.</${Empty}>`;
   }
   const isKey = (line) => line.id.startsWith("key_");
   const names = labels(lines.filter(isKey));

@@ -2,6 +2,7 @@
 import { html, useMemo, useState } from "../lib/html.js";
 import { api, withQuery } from "../lib/api.js";
 import { DayChart } from "../lib/chart.js";
+import { usage } from "../lib/commands.js";
 import { useAction, useGet } from "../lib/data.js";
 import { download } from "../lib/download.js";
 import { compact, cost, count, day, days, labels, money, percent, plural, tokens, utcDay } from "../lib/format.js";
@@ -82,7 +83,7 @@ export function Report({ route, apps }) {
       </div>
       <${Problem} error=${error} />
       ${shown.data?.by[0] === by ? html`<${Breakdown} report=${shown.data} by=${by} route=${route} />` : shown.loading && html`<${Spinner} />`}
-      <${Or} command=${`mk usage --since ${days(from, utcDay()).length}d --by ${by}`}>on the command line</${Or}>`}
+      <${Or} command=${usage({ from, to, by, ...filters })}>on the command line</${Or}>`}
   </section>`;
 }
 

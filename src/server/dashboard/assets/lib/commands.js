@@ -1,0 +1,60 @@
+// What a form would send, as an `mk` command to be pasted into a shell.
+//
+// What must hold: the command asks for what the form asks for. It is made of the body that is sent; what is not filled in
+// rightly yet is left out of it, as it is not sent either.
+import { newKeyBody } from "./key_form.js";
+import { quoted } from "../playground/command.js";
+
+/** `mk keys create` in this app. A span of days stays one, whenever the command is run. */
+export function createKey(app, form) {
+  const body = newKeyBody(form);
+  const expires = form.expires === "date" ? form.date : form.expires && `${form.expires}d`;
+  return mk("keys create", [
+    ["service", body.service],
+    ["app", named(app)],
+    ["name", body.name],
+    ["expires", expires],
+    ["per-minute", body.limits?.per_minute],
+    ["per-day", body.limits?.per_day],
+    ...(body.models ?? []).map((model) => ["model", model]),
+    ...(body.addresses ?? []).map((address) => ["address", address]),
+    ["budget-usd", body.budget_usd],
+  ]);
+}
+
+/** `mk apps create` for the body of a new app. */
+export function createApp(body) {
+  const flags = [["budget-usd", body.budget_usd]];
+  const name = body.name || "NAME";
+  return name.startsWith("-") ? `${mk("apps create", flags)} -- ${quoted(name)}` : mk(`apps create ${quoted(name)}`, flags);
+}
+
+/** `mk apps update` for what changes; null if nothing does. */
+export function updateApp(app, changes) {
+  const flags = [["name", changes.name], ["budget-usd", changes.budget_usd]].filter(isSet);
+  const rest = changes.budget_usd === null ? " --no-budget" : "";
+  return flags.length > 0 || rest ? mk(`apps update ${quoted(named(app))}`, flags) + rest : null;
+}
+
+/** `mk usage` for what a report asks; `asked` as in its address. */
+export function usage(asked) {
+  return mk("usage", ["from", "to", "by", "app", "service", "key", "model"].map((name) => [name, asked[name]]));
+}
+
+/** An app as an argument: by its id where its name could be taken for a flag. */
+function named({ id, name }) {
+  return name.startsWith("-") ? id : name;
+}
+
+function isSet([, value]) {
+  return value !== undefined && value !== null && value !== "" && !Number.isNaN(value);
+}
+
+function mk(command, flags) {
+  const flag = ([name, value]) => {
+    const text = quoted(value);
+    // Behind a blank it would be taken for another flag.
+    return String(value).startsWith("-") ? `--${name}=${text}` : `--${name} ${text}`;
+  };
+  return ["mk", command, ...flags.filter(isSet).map(flag)].join(" ");
+}

@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { test } from "node:test";
+import { load } from "./modules.mjs";
+
+const [commands, { formOf }] = await load("lib/commands.js", "lib/key_form.js");
+
+const APP = { id: "app_1", name: "news room", budget_usd: 20 };
+
+/** The words that a shell makes of a command. */
+function words(command) {
+  return execFileSync("bash", ["-c", `printf '%s\\n' ${command}`], { env: process.env, encoding: "utf8" }).trimEnd().split("\n");
+}
+
+test("a new key is what the form asks for", () => {
+  assert.equal(commands.createKey({ ...APP, name: "web" }, formOf(null)), "mk keys create --service verify --app web");
+  const form = { ...formOf(null, "inference"), name: "it's", expires: "30", per_minute: "120", per_day: "0", models: "openai/*\na/b", addresses: "10.0.0.0/8", budget_usd: "$12.5" };
+  assert.deepEqual(words(commands.createKey(APP, form)), [
+    "mk", "keys", "create", "--service", "inference", "--app", "news room", "--name", "it's", "--expires", "30d", "--per-minute", "120", "--per-day", "0",
+    "--model", "openai/*", "--model", "a/b", "--address", "10.0.0.0/8", "--budget-usd", "12.5",
+  ]);
+  const dated = { ...formOf(null), expires: "date", date: "2027-01-31", name: "-x", budget_usd: "a lot" };
+  assert.deepEqual(words(commands.createKey({ ...APP, name: "-v" }, dated)), ["mk", "keys", "create", "--service", "verify", "--app", "app_1", "--name=-x", "--expires", "2027-01-31"]);
+  assert.doesNotMatch(commands.createKey(APP, { ...dated, date: "" }), /expires/);
+});
+
+test("an app is made and changed as the form says", () => {
+  assert.equal(commands.createApp({ name: "" }), "mk apps create NAME");
+  assert.deepEqual(words(commands.createApp({ name: "news room", budget_usd: 50 })), ["mk", "apps", "create", "news room", "--budget-usd", "50"]);
+  assert.equal(commands.createApp({ name: "-x", budget_usd: 0 }), "mk apps create --budget-usd 0 -- -x");
+  assert.equal(commands.updateApp(APP, {}), null);
+  assert.equal(commands.updateApp(APP, { budget_usd: null }), "mk apps update 'news room' --no-budget");
+  assert.deepEqual(words(commands.updateApp(APP, { name: "$HOME", budget_usd: 5 })), ["mk", "apps", "update", "news room", "--name", "$HOME", "--budget-usd", "5"]);
+});
+
+test("a report is asked for by its days and filters", () => {
+  const asked = { from: "2026-10-01", to: "2026-10-31", by: "key", app: "", service: "verify", key: "", model: "a/b c" };
+  assert.equal(commands.usage(asked), "mk usage --from 2026-10-01 --to 2026-10-31 --by key --service verify --model 'a/b c'");
+});
