@@ -8,6 +8,7 @@ use tokio::time;
 
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
+use super::service::one_of;
 use super::text::read_stdin;
 use super::{remote, runtime, shell};
 use crate::api::Service;
@@ -44,8 +45,8 @@ pub(crate) struct LoginArgs {
 /// The arguments of `mk logout`.
 #[derive(Args, Debug)]
 pub(crate) struct LogoutArgs {
-    /// Only the key for this service
-    #[arg(long, value_name = "SERVICE")]
+    /// Only the key for this service: verify, inference or console
+    #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL), hide_possible_values = true)]
     service: Option<Service>,
 }
 

@@ -40,6 +40,7 @@ mod resources;
 mod runtime;
 pub mod sanitize;
 mod serve;
+mod service;
 mod setup_link;
 mod sheet;
 mod shell;

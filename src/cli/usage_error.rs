@@ -168,6 +168,26 @@ mod tests {
     }
 
     #[test]
+    fn a_service_is_one_of_those_that_are_listed() {
+        for (command, services) in [
+            (&["keys", "create"][..], "verify, inference, console"),
+            (&["keys", "list"], "verify, inference, console"),
+            (&["logout"], "verify, inference, console"),
+            (&["usage"], "verify, inference"),
+        ] {
+            let args: Vec<&str> =
+                ["mk"].iter().chain(command).chain(&["--service", "verfy"]).copied().collect();
+            let failure = of(&args);
+            assert!(
+                failure.message.contains(&format!("[possible values: {services}]")),
+                "{}",
+                failure.message
+            );
+            assert_eq!(failure.hints[0], "did you mean `verify`?");
+        }
+    }
+
+    #[test]
     fn mistyped_commands_and_flags_get_a_suggestion() {
         let command = of(&["mk", "verfy", "x"]);
         assert_eq!(command.message, "unrecognized subcommand 'verfy'");

@@ -11,6 +11,7 @@ use crate::cli::desk::Desk;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::globals::Session;
 use crate::cli::number::{dollars, within};
+use crate::cli::service::one_of;
 use crate::clock::{Clock, Time};
 use crate::keys::{NewKey, expiry};
 use crate::money::NanoUsd;
@@ -22,7 +23,7 @@ const MAX_GRACE: Duration = Duration::from_hours(366 * 24);
 #[derive(Args, Debug)]
 pub(super) struct CreateArgs {
     /// What it is for: verify, inference or console
-    #[arg(long, value_name = "SERVICE")]
+    #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL), hide_possible_values = true)]
     service: Service,
 
     /// The app it belongs to, by name or id [default: `default`, else the oldest]

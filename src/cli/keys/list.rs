@@ -11,6 +11,7 @@ use crate::cli::desk::Desk;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
 use crate::cli::printer::Printer;
+use crate::cli::service::one_of;
 use crate::cli::sheet::{self, Column, column, hidden, number, whole};
 
 /// What stands below the options of `mk keys list --help`.
@@ -25,8 +26,8 @@ pub(super) struct ListArgs {
     #[arg(long, value_name = "APP")]
     app: Option<String>,
 
-    /// Only those for this service
-    #[arg(long, value_name = "SERVICE")]
+    /// Only those for this service: verify, inference or console
+    #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL), hide_possible_values = true)]
     service: Option<Service>,
 
     /// Also those that are revoked

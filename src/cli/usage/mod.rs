@@ -18,6 +18,7 @@ use super::exit::{Failure, Outcome};
 use super::globals::Session;
 use super::local::Database;
 use super::sanitize;
+use super::service::{ASKING, one_of};
 use crate::api::Service;
 use crate::api::console::{self, Dimension, UsageReport};
 use crate::clock::{Clock, Time};
@@ -78,7 +79,7 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_name = "PROVIDER/MODEL")]
     model: Option<String>,
     /// Only of this service: verify or inference
-    #[arg(long, value_name = "SERVICE", value_parser = service)]
+    #[arg(long, value_name = "SERVICE", value_parser = one_of(ASKING), hide_possible_values = true)]
     service: Option<Service>,
     /// Print CSV
     #[arg(long, conflicts_with = "json")]
@@ -211,11 +212,6 @@ pub(crate) fn month(text: &str) -> Result<Month, String> {
 
 fn date(text: &str) -> Result<i64, String> {
     parse_date(text).ok_or_else(|| "it must be a date such as 2026-11-20".to_owned())
-}
-
-fn service(text: &str) -> Result<Service, String> {
-    let service = text.parse().ok().filter(|service| *service != Service::Console);
-    service.ok_or_else(|| "it must be verify or inference".to_owned())
 }
 
 /// A number of whole days.
