@@ -174,3 +174,15 @@ fn a_check_tells_which_key_has_ended() {
     assert_eq!((&found["schema"], &found["state"]), (&json!("mk.keys.check/1"), &json!("revoked")));
     assert_eq!((&found["app"], &found["id"]), (&json!("default"), &run("keys show ci --json").json()["id"]));
 }
+
+#[test]
+fn of_several_keys_the_one_that_is_not_there_is_told_by_its_place() {
+    let home = Mk::new();
+    let run = |line: &str| home.clone().args(line.split(' ')).run();
+    assert_eq!(run("keys create --service verify --name v").code(), 0);
+    let ran = run("keys revoke v nope --yes");
+    assert!(ran.code() == 9 && ran.stderr.starts_with("error: KEY 2 of 2: no such key; give "), "{ran:?}");
+    let ran = run("keys revoke nope --yes");
+    assert!(ran.stderr.starts_with("error: no such key; give "), "{ran:?}");
+    assert!(run("keys list").stdout.contains("\tactive\t"), "none is revoked unless all are known");
+}

@@ -24,10 +24,18 @@ impl Desk {
         texts.iter().try_for_each(|text| must_not_be_a_key(text))?;
         let by_name = texts.iter().any(|text| text != "-");
         let all = if by_name { self.keys(None, None)? } else { Vec::new() };
-        texts
-            .iter()
-            .map(|text| if text == "-" { self.piped_key(printer) } else { pick(&all, text) })
-            .collect()
+        let one = |(at, text): (usize, &String)| {
+            let found = if text == "-" { self.piped_key(printer) } else { pick(&all, text) };
+            found.map_err(|failure| match texts.len() {
+                1 => failure,
+                // By its place: what stands there may be a key, which is not repeated.
+                count => {
+                    let message = format!("KEY {} of {count}: {}", at + 1, failure.message);
+                    Failure { message, ..failure }
+                }
+            })
+        };
+        texts.iter().enumerate().map(one).collect()
     }
 
     fn piped_key(&self, printer: &Printer) -> Result<Key, Failure> {
