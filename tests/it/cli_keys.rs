@@ -169,7 +169,10 @@ fn a_check_tells_which_key_has_ended() {
     let checked = home.clone().args(["keys", "check", "-", "--json"]).stdin(key).run();
     assert_eq!(checked.code(), 4, "{checked:?}");
     let document = checked.json();
-    assert_eq!((&document["schema"], &document["error"]["code"]), (&json!("mk.error/1"), &json!("api_key_revoked")));
+    assert_eq!(
+        (&document["schema"], &document["error"]["code"]),
+        (&json!("mk.error/1"), &json!("api_key_revoked"))
+    );
     let found = &document["partial"];
     assert_eq!((&found["schema"], &found["state"]), (&json!("mk.keys.check/1"), &json!("revoked")));
     assert_eq!((&found["app"], &found["id"]), (&json!("default"), &run("keys show ci --json").json()["id"]));
@@ -185,4 +188,16 @@ fn of_several_keys_the_one_that_is_not_there_is_told_by_its_place() {
     let ran = run("keys revoke nope --yes");
     assert!(ran.stderr.starts_with("error: no such key; give "), "{ran:?}");
     assert!(run("keys list").stdout.contains("\tactive\t"), "none is revoked unless all are known");
+}
+
+#[test]
+fn the_app_that_has_a_name_already_is_told() {
+    let home = Mk::new();
+    let run = |line: &str| home.clone().args(line.split(' ')).run();
+    assert_eq!(run("apps create web").code(), 0);
+    let taken = run("apps update web --name default");
+    assert!(
+        taken.code() == 9 && taken.stderr.contains("app `default`: an app with this name exists"),
+        "{taken:?}"
+    );
 }

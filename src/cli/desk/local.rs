@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::in_the_way;
 use crate::api::Service;
 use crate::api::console::{App, CreatedKey, DeletedApp, Key, RevokedKey};
 use crate::cli::exit::Failure;
 use crate::cli::local::{Local, refused, stored};
 use crate::clock::Clock;
-use crate::keys::{self, NewKey, apps};
+use crate::keys::{self, ManageError, NewKey, apps};
 use crate::money::NanoUsd;
 use crate::secret::{ExposeSecret, SecretString};
-use crate::storage::{AppChange, AppRow, KeyChange, KeyFilter, KeyRow};
+use crate::storage::{AppChange, AppRow, Error, KeyChange, KeyFilter, KeyRow};
 
 impl Local {
     pub(super) fn app_records(&self) -> Result<Vec<App>, Failure> {
@@ -29,7 +30,11 @@ impl Local {
 
     pub(super) fn update_app(&self, app: &App, change: &AppChange) -> Result<App, Failure> {
         let changed = apps::update(self.to_write()?, &app.id, change, self.now);
-        self.app_record(&changed.map_err(|cause| refused(cause, &format!("app `{}`", app.name)))?)
+        let row = changed.map_err(|cause| {
+            let is_taken = matches!(cause, ManageError::Storage(Error::Conflict(_)));
+            refused(cause, &in_the_way(app, change, is_taken))
+        })?;
+        self.app_record(&row)
     }
 
     pub(super) fn delete_app(&self, app: &App) -> Result<DeletedApp, Failure> {

@@ -237,6 +237,12 @@ pub(crate) fn same_place(database: &Database, session: &Session) -> String {
     flags.into_iter().filter_map(typed).collect()
 }
 
+/// What is meant where a change of an app is refused: the app, or the other one that has the new name already.
+fn in_the_way(app: &App, change: &AppChange, is_taken: bool) -> String {
+    let taken = change.name.as_deref().filter(|_| is_taken);
+    format!("app `{}`", taken.map_or(app.name.as_str(), str::trim))
+}
+
 fn choose(database: &Database, session: &mut Session) -> Result<Target, Failure> {
     let by_flag = session.globals.server_flag();
     if let Some(local_flag) = database.flag() {

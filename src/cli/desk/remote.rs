@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time;
 
-use super::requests;
+use super::{in_the_way, requests};
 use crate::api::Service;
 use crate::api::console::{App, CreateApp, CreatedKey, DeletedApp, Key, KeyState, RevokedKey, Rotation};
 use crate::cli::exit::Failure;
@@ -57,7 +57,13 @@ impl Remote {
 
     pub(super) fn update_app(&self, app: &App, change: &AppChange) -> Result<App, Failure> {
         let patch = requests::app_patch(change);
-        self.ask(&format!("app `{}`", app.name), self.client.update_app(&app.id, &patch))
+        runtime::run(&self.printer, async {
+            let asked = self.within(self.client.update_app(&app.id, &patch)).await;
+            asked.map_err(|cause| {
+                let is_taken = code_of(&cause) == "conflict";
+                self.failure(&in_the_way(app, change, is_taken), cause)
+            })
+        })
     }
 
     pub(super) fn delete_app(&self, app: &App) -> Result<DeletedApp, Failure> {
@@ -185,7 +191,8 @@ impl Remote {
             }
             // What helps `mk verify` does not help here; the message says when it is over.
             "rate_limited_minute" => {
-                failure.hints = vec!["`mk keys update KEY --per-minute N` allows the console key more".to_owned()];
+                failure.hints =
+                    vec!["`mk keys update KEY --per-minute N` allows the console key more".to_owned()];
             }
             _ => {}
         }
