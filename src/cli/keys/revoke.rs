@@ -39,9 +39,10 @@ pub(super) fn run(args: &RevokeArgs, session: &mut Session) -> Result<(), Failur
         .collect();
     if !described.is_empty() {
         let question = format!(
-            "Revoke {}{}? Whoever uses it is refused from this moment on; it cannot be undone.",
-            described.join("; and "),
-            desk.whereabouts()
+            "Revoke{} {}? Whoever uses it is refused from this moment on; it cannot be undone.",
+            // Before the keys: behind them it would be where the last one was last used.
+            desk.whereabouts(),
+            described.join("; and ")
         );
         let has_console_key = keys.iter().any(|key| key.service == Service::Console);
         let is_going = |key: &Key| keys.iter().any(|going| going.id == key.id);
