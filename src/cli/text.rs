@@ -51,7 +51,12 @@ pub(crate) fn capped(source: impl Read, name: &str) -> Result<String, Failure> {
         return Err(Failure::usage(format!("{name} is larger than 1 MiB")).hint("split it into parts"));
     }
     let text = String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{name} is not UTF-8 text")))?;
-    not_empty(text, name)
+    not_empty(without_mark(&text).to_owned(), name)
+}
+
+/// A text without the mark (U+FEFF) that some editors put before it, which is no part of it.
+pub(crate) fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// `text`, unless it is blank.
@@ -76,5 +81,7 @@ mod tests {
         assert!(capped(io::repeat(b'x'), "it").unwrap_err().message.contains("1 MiB"));
         assert!(capped(&b"\xff"[..], "it").unwrap_err().message.contains("UTF-8"));
         assert!(capped(&b" \n"[..], "it").unwrap_err().message.contains("empty"));
+        assert!(capped("\u{feff}".as_bytes(), "it").unwrap_err().message.contains("empty"));
+        assert_eq!(capped("\u{feff}it".as_bytes(), "it").unwrap(), "it");
     }
 }

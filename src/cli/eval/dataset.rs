@@ -218,8 +218,6 @@ impl Reading {
 }
 
 fn item(at: Position, line: &str) -> Result<Item, String> {
-    // A mark that some editors put before the first line is no part of it.
-    let line = line.strip_prefix('\u{feff}').unwrap_or(line);
     let parsed = serde_json::from_str(line).map_err(|cause| {
         // Its place would be that in a document of its own.
         let text = cause.to_string();

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::args::VerifyArgs;
 use crate::cli::exit::Failure;
 use crate::cli::printer::Printer;
-use crate::cli::text::{MAX_BYTES, capped, not_empty, stdin, unreadable};
+use crate::cli::text::{MAX_BYTES, capped, not_empty, stdin, unreadable, without_mark};
 
 /// Which of several statements something is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -167,7 +167,10 @@ fn next_line(reader: &mut impl BufRead, number: usize) -> io::Result<Option<Resu
     }
     let text =
         String::from_utf8(bytes).map_err(|_| Failure::usage(format!("line {number} is not UTF-8 text")));
-    Ok(Some(text.map(|text| text.trim_end_matches(['\r', '\n']).to_owned())))
+    Ok(Some(text.map(|text| {
+        let text = if number == 1 { without_mark(&text) } else { &text };
+        text.trim_end_matches(['\r', '\n']).to_owned()
+    })))
 }
 
 #[cfg(test)]
@@ -191,6 +194,19 @@ mod tests {
             .map(|(line, text)| (line.to_owned(), text.map(str::to_owned).map_err(str::to_owned)))
             .collect();
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_mark_before_the_first_line_is_no_part_of_it() {
+        let mut seen = Vec::new();
+        let mark_alone = "\u{feff}\r\ntwo\n".as_bytes();
+        for text in ["\u{feff}one\n\u{feff}two\n".as_bytes(), mark_alone] {
+            read_lines(BufReader::new(text), |(_, line)| {
+                seen.push(line.unwrap());
+                true
+            });
+        }
+        assert_eq!(seen, ["one", "\u{feff}two", "two"]);
     }
 
     #[test]
