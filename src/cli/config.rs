@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
-use super::sheet::{self, Column, column};
+use super::sheet::{self, Column, column, hidden, whole, yielding};
+use super::term::Look;
 use crate::config::{
     self, Entry, ServerArgs, StorePlace, client_listing, load_database, load_server_values, server_listing,
 };
@@ -164,10 +165,18 @@ fn list(
         });
         return session.printer.document(&document);
     }
-    for (name, entries) in [("client", client), ("server", server)] {
-        if !entries.is_empty() {
-            print(session, name, &entries, with_origin)?;
+    let mut sides = vec![("client", client), ("server", server)];
+    sides.retain(|(_, entries)| !entries.is_empty());
+    let out = session.printer.terminal.out;
+    for (at, (name, entries)) in sides.iter().enumerate() {
+        if out.is_terminal && sides.len() > 1 {
+            if at > 0 {
+                session.printer.line("")?;
+            }
+            // Beside each value it would take the room that values need.
+            session.printer.line(&out.paint.apply(Look::Strong, name))?;
         }
+        print(session, name, entries, with_origin)?;
     }
     Ok(())
 }
@@ -198,9 +207,9 @@ fn server_values(
 }
 
 fn print(session: &Session, side: &str, entries: &[Entry], with_origin: bool) -> Result<(), Failure> {
-    let mut columns: Vec<Column> = vec![column("of"), column("key"), column("value")];
+    let mut columns: Vec<Column> = vec![hidden("of"), column("key"), yielding("value")];
     if with_origin {
-        columns.push(column("from"));
+        columns.push(whole("from"));
     }
     let rows: Vec<Vec<String>> = entries
         .iter()

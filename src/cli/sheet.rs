@@ -26,28 +26,47 @@ pub(crate) struct Column {
     pub(crate) for_people: bool,
     /// Whether people find it easier to compare when it ends at the right.
     is_number: bool,
-    /// Whether its texts are read as one word, whatever blanks are in them.
-    is_whole: bool,
+    /// Where its texts may go on in another line.
+    breaks: Breaks,
 }
+
+/// Where a text may go on in another line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Breaks {
+    /// Between words, where it is easiest to read.
+    BetweenWords,
+    /// Nowhere: it is read as one word, whatever blanks are in it.
+    Nowhere,
+    /// Within long words too: the other columns tell more by standing side by side.
+    Anywhere,
+}
+
+/// What is left at least to a column whose words may be broken.
+const LEAST_BROKEN: usize = 12;
 
 /// A column that everybody gets.
 pub(crate) const fn column(heading: &'static str) -> Column {
-    Column { heading, for_people: true, is_number: false, is_whole: false }
+    Column { heading, for_people: true, is_number: false, breaks: Breaks::BetweenWords }
 }
 
 /// A column that everybody gets, whose texts stay on one line.
 pub(crate) const fn whole(heading: &'static str) -> Column {
-    Column { heading, for_people: true, is_number: false, is_whole: true }
+    Column { heading, for_people: true, is_number: false, breaks: Breaks::Nowhere }
+}
+
+/// A column that everybody gets, whose words are broken before the table is given up.
+pub(crate) const fn yielding(heading: &'static str) -> Column {
+    Column { heading, for_people: true, is_number: false, breaks: Breaks::Anywhere }
 }
 
 /// A column of figures that everybody gets.
 pub(crate) const fn number(heading: &'static str) -> Column {
-    Column { heading, for_people: true, is_number: true, is_whole: false }
+    Column { heading, for_people: true, is_number: true, breaks: Breaks::BetweenWords }
 }
 
 /// A column for programs only.
 pub(crate) const fn hidden(heading: &'static str) -> Column {
-    Column { heading, for_people: false, is_number: false, is_whole: false }
+    Column { heading, for_people: false, is_number: false, breaks: Breaks::BetweenWords }
 }
 
 /// Prints rows, which have a text per column.
@@ -208,15 +227,20 @@ pub(crate) fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>])
     table.lines().map(|line| painted(printer, &line)).collect()
 }
 
-/// The columns that a table needs to break no word.
+/// The columns that a table needs to break no word but those that may be.
 fn least_width(columns: &[Column], rows: &[Vec<String>]) -> usize {
     columns.iter().enumerate().map(|(at, column)| least_text(at, column, rows) + BESIDE_TEXT).sum()
 }
 
-/// The width of the longest word of a column, or of its longest text where that is to stay whole.
+/// The width of the longest word of a column, or of its longest text where that is to stay whole, or what is left to it
+/// where its words may be broken.
 fn least_text(at: usize, column: &Column, rows: &[Vec<String>]) -> usize {
     let longest_word = |text: &str| text.split_whitespace().map(cells).max().unwrap_or(0);
-    let least = |text: &String| if column.is_whole { cells(text) } else { longest_word(text) };
+    let least = |text: &String| match column.breaks {
+        Breaks::BetweenWords => longest_word(text),
+        Breaks::Nowhere => cells(text),
+        Breaks::Anywhere => longest_word(text).min(LEAST_BROKEN),
+    };
     let of_rows = rows.iter().filter_map(|row| row.get(at)).map(least);
     of_rows.chain([longest_word(column.heading)]).max().unwrap_or(0)
 }
@@ -279,6 +303,17 @@ mod tests {
         let row = ["sandbox/extractor", "0", "0", "-"].map(str::to_owned).to_vec();
         let lines = table(&printer, &columns, &[row]);
         assert!(lines.iter().any(|line| line.contains("sandbox/extractor")), "{lines:#?}");
+        assert!(lines.iter().all(|line| cells(line) <= 44), "{lines:#?}");
+    }
+
+    #[test]
+    fn a_column_that_yields_is_broken_before_the_table_is() {
+        let printer = Printer { terminal: Terminal::test(44, Paint::Plain), quiet: false, verbose: false };
+        let columns = [column("key"), yielding("value"), whole("from")];
+        let row = ["server", "\"https://mk.example.org\"", "chosen at start"].map(str::to_owned).to_vec();
+        let lines = table(&printer, &columns, &[row]);
+        assert!(lines.iter().any(|line| line.contains("key") && line.contains("from")), "{lines:#?}");
+        assert!(lines.iter().any(|line| line.contains("chosen at start")), "{lines:#?}");
         assert!(lines.iter().all(|line| cells(line) <= 44), "{lines:#?}");
     }
 

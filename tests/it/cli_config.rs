@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::support::mk::{Mk, Ran};
+use crate::support::pty::Person;
 
 fn run(mk: &Mk, line: &str) -> Ran {
     mk.clone().args(line.split(' ')).run()
@@ -37,8 +38,13 @@ fn paths_are_those_that_are_used() {
     assert!(database.contains("db.example") && !database.contains("secret"), "{database}");
 
     let missing = run(&user, "config path --config /no/such.toml");
-    assert!(missing.code() == 0 && missing.stderr.contains("/no/such.toml (--config) does not exist"), "{missing:?}");
-    assert!(missing.stdout.contains("server_file\t/no/such.toml\n") && missing.stdout.contains("data_dir\t-\n"));
+    assert!(
+        missing.code() == 0 && missing.stderr.contains("/no/such.toml (--config) does not exist"),
+        "{missing:?}"
+    );
+    assert!(
+        missing.stdout.contains("server_file\t/no/such.toml\n") && missing.stdout.contains("data_dir\t-\n")
+    );
 }
 
 #[test]
@@ -52,4 +58,22 @@ fn a_directory_is_not_named_as_for_a_shell() {
         assert!(ran.code() == 2 && ran.stderr.contains(words), "{value}: {ran:?}");
     }
     assert_eq!(fs::read_dir(user.home()).unwrap().count(), 1, "nothing was made");
+}
+
+#[test]
+fn a_value_stands_beside_its_origin_on_a_terminal_of_eighty_columns() {
+    let call = Mk::new().args(["config", "list", "--origin"]);
+    let (_, shown) = Person::at_columns(&call.command(), 80).end();
+    let lines: Vec<&str> = shown.lines().map(str::trim_end).collect();
+    for (key, origin) in
+        [("verify.jobs", "default"), ("limits.per_minute", "default"), ("verify.panel", "chosen at start")]
+    {
+        let line = lines.iter().find(|line| line.contains(key)).unwrap_or_else(|| panic!("{key}: {shown}"));
+        assert!(line.contains(origin), "{line}: {shown}");
+    }
+    for side in ["client", "server"] {
+        assert!(lines.iter().any(|line| line.contains(side) && line.len() < 20), "{side}: {shown}");
+    }
+    let piped = run(&Mk::new(), "config list --origin").stdout;
+    assert!(piped.lines().any(|line| line == "server\tlimits.per_minute\t60\tdefault"), "{piped}");
 }
