@@ -403,7 +403,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
         }
         'mk;keys;create' {
             [CompletionResult]::new('--service', '--service', [CompletionResultType]::ParameterName, 'What it is for: verify, inference or console')
-            [CompletionResult]::new('--app', '--app', [CompletionResultType]::ParameterName, 'The app it belongs to, by name or id')
+            [CompletionResult]::new('--app', '--app', [CompletionResultType]::ParameterName, 'The app it belongs to, by name or id [default: `default`, else the oldest]')
             [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'A name to remember it by')
             [CompletionResult]::new('--expires', '--expires', [CompletionResultType]::ParameterName, 'When it ends: 90d, 24h, or a date [default: never]')
             [CompletionResult]::new('--per-minute', '--per-minute', [CompletionResultType]::ParameterName, 'Requests in any 60 seconds; 0 is unlimited [default: the server''s limit]')
@@ -430,7 +430,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
         }
         'mk;keys;list' {
             [CompletionResult]::new('--app', '--app', [CompletionResultType]::ParameterName, 'Only those of this app, by name or id')
-            [CompletionResult]::new('--service', '--service', [CompletionResultType]::ParameterName, 'Only those for this service')
+            [CompletionResult]::new('--service', '--service', [CompletionResultType]::ParameterName, 'Only those for this service: verify, inference or console')
             [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of an SQLite database [default: the server''s database]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names the database')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
@@ -654,6 +654,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             break
         }
         'mk;config;path' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
             [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
             [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
@@ -723,7 +724,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             break
         }
         'mk;logout' {
-            [CompletionResult]::new('--service', '--service', [CompletionResultType]::ParameterName, 'Only the key for this service')
+            [CompletionResult]::new('--service', '--service', [CompletionResultType]::ParameterName, 'Only the key for this service: verify, inference or console')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
             [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
             [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')

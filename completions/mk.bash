@@ -1132,12 +1132,16 @@ _mk() {
             return 0
             ;;
         mk__subcmd__config__subcmd__path)
-            opts="-q -v -h --json --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            opts="-q -v -h --config --json --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --color)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
@@ -1903,7 +1907,7 @@ _mk() {
             fi
             case "${prev}" in
                 --service)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "verify inference console" -- "${cur}"))
                     return 0
                     ;;
                 --app)
@@ -2115,7 +2119,7 @@ _mk() {
                     return 0
                     ;;
                 --service)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "verify inference console" -- "${cur}"))
                     return 0
                     ;;
                 --data-dir)
@@ -2419,7 +2423,7 @@ _mk() {
             fi
             case "${prev}" in
                 --service)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "verify inference console" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -2741,7 +2745,7 @@ _mk() {
                     return 0
                     ;;
                 --service)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "verify inference" -- "${cur}"))
                     return 0
                     ;;
                 --data-dir)

@@ -374,7 +374,7 @@ set edit:completion:arg-completer[mk] = {|@words|
         }
         &'mk;keys;create'= {
             cand --service 'What it is for: verify, inference or console'
-            cand --app 'The app it belongs to, by name or id'
+            cand --app 'The app it belongs to, by name or id [default: `default`, else the oldest]'
             cand --name 'A name to remember it by'
             cand --expires 'When it ends: 90d, 24h, or a date [default: never]'
             cand --per-minute 'Requests in any 60 seconds; 0 is unlimited [default: the server''s limit]'
@@ -400,7 +400,7 @@ set edit:completion:arg-completer[mk] = {|@words|
         }
         &'mk;keys;list'= {
             cand --app 'Only those of this app, by name or id'
-            cand --service 'Only those for this service'
+            cand --service 'Only those for this service: verify, inference or console'
             cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
             cand --config 'The server''s configuration file, which names the database'
             cand --color 'When to colour: auto, always or never'
@@ -606,6 +606,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --help 'Print help'
         }
         &'mk;config;path'= {
+            cand --config 'The server''s configuration file'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
@@ -667,7 +668,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --help 'Print help'
         }
         &'mk;logout'= {
-            cand --service 'Only the key for this service'
+            cand --service 'Only the key for this service: verify, inference or console'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'

@@ -360,8 +360,10 @@ complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcomma
 complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -f -a "rotate" -d 'Replace a key by a new one with the same rights'
 complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -f -a "check" -d 'Check a key from standard input, a file or the environment'
 complete -c mk -n "__fish_mk_using_subcommand keys; and not __fish_seen_subcommand_from create list show update revoke rotate check help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l service -d 'What it is for: verify, inference or console' -r
-complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l app -d 'The app it belongs to, by name or id' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l service -d 'What it is for: verify, inference or console' -r -f -a "verify\t''
+inference\t''
+console\t''"
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l app -d 'The app it belongs to, by name or id [default: `default`, else the oldest]' -r
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l name -d 'A name to remember it by' -r
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l expires -d 'When it ends: 90d, 24h, or a date [default: never]' -r
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -l per-minute -d 'Requests in any 60 seconds; 0 is unlimited [default: the server\'s limit]' -r
@@ -387,7 +389,9 @@ complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_f
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from create" -s h -l help -d 'Print help'
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l app -d 'Only those of this app, by name or id' -r
-complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l service -d 'Only those for this service' -r
+complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l service -d 'Only those for this service: verify, inference or console' -r -f -a "verify\t''
+inference\t''
+console\t''"
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand keys; and __fish_seen_subcommand_from list" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
@@ -526,7 +530,8 @@ service\t''"
 complete -c mk -n "__fish_mk_using_subcommand usage" -l app -d 'Only of this app, by name or id' -r
 complete -c mk -n "__fish_mk_using_subcommand usage" -l key -d 'Only of this key, by id, name or last four characters' -r
 complete -c mk -n "__fish_mk_using_subcommand usage" -l model -d 'Only at this model' -r
-complete -c mk -n "__fish_mk_using_subcommand usage" -l service -d 'Only of this service: verify or inference' -r
+complete -c mk -n "__fish_mk_using_subcommand usage" -l service -d 'Only of this service: verify or inference' -r -f -a "verify\t''
+inference\t''"
 complete -c mk -n "__fish_mk_using_subcommand usage" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F
 complete -c mk -n "__fish_mk_using_subcommand usage" -l config -d 'The server\'s configuration file, which names the database' -r -F
 complete -c mk -n "__fish_mk_using_subcommand usage" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
@@ -578,6 +583,7 @@ complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand
 complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from init" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from init" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from init" -s h -l help -d 'Print help'
+complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from path" -l config -d 'The server\'s configuration file' -r -F
 complete -c mk -n "__fish_mk_using_subcommand config; and __fish_seen_subcommand_from path" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
@@ -629,7 +635,9 @@ complete -c mk -n "__fish_mk_using_subcommand login" -l no-check -d 'Store the k
 complete -c mk -n "__fish_mk_using_subcommand login" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand login" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand login" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand logout" -l service -d 'Only the key for this service' -r
+complete -c mk -n "__fish_mk_using_subcommand logout" -l service -d 'Only the key for this service: verify, inference or console' -r -f -a "verify\t''
+inference\t''
+console\t''"
 complete -c mk -n "__fish_mk_using_subcommand logout" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"
