@@ -53,8 +53,8 @@ impl Limiter {
         }
     }
 
-    /// Loads the count of a key's day where the store is over the network: nobody is to wait for that under a lock. To be
-    /// held until the request is counted.
+    /// Loads the count of a key's day where the store is over the network: nobody is to wait for that under a lock. To
+    /// be held until the request is counted.
     async fn load_day<'a>(&'a self, subject: &'a Subject, now: Time) -> Option<Held<'a>> {
         match subject {
             Subject::Key(id) if self.memory.is_remote() => Some(self.memory.load_day(id, now).boxed().await),

@@ -65,8 +65,8 @@ struct KeyEntry {
     holders: usize,
 }
 
-/// Has a key's entry stay while a request is about to be counted by it: of one that was dropped in between, what was loaded
-/// would be dropped too, and the key counted from zero.
+/// Has a key's entry stay while a request is about to be counted by it: of one that was dropped in between, what was
+/// loaded would be dropped too, and the key counted from zero.
 pub(super) struct Held<'a> {
     memory: &'a Memory,
     key_id: &'a Arc<str>,
@@ -170,7 +170,8 @@ impl Memory {
         !self.store.is_local()
     }
 
-    /// Loads what the store has counted of a key's day, unless that is known. It stays known while what is returned lives.
+    /// Loads what the store has counted of a key's day, unless that is known. It stays known while what is returned
+    /// lives.
     pub(super) async fn load_day<'a>(&'a self, key_id: &'a Arc<str>, now: Time) -> Held<'a> {
         let id = key_id.clone();
         self.load_day_by(key_id, now, |day| self.store.ask(move |store| store.day_count(&id, day))).await

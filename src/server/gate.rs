@@ -26,8 +26,8 @@
 //! - **Enumerating ids of apps, keys, requests.** Ids are no secrets and open nothing; what is another app's is
 //!   answered like what is not there; all of it takes a console key. Tests: `every_id_of_another_app_is_not_found`,
 //!   `ids_that_exist_elsewhere_and_ids_that_do_not_are_answered_alike`, `other_keys_reach_nothing_but_themselves`
-//! - **Use after revocation.** It holds at the next request, for other processes too, for what a request has not written
-//!   yet, and ends streams. Tests: `a_revocation_from_another_process_holds_for_the_next_request`,
+//! - **Use after revocation.** It holds at the next request, for other processes too, for what a request has not
+//!   written yet, and ends streams. Tests: `a_revocation_from_another_process_holds_for_the_next_request`,
 //!   `what_comes_behind_the_end_of_its_key_is_not_written`, `a_revocation_ends_the_streams_of_its_key`
 //!
 //! **HTTP**

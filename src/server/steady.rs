@@ -1,11 +1,12 @@
-//! For how long the time of day has gone evenly: what is deleted by it is gone for good, also where it was wrong only for
-//! a moment.
+//! For how long the time of day has gone evenly: what is deleted by it is gone for good, also where it was wrong only
+//! for a moment.
 
 use std::time::{Duration, Instant};
 
 use crate::clock::Time;
 
-/// A clock that is put right may move by so much from one look to the next; what is deleted that much too early is no loss.
+/// A clock that is put right may move by so much from one look to the next; what is deleted that much too early is no
+/// loss.
 const MOST_CORRECTED: Duration = Duration::from_mins(1);
 
 /// The clock as it was last looked at.

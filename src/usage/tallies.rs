@@ -52,8 +52,8 @@ struct Tally {
 }
 
 impl Tallies {
-    /// Those of `limits` whose spending the ledger has to be asked for, and a number for [`Tallies::take_over`]. Whoever asks
-    /// is about to take: the others stay known until then.
+    /// Those of `limits` whose spending the ledger has to be asked for, and a number for [`Tallies::take_over`]. Whoever
+    /// asks is about to take: the others stay known until then.
     pub(super) fn missing(&mut self, limits: &[Limit<'_>], month: i64) -> (Vec<MonthOf>, u64) {
         let mut months = Vec::new();
         for limit in limits {

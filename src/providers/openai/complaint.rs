@@ -151,7 +151,7 @@ impl Complaint {
     }
 }
 
-/// What servers built on FastAPI say of a body that is not as it should be: a list of what is wrong and where, at the
+/// What servers built on `FastAPI` say of a body that is not as it should be: a list of what is wrong and where, at the
 /// top or, of Mistral, inside of `message`.
 struct Violations<'a>(&'a [Value]);
 

@@ -2,9 +2,9 @@
 //!
 //! One filter takes everything under `/v1` and decides here by path and method, so that its many addresses cost
 //! the hot routes nothing. Handlers live in rooms by subject. What must hold: whatever is written is written in the
-//! name of the caller ([`Call::write`]), so that the audit knows who did it, and only while what the caller came with is
-//! good still, as a body may take its time; an answer that holds a key is never kept by a cache; storage is only touched
-//! on a thread that may block.
+//! name of the caller ([`Call::write`]), so that the audit knows who did it, and only while what the caller came with
+//! is good still, as a body may take its time; an answer that holds a key is never kept by a cache; storage is only
+//! touched on a thread that may block.
 
 pub(super) mod apps;
 mod audit;

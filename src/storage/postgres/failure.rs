@@ -29,9 +29,9 @@ const AWAY: [&SqlState; 4] = [
     &SqlState::TOO_MANY_CONNECTIONS,
 ];
 
-/// Classes of errors that are of the server's condition, and not of what it was asked: its connections, that it can only
-/// be read (as while another one takes its place), transactions that were in each other's way, room, what it is told by
-/// those who look after it, the system below it.
+/// Classes of errors that are of the server's condition, and not of what it was asked: its connections, that it can
+/// only be read (as while another one takes its place), transactions that were in each other's way, room, what it is
+/// told by those who look after it, the system below it.
 const PASSING: [&str; 7] = ["08", "25", "40", "53", "55", "57", "58"];
 
 /// What is wrong, by what the libraries call it.

@@ -1,7 +1,7 @@
 //! What somebody's writes rest on, looked at in the transaction of each of them.
 //!
-//! A gate looks at a key when a request begins. Until something is written in its name a body has to come, which may take
-//! its time, and others have to be waited for, and meanwhile the key may have been revoked. Writes of apps, keys and
+//! A gate looks at a key when a request begins. Until something is written in its name a body has to come, which may
+//! take its time, and others have to be waited for, and meanwhile the key may have been revoked. Writes of apps, keys and
 //! sessions follow one another, in whatever process: what is seen of a key within one holds until that is kept, and a
 //! revocation that has returned is seen.
 
@@ -48,8 +48,8 @@ impl fmt::Display for Lapsed {
 }
 
 impl Store {
-    /// Writes to apps, keys or sessions in one transaction, as [`Part::write`](crate::storage::store::Part::write) has it, if what
-    /// this is done with is good still.
+    /// Writes to apps, keys or sessions in one transaction, as [`Part::write`](crate::storage::store::Part::write) has
+    /// it, if what this is done with is good still.
     pub(super) fn change<T>(&self, change: impl FnOnce(&Db<'_>) -> Result<T, Error>) -> Result<T, Error> {
         self.main().write(|db| {
             if let Some(warrant) = &self.warrant {

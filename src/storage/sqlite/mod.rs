@@ -108,8 +108,8 @@ impl Databases {
     }
 }
 
-/// Fails if usage is there without keys, as a restore leaves it that was ended half way: who began anew beside it would have
-/// lost all keys without a word. What begins in this directory makes the file with the keys first.
+/// Fails if usage is there without keys, as a restore leaves it that was ended half way: who began anew beside it would
+/// have lost all keys without a word. What begins in this directory makes the file with the keys first.
 pub(super) fn must_not_be_half(dir: &Path) -> io::Result<()> {
     // Looked for in the order in which they are not made: what comes to be in between is whole.
     let is_there = |name| dir.join(name).try_exists().map_err(|cause| files::plain(&cause, ""));

@@ -63,7 +63,8 @@ async fn a_slow_database_makes_no_store_of_limits_gone() {
     let (postgres, redis) = (Postgres::start(), Redis::start());
     let url = postgres.url();
     let (key, _) = make_key(&url, "verify", &[]).await;
-    let server = Serve::start_beside(&call(&url, "http://127.0.0.1:9/v1").env("MK_LIMITS_URL", &redis.url())).await;
+    let server =
+        Serve::start_beside(&call(&url, "http://127.0.0.1:9/v1").env("MK_LIMITS_URL", &redis.url())).await;
     assert_eq!(knock(&server.base, &key).await.0, 400);
     // It has to ask the database what was counted today.
     redis.command(&["FLUSHALL"]);
