@@ -329,6 +329,7 @@ mod tests {
     fn only_what_a_wait_may_mend_is_transient() {
         assert!(Failure::Overloaded { retry_after: None }.is_transient());
         assert!(Failure::Unreachable.is_transient());
+        assert!(Failure::NoAnswer.is_transient());
         for lasting in [Failure::Refused, Failure::Unauthorized, Failure::ContextOverflow, Failure::Timeout] {
             assert!(!lasting.is_transient(), "{lasting:?}");
         }
