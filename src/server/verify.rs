@@ -30,7 +30,7 @@ use crate::api::{Service, sse};
 use crate::clock::Time;
 use crate::keys;
 use crate::usage::Meter;
-use crate::verify::{Job, PanelSettings, Step, Verifier};
+use crate::verify::{self, Job, PanelSettings, Step, Verifier};
 
 /// Events that wait for a slow reader before the run slows down with it.
 const QUEUE: usize = 32;
@@ -95,7 +95,7 @@ pub(super) fn read_job<'s>(
         Some(_) => return Err(invalid("domain", "`domain` must be `general` or `legal`")),
     };
     let settings = settings(domain);
-    if fact.trim().is_empty() {
+    if verify::is_blank(&fact) {
         return Err(invalid("fact", "`fact` is empty; send the statement to verify"));
     }
     let limit = settings.max_fact_chars;
@@ -127,7 +127,7 @@ pub(super) fn read_job<'s>(
     let explain = params.boolean("explain")?.unwrap_or(false);
     let text = params.text("context")?;
     // Left out, the models are asked for what they know: nobody who sends a text wants that.
-    if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+    if text.as_deref().is_some_and(verify::is_blank) {
         return Err(invalid("context", "`context` is empty; send the text to answer from, or leave it out"));
     }
     if text.as_ref().is_some_and(|text| text.chars().count() > MAX_CONTEXT_CHARS) {

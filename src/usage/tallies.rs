@@ -102,7 +102,8 @@ impl Tallies {
         Ok(())
     }
 
-    /// Whether `most` could be taken; else which budget is in the way, the one with the least left.
+    /// Whether `most` could be taken; else which budget is in the way: one that stays so, of these the one with the least
+    /// left.
     pub(super) fn check(&self, limits: &[Limit<'_>], most: NanoUsd, now: Time) -> Result<(), Box<Shortage>> {
         let shortage = |limit: &Limit<'_>| {
             let tally = self.by_subject.get(limit.subject)?;
@@ -116,7 +117,8 @@ impl Tallies {
             };
             (most > shortage.left()).then_some(shortage)
         };
-        match limits.iter().filter_map(shortage).min_by_key(Shortage::left) {
+        match limits.iter().filter_map(shortage).min_by_key(|shortage| (shortage.may_pass(), shortage.left()))
+        {
             Some(shortage) => Err(Box::new(shortage)),
             None => Ok(()),
         }

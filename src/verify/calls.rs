@@ -9,7 +9,7 @@ use super::turns::Turns;
 use super::{json, prompts, text};
 use crate::inference::{Answer, Chat, Failure, Finish, Gateway, Message, Role};
 use crate::money::NanoUsd;
-use crate::usage::{Meter, Purpose};
+use crate::usage::{Meter, Purpose, Unpaid};
 
 /// How much of a malformed answer the model is shown again, in characters.
 const MAX_REPEATED_CHARS: usize = 4_000;
@@ -92,33 +92,47 @@ impl Calls<'_> {
         read: impl Fn(&str) -> Option<T>,
     ) -> impl Future<Output = Result<T, Failure>> {
         async move {
-            let mut paid_by = None;
+            let (mut kept, mut repair, mut until) = (None, None, None);
             loop {
-                let freed = self.meter.freed();
-                let turn = self.turns.next(model).await;
+                let turn = match kept.take() {
+                    Some(turn) => turn,
+                    None => self.turns.next(model).await,
+                };
                 let mut chat = prompt(model);
-                let malformed = match (self.attempt(model, purpose, &chat, &read).await, freed) {
-                    (Ok(Reading::Read(value)), _) => return Ok(value),
-                    (Ok(Reading::Malformed(malformed)), _) => malformed,
-                    (Err(Failure::BudgetExceeded(shortage)), Some(freed)) if shortage.may_pass() => {
+                chat.messages.extend(repair.iter().flatten().cloned());
+                match self.attempt(model, purpose, &chat, &read).await {
+                    Ok(Reading::Read(value)) => return Ok(value),
+                    Ok(Reading::Malformed(malformed)) if repair.is_none() => {
+                        (kept, repair) = (Some(turn), Some(repair_turn(&malformed)));
+                    }
+                    Ok(Reading::Malformed(_)) => return Err(Failure::Malformed),
+                    Err(Failure::BudgetExceeded(shortage)) if shortage.may_pass() => {
                         // Whoever waits for money is in nobody's way.
                         drop((turn, chat));
-                        let paid_by =
-                            *paid_by.get_or_insert_with(|| self.deadline.min(after(self.model_timeout)));
-                        if timeout_at(paid_by, freed).await.is_err() {
+                        let until =
+                            *until.get_or_insert_with(|| self.deadline.min(after(self.model_timeout)));
+                        if !self.may_pay(shortage.most, until).await {
                             return Err(Failure::BudgetExceeded(shortage));
                         }
-                        continue;
                     }
-                    (Err(failure), _) => return Err(failure),
-                };
-                chat.messages.extend(repair_turn(&malformed));
-                return match self.attempt(model, purpose, &chat, &read).await? {
-                    Reading::Read(value) => Ok(value),
-                    Reading::Malformed(_) => Err(Failure::Malformed),
-                };
+                    Err(failure) => return Err(failure),
+                }
             }
         }
+    }
+
+    /// Waits until this much can be reserved, or it is clear that it cannot; false if it takes longer than `until`.
+    async fn may_pay(&self, most: NanoUsd, until: Instant) -> bool {
+        while let Some(freed) = self.meter.freed() {
+            match self.meter.check(Some(most)) {
+                Err(Unpaid::Exceeded(shortage)) if shortage.may_pass() => {}
+                _ => break,
+            }
+            if Instant::now() >= until || timeout_at(until, freed).await.is_err() {
+                return false;
+            }
+        }
+        true
     }
 
     async fn attempt<T>(

@@ -1,9 +1,9 @@
 //! Extraction: one structured call that splits a statement into claims, each with its question and options.
 //!
 //! The extractor is asked first, then its fallbacks in order. A refusal is not routed around: a provider that
-//! declines to read a statement has answered. What comes back goes through [`super::lint`] before anybody sees it; an
-//! answer with claims of which none can be asked about counts as one that cannot be read, as that is the model's fault
-//! and not the statement's.
+//! declines to read a statement has answered. What comes back goes through [`super::lint`] before anybody sees it. Claims
+//! of which none can be asked about may be the model's fault: the fallbacks are asked as well, and only if none of them
+//! does better it is the statement's.
 
 use std::time::Duration;
 
@@ -89,6 +89,8 @@ pub struct Extraction {
     pub claims: Vec<Claim>,
     /// What will not be verified.
     pub skipped: Vec<Skipped>,
+    /// Whether the model has written claims, of which none can be asked about.
+    pub is_unsound: bool,
 }
 
 /// An extractor's answer: its fields, unchecked.
@@ -116,14 +118,9 @@ pub(super) struct DraftSkipped {
     pub(super) reason: SkipReason,
 }
 
-/// What an extractor's answer says, cleaned and within its caps; `None` if it is not in the shape it was asked for, or
-/// has claims of which none can be asked about.
+/// What an extractor's answer says, cleaned and within its caps; `None` if it is not in the shape it was asked for.
 pub fn read(answer: &str, max_claims: usize) -> Option<Extraction> {
-    let draft: Draft = json::object(answer)?;
-    let has_claims = !draft.claims.is_empty();
-    let extraction = lint::check(draft, max_claims);
-    let is_unsound = has_claims && max_claims > 0 && extraction.claims.is_empty();
-    (!is_unsound).then_some(extraction)
+    json::object::<Draft>(answer).map(|draft| lint::check(draft, max_claims))
 }
 
 /// Extracts the claims of a job's statement.
@@ -133,20 +130,28 @@ pub(super) async fn extract(
     job: &Job,
     fences: &Fences,
 ) -> Result<Extraction, Error> {
-    let mut failures = Vec::new();
+    let (mut failures, mut unsound) = (Vec::new(), None);
     let mut models = settings.extractors().peekable();
     while let Some(model) = models.next() {
         let prompt = |_: &str| prompts::extraction(job, fences);
         let read = |answer: &str| read(answer, settings.max_claims);
         let failure = match calls.structured(model, Purpose::Extraction, prompt, read).await {
-            Ok(extraction) => return Ok(extraction),
+            Ok(extraction) if !extraction.is_unsound => return Ok(extraction),
+            Ok(extraction) => {
+                warn!(verification = %job.id, model, "no claim of an extraction can be asked about");
+                unsound.get_or_insert(extraction);
+                if let Some(fallback) = models.peek() {
+                    calls.meter.fell_back(model, fallback);
+                }
+                continue;
+            }
             Err(failure) => failure,
         };
         warn!(verification = %job.id, model, code = failure.code(), "extraction failed");
         if failure == Failure::Refused {
-            return Err(Error::Extraction { model: model.to_owned(), failure });
+            return unsound.ok_or_else(|| Error::Extraction { model: model.to_owned(), failure });
         }
-        match (failures.is_empty(), failure.is_unpaid()) {
+        match (failures.is_empty() && unsound.is_none(), failure.is_unpaid()) {
             (true, true) => return Err(Error::Unpaid { model: model.to_owned(), failure }),
             // A fallback that the budget does not allow: what is told is why it was needed.
             (false, true) => {}
@@ -155,6 +160,9 @@ pub(super) async fn extract(
         if let Some(fallback) = models.peek() {
             calls.meter.fell_back(model, fallback);
         }
+    }
+    if let Some(unsound) = unsound {
+        return Ok(unsound);
     }
     // Whichever may answer first when all is sent again, else the one that was to be asked.
     let (model, failure) = failures

@@ -173,6 +173,7 @@ const fn next(failure: &Failure) -> &'static str {
         | Failure::Rejected { .. }
         | Failure::Unsupported { .. }
         | Failure::ContextOverflow
+        | Failure::TooLarge { .. }
         | Failure::PriceUnknown => "The server's operator has to check the configured models",
         Failure::BudgetExceeded(_) => "Ask the operator to raise the budget",
         Failure::Refused => "Rephrase the statement",
@@ -181,7 +182,6 @@ const fn next(failure: &Failure) -> &'static str {
         | Failure::Broken { .. }
         | Failure::Malformed
         | Failure::NoAnswer
-        | Failure::TooLarge { .. }
         | Failure::Unreachable
         | Failure::NoDescriptors
         | Failure::Cut

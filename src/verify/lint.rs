@@ -20,11 +20,10 @@ const MAX_OPTION_CHARS: usize = 500;
 /// The most rivals: with the claimed answer and the two fixed options that makes eight, `A` to `H`.
 const MAX_RIVALS: usize = 5;
 
-/// The most letters of a symbol, whose case matters.
-const MAX_SYMBOL_LETTERS: usize = 4;
-
-/// Short words that are the same in capitals.
-const WRITTEN_IN_CAPITALS: [&str; 3] = ["yes", "no", "true"];
+/// The most letters of a symbol, whose case matters: of an element, or a unit with its prefix.
+const MAX_SYMBOL_LETTERS: usize = 2;
+/// As short, and no symbols when they stand in capitals.
+const WORDS: [&str; 3] = ["no", "am", "pm"];
 
 /// Readings of the two options that every question has.
 const RESERVED: [&str; 7] = [
@@ -44,6 +43,7 @@ pub(super) fn check(draft: Draft, max_claims: usize) -> Extraction {
         extraction.skip(&part.text, part.reason);
     }
     let mut seen = HashSet::new();
+    let has_claims = !draft.claims.is_empty();
     for claim in draft.claims {
         let text = text::one_line(&claim.claim);
         let shown = if text.is_empty() { text::one_line(&claim.question) } else { text };
@@ -64,6 +64,7 @@ pub(super) fn check(draft: Draft, max_claims: usize) -> Extraction {
         }
         extraction.claims.push(claim);
     }
+    extraction.is_unsound = has_claims && max_claims > 0 && extraction.claims.is_empty();
     extraction
 }
 
@@ -110,11 +111,17 @@ fn plain(text: &str) -> String {
 /// As [`plain`], for an option: a symbol keeps its case, as `Co` and `CO`, `mW` and `MW` are not the same.
 fn plain_option(text: &str) -> String {
     let plain = plain(text);
-    if is_symbol(text) && !WRITTEN_IN_CAPITALS.contains(&plain.as_str()) {
+    if is_symbol(text) && !is_word(&plain) {
         text::one_line(text).trim_end_matches(['.', ' ']).to_owned()
     } else {
         plain
     }
+}
+
+/// Whether the letters of a text are one of the [`WORDS`].
+fn is_word(plain: &str) -> bool {
+    let letters: String = plain.chars().filter(|c| c.is_alphabetic()).collect();
+    WORDS.contains(&letters.as_str())
 }
 
 /// Whether a text has one short word (numbers aside), with a capital behind its first letter.
@@ -198,6 +205,8 @@ mod tests {
         assert_eq!(options("5 mW", &["5 MW", "5 MW.", "5  mW"]), "5 mW|5 MW");
         assert_eq!(options("New York", &["NEW YORK", "new york", "Rome"]), "New York|Rome");
         assert_eq!(options("Yes", &["YES", "NO", "No"]), "Yes|NO");
+        assert_eq!(options("Rome", &["ROME", "Paris"]), "Rome|Paris");
+        assert_eq!(options("10 am", &["10 AM", "10 PM", "10 pm"]), "10 am|10 PM");
     }
 
     #[test]
@@ -222,7 +231,9 @@ mod tests {
         assert_eq!(reasons(&extraction), [SkipReason::Ambiguous; 8]);
         assert_eq!(extraction.skipped[4].text, "A question without claim?");
         assert_eq!(extraction.skipped[7].text.chars().count(), MAX_CLAIM_CHARS);
-        assert_eq!(checked(vec![claim("", "", "", &[])]), Extraction::default());
+        assert!(extraction.is_unsound && !checked(Vec::new()).is_unsound);
+        let nothing = Extraction { is_unsound: true, ..Extraction::default() };
+        assert_eq!(checked(vec![claim("", "", "", &[])]), nothing);
     }
 
     #[test]

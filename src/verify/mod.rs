@@ -38,6 +38,7 @@ pub use job::Job;
 pub use panel::read as read_answer;
 pub use pipeline::Verifier;
 pub use settings::{PanelSettings, Settings};
+pub use text::is_blank;
 
 /// What a run tells next: an event, or why there is nothing to report, which ends it.
 pub type Step = Result<Event, Error>;

@@ -171,7 +171,7 @@ impl Verifier {
             sleep_until(deadline).await;
             meter.cut_off(Failure::Timeout.code());
         });
-        let Extraction { claims, skipped } = tokio::select! {
+        let Extraction { claims, skipped, .. } = tokio::select! {
             biased;
             () = &mut at_deadline => return Err(Error::Deadline),
             extraction = claims::extract(&calls, settings, job, &fences) => extraction?,

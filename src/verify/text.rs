@@ -40,6 +40,11 @@ pub(super) fn block(text: &str) -> String {
     block
 }
 
+/// Whether nothing of a text is left that could be read.
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| is_separator(c) || is_hidden(c))
+}
+
 /// The first `max_chars` characters; an ellipsis takes the last place where something was cut off.
 pub(super) fn shortened(text: &str, max_chars: usize) -> String {
     if !is_longer(text, max_chars) {

@@ -3,7 +3,8 @@
 //!
 //! A call waits for its provider first, in a queue of the verifications' own, and then for one of all. So calls to a
 //! provider that takes few at once cannot hold what others could use, nor its places while they wait for the rest, which
-//! callers of chat completions want as well.
+//! callers of chat completions want as well. However many a provider takes, half of an even share of all calls stays for
+//! each of the others: one that hangs holds up nobody else.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,10 +32,15 @@ pub(super) struct Turn {
 }
 
 impl Turns {
-    /// So many calls in all, and at each provider the limit given by its name.
+    /// So many calls in all, and at each provider no more than it takes at once, given by its name.
     pub(super) fn new(limit: usize, providers: impl IntoIterator<Item = (String, usize)>) -> Self {
-        let by_provider = providers.into_iter().map(|(provider, limit)| (provider, Queue::new(limit)));
-        Self { all: Queue::new(limit), by_provider: by_provider.collect() }
+        let providers: BTreeMap<String, usize> = providers.into_iter().collect();
+        let half_a_share = limit.div_ceil(2 * providers.len().max(1));
+        let others = providers.len().saturating_sub(1);
+        let most = limit.saturating_sub(others.saturating_mul(half_a_share));
+        let by_provider =
+            providers.into_iter().map(|(provider, takes)| (provider, Queue::new(takes.min(most))));
+        Self { by_provider: by_provider.collect(), all: Queue::new(limit) }
     }
 
     /// Waits for the turn of a call to `model`.

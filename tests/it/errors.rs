@@ -155,7 +155,7 @@ async fn wrong_parameters_are_named_with_what_is_allowed() {
     let server = server().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(0));
     let long = format!(r#"{{"fact":"{}"}}"#, "x".repeat(20_001));
-    let cases: [(&str, &str, &str, &str); 24] = [
+    let cases: [(&str, &str, &str, &str); 26] = [
         ("", "invalid_json", "", "empty"),
         ("[]", "invalid_json", "", "an array"),
         ("\"x\"", "invalid_json", "", "a string"),
@@ -183,6 +183,8 @@ async fn wrong_parameters_are_named_with_what_is_allowed() {
         (r#"{"fact":"x","explain":"yes"}"#, "invalid_parameter", "explain", "true or false"),
         (r#"{"fact":"x","context":[]}"#, "invalid_parameter", "context", "a string"),
         (r#"{"fact":"x","context":""}"#, "invalid_parameter", "context", "leave it out"),
+        ("{\"fact\":\"\u{200b}\"}", "invalid_parameter", "fact", "empty"),
+        ("{\"fact\":\"x\",\"context\":\"\u{2060}\"}", "invalid_parameter", "context", "leave it out"),
         (r#"{"fact":"x","context":" \n"}"#, "invalid_parameter", "context", "leave it out"),
         (r#"{"fact":"x","minrequired":2}"#, "unsupported_parameter", "minrequired", "minRequired"),
     ];

@@ -51,10 +51,12 @@ impl Whole {
     pub(super) fn answer(self) -> Result<Answer, Failed> {
         let malformed = || failed(Failure::Malformed, self.spent);
         let finish = Finish::named(self.finish).ok_or_else(malformed)?;
+        let is_readable = self.said.is_some();
         let text = self.said.and_then(|said| said.text);
         // A limit that thinking used up, or a refusal, leaves no text; the finish says so.
         if text.is_none() && finish == Finish::Stop {
-            return Err(malformed());
+            let failure = if is_readable { Failure::NoAnswer } else { Failure::Malformed };
+            return Err(failed(failure, self.spent));
         }
         let usage = self.spent.map(|spent| spent.usage);
         Ok(Answer { text: text.unwrap_or_default(), finish, usage })

@@ -52,7 +52,7 @@ impl Whole {
         shown.filter_map(|part| part["text"].as_str()).for_each(|text| said.add(text));
         // A filter, or a limit that thinking used up, leaves no parts; the finish says so.
         if said.text.is_none() && finish == Finish::Stop {
-            return Err(self.failed(Failure::Malformed));
+            return Err(self.failed(Failure::NoAnswer));
         }
         Ok(Answer { text: said.text.unwrap_or_default(), finish, usage: self.usage() })
     }

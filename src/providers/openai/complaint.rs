@@ -89,7 +89,7 @@ impl Complaint {
     }
 
     fn failure(&self, status: u16, incoming: &Incoming) -> Failure {
-        if (400..500).contains(&status) && self.says(&REFUSAL_PHRASES) {
+        if status == 403 && self.says(&REFUSAL_PHRASES) {
             return Failure::Refused;
         }
         let by_status = status::failure(status, incoming);

@@ -104,6 +104,7 @@ impl<'a> Whole<'a> {
             Some(text) => text,
             // A filter, or a limit that reasoning used up, leaves no content; the finish says so.
             None if finish != Finish::Stop => String::new(),
+            None if choice.message.is_some() => return Err(failed(Failure::NoAnswer)),
             None => return Err(failed(Failure::Malformed)),
         };
         Ok(Answer { text, finish, usage: self.usage() })
@@ -323,7 +324,7 @@ mod tests {
             [json!(null), json!(""), json!(7), json!("stop"), json!("eos_token"), json!("tool_calls")]
         {
             assert_eq!(ended(&reason, &json!("4")), Ok(("4".to_owned(), Finish::Stop)), "{reason}");
-            let nothing = Err(Failed { failure: Failure::Malformed, usage: Some(USAGE) });
+            let nothing = Err(Failed { failure: Failure::NoAnswer, usage: Some(USAGE) });
             assert_eq!(ended(&reason, &json!(null)), nothing, "{reason}");
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::support::{Call, Stage, Turn, extraction, is_terminal, names};
-use crate::api::verify::{Assessment, ClaimResult, ReasonCode};
+use crate::api::verify::{Assessment, ClaimResult, ReasonCode, SkipReason};
 use crate::inference::{Failure, Finish, Role};
 use crate::verify::{Error, Step};
 
@@ -142,7 +142,7 @@ async fn of_several_failed_extractors_the_one_is_told_of_that_may_answer_first()
 }
 
 #[tokio::test]
-async fn claims_of_which_none_can_be_asked_about_are_sent_back_as_other_nonsense_is() {
+async fn claims_of_which_none_can_be_asked_about_are_the_statement_s_fault_only_if_no_model_does_better() {
     let unsound =
         r#"{"claims":[{"claim":"A is B.","question":"What is A?","claimed_answer":"B","rivals":[]}]}"#;
     let stage = Stage::new(move |call| match (call.is_extraction(), call.model) {
@@ -151,11 +151,20 @@ async fn claims_of_which_none_can_be_asked_about_are_sent_back_as_other_nonsense
         (false, _) => call.choose("yes 0"),
     });
     let response = stage.complete().await;
-    assert_eq!(stage.asked()[..3], ["x/1", "x/1", "y/1"]);
+    assert_eq!(stage.asked()[..2], ["x/1", "y/1"]);
     assert_eq!(response.results.len(), 1);
-    let stage = Stage::new(move |_| Turn::Says(unsound.to_owned()));
-    let failed = Error::Extraction { model: "x/1".to_owned(), failure: Failure::Malformed };
-    assert_eq!(error(&stage).await, failed);
+    for other in
+        [Turn::Says(unsound.to_owned()), Turn::Fails(Failure::Unreachable), Turn::Fails(Failure::Refused)]
+    {
+        let other = std::sync::Mutex::new(Some(other));
+        let stage = Stage::new(move |call| match call.model {
+            "x/1" => Turn::Says(unsound.to_owned()),
+            _ => other.lock().unwrap().take().expect("one call"),
+        });
+        let response = stage.complete().await;
+        let skipped: Vec<_> = response.skipped.iter().map(|part| (part.text.as_str(), part.reason)).collect();
+        assert_eq!((response.results.len(), skipped), (0, vec![("A is B.", SkipReason::Ambiguous)]));
+    }
 }
 
 #[tokio::test]
@@ -194,6 +203,21 @@ async fn one_answer_anywhere_is_something_to_report() {
     );
     assert_eq!(failed(&response.results[0]).len(), 4);
     assert_eq!(answered(&response.results[1]), ["b/1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_hangs_leaves_calls_to_the_others_however_many_it_takes() {
+    // Those of one verification alone would take all of the calls that may be open.
+    let mut stage = Stage::with_claims(16, |call| match call.model {
+        "hung/1" => Turn::Hangs,
+        _ => call.choose(&call.question().replace("Question", "yes").replace('?', "")),
+    });
+    stage.settings.general.panel = ["hung/1", "a/1", "b/1"].map(str::to_owned).to_vec();
+    stage.settings.max_concurrent = 8;
+    let response = stage.complete().await;
+    for result in &response.results {
+        assert_eq!(answered(result), ["a/1", "b/1"]);
+    }
 }
 
 #[tokio::test(start_paused = true)]
