@@ -120,10 +120,13 @@ impl Database {
     }
 }
 
-/// Whether nothing was ever stored there. What keeps that from being seen of files is told when they are opened.
+/// Whether nothing was ever stored there. What keeps that from being seen of files is told when they are opened, and so
+/// is that only one of them is there.
 pub(crate) fn is_missing(place: &StorePlace) -> Result<bool, Failure> {
     match place {
-        StorePlace::Directory(dir) => Ok(matches!(dir.join("mk.db").try_exists(), Ok(false))),
+        StorePlace::Directory(dir) => {
+            Ok(["mk.db", "ledger.db"].iter().all(|name| matches!(dir.join(name).try_exists(), Ok(false))))
+        }
         StorePlace::Postgres(address) => {
             is_empty_postgres(address, LOOK).map_err(|cause| unusable(place, cause))
         }

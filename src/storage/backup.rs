@@ -103,7 +103,10 @@ pub fn restore(file: &Path, dir: &Path) -> Result<(), Error> {
 }
 
 fn must_hold_no_database(dir: &Path) -> io::Result<()> {
-    sqlite::must_not_be_half(dir).map_err(|cause| io::Error::new(ErrorKind::AlreadyExists, cause))?;
+    sqlite::must_not_be_half(dir).map_err(|cause| match cause.kind() {
+        ErrorKind::InvalidData => io::Error::new(ErrorKind::AlreadyExists, cause),
+        _ => cause,
+    })?;
     for (name, _) in sqlite::DATABASES {
         for ending in ["", "-wal", "-journal"] {
             if dir.join(format!("{name}{ending}")).try_exists()? {
@@ -330,12 +333,21 @@ mod tests {
         backup(&data, &file, false, NOW, &|| true).unwrap();
         fs::create_dir(&new).unwrap();
         fs::copy(data.join("ledger.db"), new.join("ledger.db")).unwrap();
-        for refused in [Store::open(&new, NOW).err(), restore(&file, &new).err()] {
-            let told = refused.unwrap().to_string();
-            assert!(told.contains("ledger.db is there without mk.db"), "{told}");
-            assert!(told.contains("remove it and restore again"), "{told}");
-        }
+        let must_be_refused = |how: &str| {
+            let restored = restore(&file, &new);
+            let told = [Store::open(&new, NOW).err().unwrap().to_string(), format!("{restored:?}")];
+            assert_eq!(kind(restored), ErrorKind::AlreadyExists);
+            for told in told {
+                assert!(told.contains(how) && told.contains("away and restore again"), "{told}");
+            }
+        };
+        must_be_refused("ledger.db is there without mk.db");
         assert_eq!(fs::read_dir(&new).unwrap().count(), 1, "nothing was begun");
+        // Without hard links, the name is taken before there is anything in it.
+        fs::write(new.join("mk.db"), "").unwrap();
+        must_be_refused("ledger.db is there beside an empty mk.db");
+        assert_eq!(fs::metadata(new.join("mk.db")).unwrap().len(), 0, "nothing was begun");
+        fs::remove_file(new.join("mk.db")).unwrap();
         fs::remove_file(new.join("ledger.db")).unwrap();
         restore(&file, &new).unwrap();
         assert_eq!(store(&new).apps().unwrap(), apps);

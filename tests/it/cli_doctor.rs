@@ -289,6 +289,30 @@ fn a_directory_that_is_named_is_looked_at_whatever_is_wrong_with_the_file() {
 }
 
 #[test]
+fn usage_without_keys_is_no_database_that_is_not_there_yet() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().to_str().unwrap();
+    let mk = |arguments: &[&str]| Mk::new().args(arguments.iter().copied()).args(["--data-dir", data]).run();
+    assert_eq!(mk(&["apps", "create", "news"]).code(), 0);
+    let keys = home.path().join("mk.db");
+    fs::remove_file(&keys).unwrap();
+    for is_empty in [false, true] {
+        if is_empty {
+            fs::write(&keys, "").unwrap();
+        }
+        for arguments in [&["keys", "list"][..], &["apps", "create", "more"], &["usage"]] {
+            let ran = mk(arguments);
+            assert_eq!((ran.code(), ran.stdout.as_str()), (2, ""), "{ran:?}");
+            assert!(ran.stderr.contains("away and restore again"), "{ran:?}");
+        }
+        let document = mk(&["doctor", "--json"]).json();
+        let database = check(&document, "database");
+        assert_eq!(database["status"], "failed");
+        assert!(database["message"].as_str().unwrap().contains("away and restore again"), "{database}");
+    }
+}
+
+#[test]
 fn a_client_that_is_misconfigured_does_not_hide_the_rest() {
     let mk = Mk::new().args(["doctor", "--json"]).env("MK_TIMEOUT", "soon");
     let ran = mk.run();

@@ -218,7 +218,7 @@ fn attempt_row(row: &Row<'_>) -> rusqlite::Result<AttemptRow> {
 mod tests {
     use super::*;
     use crate::api::Service;
-    use crate::storage::sqlite::{LEDGER_FILE, LEDGER_STEPS, migrate};
+    use crate::storage::sqlite::tests::older_ledger;
 
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 
@@ -243,9 +243,7 @@ mod tests {
     #[test]
     fn spending_is_summed_by_month_of_key_and_app_also_what_an_older_version_wrote() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("mk.db"), "").unwrap();
-        let mut older = rusqlite::Connection::open(dir.path().join(LEDGER_FILE)).unwrap();
-        migrate(&mut older, &LEDGER_STEPS[..1]).unwrap();
+        let older = older_ledger(dir.path(), 1);
         let last_month = Time::parse("2026-10-31T23:59:59.999Z").unwrap();
         for (at, cost) in [(NOW, Some(5)), (NOW, Some(i64::MAX)), (NOW, None), (last_month, Some(40))] {
             let insert = "

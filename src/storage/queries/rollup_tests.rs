@@ -9,7 +9,8 @@ use super::*;
 use crate::api::Service;
 use crate::api::console::Dimension;
 use crate::clock::Time;
-use crate::storage::sqlite::{LEDGER_FILE, LEDGER_STEPS, migrate};
+use crate::storage::sqlite::tests::older_ledger;
+use crate::storage::sqlite::{LEDGER_STEPS, migrate};
 use crate::storage::{Store, UsageQuery, UsageSum};
 
 const NOON: Time = Time::from_unix_ms(1_795_176_000_000);
@@ -157,9 +158,7 @@ proptest! {
     #[test]
     fn what_older_versions_wrote_is_summed_alike(requests in prop::collection::vec(asked(), 0..30)) {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("mk.db"), "").unwrap();
-        let mut older = Connection::open(dir.path().join(LEDGER_FILE)).unwrap();
-        migrate(&mut older, &LEDGER_STEPS[..2]).unwrap();
+        let older = older_ledger(dir.path(), 2);
         let rows = rows(&requests);
         for row in &rows {
             let insert = "

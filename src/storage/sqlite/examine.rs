@@ -11,7 +11,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, TransactionBehavior};
 
 use super::database::{READ_ONLY, connect};
-use super::{LEDGER_FILE, MAIN_FILE, files, migrations};
+use super::{LEDGER_FILE, MAIN_FILE, files, migrations, must_not_be_half};
 use crate::storage::{Condition, Error, Examination, Exposed};
 
 /// How long somebody else's write is waited for before the database counts as locked.
@@ -27,8 +27,9 @@ const HEADING: &str = "*** in database main ***\n";
 const COMPANIONS: [&str; 3] = ["", "-wal", "-shm"];
 
 /// Looks at `dir`; `None` if there is no database in it, and one could be made. Each database is looked at for `limit`
-/// at most. Blocking.
+/// at most. Fails where there is only a half of what belongs together, as a start does. Blocking.
 pub fn examine(dir: &Path, limit: Duration) -> Result<Option<Examination>, Error> {
+    must_not_be_half(dir)?;
     let is_there = |name: &str| dir.join(name).try_exists().map_err(|cause| files::plain(&cause, ""));
     if !is_there(MAIN_FILE)? && !is_there(LEDGER_FILE)? {
         could_make(dir)?;
@@ -156,6 +157,22 @@ mod tests {
         assert!(examine(&dir.path().join("none"), LIMIT).unwrap().is_none());
         assert!(examine(dir.path(), LIMIT).unwrap().is_none());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn usage_without_keys_is_told_as_a_start_tells_it() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(Store::open(dir.path(), Time::from_unix_ms(0)).unwrap());
+        std::fs::remove_file(dir.path().join(MAIN_FILE)).unwrap();
+        for beside in [None, Some("")] {
+            if let Some(text) = beside {
+                std::fs::write(dir.path().join(MAIN_FILE), text).unwrap();
+            }
+            let told = examine(dir.path(), LIMIT).unwrap_err();
+            let started = Store::open(dir.path(), Time::from_unix_ms(0)).err().unwrap();
+            assert!(told.is_damage() && told.to_string().contains("half way"), "{told}");
+            assert_eq!(told.to_string(), started.to_string());
+        }
     }
 
     #[test]

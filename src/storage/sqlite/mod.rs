@@ -39,7 +39,7 @@ use super::{Error, KeyHash, KeyRow, explain};
 /// The database that must never lose a write.
 const MAIN_FILE: &str = "mk.db";
 /// The database that is written in batches.
-pub(super) const LEDGER_FILE: &str = "ledger.db";
+const LEDGER_FILE: &str = "ledger.db";
 
 /// Both databases with the steps of their tables: the one that refers to the other first, so that copies made in this
 /// order hold whatever they refer to.
@@ -109,18 +109,31 @@ impl Databases {
 }
 
 /// Fails if usage is there without keys, as a restore leaves it that was ended half way: who began anew beside it would
-/// have lost all keys without a word. What begins in this directory makes the file with the keys first.
+/// have lost all keys without a word. What begins in this directory makes the file with the keys first, and writes to
+/// it before it writes to the other one.
 pub(super) fn must_not_be_half(dir: &Path) -> io::Result<()> {
-    // Looked for in the order in which they are not made: what comes to be in between is whole.
-    let is_there = |name| dir.join(name).try_exists().map_err(|cause| files::plain(&cause, ""));
-    if is_there(LEDGER_FILE)? && !is_there(MAIN_FILE)? {
-        let message = format!(
-            "{LEDGER_FILE} is there without {MAIN_FILE}, as a restore leaves it that was ended half way: remove it and \
-             restore again"
-        );
-        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    // Looked at in the order in which they are not made: what comes to be in between is whole.
+    let (usage, keys) = (size(&dir.join(LEDGER_FILE))?, size(&dir.join(MAIN_FILE))?);
+    let (how, what) = match (usage, keys) {
+        (Some(_), None) => ("without", "it"),
+        // A restore on a file system without hard links takes the name first.
+        (Some(1..), Some(0)) => ("beside an empty", "both"),
+        _ => return Ok(()),
+    };
+    let message = format!(
+        "{LEDGER_FILE} is there {how} {MAIN_FILE}, as a restore leaves it that was ended half way: move {what} away \
+         and restore again"
+    );
+    Err(io::Error::new(io::ErrorKind::InvalidData, message))
+}
+
+/// The size of a file in bytes, if it is there.
+fn size(path: &Path) -> io::Result<Option<u64>> {
+    match std::fs::metadata(path) {
+        Ok(found) => Ok(Some(found.len())),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(files::plain(&cause, "")),
     }
-    Ok(())
 }
 
 /// Of two files an operator needs to know which one cannot be used.

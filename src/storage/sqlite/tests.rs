@@ -124,19 +124,32 @@ fn files_are_for_the_owner_alone() {
 
 #[test]
 fn older_databases_are_brought_up_to_date() {
-    for (name, steps) in [(MAIN_FILE, migrations::MAIN), (LEDGER_FILE, migrations::LEDGER)] {
-        for taken in 0..=steps.len() {
-            let dir = tempfile::tempdir().unwrap();
-            std::fs::write(dir.path().join(MAIN_FILE), "").unwrap();
-            let mut older = rusqlite::Connection::open(dir.path().join(name)).unwrap();
-            migrations::migrate(&mut older, &steps[..taken]).unwrap();
-            drop(older);
-
-            let store = Store::open(dir.path(), NOW).unwrap();
-            kept_key(&store, 1);
-            store.add_attempts(&[an_attempt("req_1", None)]).unwrap();
+    let begun = (0..migrations::MAIN.len()).map(|main| (main, 0));
+    // There is usage only where there was a place for keys first.
+    let used = (0..=migrations::LEDGER.len()).map(|ledger| (migrations::MAIN.len(), ledger));
+    for (main, ledger) in begun.chain(used) {
+        let dir = tempfile::tempdir().unwrap();
+        older_database(&dir.path().join(MAIN_FILE), &migrations::MAIN[..main]);
+        if ledger > 0 {
+            older_database(&dir.path().join(LEDGER_FILE), &migrations::LEDGER[..ledger]);
         }
+
+        let store = Store::open(dir.path(), NOW).unwrap();
+        kept_key(&store, 1);
+        store.add_attempts(&[an_attempt("req_1", None)]).unwrap();
     }
+}
+
+fn older_database(path: &Path, steps: &[&str]) -> rusqlite::Connection {
+    let mut older = rusqlite::Connection::open(path).unwrap();
+    migrations::migrate(&mut older, steps).unwrap();
+    older
+}
+
+/// The ledger in `dir` as a version left it that knew so many steps, beside a place for keys.
+pub(in crate::storage) fn older_ledger(dir: &Path, taken: usize) -> rusqlite::Connection {
+    older_database(&dir.join(MAIN_FILE), migrations::MAIN);
+    older_database(&dir.join(LEDGER_FILE), &migrations::LEDGER[..taken])
 }
 
 #[test]
