@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use mk::api::Service;
 use mk::storage::Store;
 use reqwest::Method;
 use rusqlite::Connection;
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-use crate::support::browser::{Browser, audit, is_let_in, refusal, set_cookie};
+use crate::support::browser::{Browser, audit, is_let_in, log_in, refusal, set_cookie};
 use crate::support::panel::{idle_server, idle_setup};
 use crate::support::server::{NOON, Setup, client, header};
 
@@ -47,6 +47,25 @@ async fn a_page_does_not_wait_until_its_session_can_be_noted() {
     assert!(is_let_in(&browser.get("/v1/apps").await));
     server.clock.advance(20 * MINUTE);
     assert!(is_let_in(&browser.get("/v1/apps").await), "its use was noted since");
+}
+
+#[tokio::test]
+async fn none_is_made_of_a_key_that_was_revoked_meanwhile() {
+    let server = idle_server().await;
+    let (key, id) = server.key_with(Service::Console, |_| {});
+    let other = Connection::open(server.dir.path().join("data/mk.db")).unwrap();
+    other.busy_timeout(Duration::from_secs(10)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let revoked = async {
+        // By then the key was found good, and the session waits for its turn.
+        sleep(Duration::from_millis(500)).await;
+        other.execute("UPDATE keys SET revoked_at = 1 WHERE id = ?1", [&id]).unwrap();
+        other.execute_batch("COMMIT").unwrap();
+    };
+    let (answer, ()) = join(log_in(&server, &key), revoked).await;
+    assert_eq!(refusal(answer).await, (401, "api_key_revoked".to_owned()));
+    let made: i64 = other.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0)).unwrap();
+    assert_eq!((made, audit(&server).len()), (0, 0));
 }
 
 #[tokio::test]

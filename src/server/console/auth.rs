@@ -20,7 +20,7 @@ use crate::secret::{ExposeSecret, SecretString};
 use crate::server::params::Params;
 use crate::server::reply::{self, ApiError};
 use crate::server::{Context, cookie, gate, site};
-use crate::storage::{Actor, Error, KeyRow};
+use crate::storage::{Actor, Error, KeyRow, Warrant};
 
 /// What the audit calls who makes the first key.
 const LINK: &str = "setup link";
@@ -58,11 +58,11 @@ async fn log_in<B: Buf>(
     let actor = gate::actor(&key, Channel::Dashboard, incoming);
     let replaced = gate::cookie_of(context, incoming).map(str::to_owned);
     let begun = beside(context, move |app| {
-        let (store, now) = (app.store.acting(actor), app.clock.now());
-        let (token, session) =
-            sessions::begin(&store, &key, now).map_err(|cause| ApiError::no_session(&cause))?;
+        let warrant = Warrant { key_id: key.id.clone(), session: None, clock: app.clock.clone() };
+        let (store, now) = (app.store.acting(actor).on(warrant), app.clock.now());
+        let (token, session) = sessions::begin(&store, &key, now).map_err(ApiError::no_session)?;
         if let Some(replaced) = replaced {
-            sessions::end(&store, &replaced, now).map_err(|cause| unreadable(&cause))?;
+            sessions::end(&store, &replaced, now).map_err(unreadable)?;
         }
         let found = store.key(&session.key.id);
         Ok((token, full_info(app, &session, &found)))
@@ -85,7 +85,7 @@ async fn log_out(request: &Request) -> Result<(Response, State), ApiError> {
                 // It is over anyway; a store that cannot be read cannot be written.
                 Err(_) => unknown,
             };
-            sessions::end(&app.store.acting(actor), &token, now).map_err(|cause| unreadable(&cause))
+            sessions::end(&app.store.acting(actor), &token, now).map_err(unreadable)
         });
         ended.await.map_err(|error| error.with_rate(rate))?;
     }
@@ -186,7 +186,10 @@ async fn beside<T: Send + 'static>(
     }
 }
 
-fn unreadable(cause: &Error) -> ApiError {
+fn unreadable(cause: Error) -> ApiError {
+    if let Error::Lapsed(_) = cause {
+        return cause.into();
+    }
     tracing::error!(%cause, "sessions cannot be read or written");
     ApiError::store_unavailable()
 }

@@ -34,14 +34,17 @@ impl From<SetupError> for ApiError {
         match cause {
             SetupError::Denied => Self::invalid_setup_token(),
             SetupError::Failed(ManageError::Storage(Error::Conflict(what))) => Self::conflict(what),
-            SetupError::Failed(cause) => Self::no_session(&cause),
+            SetupError::Failed(cause) => Self::no_session(cause),
         }
     }
 }
 
 impl ApiError {
-    /// For a session that could not be made.
-    pub(crate) fn no_session(cause: &ManageError) -> Self {
+    /// For a session that could not be made. That its key has ended meanwhile is told as the gate tells it.
+    pub(crate) fn no_session(cause: ManageError) -> Self {
+        if let ManageError::Storage(Error::Lapsed(_)) = cause {
+            return cause.into();
+        }
         tracing::error!(%cause, "cannot begin a session");
         match cause {
             ManageError::Storage(_) => Self::store_unavailable(),

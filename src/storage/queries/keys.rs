@@ -61,15 +61,12 @@ impl Store {
         Ok(row)
     }
 
-    /// Whether a key may still be used: it is there and not revoked. Does not read the ledger.
+    /// Whether this key has not ended as [`Store::ended_keys`] has it. Does not read the ledger.
     pub fn is_key_live(&self, id: &str) -> Result<bool, Error> {
-        self.main().read(|db| {
-            let asked = "SELECT EXISTS (SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL)";
-            Ok(db.query_row(asked, params![id], |row| row.get(0))?.unwrap_or(false))
-        })
+        Ok(self.ended_keys(&[id])?.is_empty())
     }
 
-    /// Those of these keys that may not be used any more: they are revoked, or not there. One question, however many.
+    /// Those of these keys that are revoked, or not there; expiry is not looked at. One question, however many.
     pub fn ended_keys<'k>(&self, ids: &[&'k str]) -> Result<Vec<&'k str>, Error> {
         let asked = "SELECT id FROM keys WHERE id = ?1 AND revoked_at IS NULL";
         let live =
@@ -419,6 +416,7 @@ mod tests {
         let ids = [&*made[0].id, "key_none", &made[1].id, &made[2].id];
         assert_eq!(store.ended_keys(&ids).unwrap(), ["key_none", &made[1].id]);
         assert!(store.ended_keys(&[]).unwrap().is_empty());
+        assert_eq!(ids.map(|id| store.is_key_live(id).unwrap()), [true, false, false, true]);
     }
 
     #[test]
