@@ -130,7 +130,8 @@ impl Shared {
         })
     }
 
-    /// The store's answer, if it comes in time; `None` if it is gone, which has been told then.
+    /// The store's answer, if it comes in time; `None` if it is gone, which has been told then, or if there was no time
+    /// left to ask it.
     pub(super) async fn ask(self: &Arc<Self>, question: &Question<'_>) -> Option<Answer> {
         let answer = self.asked(self.channels.here(), question, deadline()).await;
         if answer.is_none() && question.takes {

@@ -147,7 +147,7 @@ pub(super) static LIMITS_STORE: Metric = gauge(
 pub(super) static LIMITED_ALONE: Metric = counter(
     "mk_limits_alone_total",
     &[],
-    "Requests that were counted against their limits by this server alone, as the store of limits could not be used.",
+    "Requests that were counted against their limits by this server alone, as the store of limits could not be used, or not in time.",
 );
 
 /// All of them, in the order of the page.

@@ -138,15 +138,21 @@ async fn forget(context: Arc<Context>) {
         turns.tick().await;
         loop {
             let now = context.app.clock.now();
-            let is_settled = steady.span(now, Instant::now()) >= context.options.settled;
-            let age = context.app.configured().usage_retention.filter(|_| is_settled);
-            let Some(age) = age else { break };
+            let span = steady.span(now, Instant::now());
+            let retention = context.app.configured().usage_retention;
+            let Some(age) = due(context.options.settled, span, retention) else { break };
             if forget_some(&context, now.minus(age), &trouble).await < FORGET_AT_ONCE {
                 break;
             }
             sleep(FORGET_PAUSE).await;
         }
     }
+}
+
+/// How old attempts may become that are deleted now, by a clock that has gone evenly for `span`; `None` if none are:
+/// what a clock that is wrong takes for old would be gone for good.
+fn due(settled: Duration, span: Duration, retention: Option<Duration>) -> Option<Duration> {
+    retention.filter(|_| span >= settled)
 }
 
 /// Deletes a batch of those before this moment; how many.
@@ -168,4 +174,21 @@ async fn forget_some(context: &Arc<Context>, before: Time, trouble: &Trouble) ->
         tracing::error!(cause, untold, "attempts that are too old cannot be deleted");
     }
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_deleted_by_a_clock_before_it_has_gone_evenly_for_long_enough() {
+        let (hour, day) = (Duration::from_hours(1), Duration::from_hours(24));
+        let almost = hour.saturating_sub(Duration::from_millis(1));
+        assert_eq!(
+            [Duration::ZERO, almost, hour, day].map(|span| due(hour, span, Some(day))),
+            [None, None, Some(day), Some(day)]
+        );
+        assert_eq!(due(hour, day, None), None, "everything is kept");
+        assert_eq!(due(Duration::ZERO, Duration::ZERO, Some(day)), Some(day));
+    }
 }
