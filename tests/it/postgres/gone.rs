@@ -285,11 +285,14 @@ async fn what_was_used_waits_at_the_end_until_the_database_can_be_written() {
     let server = Serve::start_beside(&call(&postgres.url(), &provider.provider.base_url)).await;
     assert_eq!(complete(&server.base, &key).await.0, 200);
     booked(&postgres.url(), 1).await;
-    let read_only = |setting: &str| {
+    let read_only = async |setting: &str| {
         postgres.sql("postgres", &format!("ALTER SYSTEM SET default_transaction_read_only = {setting}"));
         postgres.sql("postgres", "SELECT pg_reload_conf()");
+        // What connects now has it only once the cluster has read it, and has told the connections that there are.
+        let shown = async || postgres.rows("postgres", "SHOW default_transaction_read_only")[0][0].clone();
+        until("it is set", shown, |shown| shown == setting).await;
     };
-    read_only("on");
+    read_only("on").await;
     let refused = |line: &str| line.contains("usage and counters cannot be written");
     assert_eq!(complete(&server.base, &key).await.0, 200);
     server.until_logged(1, refused).await;
@@ -302,7 +305,7 @@ async fn what_was_used_waits_at_the_end_until_the_database_can_be_written() {
     .await;
     // Two tries and more.
     tokio::time::sleep(Duration::from_secs(1)).await;
-    read_only("off");
+    read_only("off").await;
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
     assert_eq!(status.code(), Some(0), "{log}");
     booked(&postgres.url(), 2).await;

@@ -66,6 +66,12 @@ async fn a_slow_database_makes_no_store_of_limits_gone() {
     let server =
         Serve::start_beside(&call(&url, "http://127.0.0.1:9/v1").env("MK_LIMITS_URL", &redis.url())).await;
     assert_eq!(knock(&server.base, &key).await.0, 400);
+    let page = async || client().get(at(&server, "/metrics")).send().await.unwrap().text().await.unwrap();
+    let alone = |page: &str| {
+        let line = page.lines().find(|line| line.starts_with("mk_limits_alone_total "));
+        line.unwrap_or_else(|| panic!("{page}")).to_owned()
+    };
+    let before = alone(&page().await);
     // It has to ask the database what was counted today.
     redis.command(&["FLUSHALL"]);
     let holder = beside(&postgres).await;
@@ -81,7 +87,8 @@ async fn a_slow_database_makes_no_store_of_limits_gone() {
     tokio::time::sleep(Duration::from_millis(700)).await;
     holder.batch_execute("COMMIT").await.unwrap();
     assert_eq!(asked.await.unwrap().0, 400);
-    let page = client().get(at(&server, "/metrics")).send().await.unwrap().text().await.unwrap();
+    let page = page().await;
+    assert_eq!(alone(&page), before, "the store of limits was asked in the end");
     assert!(page.lines().any(|line| line == "mk_limits_store_up 1"), "{page}");
     assert!(!server.logged().contains("the limits store cannot be used"), "{}", server.logged());
 }
