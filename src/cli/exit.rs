@@ -220,7 +220,8 @@ impl End {
 /// Reports what a command handed back. `wants_json` is whether standard output is to hold one document even now.
 pub(crate) fn report(outcome: Outcome, printer: &Printer, wants_json: bool) -> End {
     let failure = match outcome {
-        Ok(code) => return End::Code(code),
+        // Whoever asked it to end, while it wrote its last lines perhaps, is to see that it did.
+        Ok(code) => return runtime::ended_by().map_or(End::Code(code), End::Signal),
         Err(failure) => failure,
     };
     match failure.kind {
@@ -231,7 +232,7 @@ pub(crate) fn report(outcome: Outcome, printer: &Printer, wants_json: bool) -> E
         _ => printer.failure(&failure),
     }
     let written = if wants_json { printer.document(&failure.document()) } else { Ok(()) };
-    match (failure.kind.stopped_by(), written) {
+    match (failure.kind.stopped_by().or_else(runtime::ended_by), written) {
         // Whoever would read the document may have died of the same signal.
         (Some(signal), _) => End::Signal(signal),
         (None, Err(unwritten)) if unwritten.kind == Kind::ClosedPipe => End::Signal(SIGPIPE),

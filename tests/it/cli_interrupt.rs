@@ -1,10 +1,14 @@
 //! Ctrl-C and SIGTERM as programs see them: one document where one was asked for, and death by the signal.
 #![cfg(unix)]
 
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use mk::api::Service;
 use serde_json::Value;
@@ -213,6 +217,27 @@ async fn whoever_asked_for_none_gets_none() {
     let ran = interrupted(child).await;
     assert_eq!((ran.status.signal(), ran.stdout.as_str()), (SIGINT, ""), "{ran:?}");
     assert_eq!(ran.stderr, "interrupted\n");
+}
+
+/// One SIGTERM is all that `timeout` sends.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_whose_reader_has_stalled_dies_of_the_first_signal() {
+    for (name, expected) in [("TERM", SIGTERM), ("INT", SIGINT)] {
+        let (reader, mut full) = UnixStream::pair().unwrap();
+        full.set_nonblocking(true).unwrap();
+        while full.write(&[b'x'; 4096]).is_ok() {}
+        full.set_nonblocking(false).unwrap();
+        let call = Mk::new().args(["verify", "--sandbox", "Two plus two is five."]);
+        let mut command = call.command();
+        let child = command.stdin(Stdio::null()).stdout(OwnedFd::from(full)).stderr(Stdio::piped());
+        let child = child.spawn().unwrap();
+        drop(command);
+        // Long enough to come to its output; sooner it is heard as always.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let ran = tokio::time::timeout(Duration::from_secs(20), signalled(child, name)).await.unwrap();
+        assert_eq!(ran.status.signal(), expected, "{ran:?}");
+        drop(reader);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
