@@ -58,10 +58,11 @@ impl Local {
         Ok(Self { is_stand_in: true, ..Self::in_memory()? })
     }
 
-    /// Its store, for a write: one that can only be read is told of as a server tells of it.
+    /// Its store, for a write to apps and keys: one that can only be read is told of as a server tells of it. The ledger is
+    /// not asked about, so that a key can be revoked without it.
     pub(crate) fn to_write(&self) -> Result<&Store, Failure> {
         if let Some(place) = &self.place {
-            self.store.must_be_writable().map_err(|cause| unusable(place, cause))?;
+            self.store.main_must_be_writable().map_err(|cause| unusable(place, cause))?;
         }
         Ok(&self.store)
     }

@@ -81,6 +81,14 @@ impl Store {
         }
     }
 
+    /// The same of where apps and keys are: what changes those needs no ledger that can be written.
+    pub fn main_must_be_writable(&self) -> Result<(), Error> {
+        match &*self.databases {
+            Databases::Sqlite(files) => files.main_must_be_writable(),
+            Databases::Postgres(database) => database.must_be_writable(),
+        }
+    }
+
     /// A number that changes whenever apps or keys have changed, by whatever process. Only good for comparing with
     /// an earlier answer of the same store; writes of the ledger do not change it.
     pub fn version(&self) -> Result<i64, Error> {

@@ -79,9 +79,13 @@ impl Databases {
 
     /// Fails if a file can only be read.
     pub(super) fn must_be_writable(&self) -> Result<(), Error> {
-        let named = |name| move |cause: Error| Error::Io(io::Error::other(format!("{name}: {cause}")));
-        self.main.must_be_writable().map_err(named(MAIN_FILE))?;
-        self.ledger.must_be_writable().map_err(named(LEDGER_FILE))
+        self.main_must_be_writable()?;
+        self.ledger.must_be_writable().map_err(|cause| of_file(LEDGER_FILE, &cause))
+    }
+
+    /// The same of the file of apps and keys alone.
+    pub(super) fn main_must_be_writable(&self) -> Result<(), Error> {
+        self.main.must_be_writable().map_err(|cause| of_file(MAIN_FILE, &cause))
     }
 
     /// The key with this hash, by what was read before where nothing was written since.
@@ -134,6 +138,10 @@ fn size(path: &Path) -> io::Result<Option<u64>> {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(cause) => Err(files::plain(&cause, "")),
     }
+}
+
+fn of_file(file: &str, cause: &Error) -> Error {
+    Error::Io(io::Error::other(format!("{file}: {cause}")))
 }
 
 /// Of two files an operator needs to know which one cannot be used.

@@ -82,9 +82,13 @@ fn a_database_that_cannot_be_written_is_told_before_anything_is_written() {
     let data = dir.path().join("data");
     let made = operator(&data, &["keys", "create", "--service", "verify", "--name", "ci"]).run();
     assert_eq!(made.code(), 0, "{made:?}");
-    for (path, mode) in [("", 0o777), ("mk.db", 0o444), ("ledger.db", 0o444)] {
-        fs::set_permissions(data.join(path), Permissions::from_mode(mode)).unwrap();
+    let set = |path: &str, mode| fs::set_permissions(data.join(path), Permissions::from_mode(mode)).unwrap();
+    for (path, mode) in [("", 0o777), ("mk.db", 0o666), ("ledger.db", 0o444)] {
+        set(path, mode);
     }
+    let revoked = as_a_user(operator(&data, &["keys", "revoke", "ci", "--yes"])).run();
+    assert_eq!(revoked.code(), 0, "a change of keys writes no ledger: {revoked:?}");
+    set("mk.db", 0o444);
     for line in ["keys create --service verify", "keys revoke ci --yes", "apps create web"] {
         let ran = as_a_user(operator(&data, &line.split(' ').collect::<Vec<_>>())).run();
         let told =
@@ -95,7 +99,7 @@ fn a_database_that_cannot_be_written_is_told_before_anything_is_written() {
         );
     }
     let listed = as_a_user(operator(&data, &["keys", "list"])).run();
-    assert!(listed.code() == 0 && listed.stdout.contains("\tactive\t"), "{listed:?}");
+    assert!(listed.code() == 0 && listed.stdout.contains("\trevoked\t"), "{listed:?}");
     let doctor = as_a_user(operator(&data, &["doctor"])).run().stdout;
     for name in ["mk.db", "ledger.db"] {
         let told = format!(
