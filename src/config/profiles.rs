@@ -14,13 +14,12 @@ use super::reader::Document;
 use super::values::{quoted, url_text};
 use super::{ConfigError, Env, files, paths};
 
-/// Whether there is a profile of this name, which is then of this server.
+/// Whether there is a profile of this name, which is then of this server; without one, the file could take it.
 ///
 /// # Errors
-/// If it is of another one, the file cannot be read, or there is no home directory for it.
+/// If it is of another one, the file cannot be read or take it, or there is no home directory for it.
 pub fn has_profile(env: &Env, name: &str, server: &str) -> Result<bool, ConfigError> {
-    let user = client_file::read_user(&file(env)?)?.unwrap_or_default();
-    is_in(&user, name, server)
+    Ok(addition(&file(env)?, name, server)?.is_none())
 }
 
 /// Adds a profile of this server, and says to which file; `None` if it is there already.
@@ -29,26 +28,38 @@ pub fn has_profile(env: &Env, name: &str, server: &str) -> Result<bool, ConfigEr
 /// As [`has_profile`], and if the file cannot take it or be written.
 pub fn add_profile(env: &Env, name: &str, server: &str) -> Result<Option<PathBuf>, ConfigError> {
     let path = file(env)?;
-    let _lock = Lock::of(&path)?;
-    let text = files::read(&path)?;
-    let user = client_file::read_user(&path)?.unwrap_or_default();
-    if is_in(&user, name, server)? {
-        return Ok(None);
-    }
-    let table = table(name, server);
-    let Some(text) = text else {
-        files::create_new(&path, &table).map_err(|cause| files::unwritable(&path, &cause))?;
-        return Ok(Some(path));
+    let by_hand = |error: ConfigError| error.hint(written_by_hand(name, server));
+    let _lock = Lock::of(&path).map_err(by_hand)?;
+    let written = match addition(&path, name, server)? {
+        None => return Ok(None),
+        Some(Addition::NewFile(text)) => files::create_new(&path, &text),
+        Some(Addition::Behind(text)) => append(&path, &text),
     };
+    written.map_err(|cause| by_hand(files::unwritable(&path, &cause)))?;
+    Ok(Some(path))
+}
+
+/// What is to be written so that a profile is there.
+enum Addition {
+    NewFile(String),
+    Behind(String),
+}
+
+/// What the file lacks of this profile; `None` if it is there already.
+fn addition(path: &Path, name: &str, server: &str) -> Result<Option<Addition>, ConfigError> {
+    let table = table(name, server);
+    let Some(text) = files::read(path)? else { return Ok(Some(Addition::NewFile(table))) };
     let end = if text.is_empty() || text.ends_with('\n') { "\n" } else { "\n\n" };
     let behind = format!("{end}{table}");
-    if client_file::parse_user(&Document::new(&path, format!("{text}{behind}"))).is_err() {
+    let would_be = Document::new(path, format!("{text}{behind}"));
+    if is_in(&client_file::parse_user(&Document::new(path, text))?, name, server)? {
+        return Ok(None);
+    }
+    if client_file::parse_user(&would_be).is_err() {
         let message = format!("{} cannot take a profile at its end, as it is written", path.display());
         return Err(ConfigError::new(message).hint(written_by_hand(name, server)));
     }
-    append(&path, &behind)
-        .map_err(|cause| files::unwritable(&path, &cause).hint(written_by_hand(name, server)))?;
-    Ok(Some(path))
+    Ok(Some(Addition::Behind(behind)))
 }
 
 fn is_in(user: &ClientFile, name: &str, server: &str) -> Result<bool, ConfigError> {
@@ -139,14 +150,24 @@ mod tests {
     }
 
     #[test]
+    fn whoever_cannot_be_served_is_told_the_way_out() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join(".config.toml.lock")).unwrap();
+        let error = add_profile(&env(&dir), "work", SERVER).unwrap_err();
+        assert!(error.hints.iter().any(|hint| hint.starts_with("write it there yourself")), "{error:?}");
+    }
+
+    #[test]
     fn a_file_that_can_take_none_stays_as_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.toml");
         let inline = "profiles = { home = { server = \"http://127.0.0.1:1\" } }\n";
         fs::write(&path, inline).unwrap();
-        let error = add_profile(&env(&dir), "work", SERVER).unwrap_err();
         let hint = "write it there yourself: [profiles.work] with server = \"https://mk.example.org\"";
+        let told_before = has_profile(&env(&dir), "work", SERVER).unwrap_err();
+        let error = add_profile(&env(&dir), "work", SERVER).unwrap_err();
         assert_eq!(error.hints, [hint]);
+        assert_eq!(told_before, error, "before a key is asked for");
         assert_eq!(fs::read_to_string(&path).unwrap(), inline);
     }
 }
