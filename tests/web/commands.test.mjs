@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { load } from "./modules.mjs";
 
-const [commands, { formOf }] = await load("lib/commands.js", "lib/key_form.js");
+const [commands, { formOf, wrongWith }] = await load("lib/commands.js", "lib/key_form.js");
 
 const APP = { id: "app_1", name: "news room", budget_usd: 20 };
 
@@ -24,6 +24,17 @@ test("a new key is what the form asks for", () => {
   assert.doesNotMatch(commands.createKey(APP, { ...dated, date: "" }), /expires/);
 });
 
+test("what the form itself refuses is in no command", () => {
+  const plain = commands.createKey(APP, formOf(null));
+  for (const wrong of [{ per_minute: "-1" }, { per_day: "1.5" }, { per_day: "1e3" }, { budget_usd: "-2" }, { budget_usd: "1e999" }]) {
+    assert.notEqual(wrongWith({ ...formOf(null), ...wrong }), null);
+    assert.equal(commands.createKey(APP, { ...formOf(null), ...wrong }), plain);
+  }
+  assert.equal(commands.createApp({ name: "web", budget_usd: -2 }), "mk apps create web");
+  assert.equal(commands.updateApp(APP, { budget_usd: NaN }), null);
+  assert.equal(commands.updateApp(APP, { name: "web", budget_usd: -2 }), "mk apps update 'news room' --name web");
+});
+
 test("an app is made and changed as the form says", () => {
   assert.equal(commands.createApp({ name: "" }), "mk apps create NAME");
   assert.deepEqual(words(commands.createApp({ name: "news room", budget_usd: 50 })), ["mk", "apps", "create", "news room", "--budget-usd", "50"]);
@@ -31,6 +42,12 @@ test("an app is made and changed as the form says", () => {
   assert.equal(commands.updateApp(APP, {}), null);
   assert.equal(commands.updateApp(APP, { budget_usd: null }), "mk apps update 'news room' --no-budget");
   assert.deepEqual(words(commands.updateApp(APP, { name: "$HOME", budget_usd: 5 })), ["mk", "apps", "update", "news room", "--name", "$HOME", "--budget-usd", "5"]);
+});
+
+test("an app whose name looks like a flag is named by its id", () => {
+  assert.equal(commands.deleteApp(APP), "mk apps delete 'news room'");
+  assert.equal(commands.deleteApp({ id: "app_1", name: "--yes" }), "mk apps delete app_1");
+  assert.equal(commands.updateApp({ id: "app_1", name: "--yes" }, { budget_usd: 50 }), "mk apps update app_1 --budget-usd 50");
 });
 
 test("a report is asked for by its days and filters", () => {

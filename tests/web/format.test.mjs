@@ -33,11 +33,6 @@ test("what shares a name is told apart by its id, and nothing else is", () => {
   assert.deepEqual([...names], [[one, "ci key_…829aaa"], [other, "ci key_…829bbb"], [alone, "till"]]);
 });
 
-test("a word of a command stays one word", () => {
-  assert.equal(format.word("news-room"), "news-room");
-  assert.equal(format.word("it's $HOME"), "'it'\\''s $HOME'");
-});
-
 test("a message is a sentence, and a name at its head stays as it is", () => {
   const said = [["try again", "Try again."], ["Done!", "Done!"], ["sandbox/alpha is paused", "sandbox/alpha is paused."], ["`mk serve` tells", "`mk serve` tells."], ["", "."]];
   for (const [message, text] of said) assert.equal(format.sentence(message), text);

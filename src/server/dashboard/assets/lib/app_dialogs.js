@@ -3,7 +3,8 @@ import { html, useRef, useState } from "./html.js";
 import { api } from "./api.js";
 import * as commands from "./commands.js";
 import { complaint, useAction } from "./data.js";
-import { plural, word } from "./format.js";
+import { plural } from "./format.js";
+import { isAmount } from "./key_form.js";
 import { Button, Dialog, Field, notify, Or, Problem } from "./ui.js";
 
 /** A new app, or with `app` a change of its name or budget. `onChanged` gets the record as it is now. */
@@ -41,7 +42,7 @@ export function AppForm({ app, focusBudget = false, onClose, onChanged }) {
 
 function wrongWith(name, amount) {
   if (!name.trim()) return { param: "name", message: "Give it a name." };
-  if (amount !== null && !(amount >= 0)) return { param: "budget_usd", message: "Write an amount of US dollars, such as 50." };
+  if (amount !== null && !isAmount(amount)) return { param: "budget_usd", message: "Write an amount of US dollars, such as 50." };
   return null;
 }
 
@@ -66,6 +67,6 @@ export function DeleteApp({ app, onClose, onDeleted }) {
       Its usage stays in the reports. <strong>This cannot be undone.</strong></p>
     <${Problem} error=${error} />
     ${app.active_keys > 0 && html`<${Field} label=${`Type “${app.name}” to go on`} value=${typed} onInput=${setTyped} autocomplete="off" spellcheck=${false} />`}
-    <${Or} command=${`mk apps delete ${word(app.name)}`} />
+    <${Or} command=${commands.deleteApp(app)} />
   </${Dialog}>`;
 }

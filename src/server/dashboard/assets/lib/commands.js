@@ -2,8 +2,8 @@
 //
 // What must hold: the command asks for what the form asks for. It is made of the body that is sent; what is not filled in
 // rightly yet is left out of it, as it is not sent either.
-import { newKeyBody } from "./key_form.js";
-import { quoted } from "../playground/command.js";
+import { isAmount, isWhole, newKeyBody } from "./key_form.js";
+import { flagged, quoted } from "../playground/command.js";
 
 /** `mk keys create` in this app. A span of days stays one, whenever the command is run. */
 export function createKey(app, form) {
@@ -14,26 +14,31 @@ export function createKey(app, form) {
     ["app", named(app)],
     ["name", body.name],
     ["expires", expires],
-    ["per-minute", body.limits?.per_minute],
-    ["per-day", body.limits?.per_day],
+    ["per-minute", isWhole(form.per_minute) ? body.limits?.per_minute : null],
+    ["per-day", isWhole(form.per_day) ? body.limits?.per_day : null],
     ...(body.models ?? []).map((model) => ["model", model]),
     ...(body.addresses ?? []).map((address) => ["address", address]),
-    ["budget-usd", body.budget_usd],
+    ["budget-usd", amount(body)],
   ]);
 }
 
 /** `mk apps create` for the body of a new app. */
 export function createApp(body) {
-  const flags = [["budget-usd", body.budget_usd]];
+  const flags = [["budget-usd", amount(body)]];
   const name = body.name || "NAME";
   return name.startsWith("-") ? `${mk("apps create", flags)} -- ${quoted(name)}` : mk(`apps create ${quoted(name)}`, flags);
 }
 
 /** `mk apps update` for what changes; null if nothing does. */
 export function updateApp(app, changes) {
-  const flags = [["name", changes.name], ["budget-usd", changes.budget_usd]].filter(isSet);
+  const flags = [["name", changes.name], ["budget-usd", amount(changes)]].filter(isSet);
   const rest = changes.budget_usd === null ? " --no-budget" : "";
   return flags.length > 0 || rest ? mk(`apps update ${quoted(named(app))}`, flags) + rest : null;
+}
+
+/** `mk apps delete`, which asks first. */
+export function deleteApp(app) {
+  return `mk apps delete ${quoted(named(app))}`;
 }
 
 /** `mk usage` for what a report asks; `asked` as in its address. */
@@ -46,15 +51,15 @@ function named({ id, name }) {
   return name.startsWith("-") ? id : name;
 }
 
+/** What may be spent; null where it is no amount, or none is given. */
+function amount({ budget_usd: budget }) {
+  return isAmount(budget) ? budget : null;
+}
+
 function isSet([, value]) {
-  return value !== undefined && value !== null && value !== "" && !Number.isNaN(value);
+  return value !== undefined && value !== null && value !== "";
 }
 
 function mk(command, flags) {
-  const flag = ([name, value]) => {
-    const text = quoted(value);
-    // Behind a blank it would be taken for another flag.
-    return String(value).startsWith("-") ? `--${name}=${text}` : `--${name} ${text}`;
-  };
-  return ["mk", command, ...flags.filter(isSet).map(flag)].join(" ");
+  return ["mk", command, ...flags.filter(isSet).map(([name, value]) => flagged(`--${name}`, String(value)))].join(" ");
 }

@@ -137,8 +137,3 @@ export function labels(things) {
   for (const { id, name } of things) ids.set(name, (ids.get(name) ?? new Set()).add(id));
   return new Map(things.map(({ id, name }) => [id, ids.get(name).size > 1 && name !== id ? `${name} ${shortId(id)}` : name]));
 }
-
-/** A word of a command line, quoted where the shell needs it. */
-export function word(text) {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
-}

@@ -36,14 +36,19 @@ export function formOf(key, service = "verify") {
 const lines = (text) => text.split(/[\n,]/).map((line) => line.trim()).filter(Boolean);
 const number = (text) => (text.trim() === "" ? null : Number(text.trim().replace(/^\$/, "")));
 
+/** Whether a text is a number of requests, or none yet. */
+export const isWhole = (text) => /^\d*$/.test(text.trim());
+
+/** Whether a number is an amount of US dollars. */
+export const isAmount = (number) => number >= 0 && number !== Infinity;
+
 /** What is wrong with a form before it is sent, in the form of the API's own errors; null if nothing is. */
 export function wrongWith(form) {
-  const whole = (text) => /^\d+$/.test(text.trim()) || text.trim() === "";
   for (const name of ["per_minute", "per_day"]) {
-    if (!whole(form[name])) return { param: `limits.${name}`, message: "Write a whole number of requests; 0 is unlimited." };
+    if (!isWhole(form[name])) return { param: `limits.${name}`, message: "Write a whole number of requests; 0 is unlimited." };
   }
   const budget = number(form.budget_usd);
-  if (budget !== null && !(budget >= 0)) return { param: "budget_usd", message: "Write an amount of US dollars, such as 50." };
+  if (budget !== null && !isAmount(budget)) return { param: "budget_usd", message: "Write an amount of US dollars, such as 50." };
   if (form.expires === "date" && !form.date) return { param: "expires_at", message: "Choose the day on which it ends." };
   return null;
 }

@@ -2,9 +2,11 @@
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { AppForm, DeleteApp } from "../lib/app_dialogs.js";
 import { Spent } from "../lib/budget.js";
+import { createKey } from "../lib/commands.js";
 import { useGet, usePages } from "../lib/data.js";
-import { keyText, plural, word } from "../lib/format.js";
+import { keyText, plural } from "../lib/format.js";
 import { CreateKey, EditKey, RevokeKey, RotateKey } from "../lib/key_dialogs.js";
+import { formOf } from "../lib/key_form.js";
 import { go, setQuery } from "../lib/router.js";
 import { Button, Empty, PageHead, Problem, rescueFocus, Select, Spinner, Table, Time } from "../lib/ui.js";
 
@@ -90,7 +92,7 @@ function Keys({ keys, app, isFiltered, create, setDialog }) {
   if (keys.rows.length === 0) {
     return isFiltered
       ? html`<${Empty} title="No key is like that">Choose other filters.</${Empty}>`
-      : html`<${Empty} title="No keys yet" action=${create} command=${`mk keys create --service verify --app ${word(app.name)}`}>Programs call the server with a key.</${Empty}>`;
+      : html`<${Empty} title="No keys yet" action=${create} command=${createKey(app, formOf(null))}>Programs call the server with a key.</${Empty}>`;
   }
   const columns = [
     { key: "key", label: "Key", main: true, render: (key) => html`<span class="key-name">${key.name ?? html`<span class="muted">No name</span>`}</span><code class="key-text">${keyText(key)}</code><${Restrictions} record=${key} />` },

@@ -2,8 +2,10 @@
 import { html, useMemo } from "../lib/html.js";
 import { Spent } from "../lib/budget.js";
 import { DayChart } from "../lib/chart.js";
+import { createKey, updateApp } from "../lib/commands.js";
 import { useGet } from "../lib/data.js";
-import { compact, cost, count, day, days, money, month, plural, tokens, utcDay, word } from "../lib/format.js";
+import { compact, cost, count, day, days, money, month, plural, tokens, utcDay } from "../lib/format.js";
+import { formOf } from "../lib/key_form.js";
 import { Button, Or, PageHead, Problem, Spinner, Table } from "../lib/ui.js";
 
 const SPAN = 14;
@@ -82,15 +84,15 @@ function NextSteps() {
   const app = apps.data?.data[0];
   const keys = useGet(app ? `v1/apps/${app.id}/keys?state=active&limit=200` : null);
   const hasKey = keys.data?.data.some((key) => key.service !== "console") ?? false;
-  const name = app?.name ?? "default";
+  const named = app ?? { name: "default" };
   const target = app ? `#/apps/${app.id}` : "#/apps";
   return html`<section aria-labelledby="next">
     <h2 id="next">Next steps</h2>
     <p class="muted">Nothing was asked of this server in the last ${SPAN} days. Here is how to begin.</p>
     <ol class="steps">
-      <${Step} title="Create a key" isDone=${hasKey} isNext=${!hasKey} button="Create a key" href=${`${target}?new=verify`} command=${`mk keys create --service verify --app ${word(name)}`}>Programs call the server with a key of an app.</${Step}>
+      <${Step} title="Create a key" isDone=${hasKey} isNext=${!hasKey} button="Create a key" href=${`${target}?new=verify`} command=${createKey(named, formOf(null))}>Programs call the server with a key of an app.</${Step}>
       <${Step} title="Check a first fact" isNext=${hasKey} button="Open the playground" href="#/playground" command=${'mk verify "The Eiffel Tower is in Paris."'}>See claims and votes arrive, live.</${Step}>
-      <${Step} title="Set a budget" isDone=${typeof app?.budget_usd === "number"} button="Set a budget" href=${`${target}?budget`} command=${`mk apps update ${word(name)} --budget-usd 50`}>A month's spending stops there, whatever happens.</${Step}>
+      <${Step} title="Set a budget" isDone=${typeof app?.budget_usd === "number"} button="Set a budget" href=${`${target}?budget`} command=${updateApp(named, { budget_usd: 50 })}>A month's spending stops there, whatever happens.</${Step}>
     </ol>
   </section>`;
 }

@@ -88,7 +88,8 @@ function mk(command, base, flags, text, input) {
   return `${piped === undefined ? "" : `printf %s ${quoted(piped)} | `}${lines.join(" \\\n  ")}`;
 }
 
-function flagged(flag, value) {
+/** A flag with its value, as one piece where behind a blank it would be taken for another flag. */
+export function flagged(flag, value) {
   if (value === undefined) return flag;
   return value.startsWith("-") ? `${flag}=${quoted(value)}` : `${flag} ${quoted(value)}`;
 }
