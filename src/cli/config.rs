@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
-use super::sheet::{self, Column, column, hidden, whole, yielding};
+use super::sheet::{self, Column, column, hidden, yielding};
 use super::term::Look;
 use crate::config::{
     self, Entry, ServerArgs, StorePlace, client_listing, load_database, load_server_values, server_listing,
@@ -209,7 +209,7 @@ fn server_values(
 fn print(session: &Session, side: &str, entries: &[Entry], with_origin: bool) -> Result<(), Failure> {
     let mut columns: Vec<Column> = vec![hidden("of"), column("key"), yielding("value")];
     if with_origin {
-        columns.push(whole("from"));
+        columns.push(yielding("from"));
     }
     let rows: Vec<Vec<String>> = entries
         .iter()

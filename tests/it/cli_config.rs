@@ -63,14 +63,19 @@ fn a_directory_is_not_named_as_for_a_shell() {
 #[test]
 fn a_value_stands_beside_its_origin_on_a_terminal_of_eighty_columns() {
     let call = Mk::new().args(["config", "list", "--origin"]);
+    let config = call.home().join(".config/mk");
+    fs::create_dir_all(&config).unwrap();
+    fs::write(config.join("server.toml"), "[limits]\nper_day = 7\n").unwrap();
     let (_, shown) = Person::at_columns(&call.command(), 80).end();
     let lines: Vec<&str> = shown.lines().map(str::trim_end).collect();
     for (key, origin) in
-        [("verify.jobs", "default"), ("limits.per_minute", "default"), ("verify.panel", "chosen at start")]
+        [("verify.jobs", "default"), ("limits.per_minute", "default"), ("verify.panel", "chosen at")]
     {
         let line = lines.iter().find(|line| line.contains(key)).unwrap_or_else(|| panic!("{key}: {shown}"));
         assert!(line.contains(origin), "{line}: {shown}");
     }
+    let of_file = lines.iter().find(|line| line.contains("limits.per_day"));
+    assert!(of_file.is_some_and(|line| line.contains('7') && line.contains('/')), "{shown}");
     for side in ["client", "server"] {
         assert!(lines.iter().any(|line| line.contains(side) && line.len() < 20), "{side}: {shown}");
     }
