@@ -68,7 +68,9 @@ pub(crate) fn login(args: &LoginArgs, session: &mut Session) -> Outcome {
     if !args.no_check {
         check(&config, &key, session)?;
     }
-    warn_if_exposed(session);
+    if let Err(exposed) = credentials::must_be_private(&session.env) {
+        warn_of_exposed(session, &exposed.message);
+    }
     let path = credentials::store(&session.env, &server, service, &key)?;
     session.printer.sentence(&format!("stored the {service} key for {server} in {}", path.display()));
     if let Some(name) = &profile
@@ -134,20 +136,23 @@ fn read(session: &Session, server: &str) -> Result<SecretString, Failure> {
     Ok(SecretString::from(text.trim()))
 }
 
-/// Says that keys which were stored before may be known to others. Changing the file makes it its owner's alone again, so
-/// that it is not told of next time.
-fn warn_if_exposed(session: &Session) {
-    if let Err(exposed) = credentials::must_be_private(&session.env) {
-        let what = format!("{exposed}; replace those that are not to be known: `mk keys rotate`");
-        session.printer.warning(&what);
-    }
+/// Says that keys which were stored before may be known to others.
+fn warn_of_exposed(session: &Session, exposed: &str) {
+    let what = format!("{exposed}; replace those that are not to be known: `mk keys rotate`");
+    session.printer.warning(&what);
 }
 
 /// Forgets keys for the configured server.
 pub(crate) fn logout(args: &LogoutArgs, session: &mut Session) -> Outcome {
     let server = session.client_config(None, None)?.server;
-    warn_if_exposed(session);
+    let exposed = credentials::must_be_private(&session.env);
     let removed = credentials::remove(&session.env, &server, args.service)?;
+    if let Err(exposed) = exposed {
+        // Only a change makes the file its owner's alone again.
+        let left = if removed.is_empty() { exposed.hints } else { Vec::new() };
+        let parts: Vec<String> = [exposed.message].into_iter().chain(left).collect();
+        warn_of_exposed(session, &parts.join("; "));
+    }
     let names: Vec<&str> = removed.iter().map(|service| service.as_str()).collect();
     let (keys, they_work) = match names.as_slice() {
         [] => {

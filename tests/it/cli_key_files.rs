@@ -8,7 +8,7 @@ use mk::keys::mint;
 use mk::secret::ExposeSecret;
 
 use crate::support::mk::{Mk, Ran};
-use crate::support::panel::with_panel;
+use crate::support::panel::agreeing_panel;
 
 /// Nobody listens there.
 const NOBODY: &str = "http://127.0.0.1:1";
@@ -42,7 +42,7 @@ fn a_file_that_is_to_hold_a_key_does_not_keep_it_from_being_made() {
         let login = user.clone().args(["login", "--no-check"]).stdin(key(Service::Inference)).run();
         assert_eq!(login.code(), 0, "{login:?}");
         let sandbox = run(&user, "verify --sandbox Paris");
-        assert!(!sandbox.stderr.contains(variable), "{sandbox:?}");
+        assert!(sandbox.code() == 12 && !sandbox.stderr.contains(variable), "{sandbox:?}");
     }
 }
 
@@ -90,6 +90,8 @@ fn stored_keys_that_others_can_read_are_not_used_and_can_be_replaced() {
     let again = login();
     assert!(again.code() == 0 && again.stderr.contains(told) && is_private(), "{again:?}");
     expose();
+    let other = run(&user, "logout --server http://127.0.0.1:2");
+    assert!(other.stderr.contains("chmod 600 ") && !is_private(), "nothing is rewritten: {other:?}");
     let logout = run(&user, "logout");
     assert!(logout.code() == 0 && logout.stderr.contains(told) && is_private(), "{logout:?}");
 }
@@ -113,9 +115,24 @@ fn a_key_that_a_flag_names_is_not_replaced_by_another() {
     }
 }
 
+#[test]
+fn a_key_that_a_flag_names_does_not_go_with_the_database_of_this_machine() {
+    let home = Mk::new();
+    let file = home.home().join("key");
+    fs::write(&file, key(Service::Console)).unwrap();
+    let user = home.args(["--api-key-file", file.to_str().unwrap()]);
+    for (line, told) in [
+        ("apps create web", "--api-key-file is about a server, and none is named"),
+        ("apps list --data-dir d", "--api-key-file is about a server and --data-dir about the database"),
+    ] {
+        let ran = run(&user, line);
+        assert!(ran.code() == 2 && ran.stderr.contains(told), "{line}: {ran:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_to_check_is_not_what_the_server_is_asked_with() {
-    let (server, _provider) = with_panel(|_, ask| ask.choose("Paris")).await;
+    let (server, _provider) = agreeing_panel().await;
     let user = Mk::new().env("MK_CONSOLE_KEY", &server.key(Service::Console));
     let file = user.home().join("key");
     fs::write(&file, server.key(Service::Verify)).unwrap();
@@ -130,4 +147,16 @@ async fn a_key_to_check_is_not_what_the_server_is_asked_with() {
     ]);
     let ran = call.run_beside().await;
     assert_eq!(ran.json()["state"], "active", "{ran:?}");
+
+    let user = Mk::new().stdin(server.key(Service::Verify));
+    let file = user.home().join("key");
+    fs::write(&file, server.key(Service::Console)).unwrap();
+    let from =
+        ["keys", "check", "-", "--json", "--server", &server.base, "--api-key-file", file.to_str().unwrap()];
+    let ran = user.args(from).run_beside().await;
+    assert_eq!(
+        ran.json()["state"],
+        "active",
+        "the file is the server's where the key comes otherwise: {ran:?}"
+    );
 }

@@ -6,7 +6,7 @@
 //!
 //! Which one it is: the database if `--data-dir` or `--config` names it; the server if `--server` or `--profile` names
 //! it; a server that the environment or the client's configuration names, if a console key for it is at hand, or a flag
-//! names the key; else the database.
+//! names the key; else the database, which a flag that names a key does not go with.
 
 mod local;
 mod named;
@@ -245,8 +245,10 @@ fn in_the_way(app: &App, change: &AppChange, is_taken: bool) -> String {
 
 fn choose(database: &Database, session: &mut Session) -> Result<Target, Failure> {
     let by_flag = session.globals.server_flag();
+    // A key that a flag names is for a server.
+    let key_flag = session.globals.api_key_file.is_some().then_some("--api-key-file");
     if let Some(local_flag) = database.flag() {
-        return match by_flag {
+        return match by_flag.or(key_flag) {
             None => Ok(Target::Local),
             Some(flag) => Err(Failure::usage(format!(
                 "{flag} is about a server and {local_flag} about the database of this machine; give one of them"
@@ -256,11 +258,15 @@ fn choose(database: &Database, session: &mut Session) -> Result<Target, Failure>
     let config = session.quiet_client_config(None, None)?;
     // No key is looked at for what needs none.
     if by_flag.is_none() && !config.server_origin.is_set() {
+        if let Some(flag) = key_flag {
+            return Err(Failure::usage(format!("{flag} is about a server, and none is named"))
+                .hint("name it by --server, --profile or MK_SERVER")
+                .hint(format!("leave {flag} out to work on the database of this machine")));
+        }
         return Ok(Target::Local);
     }
     let has_key = config.key_for(Service::Console)?.is_some();
-    // A key that a flag names is for a server.
-    if by_flag.is_none() && !has_key && session.globals.api_key_file.is_none() {
+    if by_flag.is_none() && !has_key && key_flag.is_none() {
         return Ok(Target::Local);
     }
     session.warn(&config);

@@ -34,8 +34,10 @@ pub(super) fn run(args: &CheckArgs, session: &mut Session) -> Result<(), Failure
         )
         .hint("a key is mk_<service>_ and 32 characters; copy it again, whole"));
     };
-    // It named what is checked, not what a server is asked with.
-    session.globals.api_key_file = None;
+    if args.source.is_none() {
+        // It named what is checked, not what a server is asked with.
+        session.globals.api_key_file = None;
+    }
     // A database is not made for this.
     let desk = Desk::open_if_there(&args.common.database, session)?;
     let known = desk.as_ref().map(|desk| desk.key_itself(&key)).transpose()?.flatten();
