@@ -39,7 +39,9 @@ struct Held {
     origin: Option<String>,
     /// Whether its check digits tell that no server has made it.
     is_mistyped: bool,
-    /// What the server says of it, or why it cannot be read; `None` where it was not asked, or does not know the question.
+    /// Why it cannot be read, if it cannot.
+    unread: Option<Failure>,
+    /// What the server says of it; `None` where it was not asked, or does not know the question.
     told: Option<Result<OwnKey, Failure>>,
 }
 
@@ -54,9 +56,7 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
         let asked = time::timeout(limit, client.health()).await.unwrap_or(Err(client::Error::Silent));
         asked.map_err(|cause| remote::failure(&config.server, cause))?;
         for key in &mut held {
-            if key.told.is_none() {
-                key.told = told(&config, &client, key, limit).await;
-            }
+            key.told = told(&config, &client, key, limit).await;
         }
         Ok(())
     });
@@ -66,10 +66,13 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
         Err(failure) => Some(remote::told_by("`mk whoami`", failure)),
     };
     let is_reachable = unreachable.is_none();
-    let mut failures: Vec<Failure> =
-        unreachable.into_iter().chain(held.iter().filter_map(unusable)).collect();
-    // One file may keep several keys from being read.
-    failures.dedup_by(|one, before| one.message == before.message);
+    let mut failures: Vec<Failure> = unreachable.into_iter().collect();
+    for failure in held.iter().filter_map(unusable) {
+        // One file may keep several keys from being read.
+        if failures.iter().all(|before| before.message != failure.message) {
+            failures.push(failure);
+        }
+    }
     if args.json {
         printer.document(&document(&config, &held, is_reachable, failures.first()))?;
     } else {
@@ -89,26 +92,30 @@ fn unusable(held: &Held) -> Option<Failure> {
         let what = format!("{whose} is mistyped: its form or check digits do not fit");
         return Some(Failure::new(Kind::Unauthorized, what).hint("`mk login` stores another"));
     }
-    let why = held.told.as_ref()?.as_ref().err()?;
-    let message = match why.kind {
-        Kind::Unauthorized => format!("{whose}: {}", why.message),
-        // It says itself where the key would come from.
-        Kind::Usage => why.message.clone(),
-        // A server that is busy or unwell says nothing of the key.
-        _ => return None,
+    let told = |why: &Failure, message: String| {
+        Some(Failure { hints: why.hints.clone(), said: why.said.clone(), ..Failure::new(why.kind, message) })
     };
-    Some(Failure { hints: why.hints.clone(), said: why.said.clone(), ..Failure::new(why.kind, message) })
+    if let Some(unread) = &held.unread {
+        // It says itself where the key would come from.
+        return told(unread, unread.message.clone());
+    }
+    let why = held.told.as_ref()?.as_ref().err()?;
+    // A server that is busy or unwell, or does not understand the question, says nothing of the key.
+    if why.kind != Kind::Unauthorized {
+        return None;
+    }
+    told(why, format!("{whose}: {}", why.message))
 }
 
 fn held(config: &ClientConfig, service: Service) -> Held {
     let origin = || Some(config.key_origin(service).to_string());
+    let none = Held { service, origin: None, is_mistyped: false, unread: None, told: None };
     match config.key_for(service) {
-        Ok(None) => Held { service, origin: None, is_mistyped: false, told: None },
+        Ok(None) => none,
         Ok(Some(key)) => {
-            let is_mistyped = keys::service_of(key.expose_secret()).is_none();
-            Held { service, origin: origin(), is_mistyped, told: None }
+            Held { origin: origin(), is_mistyped: keys::service_of(key.expose_secret()).is_none(), ..none }
         }
-        Err(error) => Held { service, origin: origin(), is_mistyped: false, told: Some(Err(error.into())) },
+        Err(error) => Held { origin: origin(), unread: Some(error.into()), ..none },
     }
 }
 
@@ -134,10 +141,8 @@ fn document(config: &ClientConfig, held: &[Held], is_reachable: bool, failure: O
         held.iter().map(|key| (key.service.to_string(), json!(key.origin))).collect();
     let mistyped: Vec<&str> =
         held.iter().filter(|key| key.is_mistyped).map(|key| key.service.as_str()).collect();
-    let checked: serde_json::Map<String, Value> = held
-        .iter()
-        .filter_map(|key| Some((key.service.to_string(), told_document(key.told.as_ref()?))))
-        .collect();
+    let checked: serde_json::Map<String, Value> =
+        held.iter().filter_map(|key| Some((key.service.to_string(), checked(key)?))).collect();
     let mut document = json!({
         "schema": "mk.whoami/1",
         "server": config.server,
@@ -166,10 +171,10 @@ fn fields(config: &ClientConfig, held: &[Held], is_reachable: bool) -> Vec<(&'st
             Some(origin) if key.is_mistyped => {
                 format!("set ({origin}; mistyped: its form or check digits do not fit)")
             }
-            Some(origin) => match &key.told {
-                Some(Err(unread)) if unread.kind == Kind::Usage => unread.message.clone(),
-                Some(Err(refused)) => format!("set ({origin}); {}", refused.message),
-                _ => format!("set ({origin})"),
+            Some(origin) => match (&key.unread, &key.told) {
+                (Some(unread), _) => unread.message.clone(),
+                (None, Some(Err(refused))) => format!("set ({origin}); {}", refused.message),
+                (None, _) => format!("set ({origin})"),
             },
         };
         fields.push((key_field(key.service), shown));
@@ -181,11 +186,13 @@ fn fields(config: &ClientConfig, held: &[Held], is_reachable: bool) -> Vec<(&'st
     fields
 }
 
-/// What a server says of a key: the whole record, or why there is none.
-fn told_document(told: &Result<OwnKey, Failure>) -> Value {
-    match told {
-        Ok(own) => json!(own),
-        Err(failure) => json!({ "error": failure.document()["error"] }),
+/// What a server says of a key: the whole record, or why there is none. `None` where nobody said anything.
+fn checked(held: &Held) -> Option<Value> {
+    let why = |failure: &Failure| json!({ "error": failure.document()["error"] });
+    match (&held.unread, &held.told) {
+        (Some(failure), _) | (None, Some(Err(failure))) => Some(why(failure)),
+        (None, Some(Ok(own))) => Some(json!(own)),
+        (None, None) => None,
     }
 }
 
