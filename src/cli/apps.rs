@@ -36,7 +36,8 @@ pub(crate) const NOTES: &str = "\
 Works on the database of this machine, or on a server elsewhere: on the one that
 --server or --profile names, or that the environment or config.toml names, if a
 console key for it is at hand (`mk login`). --data-dir and --config mean the
-database. -v tells which one it is.";
+database. --api-key-file means a server, with that key or none. -v tells which
+one it is.";
 
 /// The arguments of `mk apps`.
 #[derive(Args, Debug)]

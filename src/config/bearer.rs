@@ -1,7 +1,8 @@
 //! Which key goes with a request: from flags' files, variables, or the credentials stored for the server.
 //!
-//! What is wrong with a place of keys is told to whoever asks for a key that would come from there, and to nobody else: a
-//! command that needs no key works, and so does the one that makes the key which a file is to hold.
+//! A file that cannot be read or is empty is told to whoever asks for a key that would come from there, and to nobody else:
+//! a command that needs no key works, and so does the one that makes the key which a file is to hold. What is no key in
+//! `MK_API_KEY` or its file is warned of and passed over; the file that a flag names must hold one.
 
 use std::path::Path;
 

@@ -65,7 +65,7 @@ or ERROR, what is expected, what was said (or the kind of the error), id, text.
 The figures go to standard error.
 
 A refused key, a used-up budget or a server that cannot be reached ends it, with
-the figures so far, and so does Ctrl-C.
+the figures so far, and so do Ctrl-C and SIGTERM.
 
 Exit codes: 0 all were verified; 1 fewer were right than --min-accuracy; else
 the worst of what failed: 2 usage; 4 no key, or refused; 5 server or provider
