@@ -74,7 +74,8 @@ pub(super) async fn ask(config: &ClientConfig, has_its_keys: bool) -> (Vec<Check
     }
 }
 
-/// That the server refuses the key of a service. Mistyped and unreadable ones are told without it; other answers say nothing of the key.
+/// That the server refuses the key of a service. Mistyped and unreadable ones are told without it; other answers say
+/// nothing of the key.
 async fn refused_key(config: &ClientConfig, client: &client::Client, service: Service) -> Option<Check> {
     let key = config.key_for(service).ok().flatten()?;
     keys::service_of(key.expose_secret())?;

@@ -1,6 +1,6 @@
-//! Stands between a server and PostgreSQL, and cuts connections at the worst moment: when a commit has been carried out,
-//! before the server hears of it. It also makes the way long. Whatever comes back is passed on message by message, as the
-//! protocol frames them; TLS is declined.
+//! Stands between a server and PostgreSQL, and cuts connections at the worst moment: when a commit has been carried
+//! out, before the server hears of it. It also makes the way long. Whatever comes back is passed on message by message,
+//! as the protocol frames them; TLS is declined.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
