@@ -37,6 +37,7 @@ pub fn backup(
     if !replace && file.try_exists()? {
         return Err(taken().into());
     }
+    sqlite::must_not_be_half(dir)?;
     let draft = Draft::beside(file)?;
     for (name, steps) in sqlite::DATABASES {
         let (from, to) = (dir.join(name), draft.path.join(name));
@@ -337,6 +338,8 @@ mod tests {
             let restored = restore(&file, &new);
             let told = [Store::open(&new, NOW).err().unwrap().to_string(), format!("{restored:?}")];
             assert_eq!(kind(restored), ErrorKind::AlreadyExists);
+            let other = dir.path().join("other");
+            assert!(backup(&new, &other, false, NOW, &|| true).is_err() && !other.exists());
             for told in told {
                 assert!(told.contains(how) && told.contains("away and restore again"), "{told}");
             }
