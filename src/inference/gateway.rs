@@ -149,50 +149,51 @@ impl Gateway {
     ///
     /// # Errors
     /// With the last failure. [`Failure::UnknownModel`] for an identifier that names no configured provider.
-    pub async fn ask(
-        &self,
-        id: &str,
-        chat: &Chat,
+    // No `async fn`, which would keep its arguments twice while it waits.
+    pub fn ask<'a>(
+        &'a self,
+        id: &'a str,
+        chat: &'a Chat,
         purpose: Purpose,
-        meter: &Meter,
+        meter: &'a Meter,
         deadline: Instant,
-    ) -> Result<Answer, Failure> {
-        let Some((known, model)) = self.known(id) else {
-            return Err(Failure::UnknownModel);
-        };
+    ) -> impl Future<Output = Result<Answer, Failure>> + Send + 'a {
         // What each round needs is asked of the call, as whatever has a name here is kept for each call that waits.
-        let call = {
+        let call = self.known(id).map(|(known, model)| {
             let span = Span { asked: Instant::now(), deadline };
             let patience = known.provider.patience(model);
             Call { id, upstream: Upstream::new(known, model, &patience, span, meter), chat, purpose }
-        };
-        let mut retries = 0;
-        let mut failed: Option<Box<Failure>> = None;
-        loop {
-            let Started { permit, ticket, attempt, .. } =
-                match call.upstream.start(Instant::now(), None, |now| call.begin(now)).await {
-                    Ok(started) => started,
-                    Err(refused) => return Err(failed.map_or(refused, |failed| *failed)),
-                };
-            if failed.is_some() {
-                call.upstream.meter.retried(call.id);
-            }
-            let failure = match call.attempt(attempt, permit).await {
-                Ok(answer) => {
-                    ticket.succeeded();
-                    return Ok(answer);
+        });
+        async move {
+            let Some(call) = &call else { return Err(Failure::UnknownModel) };
+            let mut retries = 0;
+            let mut failed: Option<Box<Failure>> = None;
+            loop {
+                let Started { permit, ticket, attempt, .. } =
+                    match call.upstream.start(Instant::now(), None, |now| call.begin(now)).await {
+                        Ok(started) => started,
+                        Err(refused) => return Err(failed.map_or(refused, |failed| *failed)),
+                    };
+                if failed.is_some() {
+                    call.upstream.meter.retried(call.id);
                 }
-                Err(failure) => failure,
-            };
-            ticket.failed(&failure, Instant::now());
-            let pause = call.upstream.pause(&failure, retries);
-            retry::log_failed_attempt(call.id, &failure, pause);
-            let Some(pause) = pause else {
-                return Err(failure);
-            };
-            sleep(pause).await;
-            retries += 1;
-            failed = Some(Box::new(failure));
+                let failure = match call.attempt(attempt, permit).await {
+                    Ok(answer) => {
+                        ticket.succeeded();
+                        return Ok(answer);
+                    }
+                    Err(failure) => failure,
+                };
+                ticket.failed(&failure, Instant::now());
+                let pause = call.upstream.pause(&failure, retries);
+                retry::log_failed_attempt(call.id, &failure, pause);
+                let Some(pause) = pause else {
+                    return Err(failure);
+                };
+                sleep(pause).await;
+                retries += 1;
+                failed = Some(Box::new(failure));
+            }
         }
     }
 

@@ -92,23 +92,24 @@ impl Calls<'_> {
         read: impl Fn(&str) -> Option<T>,
     ) -> impl Future<Output = Result<T, Failure>> {
         async move {
-            let (mut kept, mut repair, mut until) = (None, None, None);
+            let (mut turn, mut until) = (None, None);
+            // In a box, as few calls need it and all would keep room for it.
+            let mut repair: Option<Box<[Message; 2]>> = None;
             loop {
-                let turn = match kept.take() {
-                    Some(turn) => turn,
-                    None => self.turns.next(model).await,
-                };
+                if turn.is_none() {
+                    turn = Some(self.turns.next(model).await);
+                }
                 let mut chat = prompt(model);
-                chat.messages.extend(repair.iter().flatten().cloned());
+                chat.messages.extend(repair.iter().flat_map(|repair| repair.iter().cloned()));
                 match self.attempt(model, purpose, &chat, &read).await {
                     Ok(Reading::Read(value)) => return Ok(value),
                     Ok(Reading::Malformed(malformed)) if repair.is_none() => {
-                        (kept, repair) = (Some(turn), Some(repair_turn(&malformed)));
+                        repair = Some(Box::new(repair_turn(&malformed)));
                     }
                     Ok(Reading::Malformed(_)) => return Err(Failure::Malformed),
                     Err(Failure::BudgetExceeded(shortage)) if shortage.may_pass() => {
                         // Whoever waits for money is in nobody's way.
-                        drop((turn, chat));
+                        drop((turn.take(), chat));
                         let until =
                             *until.get_or_insert_with(|| self.deadline.min(after(self.model_timeout)));
                         if !self.may_pay(shortage.most, until).await {
@@ -135,19 +136,23 @@ impl Calls<'_> {
         true
     }
 
-    async fn attempt<T>(
-        &self,
-        model: &str,
+    /// Asks once. No `async fn`, which would keep its arguments twice while it waits.
+    fn attempt<'a, T>(
+        &'a self,
+        model: &'a str,
         purpose: Purpose,
-        chat: &Chat,
-        read: impl Fn(&str) -> Option<T>,
-    ) -> Result<Reading<T>, Failure> {
+        chat: &'a Chat,
+        read: impl Fn(&str) -> Option<T> + 'a,
+    ) -> impl Future<Output = Result<Reading<T>, Failure>> + 'a {
         let deadline = self.deadline.min(after(self.model_timeout));
-        let answer = self.asker.ask(model, chat, purpose, self.meter, deadline).await?;
-        if answer.finish == Finish::ContentFilter {
-            return Err(Failure::Refused);
+        let asked = self.asker.ask(model, chat, purpose, self.meter, deadline);
+        async move {
+            let answer = asked.await?;
+            if answer.finish == Finish::ContentFilter {
+                return Err(Failure::Refused);
+            }
+            Ok(read(&answer.text).map_or(Reading::Malformed(answer.text), Reading::Read))
         }
-        Ok(read(&answer.text).map_or(Reading::Malformed(answer.text), Reading::Read))
     }
 }
 
