@@ -43,7 +43,8 @@ impl Meter {
     /// [`Meter::check`].
     pub async fn load_spending(&self) {
         if self.has_budget() {
-            self.0.books.ledger.load_spending(&self.0.account, self.now()).await;
+            // In a box, as calls without a budget need no room for it.
+            Box::pin(self.0.books.ledger.load_spending(&self.0.account, self.now())).await;
         }
     }
 
