@@ -181,7 +181,7 @@ pub struct KeyChange {
 /// Which entries of the audit are shown; `None` for all.
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
-    /// About this app, key or session.
+    /// About this app or key.
     pub object: Option<String>,
     /// By this console key.
     pub actor: Option<String>,
