@@ -5,7 +5,7 @@
 //! is two uncontended locks, about 40 ns beside a read of some microseconds.
 //!
 //! What a database holds in memory does not follow from its size: every connection has a bound of pages
-//! ([`READER_CACHE_KB`], [`WRITER_CACHE_KB`]), and there are at most [`MAX_IDLE_READERS`] of them beside the writer, the
+//! ([`READER_CACHE_KB`], [`Durability::writer_cache_kb`]), and there are at most [`MAX_IDLE_READERS`] of them beside the writer, the
 //! watch and the probe. SQLite's own bound, 2 MB for each connection, is one that a growing ledger fills in all of them.
 
 use std::io;
@@ -34,8 +34,6 @@ const STATEMENT_CACHE: usize = 96;
 /// The pages that a connection keeps, but for the writer. What is read again are the upper levels of the trees; all
 /// else comes from the system's own cache of the files, which is shared, for a copy of a page.
 const READER_CACHE_KB: i64 = 256;
-/// The same of the writer: a batch has to fit in, or its pages go to the log more than once.
-const WRITER_CACHE_KB: i64 = 2048;
 
 /// Why SQLite could only open a file for reading.
 pub(super) const READ_ONLY: &str = "the file is read-only, or lies on a read-only file system";
@@ -47,6 +45,17 @@ pub(super) enum Durability {
     EveryCommit,
     /// The disk only at checkpoints: survives the process, not always the power.
     Batches,
+}
+
+impl Durability {
+    /// The pages that the writer keeps: a batch has to fit in, or its pages go to the log more than once. What is
+    /// committed one by one touches few.
+    const fn writer_cache_kb(self) -> i64 {
+        match self {
+            Self::EveryCommit => 512,
+            Self::Batches => 2048,
+        }
+    }
 }
 
 /// One database with its connections.
@@ -71,7 +80,7 @@ impl Database {
     /// Opens a file that exists (an empty one is a new database) and brings its tables up to date.
     pub(super) fn open(path: &Path, durability: Durability, migrations: &[&str]) -> Result<Self, Error> {
         let mut writer = connect(path)?;
-        keep_pages(&writer, WRITER_CACHE_KB)?;
+        keep_pages(&writer, durability.writer_cache_kb())?;
         patiently(|| writer.pragma_update(None, "journal_mode", "WAL"))?;
         let (synchronous, afterwards) = match durability {
             Durability::EveryCommit => ("FULL", recent::HOLDS),
