@@ -72,9 +72,12 @@ impl Limiter {
         let quota = quota_of(subject, quota);
         let (state, known) = self.memory.standing(subject, quota, now);
         // What was admitted here alone is too much already: nobody need be asked, and a store that has forgotten it must
-        // not be believed.
-        if state.used_up().is_some() {
-            return self.memory.take(subject, quota, now);
+        // not be believed. Nor is it looked at again: a moment later it may have room, which only the store may give.
+        if let Some(window) = state.used_up() {
+            if let Subject::Key(id) = subject {
+                self.memory.note_use(id, now);
+            }
+            return Decision::Refused(state, window);
         }
         let question = Question { subject, quota, takes: true, known, is_sure: false };
         let Some((decision, day)) = self.ask(shared, question).await else {

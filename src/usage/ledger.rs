@@ -20,6 +20,10 @@ pub(super) const MAX_QUEUED: usize = 100_000;
 /// processor's cache.
 const FULL: usize = 1024;
 
+/// So many are written in one transaction: what has gathered while the store was down is written bit by bit, and what
+/// was written stays so, whatever becomes of the rest.
+const MOST_AT_ONCE: usize = 4096;
+
 /// Where attempts are booked; clones share one queue.
 #[derive(Clone)]
 pub struct Ledger {
@@ -45,6 +49,15 @@ struct Queue {
     rows: Vec<AttemptRow>,
     /// What some of the rows hold of budgets until the store has them, by the row's place, in order.
     holds: Vec<(usize, Hold)>,
+}
+
+impl Queue {
+    /// Drops as many rows from the beginning, and gives back what they hold.
+    fn forget(&mut self, written: usize) {
+        self.rows.drain(..written);
+        self.holds.drain(..self.holds.partition_point(|(place, _)| *place < written));
+        self.holds.iter_mut().for_each(|(place, _)| *place -= written);
+    }
 }
 
 impl Ledger {
@@ -123,10 +136,9 @@ impl Ledger {
         let mut spare = lock(&self.shared.spare);
         let rows = std::mem::take(&mut *spare);
         let mut queue = std::mem::replace(&mut *self.queue(), Queue { rows, holds: Vec::new() });
-        self.shared.writing.store(queue.rows.len(), Ordering::Relaxed);
-        let written = self.shared.store.add_attempts(&queue.rows);
+        let (written, outcome) = self.write(&queue.rows);
         self.shared.writing.store(0, Ordering::Relaxed);
-        match written {
+        match outcome {
             Ok(()) => {
                 queue.rows.clear();
                 queue.rows.shrink_to(2 * FULL);
@@ -134,11 +146,26 @@ impl Ledger {
                 self.shared.budgets.refresh(queue.holds.into_iter().map(|(_, hold)| hold))
             }
             Err(cause) => {
-                self.put_back(queue);
+                // In this order: what those hold that were written is in what the ledger is asked for next.
                 self.shared.budgets.invalidate();
+                queue.forget(written);
+                self.put_back(queue);
                 Err(cause)
             }
         }
+    }
+
+    /// Writes rows in their order; how many were written, and what kept the others from it.
+    fn write(&self, rows: &[AttemptRow]) -> (usize, Result<(), Error>) {
+        let mut written = 0;
+        for batch in rows.chunks(MOST_AT_ONCE) {
+            self.shared.writing.store(rows.len() - written, Ordering::Relaxed);
+            if let Err(cause) = self.shared.store.add_attempts(batch) {
+                return (written, Err(cause));
+            }
+            written += batch.len();
+        }
+        (written, Ok(()))
     }
 
     /// How many rows are yet to be written.
@@ -212,6 +239,16 @@ mod tests {
             latency_ms: 1,
             is_first: true,
             is_first_of_model: true,
+        }
+    }
+
+    fn account(budget: NanoUsd) -> Account {
+        Account {
+            request_id: "req_1".into(),
+            app_id: "app_1".into(),
+            key_id: "key_1".into(),
+            service: Service::Verify,
+            budget: Budget { key: Some(budget), app: None },
         }
     }
 
@@ -294,14 +331,7 @@ mod tests {
     #[test]
     fn what_rows_cost_that_are_lost_on_their_way_back_stays_spent() {
         let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
-        let budget = Budget { key: Some(NanoUsd(100)), app: None };
-        let account = Account {
-            request_id: "req_1".into(),
-            app_id: "app_1".into(),
-            key_id: "key_1".into(),
-            service: Service::Verify,
-            budget,
-        };
+        let account = account(NanoUsd(100));
         let load = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(ledger.load_spending(&account, NOW));
@@ -325,6 +355,35 @@ mod tests {
         load();
         let spent = |left| ledger.check(&account, Some(NanoUsd(left)), NOW).is_ok();
         assert_eq!((spent(30), spent(31)), (true, false));
+    }
+
+    #[test]
+    fn what_was_written_of_a_backlog_counts_once_against_a_budget() {
+        let dir = tempfile::tempdir().unwrap();
+        let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
+        let breaker = rusqlite::Connection::open(dir.path().join("ledger.db")).unwrap();
+        let refuse = "CREATE TRIGGER refused BEFORE INSERT ON attempts WHEN NEW.request_id = 'req_bad'
+                      BEGIN SELECT RAISE(FAIL, 'no'); END";
+        breaker.execute_batch(refuse).unwrap();
+        let account = account(NanoUsd(10_000));
+        let book = |request_id: &str| {
+            let mut hold = ledger.reserve(&account, Some(NanoUsd(1)), NOW).unwrap();
+            hold.settle(NanoUsd(1));
+            let of_key = AttemptRow { key_id: "key_1".into(), cost: Some(NanoUsd(1)), ..row(request_id) };
+            ledger.book(of_key, Some(hold));
+        };
+        (0..MOST_AT_ONCE + 5).for_each(|_| book("req_1"));
+        book("req_bad");
+        assert!(ledger.flush().is_err());
+        assert_eq!(ledger.queued(), 6, "what was written is not written again");
+        let has_left = |left| ledger.check(&account, Some(NanoUsd(left)), NOW).is_ok();
+        let left = 10_000 - (MOST_AT_ONCE as u64 + 6);
+        assert_eq!((has_left(left), has_left(left + 1)), (true, false));
+
+        breaker.execute_batch("DROP TRIGGER refused").unwrap();
+        ledger.flush().unwrap();
+        assert_eq!((has_left(left), has_left(left + 1)), (true, false));
+        assert_eq!((ledger.queued(), ledger.lost()), (0, 0));
     }
 
     #[test]
