@@ -77,6 +77,11 @@ impl std::error::Error for StartError {
 }
 
 impl App {
+    /// Whether an app could be made of `config`, but for its database: providers are set up, and nothing is connected.
+    pub fn check(config: &ServerConfig, clock: Clock) -> Result<(), StartError> {
+        Configured::new(config, &clock).map(drop)
+    }
+
     /// An app on the database that `config` names. Blocking, and not for a thread that runs futures.
     pub fn open(config: &ServerConfig, clock: Clock) -> Result<Self, StartError> {
         let now = clock.now();

@@ -118,6 +118,7 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
     };
     let logged = log::wanted(session)?;
     if args.check {
+        App::check(&config, Clock::system()).map_err(|cause| cannot_start(&config, cause))?;
         return check(session, &config);
     }
     let _log = log::begin(session, logged)?;

@@ -2,7 +2,7 @@
 //!
 //! A terminal shows it. Where there is none it stands in a file for the owner alone, beside the database: a log is read
 //! by more people than may look after the server, and tells where the file is. What must hold: the link stands in no
-//! log; the file is gone once the link is used or expired, or the server ends.
+//! log; the file is gone once the link is used, expired or void, or the server ends.
 
 use std::fs;
 use std::io::Write;
@@ -60,16 +60,20 @@ impl SetupLink {
     }
 }
 
-/// Waits until the link is used or expired, and then removes its file.
+/// Waits until the link is used, expired or void, and then removes its file.
 async fn watch(app: Arc<App>, file: Option<Arc<LinkFile>>) {
-    while app.setup.is_open(app.clock.now()) {
+    let has_console_key = || {
+        let now = app.clock.now();
+        app.store.ask(move |store| store.has_console_key(now))
+    };
+    // A key that was made elsewhere closes it as well.
+    while app.setup.is_open(app.clock.now()) && !matches!(has_console_key().await, Ok(true)) {
         tokio::time::sleep(LOOK).await;
     }
     if let Some(file) = file {
         file.remove();
     }
-    let now = app.clock.now();
-    if matches!(app.store.ask(move |store| store.has_console_key(now)).await, Ok(false)) {
+    if matches!(has_console_key().await, Ok(false)) {
         tracing::warn!(
             "the setup link has expired; restart the server for a new one, or run `mk keys create --service console`"
         );

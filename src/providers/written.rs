@@ -77,8 +77,8 @@ pub(super) fn completed(
     let (usage, shown) = if let Some(spent) = spent {
         (spent.usage, spent.json())
     } else {
-        let length: usize = choices.iter().map(|choice| characters(&choice["message"])).sum();
-        let completion = estimate::length_tokens(length as u64);
+        let said = choices.iter().map(|choice| estimate::said_characters(&choice["message"])).sum();
+        let completion = estimate::length_tokens(said);
         let usage = Tokens { prompt: asked.prompt_tokens, completion };
         (usage, usage_json(usage, true))
     };
@@ -92,15 +92,6 @@ pub(super) fn completed(
         "usage": shown,
     });
     Completed { body: Bytes::from(body.to_string()), usage }
-}
-
-/// How much a message says, for estimates.
-fn characters(message: &Value) -> usize {
-    let text = message["content"].as_str().map_or(0, |text| text.chars().count());
-    let calls = message["tool_calls"]
-        .as_array()
-        .map_or(0, |calls| calls.iter().map(|call| call["function"].to_string().len()).sum());
-    text + calls
 }
 
 /// Keeps the account of a stream whose provider says what it took now and then: what came since is estimated, so

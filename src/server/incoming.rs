@@ -97,13 +97,20 @@ fn client_address(headers: &HeaderMap, peer: IpAddr, trusted: &[IpNet]) -> IpAdd
         .map(str::trim)
         .collect();
     for hop in hops.into_iter().rev() {
-        let Ok(address) = hop.parse::<IpAddr>() else { break };
+        let Some(address) = hop_address(hop) else { break };
         client = address.to_canonical();
         if !is_trusted(client, trusted) {
             break;
         }
     }
     client
+}
+
+/// The address of a hop, which some proxies (Azure's gateway) write with its port.
+fn hop_address(hop: &str) -> Option<IpAddr> {
+    let bracketed = || hop.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
+    let with_port = || hop.parse::<SocketAddr>().ok().map(|address| address.ip());
+    hop.parse().ok().or_else(with_port).or_else(bracketed)
 }
 
 fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
@@ -269,6 +276,20 @@ mod tests {
         assert_eq!(client_address(&forged, proxy, &trusted), "2.2.2.2".parse::<IpAddr>().unwrap());
         let senseless = headers(&[("x-forwarded-for", "1.1.1.1, what")]);
         assert_eq!(client_address(&senseless, proxy, &trusted), proxy);
+        for (hop, expected) in [
+            ("2.2.2.2:1234", "2.2.2.2"),
+            ("[2001:db8::1]:443", "2001:db8::1"),
+            ("[2001:db8::1]", "2001:db8::1"),
+            ("2001:db8::1", "2001:db8::1"),
+            ("2.2.2.2:", "10.0.0.1"),
+        ] {
+            let behind = headers(&[("x-forwarded-for", hop)]);
+            assert_eq!(
+                client_address(&behind, proxy, &trusted),
+                expected.parse::<IpAddr>().unwrap(),
+                "{hop}"
+            );
+        }
     }
 
     #[test]

@@ -19,6 +19,11 @@ use crate::api::verify::{Options, SkipReason, Skipped};
 use crate::inference::{self, Failure};
 use crate::usage::Purpose;
 
+/// What a claim of an extraction may take, in bytes: all texts at their caps ([`super::lint`]), in the widest characters.
+const MAX_CLAIM_BYTES: usize = 32 * 1024;
+/// What all else may take: parts that are skipped, and claims beyond the most.
+const MAX_OTHER_BYTES: usize = 256 * 1024;
+
 /// The option for "another answer is right".
 pub(super) const NONE_OF_THESE: &str = "None of these";
 /// The option for "I cannot tell".
@@ -120,7 +125,8 @@ pub(super) struct DraftSkipped {
 
 /// What an extractor's answer says, cleaned and within its caps; `None` if it is not in the shape it was asked for.
 pub fn read(answer: &str, max_claims: usize) -> Option<Extraction> {
-    json::object::<Draft>(answer).map(|draft| lint::check(draft, max_claims))
+    let max_bytes = max_claims.saturating_mul(MAX_CLAIM_BYTES).saturating_add(MAX_OTHER_BYTES);
+    json::object::<Draft>(answer, max_bytes).map(|draft| lint::check(draft, max_claims))
 }
 
 /// Extracts the claims of a job's statement.
@@ -170,4 +176,34 @@ pub(super) async fn extract(
         .min_by_key(|(_, failure)| inference::wait_for(failure).unwrap_or(Duration::MAX))
         .ok_or(Error::Unconfigured)?;
     Err(Error::Extraction { model: model.to_owned(), failure })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn as_many_claims_are_read_as_are_wanted_with_all_at_their_caps() {
+        let wide = |number: usize, characters: usize| {
+            let mut text = number.to_string();
+            text.extend(std::iter::repeat_n('😀', characters - text.len()));
+            text
+        };
+        let claim = |number: usize| {
+            let rivals: Vec<String> = (1..=5).map(|rival| wide(10 * number + rival, 500)).collect();
+            json!({
+                "claim": wide(number, 2_000),
+                "question": wide(number + 1_000, 2_000),
+                "claimed_answer": wide(10 * number, 500),
+                "rivals": rivals,
+            })
+        };
+        let claims: Vec<Value> = (0..40).map(claim).collect();
+        let answer = json!({"claims": claims, "skipped": []}).to_string();
+        assert!(answer.len() > 30 * 20_000);
+        let extraction = read(&answer, 30).unwrap();
+        assert_eq!((extraction.claims.len(), extraction.skipped.len()), (30, 10));
+    }
 }

@@ -4,24 +4,21 @@
 //! are passed over where the model marks their end, as servers send them that do not part them from the answer. What
 //! stands in prose is not taken: "I cannot tell; the form would be {…}" is no vote. Nothing is repaired; whoever asked may
 //! ask once more.
-//! The object's length is capped, nesting is limited by `serde_json` (128), and every step is linear in the text.
+//! The object's length is capped by whoever asks, nesting is limited by `serde_json` (128), and every step is linear in the text.
 
 use serde::de::DeserializeOwned;
-
-/// The longest object that is read, in bytes: 30 claims with everything at its cap fit several times.
-const MAX_BYTES: usize = 256 * 1024;
 
 /// What models write behind their thoughts: DeepSeek, Qwen and many after them; Mistral.
 const THOUGHT: [&str; 3] = ["</think>", "</thinking>", "[/THINK]"];
 
-/// The object that `text` is, if it has the fields of `T`.
-pub(super) fn object<T: DeserializeOwned>(text: &str) -> Option<T> {
+/// The object that `text` is, if it has the fields of `T` and is no longer than `max_bytes`.
+pub(super) fn object<T: DeserializeOwned>(text: &str, max_bytes: usize) -> Option<T> {
     let whole = text.trim_start_matches('\u{feff}').trim();
     let answer = behind_thoughts(whole);
     let taken = [Some(whole), unfenced(whole), Some(answer), unfenced(answer)];
     // A list would be taken for the fields in their order.
     let object = taken.into_iter().flatten().find(|text| text.starts_with('{'))?;
-    if object.len() > MAX_BYTES {
+    if object.len() > max_bytes {
         return None;
     }
     serde_json::from_str(object).ok()
@@ -54,8 +51,10 @@ mod tests {
         answer: String,
     }
 
+    const MAX_BYTES: usize = 256 * 1024;
+
     fn read(text: &str) -> Option<String> {
-        object::<Sample>(text).map(|sample| sample.answer)
+        object::<Sample>(text, MAX_BYTES).map(|sample| sample.answer)
     }
 
     #[test]

@@ -28,6 +28,8 @@ use crate::inference::{Chat, Failure, SHORTLY};
 use crate::model_id;
 use crate::usage::Purpose;
 
+/// The longest answer that is read, in bytes: a letter and a reason of many times the length that is kept.
+const MAX_ANSWER_BYTES: usize = 256 * 1024;
 /// The longest reason that is kept, in characters.
 const MAX_REASON_CHARS: usize = 500;
 
@@ -240,7 +242,7 @@ struct Draft {
 /// What a panel model's answer says: the option in the claim's own order, where `order[0]` was shown as `A`, and the
 /// reason if the model was to `explain`; `None` if it is not one letter of the options shown.
 pub fn read(answer: &str, order: &[usize], explain: bool) -> Option<Given> {
-    let draft: Draft = json::object(answer)?;
+    let draft: Draft = json::object(answer, MAX_ANSWER_BYTES)?;
     let mut letters = draft.answer.trim().chars();
     let (Some(chosen), None) = (letters.next(), letters.next()) else { return None };
     let shown = (0..order.len()).find(|&position| letter(position) == chosen)?;

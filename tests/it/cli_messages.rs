@@ -171,6 +171,17 @@ fn a_check_tells_of_a_log_that_a_start_would_refuse() {
 }
 
 #[test]
+fn a_check_tells_of_a_provider_that_a_start_would_refuse() {
+    let with_key = Mk::new().env("OPENAI_API_KEY", "sk-\u{7f}");
+    for arguments in [&["serve", "--check"][..], &["serve", "--listen", "127.0.0.1:0"]] {
+        let ran = with_key.clone().args(arguments.iter().copied()).run();
+        assert_eq!(ran.code(), 2, "{ran:?}");
+        assert!(ran.stderr.contains("its API key holds characters that cannot be sent"), "{ran:?}");
+        assert!(!ran.stderr.contains("sk-"), "{ran:?}");
+    }
+}
+
+#[test]
 fn the_command_that_makes_the_first_console_key_works_as_it_is_printed() {
     for place in ["data", "o'clock dir"] {
         let user = Mk::new();

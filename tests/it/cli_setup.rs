@@ -57,6 +57,36 @@ async fn without_a_terminal_the_link_stands_in_a_private_file_until_it_is_used()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_file_goes_with_a_console_key_that_is_made_elsewhere() {
+    let call = serve::call(NOBODY, "");
+    let server = Serve::start(&call);
+    let file = link_file(&call);
+    assert!(file.exists());
+    let data = serve::data_dir(call.home());
+    assert_eq!(operator(&data, &["keys", "create", "--service", "console"]).run().code(), 0);
+    eventually("the file is gone", || !file.exists()).await;
+    server.kill();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_that_takes_nothing_holds_nobody_up() {
+    let mut person = Person::at(&Mk::new().args(["serve", "--sandbox", "--listen", "127.0.0.1:0"]).command());
+    person.until("Next, in another terminal:");
+    person.until("/#/setup/");
+    let shown = person.shown();
+    let link = shown.split_whitespace().find(|word| word.contains("/#/setup/")).expect(&shown);
+    let (base, _) = link.split_once("/#/setup/").unwrap();
+    // A line of the log each, of which a terminal holds some 4 KB.
+    for _ in 0..200 {
+        let refused = client().get(format!("{base}/v1/apps")).send().await.unwrap().status();
+        assert!(refused.is_client_error(), "{refused}");
+    }
+    person.types("\x03");
+    let (status, _) = person.end();
+    assert_eq!(status, INTERRUPTED);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_file_goes_with_the_server_and_a_leftover_with_the_next_one() {
     let call = serve::call(NOBODY, "");
     let file = link_file(&call);

@@ -1,15 +1,17 @@
 //! The server's log: text on a terminal, JSON elsewhere; on standard error both ways.
 //!
-//! Beside a terminal, lines are handed to a thread that writes them some at a time, so that no request waits for
-//! whoever reads the log, or pays a system call for its line. What must hold: lines keep their order and are never
-//! mixed; a reader that has stopped costs a bounded amount of memory, and is told how many lines it has missed; at an
-//! orderly end everything is written. A process that is killed loses the lines of its last moment.
+//! Lines are handed to a thread that writes them some at a time, so that no request waits for whoever reads the log (a
+//! terminal may be held up by Ctrl-S), or pays a system call for its line. What must hold: lines keep their order and
+//! are never mixed; a reader that has stopped costs a bounded amount of memory, is told how many lines it has missed, and
+//! does not keep the process from its end; at an orderly end everything is written. A process that is killed loses the
+//! lines of its last moment.
 
 mod json;
 
 use std::io::{self, Write};
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -29,6 +31,9 @@ const FULL: usize = 64 * 1024;
 /// The most that waits to be written; lines beyond are dropped.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
+/// How long a reader that has stopped is waited for at the end.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
 /// Heard at no level: one repeats every part of a path as it came, whatever secret stands in it, the other what is told
 /// anyway where a connection was wanted.
 const QUIET: [&str; 2] = ["warp", "deadpool"];
@@ -36,7 +41,9 @@ const QUIET: [&str; 2] = ["warp", "deadpool"];
 /// The log of this process, from [`begin`] on. What waits is written when it is dropped.
 #[must_use = "the log ends when this is dropped"]
 pub(crate) struct Log {
-    writing: Option<(Lines, JoinHandle<()>)>,
+    lines: Lines,
+    /// Hears of it, or is left alone, when everything is written.
+    written: Receiver<()>,
 }
 
 /// What `MK_LOG` wants to be logged.
@@ -56,19 +63,20 @@ pub(crate) fn begin(session: &Session, filter: Targets) -> Result<Log, Failure> 
     // By default a log that cannot be written is complained about where nobody listens, and that is a panic: every
     // request would fail because nobody reads about it.
     let log = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).log_internal_errors(false);
-    if err.is_terminal {
-        let log = log.with_writer(io::stderr).with_ansi(err.paint == Paint::Full).with_target(false);
-        log.finish().with(filter).try_init().map_err(|cause| unbegun(&cause))?;
-        return Ok(Log { writing: None });
-    }
     let lines = Lines::default();
-    let writer = lines.clone();
-    let thread =
-        thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_to(&mut io::stderr()));
-    let thread = thread.map_err(|cause| unbegun(&cause))?;
+    if err.is_terminal {
+        let log = log.with_writer(lines.clone()).with_ansi(err.paint == Paint::Full).with_target(false);
+        log.finish().with(filter).try_init().map_err(|cause| unbegun(&cause))?;
+        return Log::writing(lines, io::stderr(), dropped_lines).map_err(|cause| unbegun(&cause));
+    }
     let log = log.with_ansi(false).fmt_fields(SpanFields).event_format(JsonLines).with_writer(lines.clone());
     log.finish().with(filter).try_init().map_err(|cause| unbegun(&cause))?;
-    Ok(Log { writing: Some((lines, thread)) })
+    Log::writing(lines, io::stderr(), json::dropped_lines).map_err(|cause| unbegun(&cause))
+}
+
+/// The line for a person that stands for `count` others.
+fn dropped_lines(count: u64) -> String {
+    format!("{count} lines of the log were dropped, as they were not taken in time\n")
 }
 
 /// What is heard. By targets and levels alone: a filter that may also ask for spans is asked at every step into one and
@@ -86,13 +94,29 @@ fn filter(wanted: &str) -> Option<Targets> {
     Some(named.with_default(default).with_targets(QUIET.map(|quiet| (quiet, LevelFilter::OFF))))
 }
 
+impl Log {
+    /// Writes `lines` to `out`; of those that found no room, `dropped` tells how many they were.
+    fn writing(
+        lines: Lines,
+        mut out: impl Write + Send + 'static,
+        dropped: fn(u64) -> String,
+    ) -> io::Result<Self> {
+        let (ends, written) = mpsc::channel();
+        let writer = lines.clone();
+        thread::Builder::new().name("log".to_owned()).spawn(move || {
+            let _ends: mpsc::Sender<()> = ends;
+            writer.write_to(&mut out, dropped);
+        })?;
+        Ok(Self { lines, written })
+    }
+}
+
 impl Drop for Log {
     fn drop(&mut self) {
-        let Some((lines, thread)) = self.writing.take() else { return };
-        lines.waiting().is_over = true;
-        lines.0.changed.notify_one();
-        // A thread that panicked has nothing left to write.
-        let _ = thread.join();
+        self.lines.waiting().is_over = true;
+        self.lines.0.changed.notify_one();
+        // Nothing is sent: the other half goes with its thread.
+        let _ = self.written.recv_timeout(LAST_WORDS);
     }
 }
 
@@ -116,7 +140,7 @@ struct Waiting {
 
 impl Lines {
     /// Writes lines as they come, until it is over.
-    fn write_to(&self, out: &mut impl Write) {
+    fn write_to(&self, out: &mut impl Write, dropped_lines: fn(u64) -> String) {
         let mut taken = Vec::new();
         loop {
             let mut waiting = self.waiting();
@@ -133,7 +157,7 @@ impl Lines {
             // A log that cannot be written must not keep the server from its work.
             let _ = out.write_all(&taken);
             if dropped > 0 {
-                let _ = out.write_all(json::dropped_lines(dropped).as_bytes());
+                let _ = out.write_all(dropped_lines(dropped).as_bytes());
             }
             taken.clear();
             if is_over {
@@ -219,9 +243,7 @@ mod tests {
     fn everything_is_written_in_order_and_at_the_end() {
         let (sender, receiver) = channel();
         let lines = Lines::default();
-        let writer = lines.clone();
-        let thread = thread::spawn(move || writer.write_to(&mut Sent(sender)));
-        let log = Log { writing: Some((lines.clone(), thread)) };
+        let log = Log::writing(lines.clone(), Sent(sender), dropped_lines).unwrap();
         (&lines).write_all(b"first\n").unwrap();
         assert_eq!(receiver.recv().unwrap(), b"first\n", "written although nothing ends");
         let mut expected = Vec::new();
@@ -235,6 +257,29 @@ mod tests {
     }
 
     #[test]
+    fn a_reader_who_has_stopped_does_not_keep_the_process_from_its_end() {
+        struct Stopped(Receiver<()>);
+
+        impl Write for Stopped {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                let _ = self.0.recv();
+                Ok(bytes.len())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+
+        let (never, stopped) = channel();
+        let lines = Lines::default();
+        let log = Log::writing(lines.clone(), Stopped(stopped), dropped_lines).unwrap();
+        (&lines).write_all(b"line\n").unwrap();
+        drop(log);
+        drop(never);
+    }
+
+    #[test]
     fn a_reader_who_has_stopped_misses_lines_and_is_told_how_many() {
         let lines = Lines::default();
         let line = vec![b'x'; MOST_BYTES / 4];
@@ -243,7 +288,7 @@ mod tests {
         }
         lines.waiting().is_over = true;
         let mut written = Vec::new();
-        lines.write_to(&mut written);
+        lines.write_to(&mut written, json::dropped_lines);
         let notice = written.split_off(4 * line.len());
         assert!(notice.ends_with(b"}\n"));
         let notice: serde_json::Value = serde_json::from_slice(&notice).unwrap();

@@ -2,7 +2,10 @@
 //! own text is kept, as another answer may have to go on from it. Of the other fields, only whether there is something
 //! in them.
 
+use serde_json::Value;
+
 use crate::providers::chunks::Chunks;
+use crate::providers::estimate;
 use crate::providers::json::{Json, Reader};
 
 /// The fields of a delta; those that are null are not there.
@@ -49,7 +52,7 @@ impl<'a> Delta<'a> {
     /// Notes what goes to the caller of a choice.
     pub(super) fn note(&self, index: u32, chunks: &mut Chunks) {
         for other in [self.reasoning, self.refusal, self.tool_calls].into_iter().flatten() {
-            chunks.count(other.text().map_or(other.get().len(), |text| text.chars().count()));
+            chunks.count(characters(other));
             if !is_empty(other) {
                 chunks.keep_nothing();
             }
@@ -69,9 +72,18 @@ pub(super) fn note_content(content: Json<'_>, index: u32, chunks: &mut Chunks) {
         chunks.count(text.chars().count());
         chunks.keep(index, &text);
     } else {
-        chunks.count(content.get().len());
+        chunks.count(characters(content));
         chunks.keep_nothing();
     }
+}
+
+/// How many characters the model has written of a value; of what cannot be read, all that stands there.
+fn characters(value: Json<'_>) -> usize {
+    let said = match value.text() {
+        Some(text) => return text.chars().count(),
+        None => value.read::<Value>().map(|value| estimate::said_characters(&value)),
+    };
+    said.map_or(value.get().len(), |said| usize::try_from(said).unwrap_or(usize::MAX))
 }
 
 /// Whether there is nothing in a value.
@@ -113,8 +125,10 @@ mod tests {
         for (delta, tokens) in [
             (r#"{"content":"ab","reasoning":"cdef","reasoning_content":"cdef"}"#, 2),
             (r#"{"refusal":"no"}"#, 1),
-            (r#"{"tool_calls":[{"index":0}]}"#, 4),
-            (r#"{"content":[1]}"#, 1),
+            (r#"{"tool_calls":[{"index":0,"id":"call_123456","type":"function"}]}"#, 0),
+            (r#"{"tool_calls":[{"index":0,"function":{"arguments":"{\"ab\""}}]}"#, 2),
+            (r#"{"content":[{"type":"text","text":"abcde"}]}"#, 2),
+            (r#"{"content":[1]}"#, 0),
             (r#"{"audio":{"data":"x"}}"#, 0),
             (r#"{"content":"\ud83d"}"#, 2),
         ] {

@@ -28,7 +28,7 @@ impl<'a> Reported<'a> {
     }
 
     /// Reads a usage object; `None` if it is none, or tells what cannot be: figures without a number, or nothing but
-    /// zeros, which some servers (LocalAI) send with every chunk.
+    /// zeros, which some servers send with every chunk (`LocalAI`).
     pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let begin = reader.at();
         let [prompt, completion, total] = reader.known(FIGURES)?;

@@ -117,13 +117,11 @@ impl<'a> Whole<'a> {
     pub(super) fn completed(&self, asked: &Completion<'_>, labels: &Labels) -> Result<Completed, Failed> {
         let failed = |failure| self.failed(failure);
         let mut is_regular = true;
-        let mut length = 0;
         for choice in &self.choices {
             let message = choice.message.ok_or_else(|| failed(Failure::Malformed))?;
             if choice.index.is_some_and(|index| index.read::<u32>().is_none()) {
                 return Err(failed(Failure::Malformed));
             }
-            length += message.content.map_or(0, |content| content.get().len().saturating_sub(2));
             let reason = choice.reason();
             let known = finish::read(reason).map_err(failed)?;
             is_regular &= known == Some(reason) && choice.index.is_some();
@@ -133,8 +131,7 @@ impl<'a> Whole<'a> {
                 None => message.tool_calls.is_some(),
             };
         }
-        let estimated =
-            || Tokens { prompt: asked.prompt_tokens, completion: estimate::length_tokens(length as u64) };
+        let estimated = || Tokens { prompt: asked.prompt_tokens, completion: said_tokens(self.raw) };
         let usage = self.usage().unwrap_or_else(estimated);
         let repaired = if is_regular { None } else { Some(repaired(self.raw).map_err(failed)?) };
         let choices = repaired.as_deref().unwrap_or(self.raw.get());
@@ -190,6 +187,15 @@ fn texts(parts: &[Value]) -> Option<String> {
     let texts: Vec<&str> =
         parts.iter().filter(|part| part["type"] == "text").filter_map(|part| part["text"].as_str()).collect();
     (!texts.is_empty()).then(|| texts.concat())
+}
+
+/// How many tokens the messages of these choices are, by what the model has written of them; by all that stands there,
+/// if it cannot be read.
+fn said_tokens(choices: Json<'_>) -> u64 {
+    let said = |choices: Vec<Value>| {
+        choices.iter().map(|choice| estimate::said_characters(&choice["message"])).sum()
+    };
+    estimate::length_tokens(choices.read().map_or(choices.get().len() as u64, said))
 }
 
 fn written(answer: &Fields<'_>, choices: &str, labels: &Labels, usage: &str) -> Bytes {
@@ -279,6 +285,24 @@ mod tests {
 
     fn verified(body: &str) -> Result<Answer, Failed> {
         Whole::of(&incoming(body))?.answer()
+    }
+
+    #[test]
+    fn without_a_word_of_the_provider_it_takes_what_the_model_has_written() {
+        let call = json!({"id": "call_123456789", "type": "function", "function": {"name": "f", "arguments": "x".repeat(39)}});
+        let part = json!({"type": "text", "text": "xxxx"});
+        for message in [
+            json!({"content": "ä".repeat(40)}),
+            json!({"content": "\n".repeat(40)}),
+            json!({"content": vec![part; 10]}),
+            json!({"content": null, "tool_calls": [call]}),
+            json!({"content": "", "reasoning_content": "x".repeat(40)}),
+        ] {
+            let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
+            let usage = answered(&json!({"choices": [choice]}).to_string()).unwrap()["usage"].clone();
+            let told = (&usage["completion_tokens"], &usage["estimated"]);
+            assert_eq!(told, (&json!(10), &json!(true)), "{message}");
+        }
     }
 
     /// What a verification is told of an answer with this content that ended for this reason.

@@ -94,6 +94,17 @@ fn about_the_request(failure: &Failure) -> (StatusCode, &str) {
     }
 }
 
+/// What is wrong with a parameter, as a sentence that names it.
+fn about_parameter(param: &str, what: &str) -> String {
+    if what.contains(param) {
+        what.to_owned()
+    } else if ["must ", "may ", "cannot "].iter().any(|verb| what.starts_with(verb)) {
+        format!("`{param}` {what}")
+    } else {
+        format!("`{param}`: {what}")
+    }
+}
+
 fn exceeded(shortage: &Shortage) -> String {
     let smaller = if shortage.is_used_up() { "" } else { "send a smaller `max_tokens`, or " };
     let anew = shortage.anew.utc_date();
@@ -124,7 +135,7 @@ fn message(model: &str, provider: &str, failure: &Failure) -> String {
         Failure::Rejected { message, .. } => {
             format!("the provider {provider} refused the request: {message}")
         }
-        Failure::Unsupported { message, .. } => message.clone(),
+        Failure::Unsupported { param, message } => about_parameter(param, message),
         Failure::Refused => format!("{model} declined to answer this; rephrase the messages"),
         Failure::Broken { .. } => format!("the provider {provider} failed; try again in a moment"),
         Failure::Malformed => {
