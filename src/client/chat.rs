@@ -1,7 +1,7 @@
-//! A model's answer as it comes: pieces of text, then why it ended and what it took.
+//! A streamed completion: pieces of text, and then the finish reason and usage.
 //!
-//! What must hold: whole is only an answer that has said why it ended (`finish_reason`) and whose stream has its end
-//! mark (`[DONE]`). Anything else is [`Error::Incomplete`], and a chunk with an error is [`Error::Failed`].
+//! A completion is only complete if it has a finish reason and its stream has the end marker (`[DONE]`). Anything else
+//! is [`Error::Incomplete`], and a chunk with an error is [`Error::Failed`].
 
 use reqwest::RequestBuilder;
 
@@ -10,45 +10,46 @@ use super::frames::{Frames, unreadable};
 use crate::api::chat::{ChatAnswer, ChatFault, ChatUsage};
 use crate::api::error::ErrorEvent;
 
-/// The largest stream that makes sense: a chunk a token, each with its names around it.
+/// The largest stream that makes sense: one chunk per token, each with all its fields.
 const MAX_STREAM_BYTES: usize = 64 * 1024 * 1024;
 
-/// The end mark.
+/// The end marker.
 const DONE: &str = "[DONE]";
 
-/// A part of an answer, or all of it. Parts add up: texts are joined, of the rest the last one holds.
+/// Part of a completion, or all of it. To add pieces up, concatenate the texts; for all other fields the last value
+/// holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Piece {
-    /// Who answers.
+    /// The model that answers.
     pub model: String,
-    /// Whether the answer is simulated.
+    /// Whether the completion is simulated.
     pub is_sandbox: bool,
-    /// What was said.
+    /// The text.
     pub text: String,
-    /// Why the answer has ended, if it has.
+    /// Why the completion has ended, if it has.
     pub finish_reason: Option<String>,
-    /// What it took, if that is known by now.
+    /// The token usage, if known by now.
     pub usage: Option<ChatUsage>,
 }
 
-/// An answer under way. Dropping it closes the connection, and the server then stops the model.
+/// A completion in progress. Dropping it closes the connection, whereupon the server stops the model.
 pub struct ChatStream {
     frames: Frames,
-    /// By which the server knows the request, too: the chunk that tells of a failure does not name it.
+    /// The request id chosen here, as a chunk that reports a failure does not contain it.
     request_id: String,
     has_finished: bool,
     is_done: bool,
 }
 
 impl ChatStream {
-    /// Sends `post` under this id and reads what comes back.
+    /// Sends `post` with this request id, and reads the response.
     pub(super) fn begin(post: RequestBuilder, request_id: String) -> Result<Self, Error> {
         let frames = Frames::begin(post.header("x-request-id", &request_id), MAX_STREAM_BYTES)?;
         Ok(Self { frames, request_id, has_finished: false, is_done: false })
     }
 
-    /// The next piece; `None` behind the end of a whole answer. Not to be dropped unfinished if another is to follow:
-    /// a refusal's body would be lost.
+    /// The next piece; `None` after the end of a complete stream. Not cancel-safe: the body of an error response would
+    /// be lost.
     pub async fn next(&mut self) -> Result<Option<Piece>, Error> {
         if self.is_done {
             return Ok(None);
@@ -65,7 +66,7 @@ impl ChatStream {
     }
 }
 
-/// A whole answer.
+/// A completion that was not streamed.
 pub(super) fn whole(answer: ChatAnswer) -> Result<Piece, Error> {
     let piece = piece(answer, "")?;
     if piece.finish_reason.is_none() {
@@ -117,7 +118,7 @@ mod tests {
     const ENDED: &str = r#"data: {"model":"a/b","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
     const USAGE: &str = r#"data: {"model":"a/b","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}"#;
 
-    /// What is read of a stream of these lines: the pieces until its end or failure.
+    /// Reads a stream of these lines: the pieces until its end or failure.
     async fn read(lines: &[&str]) -> (Vec<Piece>, Option<Error>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = format!("http://{}", listener.local_addr().unwrap());

@@ -1,6 +1,6 @@
 //! The stream of a verification, as typed events.
 //!
-//! What must hold: success is only what ended with a terminal event; an end without one is [`Error::Incomplete`].
+//! Only a stream that ends with a terminal event is a success; an end without one is [`Error::Incomplete`].
 
 use reqwest::RequestBuilder;
 
@@ -8,23 +8,23 @@ use super::error::Error;
 use super::frames::{Frames, unreadable};
 use crate::api::verify::Event;
 
-/// The largest stream that makes sense: whoever reads may keep all of it.
+/// The largest stream that makes sense, as the reader may keep all of it.
 const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
 
-/// A verification under way. Dropping it closes the connection, and the server then stops its work.
+/// A verification in progress. Dropping it closes the connection, whereupon the server stops its work.
 pub struct Events {
     frames: Frames,
     is_done: bool,
 }
 
 impl Events {
-    /// Sends `post` and reads what comes back.
+    /// Sends `post` and reads the response.
     pub(super) fn begin(post: RequestBuilder) -> Result<Self, Error> {
         Ok(Self { frames: Frames::begin(post, MAX_STREAM_BYTES)?, is_done: false })
     }
 
-    /// The next event; `None` after the terminal one. Events that this version does not know are passed over. Not to
-    /// be dropped unfinished if another is to follow: a refusal's body would be lost.
+    /// The next event; `None` after the terminal one. Events that this version does not know are skipped. Not
+    /// cancel-safe: the body of an error response would be lost.
     pub async fn next(&mut self) -> Result<Option<Event>, Error> {
         while !self.is_done {
             let frame = self.frames.next().await?;
@@ -52,15 +52,15 @@ mod tests {
     use super::*;
     use crate::api::verify::VerifyRequest;
 
-    /// More silence than any server here needs, however busy the machine is.
+    /// Longer than any server here is silent, however busy the machine is.
     const PLENTY: Duration = Duration::from_secs(20);
 
-    /// A server that answers every request with `answer`, then closes; counts the requests.
+    /// A server that responds to every request with `answer` and then closes the connection; counts the requests.
     async fn server(answer: Vec<u8>) -> (Client, Arc<AtomicUsize>) {
         server_with(answer, false, PLENTY).await
     }
 
-    /// The same, which stalls if told so, and a client that bears so much silence.
+    /// The same, stalling if `stall` is set, and a client with this idle timeout.
     async fn server_with(answer: Vec<u8>, stall: bool, idle_timeout: Duration) -> (Client, Arc<AtomicUsize>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
