@@ -1,8 +1,8 @@
-//! Which key goes with a request: from flags' files, variables, or the credentials stored for the server.
+//! The API keys for requests: from a flag's file, from variables, or from the credentials stored for the server.
 //!
-//! A file that cannot be read or is empty is told to whoever asks for a key that would come from there, and to nobody else:
-//! a command that needs no key works, and so does the one that makes the key which a file is to hold. What is no key in
-//! `MK_API_KEY` or its file is warned of and passed over; the file that a flag names must hold one.
+//! A file that is unreadable or empty is only reported to whoever asks for a key that would come from there: a command
+//! that needs no key works, and so does the one that creates the key for that file. If `MK_API_KEY` or its file
+//! contains no key, that is warned of and ignored; the file that a flag names must contain one.
 
 use std::path::Path;
 
@@ -13,32 +13,32 @@ use crate::api::Service;
 use crate::reason;
 use crate::secret::{self, ExposeSecret, SecretString};
 
-/// A key and where it comes from.
+/// A key, and where it comes from.
 #[derive(Clone, Debug)]
 struct Bearer {
     key: SecretString,
     origin: Origin,
 }
 
-/// A place of which it cannot be told what it holds, and why.
+/// A source that could not be read, and why.
 #[derive(Clone, Debug)]
 struct Closed {
     origin: Origin,
     error: ConfigError,
 }
 
-/// What was found in a place: a key, or that none is there.
+/// The result of looking in one source: a key, or `None` if there is none.
 type Held = Result<Option<Bearer>, Closed>;
 
-/// The keys at hand, one a service at most.
+/// The keys that are available, at most one per service.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bearers {
     held: Vec<(Service, Held)>,
-    /// The servers, by origin, that a key is stored for.
+    /// The servers, by origin, for which a key is stored.
     stored_for: Vec<(Service, String)>,
 }
 
-/// The variables of a service's own key: the key itself, and a file that holds it.
+/// The variables for a service's own key: the key itself, and a file that contains it.
 const fn variables(service: Service) -> (&'static str, &'static str) {
     match service {
         Service::Verify => ("MK_VERIFY_KEY", "MK_VERIFY_KEY_FILE"),
@@ -51,7 +51,7 @@ const ANY: &str = "MK_API_KEY";
 const ANY_FILE: &str = "MK_API_KEY_FILE";
 const FLAG: &str = "--api-key-file";
 
-/// The places that may hold a key of any service.
+/// The sources that may contain a key for any service.
 struct Shared {
     variable: Held,
     file: Held,
@@ -59,8 +59,8 @@ struct Shared {
 }
 
 impl Bearers {
-    /// Looks in all places, strongest first. A file that a flag names is the only place: whoever names it does not mean
-    /// another key. Complains into `warnings` about what is set elsewhere and is no key.
+    /// Looks in all sources, in order of precedence. A file that a flag names is the only source: whoever names it does
+    /// not mean another key. Adds warnings for other sources that are set but contain no key.
     pub(super) fn find(
         flag_file: Option<&Path>,
         env: &Env,
@@ -91,7 +91,7 @@ impl Bearers {
         Self { held, stored_for: stored_for.collect() }
     }
 
-    /// The servers, by origin, that a key for this service is stored for.
+    /// The servers, by origin, for which a key for this service is stored.
     pub(super) fn stored_for(&self, service: Service) -> impl Iterator<Item = &str> {
         let servers = self.stored_for.iter().filter(move |(candidate, _)| *candidate == service);
         servers.map(|(_, server)| server.as_str())
@@ -100,7 +100,7 @@ impl Bearers {
     /// The key for a service.
     ///
     /// # Errors
-    /// If the place that it would come from cannot be read.
+    /// If the source that it would come from cannot be read.
     pub(super) fn key(&self, service: Service) -> Result<Option<&SecretString>, ConfigError> {
         match self.held(service) {
             Some(Ok(bearer)) => Ok(bearer.as_ref().map(|bearer| &bearer.key)),
@@ -109,7 +109,7 @@ impl Bearers {
         }
     }
 
-    /// Where that key comes from, or would if it could be read; the default where there is none.
+    /// Where that key comes from, or would come from if it could be read; the default if there is none.
     pub(super) fn origin(&self, service: Service) -> Origin {
         match self.held(service) {
             Some(Ok(bearer)) => bearer.as_ref().map(|bearer| bearer.origin.clone()).unwrap_or_default(),
@@ -123,8 +123,8 @@ impl Bearers {
     }
 }
 
-/// What the strongest place holds for a service that has something to say of it; a file is only looked for where its key
-/// would be used.
+/// The result of the first source in order of precedence that is not empty for a service; a file is only read if its
+/// key would be used.
 fn strongest(shared: &Shared, env: &Env, server_origin: &str, service: Service) -> Held {
     let (own, own_file) = variables(service);
     let places: [&dyn Fn() -> Held; 5] = [
@@ -137,16 +137,16 @@ fn strongest(shared: &Shared, env: &Env, server_origin: &str, service: Service) 
     places.iter().map(|look| look()).find(|held| !matches!(held, Ok(None))).unwrap_or(Ok(None))
 }
 
-/// What a place of keys for any service holds for this one.
+/// The key in a source for any service, if it is for this service.
 fn fitting(held: &Held, service: Service) -> Held {
     let bearer = held.as_ref().map_err(Closed::clone)?;
     Ok(bearer.clone().filter(|bearer| service_of(&bearer.key) == Some(service)))
 }
 
-/// The keys of all servers.
+/// The stored keys of all servers.
 fn all_stored(env: &Env) -> Result<Credentials, Closed> {
     let Some(path) = paths::credentials_file(env) else { return Ok(Credentials::default()) };
-    // It is as a whole that it cannot be read.
+    // The file as a whole cannot be read, so the line is arbitrary.
     credentials::read(&path).map_err(|error| Closed { origin: Origin::File { path, line: 1 }, error })
 }
 
@@ -156,7 +156,7 @@ fn stored(credentials: &Result<Credentials, Closed>, server_origin: &str, servic
     Ok(stored.map(|stored| Bearer { key: stored.key.clone(), origin: stored.origin.clone() }))
 }
 
-/// The service that a key's prefix names.
+/// The service in a key's prefix.
 fn service_of(key: &SecretString) -> Option<Service> {
     let rest = key.expose_secret().strip_prefix("mk_")?;
     Service::ALL.into_iter().find(|service| {
@@ -164,7 +164,7 @@ fn service_of(key: &SecretString) -> Option<Service> {
     })
 }
 
-/// What a flag names has to be a key, as no other place is looked in.
+/// The file that a flag names must contain a key, as no other source is consulted.
 fn from_flag(path: &Path) -> Held {
     let bearer = from_file(path, Origin::Flag(FLAG))?;
     if service_of(&bearer.key).is_none() {

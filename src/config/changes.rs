@@ -1,12 +1,12 @@
-//! What differs between two configurations of a server, by the names of its settings. No value is told: it may be a
-//! secret.
+//! Compares two configurations of a server, by the names of their settings. Values are never reported, as they may be
+//! secrets.
 
 use std::collections::BTreeMap;
 
 use super::{ServerConfig, server_listing};
 
-/// The settings that `after` has otherwise than `before`, in the order of the file. A provider that only one of them has
-/// is told as such, without its settings.
+/// The settings that differ between `before` and `after`, in the order of the file. A provider that only one of them
+/// has is reported as such, without its settings.
 pub fn changes(before: &ServerConfig, after: &ServerConfig) -> Vec<String> {
     let mut left: BTreeMap<String, String> =
         server_listing(before).into_iter().map(|entry| (entry.key, entry.value)).collect();
@@ -26,7 +26,7 @@ pub fn changes(before: &ServerConfig, after: &ServerConfig) -> Vec<String> {
             changed.push(format!("providers.{} ({what})", settings.name));
         }
     }
-    // The listing tells whether there is a key, not which.
+    // The listing shows whether there is a key, not which one.
     for settings in &after.providers {
         let before = before.providers.iter().find(|before| before.name == settings.name);
         let key = format!("providers.{}.api_key", settings.name);
@@ -37,9 +37,9 @@ pub fn changes(before: &ServerConfig, after: &ServerConfig) -> Vec<String> {
     changed
 }
 
-/// Takes from `running` what a server cannot change while it runs, and puts it in the place of what `next` has; the names
-/// of what differed. A listening socket that was passed to the server (`has_own_listener` is false then) was never taken
-/// from the configuration.
+/// Replaces in `next` what a server cannot change while it runs by the values in `running`; returns the names of the
+/// settings that differed. If the listening socket was passed to the server (`has_own_listener` is false), `listen` was
+/// never in use.
 pub fn keep_fixed(
     running: &ServerConfig,
     next: &mut ServerConfig,
@@ -127,7 +127,7 @@ mod tests {
             assert_eq!(changes(&running, &next), [""; 0]);
         }
 
-        // Another password alone is another way to the same store.
+        // Only the password differs, which is another way to reach the same store.
         let store = |password: &str| format!("limits_url = \"redis://:{password}@db\"\n{ACME}");
         let running = load(&store("old"));
         for (after, expected) in

@@ -1,4 +1,4 @@
-//! The client's configuration: flags over variables over the project's file over the user's file over defaults.
+//! The client's configuration. Precedence: flags, variables, the project's file, the user's file, defaults.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::api::verify::Domain;
 use crate::model_id;
 use crate::secret::SecretString;
 
-/// Where `mk serve` listens when nobody says otherwise.
+/// Where `mk serve` listens by default.
 const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
 
-/// What flags say; `None` where they are not given.
+/// The values of flags; `None` for those that are not given.
 #[derive(Clone, Debug, Default)]
 pub struct ClientArgs {
     /// `--server`.
@@ -45,16 +45,16 @@ pub struct ClientArgs {
 /// The key of [`ClientConfig::chat_model`].
 const CHAT_MODEL: &str = "chat.model";
 
-/// A client's configuration, complete and checked.
+/// A client's complete, validated configuration.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// The server's base address, without a slash at the end.
+    /// The server's base address, without a trailing slash.
     pub server: String,
-    /// Who named the server; see [`Origin::is_set`].
+    /// Where the server was set; see [`Origin::is_set`].
     pub server_origin: Origin,
     /// The profile in use, if one is.
     pub profile: Option<String>,
-    /// For a whole command; `None` leaves it open.
+    /// Time limit for a whole command, if set.
     pub timeout: Option<Duration>,
     /// Further certificate authorities to trust, a PEM file.
     pub ca_cert: Option<PathBuf>,
@@ -64,26 +64,26 @@ pub struct ClientConfig {
     pub progress: ProgressMode,
     /// How to lay out results.
     pub view: View,
-    /// What `mk verify` asks for where its flags leave it open.
+    /// Defaults for the flags of `mk verify`.
     pub verify: VerifyDefaults,
-    /// The model that `mk chat` asks where no flag names one.
+    /// The model for `mk chat` if no flag names one.
     pub chat_model: Option<String>,
-    /// What is allowed and yet probably not meant.
+    /// Warnings: what is allowed, but probably not intended.
     pub warnings: Vec<String>,
     bearers: Bearers,
     pub(super) origins: Origins,
 }
 
-/// What files say about `mk verify`; `None` where they say nothing.
+/// Settings for `mk verify` in files; `None` where they have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VerifyDefaults {
-    /// The kind of statements.
+    /// The kind of statement.
     pub domain: Option<Domain>,
     /// 2 or 3.
     pub min_required: Option<u32>,
     /// 2 to 9.
     pub total_models: Option<u32>,
-    /// Verifications at once with `--lines`.
+    /// How many statements are verified concurrently.
     pub jobs: Option<usize>,
     /// Verdicts that make the command fail.
     pub fail_on: Option<Vec<FailOn>>,
@@ -93,23 +93,23 @@ impl ClientConfig {
     /// The key for a service of the configured server, if there is one.
     ///
     /// # Errors
-    /// If it cannot be told, as the file that it would come from cannot be read: a reason to give up for whoever needs
+    /// If it cannot be determined because the file that it would come from cannot be read: a failure for whoever needs
     /// this very key, and for nobody else.
     pub fn key_for(&self, service: Service) -> Result<Option<SecretString>, ConfigError> {
         Ok(self.bearers.key(service)?.cloned())
     }
 
-    /// Where that key comes from, or would if it could be read; [`Origin::Default`] if there is none.
+    /// Where that key comes from, or would come from if it could be read; [`Origin::Default`] if there is none.
     pub fn key_origin(&self, service: Service) -> Origin {
         self.bearers.origin(service)
     }
 
-    /// The servers, by origin, that a key for this service is stored for.
+    /// The servers, by origin, for which a key for this service is stored.
     pub fn servers_with_key(&self, service: Service) -> impl Iterator<Item = &str> {
         self.bearers.stored_for(service)
     }
 
-    /// Where a value comes from, by its key as `mk config list` names it.
+    /// Where a value comes from, by its key in `mk config list`.
     pub fn origin(&self, key: &str) -> Origin {
         self.origins.of(key)
     }
@@ -120,10 +120,10 @@ impl ClientConfig {
     }
 }
 
-/// The client's configuration.
+/// Loads the client's configuration.
 ///
 /// # Errors
-/// With the first thing that is wrong.
+/// The first error found.
 pub fn load_client(args: &ClientArgs, env: &Env) -> Result<ClientConfig, ConfigError> {
     let user = paths::client_file(env).map(|path| client_file::read_user(&path)).transpose()?.flatten();
     let user = user.unwrap_or_default();
@@ -183,15 +183,15 @@ pub fn load_client(args: &ClientArgs, env: &Env) -> Result<ClientConfig, ConfigE
     })
 }
 
-/// The server, and who named it.
+/// The server, and where it was set.
 struct Server {
     url: Url,
     origin: Origin,
-    /// And who named that.
+    /// The profile that names it, and where that was set.
     profile: Option<(String, Origin)>,
 }
 
-/// A flag that names a profile outranks a variable that names a server, as flags outrank variables.
+/// Selects the server. A flag that names a profile outranks a variable that names a server, as flags outrank variables.
 fn server(args: &ClientArgs, env: &Env, user: &ClientFile) -> Result<Server, ConfigError> {
     if let Some(text) = &args.server {
         return named_server(text, Origin::Flag("--server"));
@@ -275,7 +275,7 @@ fn ca_cert(
     found.map(|found| found.place.resolve(&found.value))
 }
 
-/// Where a choice between words may come from.
+/// The sources of a setting with a fixed set of words.
 struct Choice<T> {
     key: &'static str,
     flag: (&'static str, Option<T>),

@@ -1,4 +1,4 @@
-//! `config.toml` and a project's `.mk.toml` as they stand: every key typed and checked by itself.
+//! Parses `config.toml` and a project's `.mk.toml`: every key is typed and validated by itself.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::{ColorMode, ConfigError, FailOn, ProgressMode, View, modes, values};
 use crate::api::verify::{Domain, MIN_REQUIRED, TOTAL_MODELS};
 use crate::model_id;
 
-/// What a file says; `None` where it says nothing.
+/// The contents of a file; `None` for keys that it does not have.
 #[derive(Default)]
 pub(super) struct ClientFile {
     pub(super) profile: Option<Found<String>>,
@@ -47,7 +47,7 @@ pub(super) fn read_user(path: &Path) -> Result<Option<ClientFile>, ConfigError> 
     Document::open(path)?.map(|document| parse_user(&document)).transpose()
 }
 
-/// What the user's file says.
+/// Parses the user's file.
 pub(super) fn parse_user(document: &Document) -> Result<ClientFile, ConfigError> {
     let table = document.parse()?;
     let mut root = Section::root(document, &table);
@@ -73,8 +73,8 @@ pub(super) fn parse_user(document: &Document) -> Result<ClientFile, ConfigError>
     Ok(file)
 }
 
-/// Reads a project's file. It comes with a checkout and may be anybody's, so it must not decide where keys are
-/// sent, nor whom to trust.
+/// Reads a project's file. It comes with a checkout and may be written by anybody, so it must not decide where keys are
+/// sent, or who is trusted.
 pub(super) fn read_project(path: &Path) -> Result<Option<ClientFile>, ConfigError> {
     const WHY: &str = "is not taken from a project's file: what comes with a checkout must not decide where keys are \
                        sent or whom to trust; set it in your own config.toml";

@@ -5,9 +5,10 @@
 //! verify = "mk_verify_…"
 //! ```
 //!
-//! The file must be readable by its owner only, or no key is taken from it; changing it makes it so again. It is replaced
-//! as a whole, so that a crash never loses keys; whoever changes it holds a lock from reading to writing, so that two at
-//! once lose none either. A key is only ever handed out for the origin (scheme, host and port) that it was stored for.
+//! No key is taken from the file unless it is private to its owner; changing it makes it private again. It is replaced
+//! atomically, so that a crash never loses keys, and whoever changes it holds a lock from reading to writing, so that
+//! concurrent changes do not lose any either. A key is only ever used for the origin (scheme, host and port) that it
+//! was stored for.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,19 +23,19 @@ use super::{ConfigError, Env, files, paths, values};
 use crate::api::Service;
 use crate::secret::{ExposeSecret, SecretString};
 
-/// Keys by service, by origin.
+/// Keys by origin and service.
 #[derive(Default)]
 pub(super) struct Credentials(BTreeMap<String, Keys>);
 
 type Keys = BTreeMap<&'static str, Stored>;
 
-/// A key and the line it stands on.
+/// A key, and the line it is on.
 pub(super) struct Stored {
     pub(super) key: SecretString,
     pub(super) origin: Origin,
 }
 
-/// The file's form, for writing.
+/// The structure of the file, for writing.
 #[derive(Serialize)]
 struct File<'a> {
     servers: BTreeMap<&'a str, BTreeMap<&'static str, String>>,
@@ -42,10 +43,10 @@ struct File<'a> {
 
 const HEAD: &str = "# Keys of the command line, written by `mk login`. Keep this file to yourself.\n\n";
 
-/// The origin of a server's address, to which keys are bound: scheme, host and port.
+/// The origin of a server's address (scheme, host and port), to which its keys are bound.
 ///
 /// # Errors
-/// If it is no `http://` or `https://` address.
+/// If it is not an `http://` or `https://` address.
 pub fn server_origin(address: &str) -> Result<String, ConfigError> {
     let wrong = || ConfigError::new(format!("the server's address must be {}", values::BASE_URL));
     values::base_url(address).map(|url| origin(&url)).ok_or_else(wrong)
@@ -55,10 +56,10 @@ pub(super) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
-/// Stores a key for a server and service, over one that is there, and says in which file.
+/// Stores a key for a server and service, replacing any other; returns the path of the file.
 ///
 /// # Errors
-/// If the address is none, or the file cannot be read or written.
+/// If the address is invalid, or the file cannot be read or written.
 pub fn store(env: &Env, server: &str, service: Service, key: &SecretString) -> Result<PathBuf, ConfigError> {
     let origin = server_origin(server)?;
     let path = file(env)?;
@@ -73,10 +74,10 @@ pub fn store(env: &Env, server: &str, service: Service, key: &SecretString) -> R
     Ok(path)
 }
 
-/// Removes the keys for a server: one service's, or all. Returns the services whose key was there.
+/// Removes the keys for a server, for one service or for all. Returns the services for which there was a key.
 ///
 /// # Errors
-/// If the address is none, or the file cannot be read or written.
+/// If the address is invalid, or the file cannot be read or written.
 pub fn remove(env: &Env, server: &str, service: Option<Service>) -> Result<Vec<Service>, ConfigError> {
     let origin = server_origin(server)?;
     let path = file(env)?;
@@ -107,22 +108,22 @@ impl Credentials {
         self.0.get(origin)?.get(service.as_str())
     }
 
-    /// The origins of the servers that a key is stored for.
+    /// The origins of the servers for which a key for this service is stored.
     pub(super) fn servers(&self, service: Service) -> impl Iterator<Item = &str> {
         let has_one = move |keys: &&Keys| keys.contains_key(service.as_str());
         self.0.iter().filter(move |(_, keys)| has_one(keys)).map(|(origin, _)| origin.as_str())
     }
 }
 
-/// That others than its owner can read the file, which is then no reason not to change it.
+/// Checks that nobody but its owner can read the file. That is no condition for changing it.
 ///
 /// # Errors
-/// If they can.
+/// If others can.
 pub fn must_be_private(env: &Env) -> Result<(), ConfigError> {
     paths::credentials_file(env).map_or(Ok(()), |path| files::must_be_private(&path))
 }
 
-/// Reads the file, which must be its owner's alone; without one there are no keys.
+/// Reads the file, which must be private; if there is none, there are no keys.
 pub(super) fn read(path: &Path) -> Result<Credentials, ConfigError> {
     files::must_be_private(path)?;
     parse(path)

@@ -1,4 +1,4 @@
-//! Every value and where it comes from: what `mk config list --origin` shows. Secrets are `set` or `not set`.
+//! Every value with its origin, for `mk config list --origin`. Secrets are listed as `set` or `not set`.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::api::Service;
 use crate::providers::{Kind, ModelPatience, Settings};
 use crate::verify::PanelSettings;
 
-/// One value.
+/// A value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// With dots, as in the file.
+    /// The key, dotted as in the file.
     pub key: String,
-    /// In the file's notation; empty where nothing is set.
+    /// The value in the file's notation; empty if not set.
     pub value: String,
-    /// Who decided it.
+    /// Where it was set.
     pub origin: Origin,
 }
 
@@ -128,7 +128,7 @@ fn provider(settings: &Settings) -> Vec<(String, String)> {
     values
 }
 
-/// What is set for a model; the rest is its provider's.
+/// What is set for a model; all else is inherited from its provider.
 fn patience(patience: &ModelPatience) -> [(&'static str, Option<String>); 7] {
     let number = |value: Option<u32>| value.map(|number| number.to_string());
     [

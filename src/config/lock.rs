@@ -1,8 +1,8 @@
-//! A lock on a file that is read, changed and replaced: one process after the other, so that none overwrites
-//! what another has changed.
+//! A lock for a file that is read, changed and replaced, so that processes do not overwrite each other's changes.
 //!
-//! It is held on a file beside it, as the file itself gives way to the new one. That one stays: whoever removed it could
-//! take it away under somebody who has just locked it. The system lets go of a lock when its process ends, however.
+//! It is taken on a separate file beside it, as the file itself is replaced by a new one. The lock file is never
+//! removed: that could take it away from somebody who has just locked it. The system releases a lock when its process
+//! ends, however it ends.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -14,20 +14,20 @@ use super::ConfigError;
 use super::files;
 use crate::private;
 
-/// A change takes milliseconds: whoever holds the lock for longer is stopped, or hangs.
+/// How long to wait for the lock. A change takes milliseconds; whoever holds it for longer is stopped, or hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two attempts.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Held until dropped.
+/// A lock, held until dropped.
 #[derive(Debug)]
 pub(super) struct Lock {
-    /// Closed, it is let go. None where the file system knows no locks.
+    /// Closing it releases the lock. `None` where the file system has no locks.
     _file: Option<File>,
 }
 
 impl Lock {
-    /// Waits for the lock of this file, which need not be there.
+    /// Waits for the lock of this file, which need not exist.
     pub(super) fn of(path: &Path) -> Result<Self, ConfigError> {
         Self::within(path, PATIENCE)
     }
@@ -55,7 +55,7 @@ impl Lock {
     }
 }
 
-/// The same for every name of a file that is linked to.
+/// The path of the lock file; the same for every link to a file.
 fn beside(path: &Path) -> PathBuf {
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let name = target.file_name().unwrap_or_default().to_string_lossy();

@@ -1,9 +1,9 @@
 //! Configuration: flags over `MK_…` variables over files over built-in defaults, resolved and checked once.
 //!
-//! Rooms own their settings' types; this room reads the layers and fills them. Unknown names are errors with a
-//! suggestion, wrong values name the file, the line and what would be right; a value itself is never repeated, as
-//! it may be a secret in the wrong place. [`load_server`] and [`load_client`] are the two doors. Nothing here
-//! prints, and nothing outside of [`Env`] asks the process for its environment.
+//! Other rooms own the types of their settings; this room reads the layers and fills them in. Unknown names are errors
+//! with a suggestion; wrong values are reported with the file, the line and what would be correct. A value itself is
+//! never repeated, as it may be a secret in the wrong place. [`load_server`] and [`load_client`] are the entry points.
+//! Nothing here prints, and only [`Env`] reads the process's environment.
 //!
 //! ```text
 //! server.toml ─ server_file, provider_file ─┐                     ┌─ ServerConfig

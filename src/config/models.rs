@@ -1,4 +1,5 @@
-//! Panels, extractors and fallbacks: identifiers checked against what is configured, and the open ones filled in.
+//! Panels, extractors and fallbacks: checks identifiers against the configured providers, and fills in what was left
+//! open.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,14 +16,14 @@ use crate::providers::{self, Kind, catalog};
 use crate::verify::{PanelSettings, Settings};
 use crate::{inference, model_id};
 
-/// Models that stand in for an extractor that was not set.
+/// How many models serve as fallbacks for an extractor that was not set.
 const EXTRACTOR_FALLBACKS: usize = 2;
 
 /// The configured providers, against which identifiers are checked.
 pub(super) struct Providers<'a>(pub(super) &'a [providers::Settings]);
 
 impl Providers<'_> {
-    /// Complains about an identifier that names no configured provider, or a model that the sandbox does not have.
+    /// Checks that an identifier names a configured provider and, for the sandbox, an existing model.
     fn check(&self, id: &str, place: &Location) -> Result<(), ConfigError> {
         let shown = id.escape_debug();
         let Some((provider, model)) = model_id::parse(id) else {
@@ -52,12 +53,12 @@ impl Providers<'_> {
         found.value.iter().try_for_each(|id| self.check(id, &found.place))
     }
 
-    /// Checks the fallbacks that are set for single models.
+    /// Checks the fallbacks that are set for individual models.
     pub(super) fn check_fallbacks(&self, files: &[ProviderFile]) -> Result<(), ConfigError> {
         files.iter().flat_map(ProviderFile::fallbacks).try_for_each(|found| self.check_all(found))
     }
 
-    /// The settings of `[verify]`, `chosen` standing in where the file leaves panel and extractor open.
+    /// The settings of `[verify]`; `chosen` supplies panel and extractor where the file leaves them open.
     pub(super) fn verify(
         &self,
         file: &VerifyFile,
@@ -103,7 +104,7 @@ impl Providers<'_> {
         let extractor = chosen.extractor.as_ref().or(panel.first()).cloned().unwrap_or_default();
         let extractor = origins.take(key("extractor"), file.extractor.as_ref(), extractor);
         Ok(PanelSettings {
-            // A model cannot stand in for itself: it has just failed, or has answered already.
+            // A model cannot replace itself: it has just failed, or has already answered.
             standby: standby.into_iter().filter(|id| !panel.contains(id)).collect(),
             extractor_fallbacks: fallbacks.into_iter().filter(|id| *id != extractor).collect(),
             extractor,
@@ -174,7 +175,7 @@ impl Providers<'_> {
     }
 }
 
-/// The table of the domain that has one.
+/// The table of the legal domain.
 pub(super) const LEGAL: &str = "verify.domains.legal";
 
 fn refuse_doubles(found: &Found<Vec<String>>) -> Result<(), ConfigError> {
@@ -185,7 +186,7 @@ fn refuse_doubles(found: &Found<Vec<String>>) -> Result<(), ConfigError> {
     }
 }
 
-/// The simulated panel for both domains, with the limits that the file sets.
+/// The simulated panel for both domains, with the limits set in the file.
 pub(super) fn sandbox(file: &VerifyFile, origins: &mut Origins) -> Result<Settings, ConfigError> {
     let open = |file: &PanelFile| PanelFile {
         extractor: None,
@@ -203,7 +204,7 @@ pub(super) fn sandbox(file: &VerifyFile, origins: &mut Origins) -> Result<Settin
     Providers(&[]).verify(&file, &panel::sandbox(), origins)
 }
 
-/// What to say of models that are used, fallbacks included, and that their provider retires soon, or has retired.
+/// Warnings on models in use, including fallbacks, that their provider retires soon or has retired.
 pub(super) fn retirements(
     verify: &Settings,
     inference: &inference::Settings,

@@ -1,4 +1,4 @@
-//! The words that client settings choose between; the same in flags, variables and files.
+//! Client settings that are a choice between words; the words are the same in flags, variables and files.
 
 use clap::ValueEnum;
 
@@ -53,17 +53,17 @@ pub enum FailOn {
     Never,
 }
 
-/// The word for a choice.
+/// The word for a value.
 pub(super) fn word(choice: &impl ValueEnum) -> String {
     choice.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// The choice that a word stands for.
+/// The value for a word.
 pub(super) fn choice<T: ValueEnum>(word: &str) -> Option<T> {
     T::from_str(word, false).ok()
 }
 
-/// All words, for complaints: `"auto", "always" or "never"`.
+/// All words, for error messages: `"auto", "always" or "never"`.
 pub(super) fn words<T: ValueEnum>() -> String {
     let words: Vec<_> = T::value_variants().iter().map(|choice| format!("{:?}", word(choice))).collect();
     match words.split_last() {

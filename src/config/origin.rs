@@ -6,13 +6,13 @@ use std::path::PathBuf;
 
 use super::reader::Found;
 
-/// The layer that decided a value. The layers, strongest first: flag, variable, project file, user file, default.
+/// The layer that set a value. By precedence: flag, variable, project file, user file, default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
     /// Built in.
     #[default]
     Default,
-    /// Found out at start: providers by their variables or port, and the panel chosen across them.
+    /// Determined at start: providers by their variables or port, and the panel chosen from them.
     Chosen,
     /// A flag, with its dashes.
     Flag(&'static str),
@@ -20,15 +20,15 @@ pub enum Origin {
     Variable(&'static str),
     /// A file, project or user or server.
     File {
-        /// As it was opened.
+        /// The path under which it was opened.
         path: PathBuf,
-        /// From 1.
+        /// The line number, from 1.
         line: usize,
     },
 }
 
 impl Origin {
-    /// Whether somebody set the value, rather than `mk` itself.
+    /// Whether a person set the value, rather than `mk` itself.
     pub const fn is_set(&self) -> bool {
         !matches!(self, Self::Default | Self::Chosen)
     }
@@ -45,7 +45,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The origins of a configuration's values, by key. What is not in it is built in.
+/// The origins of a configuration's values, by key. Anything else is built in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Origins(BTreeMap<String, Origin>);
 
@@ -54,14 +54,14 @@ impl Origins {
         self.0.insert(key.into(), origin);
     }
 
-    /// Notes where a value of a file stands, if the file has it.
+    /// Records the origin of a value in a file, if the file has it.
     pub(super) fn found<T>(&mut self, key: impl Into<String>, found: Option<&Found<T>>) {
         if let Some(found) = found {
             self.set(key, found.place.origin());
         }
     }
 
-    /// The file's value, or the built-in one.
+    /// Returns the file's value if there is one, and records its origin; otherwise the default.
     pub(super) fn take<T: Clone>(
         &mut self,
         key: impl Into<String>,

@@ -1,4 +1,4 @@
-//! What a file says of retries, time limits and pauses: for a provider, and in the same words for one of its models.
+//! Retries, timeouts and the circuit breaker in a file: for a provider, and with the same keys for one of its models.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use super::reader::{Found, Section};
 use super::{ConfigError, values};
 use crate::providers::{LONGEST_BREAKER_PAUSE, ModelPatience, Settings};
 
-/// What `breaker_pause` takes.
+/// What `breaker_pause` expects.
 const PAUSE: &str = "a span of time of at most five minutes, such as \"10s\"";
 
-/// The keys that a provider and a model have in common.
+/// The keys that providers and models have in common.
 #[derive(Default)]
 pub(super) struct PatienceFile {
     first_byte_timeout: Option<Found<Duration>>,
@@ -22,7 +22,7 @@ pub(super) struct PatienceFile {
     breaker_pause: Option<Found<Duration>>,
 }
 
-/// Reads them from the table of a provider or a model.
+/// Reads the keys from the table of a provider or model.
 pub(super) fn read(section: &mut Section<'_>) -> Result<PatienceFile, ConfigError> {
     let pause = |text: &str| values::duration(text).filter(|pause| *pause <= LONGEST_BREAKER_PAUSE);
     Ok(PatienceFile {
@@ -37,7 +37,7 @@ pub(super) fn read(section: &mut Section<'_>) -> Result<PatienceFile, ConfigErro
 }
 
 impl PatienceFile {
-    /// Puts what is said here into a provider's settings; `table` is the provider's.
+    /// Overrides a provider's settings by these; `table` is the provider's.
     pub(super) fn apply(&self, settings: &mut Settings, table: &str, origins: &mut Origins) {
         let ModelPatience {
             retries,
@@ -57,7 +57,7 @@ impl PatienceFile {
         settings.breaker_pause = breaker_pause.unwrap_or(settings.breaker_pause);
     }
 
-    /// What is said here of a model; `table` is the model's.
+    /// The settings for a model; `table` is the model's.
     pub(super) fn of_model(&self, table: &str, origins: &mut Origins) -> ModelPatience {
         ModelPatience {
             retries: take(table, "retries", self.retries.as_ref(), origins),

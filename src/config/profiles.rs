@@ -1,8 +1,7 @@
-//! Profiles that the program adds to `config.toml`: a table behind what is there, of which nothing is changed.
+//! Adds profiles to `config.toml`: as a table at the end, without changing anything else.
 //!
-//! The file is its owner's, with comments and an order of its own. What it would say with the table behind it is read
-//! before anything is written, so that a file which cannot take one, such as one whose profiles stand in a single line,
-//! stays as it is.
+//! The file is its owner's, with comments and an order of its own. The result is parsed before anything is written, so
+//! that a file to which no table can be appended, such as one with all profiles on a single line, stays as it is.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -14,18 +13,18 @@ use super::reader::Document;
 use super::values::{quoted, url_text};
 use super::{ConfigError, Env, files, paths};
 
-/// Whether there is a profile of this name, which is then of this server; without one, the file could take it.
+/// Whether a profile of this name exists, which then is for this server; otherwise the file could take it.
 ///
 /// # Errors
-/// If it is of another one, the file cannot be read or take it, or there is no home directory for it.
+/// If it is for another server, if the file cannot be read or cannot take it, or if there is no home directory.
 pub fn has_profile(env: &Env, name: &str, server: &str) -> Result<bool, ConfigError> {
     Ok(addition(&file(env)?, name, server)?.is_none())
 }
 
-/// Adds a profile of this server, and says to which file; `None` if it is there already.
+/// Adds a profile for this server, and returns the path of the file; `None` if it already exists.
 ///
 /// # Errors
-/// As [`has_profile`], and if the file cannot take it or be written.
+/// As for [`has_profile`], and if the file cannot be written.
 pub fn add_profile(env: &Env, name: &str, server: &str) -> Result<Option<PathBuf>, ConfigError> {
     let path = file(env)?;
     let by_hand = |error: ConfigError| error.hint(written_by_hand(name, server));
@@ -39,13 +38,13 @@ pub fn add_profile(env: &Env, name: &str, server: &str) -> Result<Option<PathBuf
     Ok(Some(path))
 }
 
-/// What is to be written so that a profile is there.
+/// What to write to add a profile.
 enum Addition {
     NewFile(String),
     Behind(String),
 }
 
-/// What the file lacks of this profile; `None` if it is there already.
+/// The text that adds this profile; `None` if it already exists.
 fn addition(path: &Path, name: &str, server: &str) -> Result<Option<Addition>, ConfigError> {
     let table = table(name, server);
     let Some(text) = files::read(path)? else { return Ok(Some(Addition::NewFile(table))) };
@@ -85,7 +84,7 @@ fn written_by_hand(name: &str, server: &str) -> String {
     format!("write it there yourself: {}", table.trim_end().replace('\n', " with "))
 }
 
-/// A few bytes in one piece: whoever reads meanwhile sees all of them or none.
+/// Appends a few bytes in a single write: readers see all of them or none.
 fn append(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = OpenOptions::new().append(true).open(path)?;
     file.write_all(text.as_bytes())?;

@@ -1,4 +1,4 @@
-//! `[providers.NAME]`: what a file says of providers, and the settings that come of it.
+//! Parses `[providers.NAME]`, and turns it into provider settings.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::secret::{self, SecretString};
 /// The name of the simulated provider, and of its kind.
 pub(super) const SANDBOX: &str = "sandbox";
 
-/// What `api_key_header` takes.
+/// What `api_key_header` expects.
 const KEY_HEADER: &str = "the name of a header that carries a key, such as \"api-key\"";
 
 /// One `[providers.NAME]`.
@@ -118,17 +118,17 @@ impl ProviderFile {
         &self.name.value
     }
 
-    /// The models named under this provider, in the order of the file.
+    /// The models in this provider's table, in the order of the file.
     pub(super) fn model_names(&self) -> impl Iterator<Item = &str> {
         self.models.iter().map(|model| model.name.value.as_str())
     }
 
-    /// The fallbacks of its models, with their places.
+    /// The fallbacks of its models, with their locations.
     pub(super) fn fallbacks(&self) -> impl Iterator<Item = &Found<Vec<String>>> {
         self.models.iter().filter_map(|model| model.fallbacks.as_ref())
     }
 
-    /// The settings, with the key read from where the file says.
+    /// The settings, including the key, which is read from where the file says.
     pub(super) fn settings(
         &self,
         env: &Env,
@@ -172,8 +172,8 @@ impl ProviderFile {
         }
     }
 
-    /// The format where none is named: that of the provider known by this address, or by this name where no address
-    /// is given either. An address that nobody is known by takes chat completions, as most do.
+    /// The format if none is set: that of the provider known by this address, or by this name if no address is given
+    /// either. An unknown address gets chat completions, as most providers speak that.
     fn usual_kind(&self) -> Kind {
         let known = match &self.base_url {
             Some(found) => known_by_address(&found.value),
@@ -255,7 +255,8 @@ impl ProviderFile {
         self.models.iter().map(|model| (model.name.value.clone(), settings(model))).collect()
     }
 
-    /// A provider with a format of its own, by name, at an address that is none of its own: a proxy may take either.
+    /// A warning on a provider known to have its own format, at an address that is not its own: a proxy may expect
+    /// either.
     fn doubt_of_format(&self, kind: Kind) -> Option<String> {
         let name = &self.name.value;
         let usual = catalog::known(name).filter(|known| known.kind != kind && self.kind.is_none())?;
@@ -267,7 +268,7 @@ impl ProviderFile {
         ))
     }
 
-    /// What is allowed and yet probably not meant.
+    /// A warning on what is allowed but probably not intended.
     fn doubts(&self, settings: &Settings) -> Option<String> {
         let name = &self.name.value;
         if settings.api_key.is_some() {
@@ -288,8 +289,8 @@ pub(super) fn model_table(provider: &str, model: &str) -> String {
     format!("providers.{provider}.models.{}", values::quoted(model))
 }
 
-/// Whether a text that should name a variable is more likely a secret. Names are by custom in capitals, keys are
-/// not; a complaint that repeated a key would put it into a log.
+/// Whether a text that should name a variable is more likely a secret. By convention names are in capitals, and keys
+/// are not; an error message that repeated a key would put it into a log.
 fn is_likely_a_key(name: &str) -> bool {
     let in_a_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     name.is_empty()
@@ -306,7 +307,7 @@ fn key_from_file(file: &Found<String>) -> Result<SecretString, ConfigError> {
     })
 }
 
-/// The provider that is known to live at this address.
+/// The provider known to have this address.
 pub(super) fn known_by_address(base_url: &str) -> Option<&'static Known> {
     catalog::KNOWN.iter().find(|known| known.base_url == base_url)
 }

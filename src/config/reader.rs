@@ -1,8 +1,8 @@
-//! Reading TOML so that every complaint names the file, the line, the key and what would be right.
+//! Reads TOML so that every error names the file, the line, the key and what would be correct.
 //!
-//! A [`Section`] hands out typed values and remembers which keys were asked for; [`Section::finish`] refuses the
-//! rest, with a suggestion. The keys that code reads are thereby the keys that are known, without a second list.
-//! Values are never repeated in a complaint, as any of them may be a secret in the wrong place.
+//! A [`Section`] returns typed values and remembers which keys were read; [`Section::finish`] refuses all others, with
+//! a suggestion. So the keys that the code reads are the known keys, without a second list. Values are never repeated
+//! in an error, as any of them may be a secret in the wrong place.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -14,9 +14,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::{ConfigError, Origin, files, suggest, values};
 
-/// A key of a parsed table, with its place.
+/// A key of a parsed table, with its location.
 type Key<'d> = Spanned<Cow<'d, str>>;
-/// A value of a parsed table, with its place.
+/// A value of a parsed table, with its location.
 type Value<'d> = Spanned<DeValue<'d>>;
 
 /// A file's text.
@@ -25,27 +25,27 @@ pub(super) struct Document {
     text: String,
 }
 
-/// Where a value stands.
+/// The location of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Location {
-    /// With dots, as a person would look for it: `limits.per_minute`.
+    /// The dotted key, as a person would look for it: `limits.per_minute`.
     pub(super) key: String,
     path: PathBuf,
     line: usize,
 }
 
-/// A value and where it stands.
+/// A value and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found<T> {
     pub(super) value: T,
     pub(super) place: Location,
 }
 
-/// What stands under names that the user gives.
+/// Values under user-defined names.
 pub(super) type Named<T> = Vec<(Found<String>, T)>;
 
 impl Location {
-    /// A complaint about the value here: `must be …`, `names …`.
+    /// An error about the value here; `complaint` reads `must be …` or `names …`.
     pub(super) fn error(&self, complaint: &str) -> ConfigError {
         let Self { key, path, line } = self;
         ConfigError::new(format!("`{key}` in {} line {line} {complaint}", path.display()))
@@ -55,14 +55,14 @@ impl Location {
         Origin::File { path: self.path.clone(), line: self.line }
     }
 
-    /// A path that stands here, relative to the file it stands in.
+    /// Resolves a path given here, relative to the directory of its file.
     pub(super) fn resolve(&self, path: &str) -> PathBuf {
         self.path.parent().unwrap_or(Path::new("")).join(path)
     }
 }
 
 impl<T> Found<T> {
-    /// The same place, another value.
+    /// Converts the value, keeping its location.
     pub(super) fn try_map<U>(
         self,
         convert: impl FnOnce(T) -> Option<U>,
@@ -76,12 +76,12 @@ impl<T> Found<T> {
 }
 
 impl Document {
-    /// What a file would say with this text.
+    /// A document with this text, as if read from `path`.
     pub(super) fn new(path: &Path, text: String) -> Self {
         Self { path: path.to_owned(), text }
     }
 
-    /// The file's text, `None` if there is no such file.
+    /// Reads a file; `None` if it does not exist.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, ConfigError> {
         Ok(files::read(path)?.map(|text| Self::new(path, text)))
     }
@@ -89,7 +89,7 @@ impl Document {
     pub(super) fn parse(&self) -> Result<DeTable<'_>, ConfigError> {
         DeTable::parse(&self.text).map(Spanned::into_inner).map_err(|error| {
             let line = error.span().map_or(1, |span| self.line(span.start));
-            // The error's own display would repeat the line, and with it what may be a secret.
+            // The error's own `Display` would repeat the line, and with it what may be a secret.
             ConfigError::new(format!("{} line {line} is not TOML: {}", self.path.display(), error.message()))
         })
     }
@@ -103,7 +103,7 @@ impl Document {
 pub(super) struct Section<'d> {
     document: &'d Document,
     table: &'d DeTable<'d>,
-    /// With dots; empty for the document itself.
+    /// The dotted name; empty for the document itself.
     name: String,
     known: Vec<&'static str>,
 }
@@ -118,8 +118,8 @@ impl<'d> Section<'d> {
         self.read(key, "a string", |value| value.as_str().map(str::to_owned))
     }
 
-    /// A path, which [`Location::resolve`] takes. What a shell would make another path of is refused, as it would name a
-    /// file or directory that is really called so.
+    /// A path, for [`Location::resolve`]. Anything that a shell would expand is refused, as it would name a file or
+    /// directory that is literally called that.
     pub(super) fn path(&mut self, key: &'static str) -> Result<Option<Found<String>>, ConfigError> {
         let Some(found) = self.text(key)? else { return Ok(None) };
         let first = found.value.split(['/', std::path::MAIN_SEPARATOR]).next().unwrap_or_default();
@@ -134,7 +134,7 @@ impl<'d> Section<'d> {
         Err(found.place.error(complaint))
     }
 
-    /// A string that reads as something else.
+    /// A string that is parsed as something else.
     pub(super) fn parsed<T>(
         &mut self,
         key: &'static str,
@@ -178,7 +178,7 @@ impl<'d> Section<'d> {
         })
     }
 
-    /// A span of time above zero.
+    /// A positive duration.
     pub(super) fn duration(&mut self, key: &'static str) -> Result<Option<Found<Duration>>, ConfigError> {
         self.read(key, values::DURATION, |value| value.as_str().and_then(values::duration))
     }
@@ -188,20 +188,20 @@ impl<'d> Section<'d> {
         self.read(key, "a list of strings", strings)
     }
 
-    /// A table inside, by the name of its key.
+    /// A nested table.
     pub(super) fn section(&mut self, key: &'static str) -> Result<Option<Self>, ConfigError> {
         self.known.push(key);
         let Some((name, value)) = self.table.get_key_value(key) else { return Ok(None) };
         self.inside(name, value).map(Some)
     }
 
-    /// All tables inside that have not been asked for, with their names, in the order of the file. For tables
-    /// whose keys are names that the user gives.
+    /// All nested tables that were not read by name, with their names, in the order of the file. For tables with
+    /// user-defined keys.
     pub(super) fn named_sections(&self) -> Result<Named<Self>, ConfigError> {
         self.rest().map(|(name, value)| Ok((self.found_name(name), self.inside(name, value)?))).collect()
     }
 
-    /// All lists of strings inside, with their names, in the order of the file.
+    /// All lists of strings that were not read by name, with their names, in the order of the file.
     pub(super) fn named_texts(&self) -> Result<Named<Vec<String>>, ConfigError> {
         self.rest()
             .map(|(name, value)| {
@@ -212,7 +212,7 @@ impl<'d> Section<'d> {
             .collect()
     }
 
-    /// Complains about a key that is there and must not be.
+    /// Refuses a key that must not be there.
     pub(super) fn forbid(&self, key: &str, why: &str) -> Result<(), ConfigError> {
         match self.table.get_key_value(key) {
             Some((name, _)) => Err(self.place(name).error(why)),
@@ -220,7 +220,7 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// Refuses keys that nobody asked for.
+    /// Refuses keys that were never read.
     pub(super) fn finish(self) -> Result<(), ConfigError> {
         let Some((name, _)) = self.rest().next() else { return Ok(()) };
         let Location { key, path, line } = self.place(name);
@@ -255,7 +255,7 @@ impl<'d> Section<'d> {
         Ok(Self { document: self.document, table, name: place.key, known: Vec::new() })
     }
 
-    /// What has not been asked for, in the order of the file.
+    /// The entries that were not read, in the order of the file.
     fn rest(&self) -> impl Iterator<Item = (&'d Key<'d>, &'d Value<'d>)> {
         let unasked = |name: &str| !self.known.contains(&name);
         let mut rest: Vec<_> = self.table.iter().filter(|(name, _)| unasked(name.get_ref())).collect();
@@ -278,7 +278,7 @@ fn strings(value: &DeValue<'_>) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
 }
 
-/// The rules of TOML for keys without quotes. With them, control characters come out escaped.
+/// The key, quoted unless TOML allows it without quotes. Quoting escapes control characters.
 fn quoted_unless_bare(key: &str) -> String {
     let bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     if bare { key.to_owned() } else { format!("{key:?}") }

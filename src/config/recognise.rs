@@ -1,4 +1,4 @@
-//! Which providers there are: configured, recognised by their usual variables or port, or simulated.
+//! Determines the providers: configured, recognised by their usual variables or port, or simulated.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub fn sandbox_providers() -> Vec<Settings> {
     vec![Settings::new(SANDBOX, Kind::Sandbox, "")]
 }
 
-/// The providers, and what is chosen of them where the file leaves it open.
+/// The providers, and what is chosen from them where the file leaves it open.
 pub(super) struct FoundProviders {
     pub(super) providers: Vec<Settings>,
     pub(super) chosen: Chosen,
@@ -25,8 +25,8 @@ pub(super) struct FoundProviders {
     pub(super) warnings: Vec<String>,
 }
 
-/// The providers: simulated ones if that is asked for, else those of the file, else those that can be found, which may be
-/// none.
+/// The providers: simulated ones if requested, otherwise those of the file, otherwise those that can be recognised,
+/// which may be none.
 pub(super) fn providers(
     sandbox: bool,
     env: &Env,
@@ -62,8 +62,8 @@ pub(super) fn providers(
     Ok(FoundProviders { providers, chosen, notes, warnings })
 }
 
-/// Each provider by itself, so that one that is wrong does not hide the others: those of the file, else those that can
-/// be found, which may be none.
+/// Each provider separately, so that a wrong one does not hide the others: those of the file, otherwise those that can
+/// be recognised, which may be none.
 pub(super) fn each(env: &Env, file: &ServerFile) -> Vec<NamedProvider> {
     let (mut origins, mut warnings) = (Origins::default(), Vec::new());
     if file.providers.is_empty() {
@@ -76,7 +76,7 @@ pub(super) fn each(env: &Env, file: &ServerFile) -> Vec<NamedProvider> {
         .collect()
 }
 
-/// Providers recognised by their usual variables, and a local Ollama by its port; there may be none.
+/// Providers recognised by their usual variables, and a local Ollama recognised by its port; may be none.
 fn recognised(env: &Env, origins: &mut Origins) -> Result<FoundProviders, ConfigError> {
     let mut providers = Vec::new();
     let mut offers = Vec::new();
@@ -104,7 +104,7 @@ fn recognised(env: &Env, origins: &mut Origins) -> Result<FoundProviders, Config
     Ok(FoundProviders { providers, chosen: panel::choose(&offers), notes, warnings: Vec::new() })
 }
 
-/// What is told where there is no provider, and no table of one in the file at `path`.
+/// The error if there is no provider, and `path` has no table for any.
 pub(super) fn no_providers(path: Option<&Path>) -> ConfigError {
     let variables: Vec<_> = catalog::KNOWN.iter().filter_map(|known| known.key_env).collect();
     ConfigError::new("no model provider is configured, and none was found")

@@ -1,4 +1,4 @@
-//! The server's configuration: flags over variables over `server.toml` over defaults, complete and checked.
+//! The server's configuration. Precedence: flags, variables, `server.toml`, defaults.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -19,24 +19,24 @@ use crate::storage::{DatabaseUrl, PostgresAddress};
 const DATABASE_URL: &str = "MK_DATABASE_URL";
 const LIMITS_URL: &str = "MK_LIMITS_URL";
 
-/// A server's configuration, complete and checked.
+/// A server's complete, validated configuration.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Where to listen.
+    /// The address to listen on.
     pub listen: SocketAddr,
-    /// Where `mk.db` lies, if it is used. Not created yet.
+    /// The directory of `mk.db`, if that is used. It may not exist yet.
     pub data_dir: PathBuf,
-    /// Where apps, keys and usage are kept.
+    /// Where apps, keys and usage are stored.
     pub database: DatabaseUrl,
-    /// Peers whose `X-Forwarded-For` is believed.
+    /// Peers whose `X-Forwarded-For` header is trusted.
     pub trusted_proxies: Vec<ipnet::IpNet>,
-    /// Certificate chain and key, PEM files.
+    /// Certificate chain and private key.
     pub tls: Option<TlsFiles>,
     /// The largest request body, in bytes.
     pub max_body_bytes: usize,
     /// Rate limits.
     pub limits: crate::limits::Settings,
-    /// Where they are counted.
+    /// Where rate limits are counted.
     pub limits_store: LimitsStore,
     /// Providers; names are unique.
     pub providers: Vec<Settings>,
@@ -44,18 +44,18 @@ pub struct ServerConfig {
     pub verify: crate::verify::Settings,
     /// Chat completions.
     pub inference: crate::inference::Settings,
-    /// How long single attempts stay in the ledger; `None` for ever. What they sum up to always stays.
+    /// How long single attempts stay in the ledger; `None` for ever. Their totals always stay.
     pub usage_retention: Option<Duration>,
     /// The file that was read, if there is one.
     pub file: Option<PathBuf>,
-    /// What was found and chosen, and why: to be shown at start.
+    /// What was found and chosen at start, and why, to be shown.
     pub notes: Vec<String>,
-    /// What is allowed and yet probably not meant.
+    /// Warnings: what is allowed, but probably not intended.
     pub warnings: Vec<String>,
     pub(super) origins: Origins,
 }
 
-/// Where the listener's certificate is.
+/// PEM files for TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The chain, leaf first.
@@ -64,7 +64,7 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// What flags say; `None` where they are not given.
+/// The values of flags; `None` for those that are not given.
 #[derive(Clone, Debug, Default)]
 pub struct ServerArgs {
     /// `--config`.
@@ -73,25 +73,26 @@ pub struct ServerArgs {
     pub listen: Option<String>,
     /// `--data-dir`.
     pub data_dir: Option<PathBuf>,
-    /// `--sandbox`: simulated models in the place of all providers.
+    /// `--sandbox`: simulated models in place of all providers.
     pub sandbox: bool,
 }
 
-/// The server's configuration.
+/// Loads the server's configuration.
 ///
-/// Reads the configuration file, key files and variables; with no provider configured it also knocks at the port
-/// of a local Ollama.
+/// Reads the configuration file, key files and variables; if no provider is configured, also probes the port of a local
+/// Ollama.
 ///
 /// # Errors
-/// With the first thing that is wrong or missing.
+/// The first thing that is wrong or missing.
 pub fn load_server(args: &ServerArgs, env: &Env) -> Result<ServerConfig, ConfigError> {
     load(args, env, true)
 }
 
-/// The same, also where there is no provider, with which a server cannot start: for who wants to see the rest.
+/// Loads the configuration even without a provider, although a server cannot start then: for whoever wants to see the
+/// rest.
 ///
 /// # Errors
-/// With the first thing that is wrong.
+/// The first error found.
 pub fn load_server_values(args: &ServerArgs, env: &Env) -> Result<ServerConfig, ConfigError> {
     load(args, env, false)
 }
@@ -142,7 +143,7 @@ fn load(args: &ServerArgs, env: &Env, needs_provider: bool) -> Result<ServerConf
 pub enum StorePlace {
     /// Files in this directory.
     Directory(PathBuf),
-    /// A server for it.
+    /// A PostgreSQL server.
     Postgres(PostgresAddress),
 }
 
@@ -166,8 +167,8 @@ impl ServerConfig {
     }
 }
 
-/// Where the database is, for commands that work on it beside a server: in the directory that a flag names, whatever else
-/// is configured. The file is checked, but no provider needs to be there.
+/// Where the database is, for commands that work on it beside a server; a directory that a flag names outranks all
+/// else. The file is validated, but no provider is needed.
 ///
 /// # Errors
 /// If the file or the variable is wrong, or there is no home directory to default to.
@@ -182,7 +183,7 @@ pub fn load_database(args: &ServerArgs, env: &Env) -> Result<StorePlace, ConfigE
     data_dir(args, env, file.data_dir.as_ref(), origins).map(StorePlace::Directory)
 }
 
-/// Where limits are counted, for those who look after it. The file is checked, but no provider needs to be there.
+/// Where rate limits are counted, for checking on that store. The file is validated, but no provider is needed.
 ///
 /// # Errors
 /// If the file or the variable is wrong.
@@ -191,20 +192,20 @@ pub fn load_limits_store(args: &ServerArgs, env: &Env) -> Result<LimitsStore, Co
     limits_store(file.limits_url.as_ref(), env, &mut Origins::default())
 }
 
-/// A provider by its configured name: its settings, or what is wrong about them.
+/// A provider's configured name, with its settings or what is wrong with them.
 pub type NamedProvider = (String, Result<Settings, ConfigError>);
 
-/// Each provider by itself, with what is wrong about it: for whoever wants to know of all of them where
-/// [`load_server`] fails. Empty if none is configured and none can be found.
+/// Each provider separately, with any error in its settings: for whoever wants to see all of them where [`load_server`]
+/// fails. Empty if none is configured and none is recognised.
 ///
 /// # Errors
-/// If the file is wrong as a whole.
+/// If the whole file is wrong.
 pub fn load_providers(args: &ServerArgs, env: &Env) -> Result<Vec<NamedProvider>, ConfigError> {
     let (_, file) = open(args, env)?;
     Ok(recognise::each(env, &file))
 }
 
-/// The configuration file: `--config`, `MK_CONFIG` or the usual one, whether or not it is there.
+/// The path of the configuration file: `--config`, `MK_CONFIG` or the default, whether or not it exists.
 pub fn server_path(args: &ServerArgs, env: &Env) -> Option<PathBuf> {
     named_file(args, env).or_else(|| paths::server_file(env))
 }
@@ -213,7 +214,7 @@ fn named_file(args: &ServerArgs, env: &Env) -> Option<PathBuf> {
     args.config.clone().or_else(|| env.path("MK_CONFIG"))
 }
 
-/// The configuration file: one that is named must be there, the usual one may be absent.
+/// Reads the configuration file: one that is named must exist, the default one need not.
 fn open(args: &ServerArgs, env: &Env) -> Result<(Option<PathBuf>, ServerFile), ConfigError> {
     let named = named_file(args, env);
     let Some(path) = server_path(args, env) else {
@@ -309,7 +310,7 @@ fn data_dir(
     })
 }
 
-/// The variable may also be a credential: an address may hold a password.
+/// Where the database is. The variable may also be a credential, as an address may contain a password.
 fn database(
     found: Option<&Found<DatabaseUrl>>,
     env: &Env,
@@ -323,7 +324,7 @@ fn database(
     Ok(origins.take("database_url", found, DatabaseUrl::Sqlite))
 }
 
-/// As [`database`].
+/// Where limits are counted; the variable may be a credential, as in [`database`].
 fn limits_store(
     found: Option<&Found<LimitsStore>>,
     env: &Env,

@@ -1,4 +1,4 @@
-//! `server.toml` as it stands: every key typed and checked by itself, nothing resolved yet.
+//! Parses `server.toml`: every key is typed and validated by itself, and nothing is resolved yet.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::{ConfigError, values};
 use crate::limits::LimitsStore;
 use crate::storage::DatabaseUrl;
 
-/// What a file says; `None` where it says nothing.
+/// The contents of a file; `None` for keys that it does not have.
 #[derive(Default)]
 pub(super) struct ServerFile {
     pub(super) listen: Option<Found<SocketAddr>>,
@@ -74,7 +74,7 @@ pub(super) struct InferenceFile {
     pub(super) fallbacks: Vec<(Found<String>, Vec<String>)>,
 }
 
-/// An address and port; `localhost` stands for 127.0.0.1.
+/// An address and port; `localhost` means 127.0.0.1.
 pub(super) fn listen_address(text: &str) -> Option<SocketAddr> {
     match text.strip_prefix("localhost:") {
         Some(port) => Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port.parse().ok()?))),
@@ -82,11 +82,11 @@ pub(super) fn listen_address(text: &str) -> Option<SocketAddr> {
     }
 }
 
-/// What `listen` takes.
+/// What `listen` expects.
 pub(super) const LISTEN: &str =
     "an address and port such as \"127.0.0.1:8080\", \"localhost:8080\" or \"[::1]:8080\"";
 
-/// What `limits_url` takes.
+/// What `limits_url` expects.
 pub(super) const LIMITS: &str = "\"memory\", or the address of a Redis or Valkey server: redis://HOST, rediss://HOST (TLS), redis+unix:///PATH; `/`, `?`, `#` and `%` in a password are written %2F, %3F, %23 and %25";
 
 /// Reads `server.toml`; `None` if there is none.
@@ -96,7 +96,7 @@ pub(super) fn read(path: &Path) -> Result<Option<ServerFile>, ConfigError> {
     server(Section::root(&document, &table)).map(Some)
 }
 
-/// Where the database is; what is wrong with it is told without a word of it, as it may hold a password.
+/// Where the database is. The error does not quote the value, as it may contain a password.
 fn database_url(root: &mut Section<'_>) -> Result<Option<Found<DatabaseUrl>>, ConfigError> {
     let Some(found) = root.text("database_url")? else { return Ok(None) };
     match DatabaseUrl::parse(&found.value) {
@@ -130,7 +130,7 @@ fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
     Ok(file)
 }
 
-/// Networks, or single addresses.
+/// Networks or single addresses.
 fn networks(root: &mut Section<'_>) -> Result<Option<Found<Vec<IpNet>>>, ConfigError> {
     let network = |text: &String| {
         text.parse::<IpNet>().ok().or_else(|| text.parse::<std::net::IpAddr>().ok().map(IpNet::from))
@@ -189,7 +189,7 @@ fn panel(section: &mut Section<'_>) -> Result<PanelFile, ConfigError> {
 }
 
 impl PanelFile {
-    /// What is said here, and for the rest what `base` says.
+    /// These settings, completed by those of `base`.
     pub(super) fn over(&self, base: &Self) -> Self {
         let (own, base) = (self.clone(), base.clone());
         Self {

@@ -1,6 +1,6 @@
 //! "Did you mean …?"
 
-/// The candidate that a mistyped name most likely stands for, if one is close.
+/// The candidate most likely meant by a misspelt name, if one is close.
 pub fn closest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (typed.chars().count() / 3).max(1);
     candidates
@@ -11,7 +11,7 @@ pub fn closest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .map(|(_, candidate)| candidate)
 }
 
-/// `; did you mean "…"?`, or nothing.
+/// `; did you mean "…"?`, or an empty string.
 pub(super) fn question<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     closest(typed, candidates).map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }

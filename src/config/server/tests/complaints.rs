@@ -1,4 +1,4 @@
-//! What is wrong in a configuration, and what is doubtful, is told with its place and its remedy, and without secrets.
+//! Errors and warnings on a configuration name the place and the remedy, and contain no secrets.
 
 use super::*;
 

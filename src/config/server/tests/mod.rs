@@ -14,7 +14,7 @@ mod shown;
 const OPENAI: (&str, &str) = ("OPENAI_API_KEY", "sk-openai-secret");
 const ANTHROPIC: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-secret");
 
-/// A directory with a `server.toml`, and a world around it.
+/// A directory with a `server.toml`, and an environment around it.
 struct World {
     dir: tempfile::TempDir,
     env: Env,

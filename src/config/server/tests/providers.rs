@@ -1,4 +1,4 @@
-//! Which providers, models and panels come of a configuration, and how much they are borne with.
+//! Which providers, models and panels follow from a configuration, and their timeouts and retries.
 
 use super::*;
 

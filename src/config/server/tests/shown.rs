@@ -1,4 +1,4 @@
-//! What a configuration is shown as: the example that is written, and the listing of what holds.
+//! How a configuration is presented: the example file, and the listing of values.
 
 use super::*;
 
