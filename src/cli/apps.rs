@@ -179,7 +179,7 @@ pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
     Ok(0)
 }
 
-/// The app in a command that is to be copied: by its id where its name would need quotes.
+/// How to name the app in a command to be copied: by its id if its name would need quotes.
 fn as_argument(app: &App) -> &str {
     let is_plain = shell::word(&app.name) == app.name;
     if is_plain && !app.name.starts_with('-') { &app.name } else { &app.id }
@@ -207,14 +207,14 @@ fn list(session: &Session, records: &[App], is_json: bool) -> Result<(), Failure
     sheet::print_fitting(printer, &COLUMNS, &rows, &LESSER)
 }
 
-/// What people see of a list.
+/// The columns for people.
 const COLUMNS: [Column; 5] =
     [column("name"), number("active keys"), column("created"), number("budget"), column("spent")];
 
-/// Columns that a narrow terminal does without: when they were made.
+/// Columns that a narrow terminal drops: the creation date.
 const LESSER: [usize; 1] = [2];
 
-/// What programs get of a list.
+/// The columns for programs.
 const PLAIN_COLUMNS: [Column; 7] = [
     hidden("id"),
     hidden("name"),
@@ -248,7 +248,7 @@ fn show(session: &Session, app: App, is_json: bool) -> Result<(), Failure> {
 }
 
 fn delete(session: &Session, desk: &Desk, app: &App, yes: bool, is_json: bool) -> Result<(), Failure> {
-    // Nobody is asked about what cannot be done; where nobody is asked, the store says so.
+    // Nobody is prompted for what is impossible; without a prompt, the store refuses it.
     if !yes && desk.apps()?.len() < 2 {
         return Err(Failure::new(Kind::Conflict, LAST_APP));
     }

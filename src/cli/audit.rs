@@ -25,7 +25,7 @@ Examples:
   mk audit --actor laptop                      what was done with a console key
   mk audit --limit 0 --json | jq -r '.entries[] | select(.channel == \"cli\") | .actor_name'";
 
-/// What a line holds, last in its help.
+/// The contents of a line, last in its help.
 pub(crate) const NOTES: &str = "\
 An entry is written with each change, in the same transaction, and never changed
 itself. Times are UTC.
@@ -74,7 +74,7 @@ fn action() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(AUDIT_ACTIONS)
 }
 
-/// Shows the audit.
+/// Runs `mk audit`.
 pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
     let desk = Desk::open(&args.database, session)?;
     let printer = &session.printer;
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
     Ok(0)
 }
 
-/// What people see.
+/// The columns for people.
 const COLUMNS: [Column; 7] = [
     whole("time (UTC)"),
     whole("action"),
@@ -125,10 +125,10 @@ const COLUMNS: [Column; 7] = [
     column("details"),
 ];
 
-/// Columns that a narrow terminal does without, the least telling first: address, via, details.
+/// Columns that a narrow terminal drops, the least informative first: address, via, details.
 const LESSER: [usize; 3] = [5, 4, 6];
 
-/// What programs get.
+/// The columns for programs.
 const PLAIN_COLUMNS: [Column; 11] = [
     hidden("id"),
     hidden("at"),
@@ -146,7 +146,7 @@ const PLAIN_COLUMNS: [Column; 11] = [
 fn for_people(printer: &Printer, entries: &[AuditEntry]) -> Result<(), Failure> {
     let rows: Vec<Vec<String>> = entries.iter().map(cells).collect();
     let mut columns = COLUMNS;
-    // Most are done at the command line, which has no address.
+    // Most changes are made on the command line, which has no address.
     columns[LESSER[0]].for_people = entries.iter().any(|entry| entry.address.is_some());
     let wide = printer.at_full_width();
     if sheet::fits_whole(&wide, &columns, &rows) {
@@ -165,7 +165,7 @@ fn cells(entry: &AuditEntry) -> Vec<String> {
         (None, None, _) => "-".to_owned(),
     };
     vec![
-        moment(&entry.at).unwrap_or_else(|| entry.at.clone()),
+        timestamp(&entry.at).unwrap_or_else(|| entry.at.clone()),
         entry.action.clone(),
         named(&entry.object_name, &entry.object),
         by,
@@ -175,7 +175,7 @@ fn cells(entry: &AuditEntry) -> Vec<String> {
     ]
 }
 
-/// What was set, as people read it: `name: website to news, budget_usd: 50 to none`.
+/// The details for people: `name: website to news, budget_usd: 50 to none`.
 fn details(set: &Value) -> String {
     let Value::Object(fields) = set else { return "-".to_owned() };
     let one = |(name, value): (&String, &Value)| match (value.get("from"), value.get("to")) {
@@ -194,7 +194,7 @@ fn brief(name: &str, value: &Value) -> String {
         Value::Array(items) if items.is_empty() => "all".to_owned(),
         Value::Array(items) => items.iter().map(|item| brief(name, item)).collect::<Vec<_>>().join(" "),
         Value::String(text) if is_id(text) => short(text),
-        Value::String(text) => moment(text).unwrap_or_else(|| text.clone()),
+        Value::String(text) => timestamp(text).unwrap_or_else(|| text.clone()),
         Value::Number(number) => {
             number.as_f64().map_or_else(|| number.to_string(), |number| number.to_string())
         }
@@ -202,8 +202,8 @@ fn brief(name: &str, value: &Value) -> String {
     }
 }
 
-/// A moment to the second, without what would make it one word; `None` for another text.
-fn moment(text: &str) -> Option<String> {
+/// A timestamp to the second, with a space so that it can be wrapped; `None` for any other text.
+fn timestamp(text: &str) -> Option<String> {
     let at = Time::parse(text).filter(|_| text.contains('T'))?;
     let to_the_second = at.rfc3339().replacen('T', " ", 1);
     to_the_second.get(.."2026-11-20 12:34:56".len()).map(str::to_owned)
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_an_id_or_a_moment_stays() {
+    fn text_that_only_resembles_an_id_or_a_timestamp_stays() {
         for text in ["app_x", "key_", "2027-02-21", "tomorrow", "T", ""] {
             assert_eq!(brief("name", &json!(text)), text);
         }

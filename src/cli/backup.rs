@@ -1,4 +1,4 @@
-//! `mk backup` and `mk restore`: the databases in one file, made beside a running server.
+//! `mk backup` and `mk restore`: the databases in a single file, made while a server may be running.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -129,7 +129,7 @@ pub(crate) fn restore(args: &RestoreArgs, session: &Session) -> Outcome {
     Ok(0)
 }
 
-/// `None` if it was stopped.
+/// Returns `None` if it was interrupted.
 fn restore_to_postgres(
     file: &Path,
     address: &PostgresAddress,
@@ -153,7 +153,7 @@ fn stopped(session: &Session, by: &AtomicUsize) -> Failure {
     Failure::new(Kind::Interrupted, "interrupted")
 }
 
-/// Elsewhere these flags have a command work on a server: nobody may take a backup of another database for that one's.
+/// For other commands these flags select a server; nobody must mistake a backup of another database for that server's.
 fn must_not_name_a_server(session: &Session) -> Result<(), Failure> {
     let Some(flag) = session.globals.server_flag() else { return Ok(()) };
     let why = format!("{flag} is about a server; backup and restore work on the database of this machine");
@@ -161,7 +161,7 @@ fn must_not_name_a_server(session: &Session) -> Result<(), Failure> {
         .hint("run it on the server's machine, or name a database by --data-dir or --config"))
 }
 
-/// Elsewhere `-` is standard input: here it would be a file of that name, which nobody means.
+/// For other commands `-` is standard input; here it would be a file of that name, which nobody means.
 fn must_be_a_file(file: &Path, why: &str) -> Result<(), Failure> {
     if file == Path::new("-") {
         return Err(Failure::usage(why).hint("name a file, and copy that"));
@@ -169,20 +169,20 @@ fn must_be_a_file(file: &Path, why: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Becomes the number of the first Ctrl-C or SIGTERM, so that what is half done is cleaned up; the second one ends the
-/// process at once.
+/// Returns a cell that receives the number of the first Ctrl-C or SIGTERM, so that partial work is cleaned up; the
+/// second one kills the process.
 fn stop_at_first() -> Arc<AtomicUsize> {
     let stop = Arc::new(AtomicUsize::new(0));
     let signals = [runtime::SIGINT, runtime::SIGTERM];
     runtime::end_at_second(&signals);
     for signal in signals {
-        // Without it the signal does what it always does.
+        // If this fails, the signal takes its default action.
         let _ = signal_hook::flag::register_usize(signal, Arc::clone(&stop), number(signal));
     }
     stop
 }
 
-/// A signal's number as it is kept; 0 stands for none.
+/// A signal's number as stored in the cell; 0 means none.
 fn number(signal: i32) -> usize {
     usize::try_from(signal).unwrap_or_default()
 }

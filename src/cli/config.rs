@@ -1,4 +1,4 @@
-//! `mk config`: where settings come from and where they lie.
+//! `mk config`: where settings come from and where their files are.
 
 use std::path::PathBuf;
 
@@ -114,7 +114,7 @@ fn paths(session: &Session, file: Option<PathBuf>, is_json: bool) -> Result<(), 
     let (data_dir, database) = match load_database(&args, &session.env) {
         Ok(StorePlace::Directory(dir)) => (Some(dir), None),
         Ok(StorePlace::Postgres(address)) => (None, Some(address.to_string())),
-        // Whoever looks for the files may be about to put that right.
+        // Whoever looks for the files may be about to fix this.
         Err(cause) => {
             session.printer.warning(&format!("where the data lies cannot be told: {cause}"));
             (None, None)
@@ -128,7 +128,7 @@ fn paths(session: &Session, file: Option<PathBuf>, is_json: bool) -> Result<(), 
         ("credentials_file", text(paths.credentials_file)),
         ("project_file", text(paths.project_file)),
         ("data_dir", text(data_dir)),
-        // In the place of the directory.
+        // Instead of the directory.
         ("database", database),
     ];
     if is_json {
@@ -173,7 +173,7 @@ fn list(
             if at > 0 {
                 session.printer.line("")?;
             }
-            // Beside each value it would take the room that values need.
+            // As a column it would take the space that values need.
             session.printer.line(&out.paint.apply(Look::Strong, name))?;
         }
         print(session, name, entries, with_origin)?;
@@ -181,7 +181,7 @@ fn list(
     Ok(())
 }
 
-/// The server's values, also without a provider. A file that is wrong is no failure where both sides are asked for.
+/// The server's values, even without a provider. A wrong file is no failure if both sides are listed.
 fn server_values(
     session: &Session,
     side: Option<Side>,
@@ -190,7 +190,7 @@ fn server_values(
     let args = ServerArgs { config: file, ..ServerArgs::default() };
     match load_server_values(&args, &session.env) {
         Ok(server) => {
-            // Without providers all else that is doubtful follows from that.
+            // Without providers, all other warnings follow from that.
             let none = "no model provider is configured, and none was found; `mk serve` needs one".to_owned();
             let doubts = if server.providers.is_empty() { vec![none] } else { server.warnings.clone() };
             for doubt in &doubts {
@@ -229,8 +229,8 @@ fn entry_json(entry: &Entry) -> Value {
     json!({ "key": entry.key, "value": value_json(&entry.value), "origin": entry.origin.to_string() })
 }
 
-/// A value as JSON: `null` where nothing is set. Texts, numbers and lists are written alike in both notations; what is no
-/// JSON, such as `not set`, is told as it stands.
+/// A value as JSON: `null` if it is not set. Strings, numbers and lists are written the same way in both notations;
+/// anything that is not JSON, such as `not set`, becomes a string.
 fn value_json(value: &str) -> Value {
     if value.is_empty() {
         return Value::Null;

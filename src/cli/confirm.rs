@@ -1,4 +1,4 @@
-//! Asks before something that cannot be undone.
+//! Prompts before something that cannot be undone.
 
 use std::io;
 
@@ -6,11 +6,11 @@ use super::exit::{Failure, Kind};
 use super::printer::Printer;
 use super::runtime;
 
-/// The flag that stands for yes.
+/// The flag that answers yes.
 const FLAG: &str = "--yes";
 
-/// Warns, and asks `question`, which ends with what happens, unless somebody has said yes already. Where nobody can be
-/// asked, says which flag stands for yes.
+/// Warns and asks `question`, which ends with the consequences, unless `is_said` tells that the answer was given by the
+/// flag. Where nobody can be asked, the failure names the flag.
 pub(crate) fn confirm(
     printer: &Printer,
     question: &str,
@@ -35,8 +35,8 @@ pub(crate) fn confirm(
     Err(Failure::new(Kind::Declined, "nothing was changed"))
 }
 
-/// A line from the terminal; empty if there is none. Read on another thread: once a command has asked a server, Ctrl-C
-/// ends it only where somebody listens.
+/// A line from the terminal; empty if there is none. It is read on another thread: once a command has made a request,
+/// Ctrl-C only ends it where something listens for it.
 fn answer(printer: &Printer) -> Result<String, Failure> {
     let line = || {
         let mut line = String::new();

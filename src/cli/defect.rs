@@ -1,7 +1,7 @@
-//! Defects of this program: told in one line, without the text of the panic, which may hold what nobody is to see.
+//! Panics, reported as defects of this program in one line, without a panic message that may hold secrets.
 //!
-//! The default would print that text, which may quote a key or obey a terminal, and end with a code that no script
-//! knows. A server reports defects in its log, where everything else about it stands.
+//! The default hook would print the message, which may quote a key or control the terminal, and the process would end
+//! with an exit code that no script knows. A server reports defects in its log, along with everything else about it.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook};
 use super::exit::{Failure, Kind, Outcome};
 use crate::client;
 
-/// From here on panics are told as defects; those that foreign bytes provoke and that are caught are not told.
+/// Makes panics be reported as defects from here on, except those that foreign bytes provoke and that are caught.
 pub(crate) fn tell_briefly() {
     set_hook(Box::new(|panic| {
         if !client::is_decoding() {
@@ -19,7 +19,7 @@ pub(crate) fn tell_briefly() {
     }));
 }
 
-/// Runs a command; a defect in it is a failure like any other.
+/// Runs a command; a panic in it becomes an ordinary failure.
 pub(crate) fn contain(command: impl FnOnce() -> Outcome) -> Outcome {
     catch_unwind(AssertUnwindSafe(command)).unwrap_or_else(|_panic| {
         Err(Failure::new(Kind::Other, "this is a defect of mk; the command did not end properly")
@@ -29,7 +29,7 @@ pub(crate) fn contain(command: impl FnOnce() -> Outcome) -> Outcome {
 
 fn tell(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
-    // Only a fixed text is known to hold nothing else.
+    // Only a message that is a constant is known to hold nothing else.
     let text = panic.payload().downcast_ref::<&str>().copied().unwrap_or("text not shown");
     if tracing::dispatcher::has_been_set() {
         tracing::error!(place, text, "a defect of mk");
@@ -37,7 +37,7 @@ fn tell(panic: &PanicHookInfo<'_>) {
     }
     let trace = Backtrace::capture();
     let mut err = io::stderr().lock();
-    // Where nobody reads it, nobody misses it.
+    // If nobody reads standard error, nobody misses the message.
     let _ = writeln!(err, "defect: {place}: {text}");
     if trace.status() == BacktraceStatus::Captured {
         let _ = writeln!(err, "{trace}");

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Formats numbers for people.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(crate) fn thousands(number: u64) -> String {
     grouped
 }
 
-/// `$0.0031`, `$12.50`; never zero for something that cost.
+/// `$0.0031`, `$12.50`; never zero for a cost above zero.
 pub(crate) fn dollars(amount: f64) -> String {
     if amount >= 1.0 {
         return format!("${amount:.2}");

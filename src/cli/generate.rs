@@ -1,6 +1,6 @@
-//! `mk completions`, `mk man` and `mk version`: written from the same definition as `--help`.
+//! `mk completions`, `mk man` and `mk version`: generated from the same definition as `--help`.
 //!
-//! The repository's `completions/` and `man/` are what these commands write; a test holds them fresh.
+//! The repository's `completions/` and `man/` are the output of these commands; tests keep them up to date.
 
 use std::fs;
 use std::io;
@@ -116,7 +116,7 @@ fn add_pages(command: &Command, pages: &mut Vec<(String, String)>) -> io::Result
     command.get_subcommands().filter(|sub| !sub.is_hide_set()).try_for_each(|sub| add_pages(sub, pages))
 }
 
-/// The usage line of `--help`; naming every option twice tells nobody more.
+/// The usage line of `--help`; clap's own synopsis would repeat every option.
 fn synopsis(command: &Command) -> Roff {
     let usage = command.clone().render_usage().to_string();
     let mut roff = Roff::new();
@@ -135,7 +135,7 @@ fn notes(command: &Command) -> Roff {
     as_it_stands("NOTES", text.to_string().lines())
 }
 
-/// What the server counts: each metric with its labels, and what it is.
+/// The metrics of the server, with their labels and help.
 fn metrics() -> Roff {
     let lines = table::ALL.into_iter().flat_map(|Metric { name, labels, help, .. }| {
         let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
@@ -145,7 +145,7 @@ fn metrics() -> Roff {
     as_it_stands("METRICS", lines.iter().map(String::as_str))
 }
 
-/// A section whose lines are kept: tables and commands are no running text.
+/// A section whose line breaks are kept, as in tables and commands.
 fn as_it_stands<'a>(heading: &str, lines: impl Iterator<Item = &'a str>) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", [heading]);

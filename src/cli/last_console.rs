@@ -1,11 +1,11 @@
-//! What to say before the last console key goes: with it go the dashboard and the administration from elsewhere.
+//! The warning before the last console key ends: with it goes access to the dashboard and remote administration.
 
 use super::desk::Desk;
 use crate::api::Service;
 use crate::api::console::{Key, KeyState};
 
-/// A sentence to be said before `is_going` keys stop working, if with them the last console key does. Where that cannot
-/// be found out there is none: it must not keep anybody from revoking a key.
+/// A warning if the keys for which `is_ending` holds include every active console key. There is none if that cannot be
+/// found out: it must not keep anybody from revoking a key.
 pub(crate) fn warning(desk: &Desk, is_going: impl Fn(&Key) -> bool) -> Option<String> {
     let mut keys = desk.keys(None, Some(Service::Console)).unwrap_or_default();
     keys.retain(|key| key.state == KeyState::Active);

@@ -1,4 +1,5 @@
-//! The server's database, for the commands that work on it beside a server: where it is, and what its refusals mean.
+//! The server's database for commands that open it themselves, beside a running server: where it is, and what its
+//! errors mean.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,13 +14,13 @@ use crate::config::{Env, ServerArgs, StorePlace, load_database};
 use crate::keys::ManageError;
 use crate::storage::{Actor, Error, Store, is_empty_postgres};
 
-/// Of a user's name, as the audit keeps it.
+/// The most characters of a user's name in the audit log.
 const MAX_USER_CHARS: usize = 64;
 
-/// For a look at a database that may be far away.
+/// Time limit for a look at a database that may be far away.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Which database.
+/// Flags that select the database.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Database")]
 pub(crate) struct Database {
@@ -32,20 +33,20 @@ pub(crate) struct Database {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// The database, and the present moment.
+/// An open database, and the present moment.
 pub(crate) struct Local {
     /// The store.
     pub(crate) store: Store,
-    /// The moment that everything of this command happens at.
+    /// The time at which everything in this command happens.
     pub(crate) now: Time,
-    /// Whether it stands in for one that is not there: nothing in it has an id that will be known later.
+    /// Whether it stands in for a missing database, so that no id in it will exist later.
     pub(crate) is_stand_in: bool,
-    /// Where it is, if it is anywhere but in memory.
+    /// Where it is; `None` for one in memory.
     pub(crate) place: Option<StorePlace>,
 }
 
 impl Local {
-    /// A new one, in memory.
+    /// A new database in memory.
     pub(crate) fn in_memory() -> Result<Self, Failure> {
         let now = Clock::system().now();
         let store = Store::in_memory(now)
@@ -53,13 +54,13 @@ impl Local {
         Ok(Self { store, now, is_stand_in: false, place: None })
     }
 
-    /// One in which nothing has ever been done, in the place of one that is not there.
+    /// An empty database in memory, in place of one that does not exist.
     pub(crate) fn stand_in() -> Result<Self, Failure> {
         Ok(Self { is_stand_in: true, ..Self::in_memory()? })
     }
 
-    /// Its store, for a write to apps and keys: one that can only be read is told of as a server tells of it. The ledger is
-    /// not asked about, so that a key can be revoked without it.
+    /// The store for a write to apps and keys; fails with the server's message if it is read-only. The ledger is not
+    /// checked, so that a key can be revoked even without it.
     pub(crate) fn to_write(&self) -> Result<&Store, Failure> {
         if let Some(place) = &self.place {
             self.store.main_must_be_writable().map_err(|cause| unusable(place, cause))?;
@@ -69,7 +70,7 @@ impl Local {
 }
 
 impl Database {
-    /// The flag that names it, if one does.
+    /// The flag that selects the database, if one does.
     pub(crate) const fn flag(&self) -> Option<&'static str> {
         match (&self.data_dir, &self.config) {
             (Some(_), _) => Some("--data-dir"),
@@ -78,7 +79,7 @@ impl Database {
         }
     }
 
-    /// Where it is.
+    /// Where the database is.
     pub(crate) fn place(&self, session: &Session) -> Result<StorePlace, Failure> {
         let args = ServerArgs {
             config: self.config.clone(),
@@ -88,14 +89,14 @@ impl Database {
         Ok(load_database(&args, &session.env)?)
     }
 
-    /// Where it is, told with `-v`.
+    /// Where the database is; also printed with `-v`.
     pub(crate) fn told_place(&self, session: &Session) -> Result<StorePlace, Failure> {
         let place = self.place(session)?;
         session.printer.detail(&format!("database: {place}"));
         Ok(place)
     }
 
-    /// Its directory, for what is done with files alone; `instead` tells what does it elsewhere.
+    /// The database's directory, for commands that work on files; `instead` hints at what does the same for PostgreSQL.
     pub(crate) fn dir(&self, session: &Session, instead: &str) -> Result<PathBuf, Failure> {
         match self.place(session)? {
             StorePlace::Directory(dir) => Ok(dir),
@@ -107,7 +108,7 @@ impl Database {
         }
     }
 
-    /// Opens it, making it if it is not there yet.
+    /// Opens the database, creating it if it does not exist.
     pub(crate) fn open(&self, session: &Session) -> Result<Local, Failure> {
         let place = self.told_place(session)?;
         let now = Clock::system().now();
@@ -121,8 +122,8 @@ impl Database {
     }
 }
 
-/// Whether nothing was ever stored there. What keeps that from being seen of files is told when they are opened, and so
-/// is that only one of them is there.
+/// Whether nothing was ever stored there. If files cannot be examined, or only one of the two exists, opening them
+/// reports it.
 pub(crate) fn is_missing(place: &StorePlace) -> Result<bool, Failure> {
     match place {
         StorePlace::Directory(dir) => {
@@ -134,7 +135,7 @@ pub(crate) fn is_missing(place: &StorePlace) -> Result<bool, Failure> {
     }
 }
 
-/// Who sits at this command line, as far as the environment says.
+/// The person at this command line, as far as the environment tells.
 fn whoever(env: &Env) -> Actor {
     let named = |variable| env.text(variable).ok().flatten().filter(|name| !name.is_empty());
     let name = named("USER").or_else(|| named("USERNAME"));
@@ -142,7 +143,7 @@ fn whoever(env: &Env) -> Actor {
     Actor { name, channel: Channel::Cli, ..Actor::default() }
 }
 
-/// Why a database cannot be used, and what to do.
+/// The failure for a database that cannot be used, with a hint.
 pub(crate) fn unusable(place: &StorePlace, cause: Error) -> Failure {
     let what = match place {
         StorePlace::Directory(_) => "data directory",
@@ -176,11 +177,11 @@ pub(crate) fn way_out(place: &StorePlace, cause: &Error) -> &'static str {
     }
 }
 
-/// What to do about a database that is damaged.
+/// What to do about a damaged database.
 pub(crate) const RESTORE: &str =
     "stop the server, move the directory away, and put a backup back: `mk restore FILE`";
 
-/// What a refusal of the store means; `what` names the thing that was asked for.
+/// The failure for an error of the store; `what` names the thing that was asked for.
 pub(crate) fn stored(cause: Error, what: &str) -> Failure {
     let failure = match &cause {
         Error::NotFound => Failure::new(Kind::NotFound, format!("there is no {what}")),
@@ -191,7 +192,7 @@ pub(crate) fn stored(cause: Error, what: &str) -> Failure {
     failure.caused_by(cause)
 }
 
-/// Why an app or key was not made or changed; `what` as in [`stored`].
+/// The failure for an app or key that was not created or changed; `what` as in [`store_failure`].
 pub(crate) fn refused(cause: ManageError, what: &str) -> Failure {
     match cause {
         ManageError::Invalid(field, why) => Failure::usage(invalid(&field, &why)),
@@ -200,9 +201,9 @@ pub(crate) fn refused(cause: ManageError, what: &str) -> Failure {
     }
 }
 
-/// What is wrong with a field, by the name that the command line has for it.
+/// What is wrong with a field, under the name it has on the command line.
 fn invalid(field: &str, why: &str) -> String {
-    // Of several, the sentence quotes the one that is meant.
+    // For an entry of a list, the message quotes the one that is meant.
     let name = match field.split('[').next().unwrap_or_default() {
         "addresses" => "--address",
         "expires_at" => "--expires",

@@ -25,7 +25,7 @@ Examples:
   mk login --server https://mk.example.org --profile work     names it in config.toml
   mk keys create --service verify | mk login        on the server's own machine";
 
-/// How long the server may take to say what it thinks of a key, unless somebody says otherwise.
+/// How long the server may take to check a key by default.
 const LIMIT: Duration = Duration::from_secs(15);
 
 /// Examples of `mk logout`, first in its help.
@@ -50,12 +50,12 @@ pub(crate) struct LogoutArgs {
     service: Option<Service>,
 }
 
-/// Stores a key for the configured server, which is asked whether it takes it. The key itself says which service it
-/// is for.
+/// Stores a key for the configured server, which is asked to accept it first. The key itself tells which service it is
+/// for.
 pub(crate) fn login(args: &LoginArgs, session: &mut Session) -> Outcome {
     let config = session.client_config(None, None)?;
     let server = config.server.clone();
-    // Both: the server is to have that name.
+    // With both flags, the server gets that profile name.
     let profile = session.globals.profile.clone().filter(|_| session.globals.server.is_some());
     if let Some(name) = &profile {
         has_profile(&session.env, name, &server)?;
@@ -87,14 +87,14 @@ pub(crate) fn login(args: &LoginArgs, session: &mut Session) -> Outcome {
     Ok(0)
 }
 
-/// Whether commands ask this server where no flag names one.
+/// Whether commands use this server when no flag names one.
 fn is_usual(server: &str, session: &Session) -> bool {
     let usual = load_client(&ClientArgs::default(), &session.env);
     usual.is_ok_and(|usual| credentials::server_origin(&usual.server) == credentials::server_origin(server))
 }
 
-/// Fails if the server refuses the key. One that cannot say is no reason not to store it: it may be away, or older
-/// than the question.
+/// Fails if the server refuses the key. A server that cannot tell is no reason not to store it: it may be down, or too
+/// old to know the endpoint.
 fn check(config: &ClientConfig, key: &SecretString, session: &Session) -> Result<(), Failure> {
     let client = remote::client(config, Some(key.clone()))?;
     let limit = config.timeout.unwrap_or(LIMIT);
@@ -117,7 +117,7 @@ fn check(config: &ClientConfig, key: &SecretString, session: &Session) -> Result
     Ok(())
 }
 
-/// From a file that is named, a terminal without showing it, or standard input.
+/// Reads the key from the file that is named, from a terminal without echo, or from standard input.
 fn read(session: &Session, server: &str) -> Result<SecretString, Failure> {
     let unreadable = |cause: std::io::Error| {
         Failure::usage(format!("cannot read a key: {cause}"))
@@ -136,7 +136,7 @@ fn read(session: &Session, server: &str) -> Result<SecretString, Failure> {
     Ok(SecretString::from(text.trim()))
 }
 
-/// Says that keys which were stored before may be known to others.
+/// Warns that keys stored earlier may have been read by others.
 fn warn_of_exposed(session: &Session, exposed: &str) {
     let what = format!("{exposed}; replace those that are not to be known: `mk keys rotate`");
     session.printer.warning(&what);
@@ -148,7 +148,7 @@ pub(crate) fn logout(args: &LogoutArgs, session: &mut Session) -> Outcome {
     let exposed = credentials::must_be_private(&session.env);
     let removed = credentials::remove(&session.env, &server, args.service)?;
     if let Err(exposed) = exposed {
-        // Only a change makes the file its owner's alone again.
+        // Only changing the file makes it private again.
         let left = if removed.is_empty() { exposed.hints } else { Vec::new() };
         let parts: Vec<String> = [exposed.message].into_iter().chain(left).collect();
         warn_of_exposed(session, &parts.join("; "));

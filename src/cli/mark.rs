@@ -1,4 +1,4 @@
-//! Marks before a cell or value of a sheet: a symbol in its colour, beside words that say the same.
+//! Marks at the start of a table cell or value: a coloured symbol beside words that say the same.
 
 use std::borrow::Cow;
 
@@ -6,20 +6,20 @@ use super::printer::Printer;
 use super::sanitize;
 use super::term::Look;
 
-/// What draws the eye to a text, which says the same in words.
+/// Draws the eye to a text that says the same in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// Something comes to its end.
+    /// Something is nearly used up.
     Near,
-    /// It has.
+    /// Something is used up.
     Over,
 }
 
 impl Mark {
     const ALL: [Self; 2] = [Self::Near, Self::Over];
 
-    /// What stands for it until its line is laid out: as wide as its symbol, and left in no text except as its first
-    /// character. Whoever sends a text that begins with it gains a symbol by that, and nothing else.
+    /// The character that stands for the mark until its line is laid out: as wide as the symbol, and kept by sanitizing
+    /// only as the first character of a text. Foreign text that begins with it gains a symbol, and nothing else.
     const fn place(self) -> char {
         match self {
             Self::Near => '\u{1}',
@@ -27,7 +27,7 @@ impl Mark {
         }
     }
 
-    /// Its symbol, alone in its colour.
+    /// The symbol, alone in its colour.
     fn painted(self, printer: &Printer) -> String {
         let (paint, symbols) = (printer.terminal.out.paint, printer.terminal.symbols);
         match self {
@@ -37,7 +37,7 @@ impl Mark {
     }
 }
 
-/// A cell, or the value of a field, with a mark before it for people.
+/// A cell, or the value of a field, with a mark before it if a person reads it.
 pub(crate) fn marked(printer: &Printer, mark: Option<Mark>, text: String) -> String {
     match mark.filter(|_| printer.terminal.out.is_terminal) {
         Some(mark) => format!("{} {text}", mark.place()),
@@ -45,7 +45,7 @@ pub(crate) fn marked(printer: &Printer, mark: Option<Mark>, text: String) -> Str
     }
 }
 
-/// A cell as a terminal may see it, with its mark still in place.
+/// A cell that is safe for a terminal, with its mark still in place.
 pub(super) fn harmless(cell: &str) -> Cow<'_, str> {
     match Mark::ALL.into_iter().find(|mark| cell.starts_with(mark.place())) {
         Some(mark) => format!("{}{}", mark.place(), sanitize::line(&cell[1..])).into(),
@@ -53,7 +53,7 @@ pub(super) fn harmless(cell: &str) -> Cow<'_, str> {
     }
 }
 
-/// A line that is laid out, with the symbols of its marks.
+/// A line after layout, with its marks replaced by symbols.
 pub(super) fn painted(printer: &Printer, line: &str) -> String {
     Mark::ALL.into_iter().fold(line.trim_end().to_owned(), |line, mark| {
         if line.contains(mark.place()) { line.replace(mark.place(), &mark.painted(printer)) } else { line }

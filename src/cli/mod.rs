@@ -1,9 +1,9 @@
 //! The command line: the only room that prints.
 //!
-//! A command is a file: its arguments with their help, and one function. [`run`] parses, begins a session and hands
-//! over; whatever comes back becomes an [`End`]. Results go to standard output, everything else to standard error, all
-//! through `printer`; text from elsewhere goes through `sanitize` first. No runtime is built and no file is read before
-//! a command needs it: `mk --version` is instant.
+//! Each command has a file with its arguments, their help, and one entry function. [`run`] parses the arguments, opens
+//! a session and dispatches; whatever the command returns becomes an [`End`]. Results go to standard output and
+//! everything else to standard error, all through `printer`; text from elsewhere passes through `sanitize` first. No
+//! runtime is built and no file is read before a command needs it, so that `mk --version` is instant.
 
 mod apps;
 mod audit;
@@ -161,7 +161,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether standard output is to hold one JSON document, whatever happens.
+    /// Whether standard output must hold exactly one JSON document, whatever happens.
     fn wants_json(&self) -> bool {
         match self {
             Self::Verify(args) => args.output.json || args.output.jsonl,
@@ -187,7 +187,7 @@ impl Command {
     }
 }
 
-/// Runs the program with these arguments, the first of which is its name.
+/// Runs the program; the first of these arguments is its name.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> End {
     defect::tell_briefly();
     resources::survive_file_size_limit();

@@ -1,4 +1,4 @@
-//! `mk models`: what can be asked, what it costs, how much it reads, and how long it will be there.
+//! `mk models`: which models are available, what they cost, how large their context is, and when they retire.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use crate::api::Service;
 use crate::api::models::Model;
 use crate::client;
 
-/// Examples of `mk models`, first in its help. In the last one a `-` is no number above 0 to awk.
+/// Examples of `mk models`, first in its help. In the last one, awk does not treat `-` as a number above 0.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   mk models                                   those of the server that your key may use
   mk models --local                           those of the providers configured here
   mk models | awk -F'\\t' '$2 > 0 && $2 < 1'   below a dollar a million";
 
-/// How long a list may take, unless somebody says otherwise.
+/// How long the list may take by default.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// In a pipe, the fields of a line. Money is in dollars per million tokens.
+/// Also the fields of a line in a pipe. Prices are in dollars per million tokens.
 const COLUMNS: [Column; 6] = [
     column("model"),
     column("$/M in"),
@@ -36,10 +36,10 @@ const COLUMNS: [Column; 6] = [
     column("retired on"),
 ];
 
-/// The place of the date, which few models have.
+/// The index of the retirement date, which few models have.
 const RETIRED_ON: usize = 5;
 
-/// Columns that a narrow terminal does without: the sizes.
+/// Columns that a narrow terminal drops: the sizes.
 const LESSER: [usize; 2] = [4, 3];
 
 /// The arguments of `mk models`.
@@ -86,7 +86,7 @@ async fn list(chosen: Chosen, printer: &Printer, limit: Duration) -> Result<(Vec
     Ok((within(&backend, limit).await?, backend.is_sandbox))
 }
 
-/// The models that the server offers, if it tells within `limit`.
+/// The models that the server offers, if it responds within `limit`.
 pub(crate) async fn within(backend: &Backend, limit: Duration) -> Result<Vec<Model>, Failure> {
     let asked = time::timeout(limit, backend.client.models()).await.unwrap_or(Err(client::Error::Silent));
     asked.map_err(|cause| remote::inference_failure(&backend.server, cause))

@@ -1,7 +1,7 @@
 //! The only way to the terminal: results to standard output, everything else to standard error.
 //!
-//! A value instead of `println!`, which panics on a closed pipe. Results answer with an error when nobody reads
-//! them any longer; messages do not, as losing one is no reason to stop.
+//! A value instead of `println!`, which panics on a closed pipe. Printing results fails when nobody reads them any
+//! longer; printing messages does not, as losing one is no reason to stop.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use super::sanitize;
 use super::term::{Look, Terminal};
 use super::wrap;
 
-/// Prints.
+/// Prints results and messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Printer {
     /// The streams it prints to.
@@ -24,13 +24,13 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    /// The same, with all columns of the terminal for its text.
+    /// The same printer, using all columns of the terminal for text.
     pub(crate) fn at_full_width(&self) -> Self {
         let width = self.terminal.full_width;
         Self { terminal: Terminal { width, ..self.terminal.clone() }, ..self.clone() }
     }
 
-    /// Prints a line of results.
+    /// Prints a line of results, unless `-q`.
     pub(crate) fn line(&self, line: &str) -> Result<(), Failure> {
         if self.quiet {
             return Ok(());
@@ -38,7 +38,7 @@ impl Printer {
         self.result(line)
     }
 
-    /// Prints a line of results even with `-q`: what was asked for by `--json`, or a secret that exists only now.
+    /// Prints a line of results even with `-q`: JSON that was asked for, or a secret that exists only now.
     #[expect(clippy::unused_self, reason = "whoever prints has a printer")]
     pub(crate) fn result(&self, line: &str) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
@@ -47,14 +47,14 @@ impl Printer {
         written.map_err(broken_output)
     }
 
-    /// Prints a part of a result (sanitized) as it is, without ending the line, even with `-q`.
+    /// Prints part of a result (sanitized) as it is, without a line end, even with `-q`.
     #[expect(clippy::unused_self, reason = "whoever prints has a printer")]
     pub(crate) fn part(&self, text: &str) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(broken_output)
     }
 
-    /// Prints a document of JSON: indented for people, on one line for programs.
+    /// Prints a JSON document: indented on a terminal, on one line elsewhere.
     pub(crate) fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
         let text = if self.terminal.out.is_terminal {
             serde_json::to_string_pretty(document)
@@ -90,7 +90,7 @@ impl Printer {
         }
     }
 
-    /// Prints a notice (sanitized) behind `indent` cells of label, wrapped for people.
+    /// Prints a notice (sanitized) behind a label of `indent` cells, wrapped for people.
     pub(crate) fn fact(&self, label: &str, indent: usize, text: &str) {
         for (at, line) in self.broken(text, indent).iter().enumerate() {
             let label = if at == 0 { label } else { "" };
@@ -103,14 +103,14 @@ impl Printer {
         self.fact("", 0, text);
     }
 
-    /// Asks a question (sanitized), wrapped for people; the answer goes behind it.
+    /// Prints a question (sanitized), wrapped for people, and leaves the cursor behind it for the answer.
     pub(crate) fn question(&self, text: &str) -> io::Result<()> {
         let mut err = io::stderr().lock();
         write!(err, "{} ", self.broken(text, 0).join("\n"))?;
         err.flush()
     }
 
-    /// Draws on the terminal behind standard error what (sanitized) moves its cursor, too.
+    /// Writes a drawing (sanitized), which may move the cursor, to the terminal behind standard error.
     #[cfg(unix)]
     #[expect(clippy::unused_self, reason = "whoever prints has a printer")]
     pub(crate) fn draw(&self, drawing: &str) -> io::Result<()> {
@@ -154,7 +154,7 @@ impl Printer {
         }
     }
 
-    /// Lines that fit behind `indent` cells on a terminal; one line for everybody else.
+    /// Lines that fit behind `indent` cells on a terminal; a single line elsewhere.
     fn broken(&self, text: &str, indent: usize) -> Vec<String> {
         let text = self.terminal.symbols.spelt(sanitize::line(text));
         if !self.terminal.err.is_terminal {
@@ -164,7 +164,7 @@ impl Printer {
     }
 }
 
-/// Writes a line to standard error. Where nobody reads it, nobody misses it.
+/// Writes a line to standard error. If nobody reads it, nobody misses it.
 fn message(text: &str) {
     let mut err = io::stderr().lock();
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.write_all(b"\n"));

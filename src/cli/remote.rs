@@ -1,5 +1,5 @@
-//! What a server's refusals and silences mean on a terminal, and that there is no key to ask it with: kind, sentence,
-//! what to do next.
+//! Clients for a server, and what its errors, its silence or a missing key mean on a terminal: a kind, a message and
+//! hints.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use crate::client::{Client, Error, NO_HTTP, PLAIN, Refusal, Settings, UNRESOLVED
 use crate::config::{ClientConfig, Origin};
 use crate::secret::SecretString;
 
-/// For a connection to stand.
+/// Time limit for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// For the next byte of a stream: servers send a comment every 15 s.
+/// Time limit for the next byte of a stream: servers send a comment every 15 s.
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// What whoever has looked for a server in vain can do, where it would not help to be told to look.
+/// Hint for whoever looked for a server in vain, where it would not help to suggest looking.
 const START_OR_NAME: &str =
     "start it, or name another by --server or MK_SERVER; `mk serve --sandbox` starts one here";
 
-/// So many servers for which there is a key are named where there is none for the one that is meant.
+/// The most other servers with a key that are named when the chosen one has none.
 const MAX_SERVERS: usize = 5;
 
-/// That no key of this service is known for the server, and how to come by one; `trial` is the call that needs none.
+/// The failure for a missing key of this service, with hints at how to get one; `trial` is a command that needs none.
 pub(crate) fn no_key(config: &ClientConfig, service: Service, trial: Option<&str>) -> Failure {
     let (kind, variable) = match service {
         Service::Verify => ("API", "MK_API_KEY"),
@@ -33,7 +33,7 @@ pub(crate) fn no_key(config: &ClientConfig, service: Service, trial: Option<&str
     };
     let server = &config.server;
     let mut message = format!("no {kind} key for {server}");
-    // What may hold a key of any service holds one of another.
+    // A variable or file that may hold a key for any service holds one for another service.
     let is_for_any = |origin: &Origin| {
         matches!(origin, Origin::Flag(_) | Origin::Variable("MK_API_KEY" | "MK_API_KEY_FILE"))
     };
@@ -59,7 +59,7 @@ pub(crate) fn no_key(config: &ClientConfig, service: Service, trial: Option<&str
     ))
 }
 
-/// How servers name the fields of a request and their own addresses in messages, and how they are named here.
+/// The names of request fields and endpoints in server messages, and what they are called on the command line.
 const FIELDS: [(&str, &str); 16] = [
     ("`fact`", "the text"),
     ("`domain`", "--domain"),
@@ -79,7 +79,7 @@ const FIELDS: [(&str, &str); 16] = [
     ("GET /inference/v1/models", "`mk models`"),
 ];
 
-/// The most that is shown of a server's message: ours are a sentence.
+/// The most terminal cells shown of a server's message; our own messages are a sentence.
 const MAX_MESSAGE_CELLS: usize = 400;
 
 /// A client of the configured server.
@@ -87,7 +87,7 @@ pub(crate) fn client(config: &ClientConfig, key: Option<SecretString>) -> Result
     patient_client(config, key, IDLE_TIMEOUT)
 }
 
-/// A client of the configured server that bears this much silence.
+/// A client of the configured server with this idle timeout.
 pub(crate) fn patient_client(
     config: &ClientConfig,
     key: Option<SecretString>,
@@ -103,7 +103,7 @@ pub(crate) fn patient_client(
     Client::new(&settings).map_err(|cause| failure(&config.server, cause))
 }
 
-/// A client of a server in this process, that bears this much silence.
+/// A client of a server in this process with this idle timeout.
 pub(crate) fn embedded_client(
     server: &str,
     key: SecretString,
@@ -119,7 +119,7 @@ pub(crate) fn embedded_client(
     Client::new(&settings).map_err(|cause| failure(server, cause))
 }
 
-/// The failure that an error of the client is, with `server` as the person named it.
+/// The failure for an error of the client; `server` is what the person called it.
 pub(crate) fn failure(server: &str, cause: Error) -> Failure {
     let failure = match &cause {
         Error::Setup(what) => Failure::usage(what.clone()),
@@ -149,7 +149,7 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
     failure.caused_by(cause)
 }
 
-/// The failure that an error of the client is, in the words of chat completions.
+/// The failure for an error of the client, in the words of chat completions.
 pub(crate) fn inference_failure(server: &str, cause: Error) -> Failure {
     let is_incomplete = matches!(cause, Error::Incomplete);
     let mut failure = failure(server, cause);
@@ -163,14 +163,14 @@ pub(crate) fn inference_failure(server: &str, cause: Error) -> Failure {
                 "a key works for one service only: `mk keys create --service inference` makes one".to_owned(),
             ];
         }
-        // What helps `mk verify` does not help here; the message says when it is over.
+        // The hint for `mk verify` does not help here; the message says when the limit is over.
         Some("rate_limited_minute") => failure.hints.clear(),
         _ => {}
     }
     failure
 }
 
-/// The failure without hints that lead to `command`, for that command itself.
+/// The failure without the hints that suggest `command`, for use by that command itself.
 pub(crate) fn told_by(command: &str, mut failure: Failure) -> Failure {
     if failure.kind == Kind::Unreachable {
         failure.hints.retain(|hint| !hint.contains(command));
@@ -181,12 +181,12 @@ pub(crate) fn told_by(command: &str, mut failure: Failure) -> Failure {
     failure
 }
 
-/// Whether an error says that the server does not know the question, as one that is older than it.
+/// Whether an error says that the server does not know the endpoint, as older servers do not.
 pub(crate) fn is_unknown_there(cause: &Error) -> bool {
     matches!(cause, Error::Refused(refusal) if refusal.status == 404)
 }
 
-/// That `limit` passed before there was `what`; `instead` says what can be done beside allowing more.
+/// The failure for `what` not arriving within `limit`; `instead` says what else helps besides allowing more.
 pub(crate) fn too_slow(what: &str, limit: Duration, instead: &str) -> Failure {
     let told = if limit.subsec_millis() > 0 { format!("{} ms", limit.as_millis()) } else { span(limit) };
     Failure::new(Kind::Unreachable, format!("no {what} within {told}"))
@@ -214,7 +214,7 @@ fn refused(server: &str, refusal: &Refusal) -> Failure {
         return stranger(server, refusal);
     }
     let kind = match body.code.as_str() {
-        // A proper request, which a model does not want to answer.
+        // A proper request that a model refuses to answer.
         "content_filter" => Kind::Other,
         _ => kind_of_status(refusal.status),
     };
@@ -239,8 +239,8 @@ fn refused(server: &str, refusal: &Refusal) -> Failure {
     said(failure, &body.code, &body.request_id, retry_after)
 }
 
-/// An error status without our error body: a proxy's, or another program's. Its kind is the status's all the same,
-/// as a proxy in front of an mk server may be what refuses.
+/// The failure for an error status without our error body, from a proxy or another program. Its kind still follows the
+/// status, as the refusal may come from a proxy in front of an mk server.
 fn stranger(server: &str, refusal: &Refusal) -> Failure {
     let (status, title) = (refusal.status, brief(&refusal.body.message));
     let message = format!("{server} answered {status} {title}, and not as mk does");
@@ -254,8 +254,8 @@ fn stranger(server: &str, refusal: &Refusal) -> Failure {
     said(failure, "", "", retry_after)
 }
 
-/// A server's message about the fields of a request, in the words of the command line. Of a flag that is given several
-/// times, the message quotes the one that is meant: `param` is an entry then, such as `models[1]`.
+/// Translates a server's message about request fields into the words of the command line. For a flag that can be
+/// repeated, the message quotes the entry that is meant; `param` then looks like `models[1]`.
 fn in_flags(message: &str, param: Option<&str>) -> String {
     let entry =
         param.and_then(|param| Some((param, format!("`{}`", param.strip_suffix(']')?.split_once('[')?.0))));
@@ -293,7 +293,7 @@ fn hint(server: &str, refusal: &Refusal) -> Option<String> {
         (403, "address_not_allowed" | "model_not_allowed") => {
             "what a key may do is changed on the server's machine: `mk keys update`".to_owned()
         }
-        // The message says where models are listed.
+        // The message already says where models are listed.
         (404, "model_not_found") => return None,
         (404, "not_found") => "`mk apps list` and `mk keys list` show what is there".to_owned(),
         (404 | 405, _) => format!("is {server} the base address of an mk server?"),
@@ -306,7 +306,7 @@ fn hint(server: &str, refusal: &Refusal) -> Option<String> {
     Some(hint)
 }
 
-/// The failure that the `error` frame of a verification is, or the last chunk of an answer that broke off.
+/// The failure for the `error` event of a verification, or for the last chunk of a completion that broke off.
 pub(crate) fn failed_event(event: &ErrorEvent) -> Failure {
     let kind = if event.code == "api_key_revoked" { Kind::Unauthorized } else { Kind::Server };
     let mut failure = Failure::new(kind, brief(&lower_first(&event.message)));
@@ -328,7 +328,7 @@ fn brief(text: &str) -> String {
     cut(text, MAX_MESSAGE_CELLS, "...")
 }
 
-/// Messages stand behind `error:` here; acronyms and names keep their capitals.
+/// Messages follow `error:` and start in lower case; acronyms and names keep their capitals.
 fn lower_first(message: &str) -> String {
     let mut chars = message.chars();
     let (Some(first), second) = (chars.next(), chars.next()) else { return message.to_owned() };

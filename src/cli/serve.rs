@@ -1,7 +1,7 @@
-//! `mk serve`: the server, and what it tells the person who started it.
+//! `mk serve`: runs the server, and informs the person who started it.
 //!
-//! What cannot work is said in one sentence before anything is served. The first SIGTERM or SIGINT drains, the
-//! second ends at once.
+//! What cannot work is reported in one sentence before anything is served. The first SIGTERM or SIGINT drains, the
+//! second one ends the process at once.
 
 mod checks;
 mod signals;
@@ -98,11 +98,11 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
     if let Some(ServeCommand::Unit(args)) = &args.command {
         return unit::run(args, session);
     }
-    // Connections have runtimes of their own; this one accepts them and writes to the disk beside them.
+    // Connections are served by runtimes of their own; this one accepts them and writes to the disk meanwhile.
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = built
         .map_err(|cause| Failure::new(Kind::Other, format!("cannot start: {cause}")).caused_by(cause))?;
-    // Before anything is read that a reload reads again: whoever changes it while the server starts may signal.
+    // Before anything that a reload would read again: whoever changes it while the server starts may already signal.
     let reloads = {
         let _inside = runtime.enter();
         reload::Reloads::heard()
@@ -153,9 +153,9 @@ fn check(session: &Session, config: &ServerConfig) -> Outcome {
     Ok(0)
 }
 
-/// What comes from outside from the first moment on.
+/// What is acquired before anything else: the listener of a supervisor, and reload signals.
 struct Heard {
-    /// The listening socket of a supervisor.
+    /// The listening socket passed by a supervisor.
     inherited: Option<std::net::TcpListener>,
     reloads: reload::Reloads,
 }
@@ -177,7 +177,7 @@ async fn serve(
     let address = listener.local_addr().map_err(|cause| no_listener(config.listen, cause))?;
     let base = format!("{}://{address}", if options.tls.is_some() { "https" } else { "http" });
     let app = Arc::new(app);
-    // Before anybody is told that it serves: whoever is told may signal at once.
+    // Before anybody is told that the server is ready: whoever is told may signal at once.
     let signalled = signalled();
     let has_person = session.printer.terminal.err.is_terminal;
     let link = SetupLink::begin(&app, &base, &config.data_dir, has_person && !session.printer.quiet)?;
@@ -211,7 +211,7 @@ async fn serve(
         tracing::info!(
             "shutting down; requests under way may end within {patience:?}, a second signal ends them now"
         );
-        // Received below, unless the server has failed already.
+        // Received below, unless the server has failed before that.
         let _ = told.send(ended_by);
     };
     let served = server::serve(listener, Arc::clone(&app), options, shutdown).await;

@@ -1,5 +1,5 @@
-//! Lists of records: a table on a terminal, tab-separated lines without a heading elsewhere. A terminal too narrow
-//! for a table's words gets a block of lines a record.
+//! Lists of records: a table on a terminal, tab-separated lines without a heading elsewhere. A terminal too narrow for
+//! a table gets a block of lines per record.
 
 use std::borrow::Cow;
 
@@ -11,55 +11,56 @@ use super::printer::Printer;
 use super::sanitize;
 use super::wrap::{cells, wrap};
 
-/// A space on each side of a cell's text.
+/// Padding of a cell: a space on each side of its text.
 const AROUND_TEXT: usize = 2;
 
-/// The same, and one between cells.
+/// What a column takes beside its text: the padding, and one space between cells.
 const BESIDE_TEXT: usize = AROUND_TEXT + 1;
 
-/// A column: its heading, and whether a terminal shows it. Identifiers are long, and people name things otherwise.
+/// A column: its heading, and whether it is shown on a terminal. Identifiers are long and people go by names, so tables
+/// mostly leave them out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     /// Its heading.
     pub(crate) heading: &'static str,
-    /// Whether it stands in tables for people too.
+    /// Whether tables for people show it too.
     pub(crate) for_people: bool,
-    /// Whether people find it easier to compare when it ends at the right.
+    /// Whether it holds numbers, which people compare more easily when aligned right.
     is_number: bool,
-    /// Where its texts may go on in another line.
+    /// Where its texts may be wrapped.
     breaks: Breaks,
 }
 
-/// Where a text may go on in another line.
+/// Where a text may be wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Breaks {
-    /// Between words, where it is easiest to read.
+    /// Between words, which is easiest to read.
     BetweenWords,
-    /// Nowhere: it is read as one word, whatever blanks are in it.
+    /// Nowhere: it is read as one word, whatever spaces are in it.
     Nowhere,
-    /// Within long words too: the other columns tell more by standing side by side.
+    /// Within long words too: having the other columns side by side is worth more.
     Anywhere,
 }
 
-/// What is left at least to a column whose words may be broken.
+/// The least width for a column whose words may be broken.
 const LEAST_BROKEN: usize = 12;
 
-/// A column that everybody gets.
+/// A column for everybody.
 pub(crate) const fn column(heading: &'static str) -> Column {
     Column { heading, for_people: true, is_number: false, breaks: Breaks::BetweenWords }
 }
 
-/// A column that everybody gets, whose texts stay on one line.
+/// A column for everybody whose texts stay on one line.
 pub(crate) const fn whole(heading: &'static str) -> Column {
     Column { heading, for_people: true, is_number: false, breaks: Breaks::Nowhere }
 }
 
-/// A column that everybody gets, whose words are broken before the table is given up.
+/// A column for everybody whose words are broken before the table layout is given up.
 pub(crate) const fn yielding(heading: &'static str) -> Column {
     Column { heading, for_people: true, is_number: false, breaks: Breaks::Anywhere }
 }
 
-/// A column of figures that everybody gets.
+/// A column of numbers for everybody.
 pub(crate) const fn number(heading: &'static str) -> Column {
     Column { heading, for_people: true, is_number: true, breaks: Breaks::BetweenWords }
 }
@@ -69,7 +70,7 @@ pub(crate) const fn hidden(heading: &'static str) -> Column {
     Column { heading, for_people: false, is_number: false, breaks: Breaks::BetweenWords }
 }
 
-/// Prints rows, which have a text per column.
+/// Prints rows; each has a text per column.
 pub(crate) fn print(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Result<(), Failure> {
     let lines = if printer.terminal.out.is_terminal {
         table(printer, columns, rows)
@@ -79,13 +80,13 @@ pub(crate) fn print(printer: &Printer, columns: &[Column], rows: &[Vec<String>])
     lines.iter().try_for_each(|line| printer.line(line))
 }
 
-/// Sets apart what follows rows for people: a table ends with a line by itself.
+/// Separates rows from what follows them for people; a table ends with a rule by itself.
 pub(crate) fn end(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Result<(), Failure> {
     let (columns, texts) = shown(printer, columns, rows);
     if least_width(&columns, &texts) > printer.terminal.width { printer.line("") } else { Ok(()) }
 }
 
-/// Prints rows without as many of `lesser` columns as [`fitting`] takes away, and says which.
+/// Prints rows without as many of the `droppable` columns as [`fit_columns`] drops, and reports which.
 pub(crate) fn print_fitting(
     printer: &Printer,
     columns: &[Column],
@@ -98,7 +99,7 @@ pub(crate) fn print_fitting(
     Ok(())
 }
 
-/// Says which of `columns` gave way to the others in `fitting`, and how to see them.
+/// Reports which of `columns` were dropped in `fitting`, and how to see them.
 pub(crate) fn say_left_out(printer: &Printer, columns: &[Column], fitting: &[Column]) {
     let gave_way = |(had, has): &(&Column, &Column)| had.for_people && !has.for_people;
     let pairs = columns.iter().zip(fitting).filter(gave_way);
@@ -108,7 +109,7 @@ pub(crate) fn say_left_out(printer: &Printer, columns: &[Column], fitting: &[Col
     }
 }
 
-/// Prints one record: a name and a value a line, which is wrapped for people.
+/// Prints one record: a name and a value per line, wrapped for people.
 pub(crate) fn record(printer: &Printer, fields: &[(&str, String)]) -> Result<(), Failure> {
     if printer.terminal.out.is_terminal {
         return labelled_lines(printer, fields).iter().try_for_each(|line| printer.line(line));
@@ -116,13 +117,13 @@ pub(crate) fn record(printer: &Printer, fields: &[(&str, String)]) -> Result<(),
     fields.iter().try_for_each(|(name, value)| printer.line(&format!("{name}\t{}", sanitize::line(value))))
 }
 
-/// The lines of a record for people.
+/// The lines of one record for people.
 pub(crate) fn labelled_lines(printer: &Printer, fields: &[(&str, String)]) -> Vec<String> {
     let indent = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
     fields.iter().flat_map(|(name, value)| labelled(printer, indent, name, value)).collect()
 }
 
-/// A text behind its label.
+/// A wrapped text behind its label.
 fn labelled(printer: &Printer, indent: usize, label: &str, text: &str) -> Vec<String> {
     let label = |at: usize| if at == 0 { label } else { "" };
     wrap(&for_people(printer, text), printer.terminal.width.saturating_sub(indent))
@@ -137,8 +138,8 @@ fn tab_separated(row: &[String]) -> String {
     cells.join("\t")
 }
 
-/// These columns without as many of `lesser` (places, the least first) as must give way for a table to fit the
-/// terminal. All of them, if that is not enough.
+/// These columns without as many of the `droppable` ones (indices, the least important first) as must go for a table to
+/// fit the terminal; all columns if that does not suffice.
 pub(crate) fn fitting(
     printer: &Printer,
     columns: &[Column],
@@ -159,17 +160,17 @@ pub(crate) fn fitting(
     if fits(&fewer) { fewer } else { columns.to_vec() }
 }
 
-/// How many cells a terminal has left beside a table in which no cell needs a second line, for one more column's text.
+/// How many cells a terminal has left for the text of one more column beside an unwrapped table.
 pub(crate) fn room(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> usize {
     printer.terminal.width.saturating_sub(whole_width(printer, columns, rows) + BESIDE_TEXT)
 }
 
-/// Whether a terminal is wide enough for a table in which no cell needs a second line.
+/// Whether a terminal is wide enough for a table in which no cell is wrapped.
 pub(crate) fn fits_whole(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> bool {
     whole_width(printer, columns, rows) <= printer.terminal.width
 }
 
-/// The columns that a table takes in which no cell needs a second line.
+/// The width of a table in which no cell is wrapped.
 fn whole_width(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> usize {
     let (columns, texts) = shown(printer, columns, rows);
     let widest = |at: usize, column: &Column| {
@@ -179,12 +180,12 @@ fn whole_width(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> u
     columns.iter().enumerate().map(|(at, column)| widest(at, column) + BESIDE_TEXT).sum()
 }
 
-/// A text as people see it.
+/// A text as shown to people.
 fn for_people<'a>(printer: &Printer, text: &'a str) -> Cow<'a, str> {
     printer.terminal.symbols.spelt(harmless(text))
 }
 
-/// The columns and texts that people see.
+/// The columns and texts that are shown to people.
 fn shown(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> (Vec<Column>, Vec<Vec<String>>) {
     let is_shown = |pair: &(&Column, &String)| pair.0.for_people;
     let seen = columns.iter().filter(|column| column.for_people).copied();
@@ -199,7 +200,7 @@ fn shown(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> (Vec<Co
     (seen.collect(), rows.iter().map(texts).collect())
 }
 
-/// The lines of a table for people.
+/// The lines of a table, or of blocks where a table does not fit.
 pub(crate) fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<String> {
     let (columns, rows) = shown(printer, columns, rows);
     if least_width(&columns, &rows) > printer.terminal.width {
@@ -212,7 +213,7 @@ pub(crate) fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>])
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(u16::try_from(printer.terminal.width).unwrap_or(80))
         .set_header(columns.iter().map(|column| column.heading));
-    // Or a long name would be broken to keep a heading of two words on one line.
+    // Without this, a long name would be broken to keep a heading of two words on one line.
     let least = columns.iter().enumerate().map(|(at, column)| least_text(at, column, &rows) + AROUND_TEXT);
     let least = least.map(|width| Width::Fixed(u16::try_from(width).unwrap_or(u16::MAX)));
     table.set_constraints(least.map(ColumnConstraint::LowerBoundary));
@@ -227,13 +228,13 @@ pub(crate) fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>])
     table.lines().map(|line| painted(printer, &line)).collect()
 }
 
-/// The columns that a table needs to break no word but those that may be.
+/// The least width at which a table breaks only words that may be broken.
 fn least_width(columns: &[Column], rows: &[Vec<String>]) -> usize {
     columns.iter().enumerate().map(|(at, column)| least_text(at, column, rows) + BESIDE_TEXT).sum()
 }
 
-/// The width of the longest word of a column, or of its longest text where that is to stay whole, or what is left to it
-/// where its words may be broken.
+/// The width of a column's longest word, or of its longest text if that must stay on one line, capped where its words
+/// may be broken.
 fn least_text(at: usize, column: &Column, rows: &[Vec<String>]) -> usize {
     let longest_word = |text: &str| text.split_whitespace().map(cells).max().unwrap_or(0);
     let least = |text: &String| match column.breaks {
@@ -245,7 +246,7 @@ fn least_text(at: usize, column: &Column, rows: &[Vec<String>]) -> usize {
     of_rows.chain([longest_word(column.heading)]).max().unwrap_or(0)
 }
 
-/// A line a field, wrapped behind the headings, and an empty line between records.
+/// One line per field, wrapped behind the headings, and an empty line between records.
 fn blocks(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<String> {
     let indent = columns.iter().map(|column| cells(column.heading)).max().unwrap_or(0) + 2;
     let mut lines = Vec::new();

@@ -1,13 +1,13 @@
-//! What a supervisor (systemd, or one that does as it does) passes to `mk serve` and is told by it.
+//! The interface to a supervisor (systemd, or one that follows its protocol) of `mk serve`.
 //!
-//! It names a socket to tell by `NOTIFY_SOCKET`, and passes listening sockets by `LISTEN_FDS`. Without either, nothing
-//! here does anything.
+//! `NOTIFY_SOCKET` names a socket for notifications, and `LISTEN_FDS` passes listening sockets. Without them nothing
+//! here has any effect.
 
 use std::net::TcpListener;
 
 use super::exit::Failure;
 
-/// The listening socket that was passed, if one was.
+/// The listening socket that was passed, if any.
 ///
 /// # Errors
 /// If it is something else, or several were passed.
@@ -38,22 +38,22 @@ fn unusable(why: &str, hint: &str) -> Failure {
         .hint(hint)
 }
 
-/// Tells that requests are answered from now on.
+/// Reports that requests are served from now on.
 #[cfg(unix)]
 pub(crate) fn tell_ready() {
     tell(&[sd_notify::NotifyState::Ready]);
 }
 
-/// Tells that the configuration is read again; [`tell_ready`] tells that it was, whatever came of it.
+/// Reports that the configuration is being reloaded; [`notify_ready`] reports that it is done, whatever came of it.
 #[cfg(unix)]
 pub(crate) fn tell_reloading() {
-    // The supervisor tells by the time which of its signals is answered.
+    // The timestamp lets the supervisor match this notification to its signal.
     let mut states = vec![sd_notify::NotifyState::Reloading];
     states.extend(sd_notify::NotifyState::monotonic_usec_now().ok());
     tell(&states);
 }
 
-/// Tells that the end has begun.
+/// Reports that shutdown has begun.
 #[cfg(unix)]
 pub(crate) fn tell_stopping() {
     tell(&[sd_notify::NotifyState::Stopping]);
@@ -66,16 +66,16 @@ fn tell(states: &[sd_notify::NotifyState<'_>]) {
     }
 }
 
-/// Nobody passes sockets elsewhere.
+/// Other systems pass no sockets.
 #[cfg(not(unix))]
 pub(crate) fn listener() -> Result<Option<TcpListener>, Failure> {
     Ok(None)
 }
 
-/// Nobody waits to be told elsewhere.
+/// Other systems have no supervisor to notify.
 #[cfg(not(unix))]
 pub(crate) fn tell_ready() {}
 
-/// Nobody waits to be told elsewhere.
+/// Other systems have no supervisor to notify.
 #[cfg(not(unix))]
 pub(crate) fn tell_stopping() {}

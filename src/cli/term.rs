@@ -1,8 +1,9 @@
-//! What is known of the terminal: which streams are one, how wide it is, which colours and symbols it may get.
+//! What is known about the terminal: which streams are terminals, how wide it is, and which colours and symbols it
+//! supports.
 //!
-//! Decided once at the start, per stream, from flags and environment alone, so that tests can decide otherwise.
-//! A stream that is no terminal never gets an escape byte unless colour is forced; `TERM=dumb` means the same
-//! for a terminal. `NO_COLOR` is about colour only: bold and animation stay.
+//! Decided once at the start, per stream, from flags and environment alone, so that tests can decide otherwise. A
+//! stream that is not a terminal never gets an escape sequence unless colour is forced, and neither does a terminal
+//! with `TERM=dumb`. `NO_COLOR` is about colour only: bold and animation stay.
 
 use std::borrow::Cow;
 use std::env::consts::OS;
@@ -13,10 +14,10 @@ use comfy_table::LineStyle;
 
 use crate::config::ColorMode;
 
-/// Text for people is never set wider than this many columns, however wide the terminal is.
+/// The most columns used for text, however wide the terminal is.
 const WIDEST_TEXT: usize = 100;
 
-/// Below this many columns nothing sensible can be set; narrower terminals wrap by themselves.
+/// The fewest columns that text is laid out for; narrower terminals wrap by themselves.
 const NARROWEST_TEXT: usize = 20;
 
 /// Which escape sequences a stream may get.
@@ -30,7 +31,7 @@ pub(crate) enum Paint {
     Full,
 }
 
-/// The looks that output uses. Cyan, red and yellow stay apart for all common kinds of colour blindness.
+/// The styles of output. Cyan, red and yellow can be told apart with all common kinds of colour blindness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     /// TRUE: cyan.
@@ -44,7 +45,7 @@ pub(crate) enum Look {
 }
 
 impl Paint {
-    /// `text` in this look, as far as the stream may show it.
+    /// `text` in this style, as far as the stream supports it.
     pub(crate) fn apply(self, look: Look, text: &str) -> String {
         let code = match (self, look) {
             (Self::Plain, _) | (Self::Bold, Look::True | Look::Open) => return text.to_owned(),
@@ -66,12 +67,12 @@ pub(crate) struct Stream {
     pub(crate) paint: Paint,
 }
 
-/// Everything known of the terminal.
+/// Everything that is known about the terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Terminal {
     /// Standard output.
     pub(crate) out: Stream,
-    /// Whether standard output goes to another program, which may write to this very terminal.
+    /// Whether standard output goes to another program, which may write to this same terminal.
     pub(crate) out_is_pipe: bool,
     /// Standard error.
     pub(crate) err: Stream,
@@ -81,7 +82,7 @@ pub(crate) struct Terminal {
     pub(crate) can_animate: bool,
     /// Columns for text, at most 100.
     pub(crate) width: usize,
-    /// All its columns, for tables that have more to show than text is wide.
+    /// All its columns, for tables that need more than the width of text.
     pub(crate) full_width: usize,
     /// Rows, for what must fit on one screen.
     pub(crate) height: usize,
@@ -89,12 +90,11 @@ pub(crate) struct Terminal {
     pub(crate) symbols: &'static Symbols,
 }
 
-/// Reads an environment variable; empty ones count as absent.
+/// Looks up an environment variable; empty ones count as absent.
 pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl Terminal {
-    /// Finds out about this process's streams. `said` is `--color`, or what the
-    /// configuration makes of it.
+    /// Examines this process's streams. `said` is `--color`, or the configured value.
     pub(crate) fn detect(said: Option<ColorMode>, env: Lookup<'_>) -> Self {
         let out_is_terminal = std::io::stdout().is_terminal();
         let err_is_terminal = std::io::stderr().is_terminal();
@@ -115,8 +115,7 @@ impl Terminal {
     }
 }
 
-/// Whether standard output is a pipe, or a socket, which some shells use for one. Elsewhere than on Unix that is not
-/// known.
+/// Whether standard output is a pipe, or a socket, which some shells use for one. Unknown on systems other than Unix.
 fn is_pipe() -> bool {
     #[cfg(unix)]
     return rustix::fs::fstat(std::io::stdout()).is_ok_and(|found| {
@@ -131,7 +130,7 @@ fn stream(is_terminal: bool, said: Option<ColorMode>, env: Lookup<'_>) -> Stream
     Stream { is_terminal, paint: paint(is_terminal, said, env) }
 }
 
-/// Flag, then `MK_COLOR`, then the conventions of no-color.org and bixense.com/clicolors.
+/// Precedence: the flag, then `MK_COLOR`, then the conventions of no-color.org and bixense.com/clicolors.
 fn paint(is_terminal: bool, flag: Option<ColorMode>, env: Lookup<'_>) -> Paint {
     let said = flag.or_else(|| env("MK_COLOR").and_then(|name| ColorMode::from_str(&name, false).ok()));
     match said.unwrap_or_default() {
@@ -163,7 +162,7 @@ fn text_width(full_width: usize) -> usize {
     full_width.min(WIDEST_TEXT)
 }
 
-/// The symbols of output. A word always stands beside them.
+/// The symbols of output. There is always a word beside them.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Symbols {
     /// TRUE.
@@ -174,17 +173,17 @@ pub(crate) struct Symbols {
     pub(crate) open: &'static str,
     /// Not verified.
     pub(crate) skipped: &'static str,
-    /// Not begun.
+    /// Not started.
     pub(crate) waiting: &'static str,
     /// Between the parts of a summary.
     pub(crate) between: &'static str,
     /// Where text was cut.
     pub(crate) cut: &'static str,
-    /// What turns while something runs.
+    /// Animation frames while something runs.
     pub(crate) spinner: &'static [&'static str],
-    /// Before an amount that is not all.
+    /// Before an amount that is only a part.
     pub(crate) at_least: &'static str,
-    /// A cell of a bar, filled by degrees up to the whole.
+    /// A cell of a bar, from nearly empty to full.
     pub(crate) bar: &'static [&'static str],
     /// The lines of tables.
     pub(crate) table: comfy_table::TableStyle,
@@ -221,8 +220,7 @@ pub(crate) static ASCII: Symbols = Symbols {
 };
 
 impl Symbols {
-    /// A text for people with these symbols in the place of the ones for UTF-8 that sentences and names are written
-    /// with.
+    /// A text for people with these symbols in place of the UTF-8 ones that sentences and names are written with.
     pub(crate) fn spelt<'a>(&self, text: Cow<'a, str>) -> Cow<'a, str> {
         let pairs = [(UNICODE.cut, self.cut), (UNICODE.at_least, self.at_least)];
         pairs.into_iter().fold(text, |text, (theirs, ours)| {
@@ -239,8 +237,8 @@ fn symbols(env: Lookup<'_>) -> &'static Symbols {
     if ascii { &ASCII } else { &UNICODE }
 }
 
-/// POSIX order of locale variables; none at all is the C locale. Windows terminals take UTF-8 from us whatever the
-/// locale says.
+/// POSIX order of locale variables; if none is set, it is the C locale. Windows terminals accept UTF-8 from us whatever
+/// the locale says.
 fn locale_is_utf8(env: Lookup<'_>) -> bool {
     if OS == "windows" {
         return true;

@@ -1,4 +1,4 @@
-//! Texts that a person hands over: standard input, read whole, and what makes a text unusable.
+//! Texts that a person supplies: reading all of standard input, and what makes a text unusable.
 
 use std::io::{self, BufRead, Read, StdinLock};
 use std::time::Duration;
@@ -10,19 +10,19 @@ use super::exit::Failure;
 use super::printer::Printer;
 use super::runtime;
 
-/// The largest text that is read; servers take less, and say how much.
+/// The largest text that is read. Servers accept less, and say how much.
 pub(crate) const MAX_BYTES: u64 = 1024 * 1024;
 
-/// How long a terminal may be silent before we say that we wait for it.
+/// How long a terminal may be silent before a notice says that we wait for it.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// All of standard input. On a terminal where nothing arrives, says what is waited for.
+/// All of standard input. On a terminal where nothing arrives, a notice says what is waited for.
 pub(crate) fn stdin(printer: &Printer) -> Result<String, Failure> {
     read_stdin(printer, |input| capped(input, "standard input"))?
 }
 
-/// What `read` makes of standard input, of which a terminal is told what is waited for. Ctrl-C ends it as it ends the
-/// work that comes of it.
+/// The result of `read` on standard input; a terminal is told what is waited for. Ctrl-C interrupts it as it interrupts
+/// requests.
 pub(crate) fn read_stdin<T: Send + 'static>(
     printer: &Printer,
     read: impl FnOnce(StdinLock<'static>) -> T + Send + 'static,
@@ -30,7 +30,8 @@ pub(crate) fn read_stdin<T: Send + 'static>(
     let (begun, has_begun) = oneshot::channel();
     let (done, result) = oneshot::channel();
     runtime::run(printer, async {
-        // A thread, as a read cannot be given up; it ends with the process. Whoever listens may have ended before it.
+        // A thread of its own that ends with the process, as a blocking read cannot be cancelled. The receivers may be
+        // gone by the time it sends.
         std::thread::spawn(move || {
             let mut input = io::stdin().lock();
             let _ = input.fill_buf().map(|_| begun.send(()));
@@ -43,7 +44,7 @@ pub(crate) fn read_stdin<T: Send + 'static>(
     })
 }
 
-/// All of `source`, called `name` in messages, if it is text and not too much.
+/// All of `source`, if it is text and not too large; messages call it `name`.
 pub(crate) fn capped(source: impl Read, name: &str) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     source.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|cause| unreadable(name, cause))?;
@@ -54,7 +55,7 @@ pub(crate) fn capped(source: impl Read, name: &str) -> Result<String, Failure> {
     not_empty(without_mark(&text).to_owned(), name)
 }
 
-/// A text without the mark (U+FEFF) that some editors put before it, which is no part of it.
+/// The text without the byte order mark (U+FEFF) that some editors put before it, and that is no part of it.
 pub(crate) fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
@@ -67,7 +68,7 @@ pub(crate) fn not_empty(text: String, name: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Why `name` cannot be read.
+/// The failure for a `name` that cannot be read.
 pub(crate) fn unreadable(name: &str, cause: io::Error) -> Failure {
     Failure::usage(format!("cannot read {name}: {cause}")).caused_by(cause)
 }

@@ -1,4 +1,4 @@
-//! `mk serve unit`: a unit for systemd that gives the server what it needs and nothing else.
+//! `mk serve unit`: a systemd unit that gives the server what it needs and nothing else.
 
 use std::path::Path;
 
@@ -32,12 +32,12 @@ pub(crate) struct UnitArgs {
     socket: bool,
 }
 
-/// In place of the program's path.
+/// Placeholder for the program's path.
 const PROGRAM: &str = "@PROGRAM@";
 
-/// The drain of a server takes 24 s at most, and its last writes 20 s where another process holds the ledger. What keeps
-/// a server from starting may pass (an address that is not there yet, a locked database), and shows the same exit code as
-/// a wrong configuration: it is tried again for ever, and not often.
+/// Draining takes at most 24 s, and the last writes 20 s if another process locks the ledger. A reason not to start may
+/// be temporary (an address that does not exist yet, a locked database), and has the same exit code as a wrong
+/// configuration: so the start is retried for ever, but not often.
 const SERVICE: &str = "\
 # mk: fact verification and chat inference. Written by `mk serve unit`; change what you need.
 [Unit]
@@ -125,7 +125,7 @@ Backlog=4096
 WantedBy=sockets.target
 ";
 
-/// Places of which the unit's `ProtectHome` and `PrivateTmp` show the server nothing.
+/// Directories hidden from the server by the unit's `ProtectHome` and `PrivateTmp`.
 const UNSEEN: [&str; 5] = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
 
 /// Prints a unit.
@@ -152,7 +152,7 @@ fn service(program: &Path) -> String {
     SERVICE.replace(PROGRAM, &quoted(&program.display().to_string()))
 }
 
-/// A path as `ExecStart=` reads it.
+/// A path in the syntax of `ExecStart=`.
 fn quoted(path: &str) -> String {
     let path = path.replace('%', "%%").replace('$', "$$");
     if path.contains([' ', '\"', '\\', '\'', ';']) {

@@ -1,4 +1,4 @@
-//! What is answered instead of a command: help, version, or what is wrong with the arguments.
+//! What is printed instead of running a command: help, the version, or what is wrong with the arguments.
 
 use std::ffi::OsString;
 
@@ -12,7 +12,7 @@ use super::term::Paint;
 use crate::config::{self, Env};
 use crate::keys;
 
-/// Prints help and version to standard output, complaints as errors with hints.
+/// Prints help and version to standard output, and usage errors as errors with hints.
 pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
     let session = Session::begin(Globals::default(), env);
     let printer = &session.printer;
@@ -63,14 +63,14 @@ fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
     failure.hint(format!("{}; --help tells more", usage_of(&path)))
 }
 
-/// A message without the keys that stand among the arguments: in the wrong place, and repeated to whoever reads along.
+/// The message without any keys that stand among the arguments in the wrong place, so that they are not shown again.
 fn without_keys(message: String, args: &[OsString]) -> String {
     let values = args.iter().filter_map(|arg| arg.to_str()).map(|arg| arg.rsplit('=').next().unwrap_or(arg));
     let keys = values.filter_map(|value| Some((value, keys::service_of(value)?)));
     keys.fold(message, |message, (key, service)| message.replace(key, &format!("mk_{service}_...")))
 }
 
-/// That `update` of `keys` or `apps` was not told what to change: by none of the options that `show` has not.
+/// The failure for `update` of `keys` or `apps` without any change; lists the options that `show` lacks.
 pub(crate) fn no_change(command: &str) -> Failure {
     let root = Cli::command();
     let options = |name: &str| -> Vec<String> {
@@ -84,22 +84,22 @@ pub(crate) fn no_change(command: &str) -> Failure {
         .hint(format!("one or more of {}", changes.join(", ")))
 }
 
-/// The names of the command that a usage line is about, without the program's.
+/// The command names in a usage line, without the program's.
 fn path(usage: &str) -> Vec<String> {
     let is_name = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
     usage.split_whitespace().skip(2).take_while(is_name).map(str::to_owned).collect()
 }
 
-/// A command's whole usage. The parser's own line keeps the very arguments that do not go together.
+/// A command's full usage line. Clap's own line contains the very arguments that conflict.
 fn usage_of(path: &[String]) -> String {
     let mut root = Cli::command();
     root.build();
     let command = path.iter().fold(&root, |command, name| command.find_subcommand(name).unwrap_or(command));
-    // Of a command that also has others below it, the line of its own.
+    // If a command has subcommands, the first line is its own.
     one_line(command.clone().render_usage().to_string().lines().next().unwrap_or_default())
 }
 
-/// How the command is written that takes the option which another one above it was given.
+/// How to write the command that takes the option which was given before it.
 fn proper_place(error: &clap::Error, args: &[OsString]) -> Option<String> {
     let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return None };
     let option = argument.strip_prefix("--").filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
@@ -116,14 +116,14 @@ fn proper_place(error: &clap::Error, args: &[OsString]) -> Option<String> {
     Some(format!("{written} --{option}{value}"))
 }
 
-/// Whether words after the first one of a text were taken for further arguments.
+/// Whether the words after the first one of a text were parsed as further arguments.
 fn is_unquoted_text(error: &clap::Error, path: &[String]) -> bool {
     let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return false };
     let takes_text = path == ["verify"] || path == ["chat"];
     error.kind() == ErrorKind::UnknownArgument && takes_text && !argument.starts_with('-')
 }
 
-/// The command that is probably meant by one that `mk help` does not know, for which clap suggests none.
+/// The command probably meant by a name that `mk help` does not know, for which clap has no suggestion.
 fn meant_of_help(error: &clap::Error, args: &[OsString]) -> Option<String> {
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     let help = args.iter().position(|arg| arg == "help")?;

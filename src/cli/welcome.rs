@@ -1,4 +1,4 @@
-//! What `mk serve` tells at its start: to a person in words, to a log in fields.
+//! What `mk serve` prints when it starts: sentences for a person, fields for a log.
 
 use std::path::Path;
 
@@ -10,22 +10,22 @@ use crate::limits::LimitsStore;
 use crate::secret::{ExposeSecret, SecretString};
 use crate::storage::DatabaseUrl;
 
-/// Where facts begin behind their labels.
+/// The column at which facts begin behind their labels.
 const LABELS: usize = 13;
-/// The label of what is simulated.
+/// The label for simulated answers.
 const SANDBOX: &str = "SANDBOX: ";
 
-/// What the first steps are made with, where there is something.
+/// What the first steps need, as far as it exists.
 pub(crate) struct First<'a> {
     /// A key for verifications.
     pub(crate) key: Option<&'a SecretString>,
-    /// The link that makes the first console key.
+    /// The link for creating the first console key.
     pub(crate) link: Option<&'a SecretString>,
-    /// The flags that lead commands beside it to its database, if they do not look there of themselves.
+    /// The flags that lead other commands to this server's database, if they would not find it by themselves.
     pub(crate) beside: String,
 }
 
-/// Tells who serves what where, and what to do next. Keys and links are only ever shown on a terminal.
+/// Reports what is served and where, and what to do next. Keys and links are only ever shown on a terminal.
 pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandbox: bool, first: &First<'_>) {
     if !printer.terminal.err.is_terminal {
         let panel = &config.verify.general;
@@ -66,7 +66,7 @@ pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandb
     if let Some(link) = first.link {
         printer.notice("");
         printer.sentence("To use the dashboard, open this link. It works once, within 30 minutes:");
-        // On one line whatever its width, so that it can be clicked and copied.
+        // On one line whatever the width, so that it can be clicked and copied.
         printer.notice(&format!("  {}", link.expose_secret()));
     }
     printer.notice("");
@@ -80,7 +80,7 @@ pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandb
     printer.notice("");
 }
 
-/// Who answers, why they do, and where data lies: labels and texts.
+/// Labels and texts: the models that answer and why, and where data is stored.
 pub(crate) fn facts(config: &ServerConfig) -> Vec<(&'static str, String)> {
     let panel = &config.verify.general;
     let or_none = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
@@ -122,7 +122,7 @@ fn next_steps(base: &str, beside: &str, key: Option<&SecretString>) -> Vec<Strin
     }
 }
 
-/// A flag with a path, for a command that may be called from whatever directory.
+/// A flag with an absolute path, for a command that may be run from any directory.
 pub(super) fn flag(name: &str, path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     format!(" {name} {}", shell::word(&path.to_string_lossy()))

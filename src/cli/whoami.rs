@@ -1,4 +1,4 @@
-//! `mk whoami`: which server, which keys, what is left of their limits, and whether anybody is there.
+//! `mk whoami`: which server and keys are used, what is left of their limits, and whether the server is reachable.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::config::ClientConfig;
 use crate::keys;
 use crate::secret::ExposeSecret;
 
-/// How long a healthy server may take, unless somebody says otherwise.
+/// How long a healthy server may take by default.
 const LIMIT: Duration = Duration::from_secs(15);
 
 /// Examples of `mk whoami`, first in its help.
@@ -33,19 +33,19 @@ pub(crate) struct WhoamiArgs {
     pub(crate) json: bool,
 }
 
-/// A service, and where the key for it comes from, if there is one.
+/// A service, and where its key comes from, if there is one.
 struct Held {
     service: Service,
     origin: Option<String>,
-    /// Whether its check digits tell that no server has made it.
+    /// Whether its check digits show that no server has issued it.
     is_mistyped: bool,
-    /// Why it cannot be read, if it cannot.
+    /// Why it cannot be read, if so.
     unread: Option<Failure>,
-    /// What the server says of it; `None` where it was not asked, or does not know the question.
+    /// The server's verdict; `None` if it was not asked, or does not know the endpoint.
     told: Option<Result<OwnKey, Failure>>,
 }
 
-/// Says what client commands would use. Fails as they would if the server is not there, or a key is not taken.
+/// Reports what client commands would use. Fails as they would if the server is unreachable or a key is refused.
 pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     let config = session.client_config(None, None)?;
     let client = remote::client(&config, None)?;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     let is_reachable = unreachable.is_none();
     let mut failures: Vec<Failure> = unreachable.into_iter().collect();
     for failure in held.iter().filter_map(unusable) {
-        // One file may keep several keys from being read.
+        // A single file may be why several keys cannot be read.
         if failures.iter().all(|before| before.message != failure.message) {
             failures.push(failure);
         }
@@ -78,14 +78,14 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     } else {
         sheet::record(&printer, &fields(&config, &held, is_reachable))?;
     }
-    // Reported here: with --json the one document is printed already.
+    // Reported here, as with --json the one document is already printed.
     for failure in &failures {
         printer.failure(failure);
     }
     Ok(failures.first().map_or(0, |failure| failure.kind.code()))
 }
 
-/// Why commands that need this key would fail, whatever they ask; `None` where nothing is known that keeps them from it.
+/// Why commands that need this key would fail whatever they request; `None` if no such reason is known.
 fn unusable(held: &Held) -> Option<Failure> {
     let whose = format!("the {} key ({})", held.service, held.origin.as_deref()?);
     if held.is_mistyped {
@@ -96,11 +96,11 @@ fn unusable(held: &Held) -> Option<Failure> {
         Some(Failure { hints: why.hints.clone(), said: why.said.clone(), ..Failure::new(why.kind, message) })
     };
     if let Some(unread) = &held.unread {
-        // It says itself where the key would come from.
+        // The message itself says where the key would come from.
         return told(unread, unread.message.clone());
     }
     let why = held.told.as_ref()?.as_ref().err()?;
-    // A server that is busy or unwell, or does not understand the question, says nothing of the key.
+    // A server that is busy, unhealthy or does not understand the request says nothing about the key.
     if why.kind != Kind::Unauthorized {
         return None;
     }
@@ -119,7 +119,7 @@ fn held(config: &ClientConfig, service: Service) -> Held {
     }
 }
 
-/// What the server says of a key that it may have made.
+/// The server's verdict on a key that it may have issued.
 async fn told(
     config: &ClientConfig,
     client: &Client,
@@ -135,7 +135,7 @@ async fn told(
     }
 }
 
-/// `failure` is what decides the exit code.
+/// `failure` decides the exit code.
 fn document(config: &ClientConfig, held: &[Held], is_reachable: bool, failure: Option<&Failure>) -> Value {
     let origins: serde_json::Map<String, Value> =
         held.iter().map(|key| (key.service.to_string(), json!(key.origin))).collect();
@@ -186,7 +186,7 @@ fn fields(config: &ClientConfig, held: &[Held], is_reachable: bool) -> Vec<(&'st
     fields
 }
 
-/// What a server says of a key: the whole record, or why there is none. `None` where nobody said anything.
+/// The server's record of a key, or why there is none. `None` if nothing is known.
 fn checked(held: &Held) -> Option<Value> {
     let why = |failure: &Failure| json!({ "error": failure.document()["error"] });
     match (&held.unread, &held.told) {

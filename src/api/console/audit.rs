@@ -32,7 +32,7 @@ impl Channel {
     }
 }
 
-/// All that an entry's `action` may be.
+/// All values of an entry's `action`.
 pub const AUDIT_ACTIONS: [&str; 10] = [
     "app.created",
     "app.updated",

@@ -1,4 +1,4 @@
-//! One answer from request to end, shown while it comes.
+//! Requests one answer, and shows it while it arrives.
 
 use std::time::{Duration, Instant};
 
@@ -11,18 +11,18 @@ use crate::cli::exit::Failure;
 use crate::cli::remote;
 use crate::client::Piece;
 
-/// What has come of an answer.
+/// An answer, as far as it has arrived.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
-    /// Who answered.
+    /// The model that answers.
     pub(crate) model: String,
     /// Its text.
     pub(crate) text: String,
-    /// Why it ended; `None` for one that is not whole.
+    /// Why it ended; `None` while it is incomplete.
     pub(crate) finish_reason: Option<String>,
-    /// What it took, if that was told.
+    /// Its token usage, if reported.
     pub(crate) usage: Option<ChatUsage>,
-    /// From the request on.
+    /// Time since the request.
     pub(crate) elapsed: Duration,
     /// Whether it is simulated.
     pub(crate) is_sandbox: bool,
@@ -40,7 +40,7 @@ impl Answer {
     }
 }
 
-/// Asks, and fills `answer` while it comes; with a failure, what has come stays in it.
+/// Requests an answer and fills `answer` as it arrives; on failure, what has arrived stays in it.
 pub(crate) async fn ask(
     talk: &Talk<'_>,
     request: &ChatRequest,
@@ -53,7 +53,7 @@ pub(crate) async fn ask(
     answer.elapsed = begun.elapsed();
     match asked {
         Ok(Ok(())) => pen.end(),
-        // A stream that was silent to the end may be told first by its silence.
+        // If a stream was silent up to the limit, the idle timeout may fire first.
         Ok(Err(failure)) if answer.elapsed < limit => Err(failure),
         _ => Err(remote::too_slow("whole answer", limit, "")),
     }

@@ -1,7 +1,7 @@
-//! A conversation on a terminal, question by question.
+//! A conversation on a terminal.
 //!
-//! What was said stays in the conversation once its answer is whole: a question that was stopped or that failed is
-//! forgotten, so that it can be asked again. Ctrl-C stops a running answer, and ends the command at the prompt.
+//! A question becomes part of the conversation once its answer is complete: one that was interrupted or that failed is
+//! forgotten, so that it can be asked again. Ctrl-C stops a running answer, and quits at the prompt.
 
 use super::Talk;
 use super::ask::{Answer, ask};
@@ -9,13 +9,13 @@ use super::prompt::Prompt;
 use crate::api::chat::ChatMessage;
 use crate::cli::exit::{Failure, Kind, Outcome};
 
-/// What ends a conversation, besides the end of input.
+/// Ends a conversation, as the end of input does.
 const EXIT: &str = "/exit";
 
-/// What is told first, and again for `/help`.
+/// Printed at the start, and for `/help`.
 const HELP: &str = "Ctrl-C stops an answer; /exit or Ctrl-D ends the conversation";
 
-/// Asks for questions and answers them, until the person ends it.
+/// Prompts for questions and answers them until the person quits.
 pub(super) async fn run(talk: &Talk<'_>) -> Outcome {
     let printer = &talk.plan.printer;
     printer.sentence(HELP);
@@ -43,13 +43,13 @@ pub(super) async fn run(talk: &Talk<'_>) -> Outcome {
     }
 }
 
-/// Whether a line is meant for us: a slash and a word, where a path or a question has more.
+/// Whether a line is a command: a slash and a single word. Paths and questions have more.
 fn is_command(text: &str) -> bool {
     text.strip_prefix('/')
         .is_some_and(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase()))
 }
 
-/// Answers the last message; `None` if there is no whole answer, which was told then.
+/// Answers the last message; `None` if there is no complete answer, which was then reported.
 async fn turn(
     talk: &Talk<'_>,
     messages: &[ChatMessage],

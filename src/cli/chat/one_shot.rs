@@ -6,7 +6,7 @@ use super::output::document;
 use crate::api::chat::ChatMessage;
 use crate::cli::exit::{Failure, Kind, Outcome};
 
-/// Asks, and prints the answer.
+/// Asks the prompt and prints the answer.
 pub(super) async fn run(talk: &Talk<'_>, prompt: String, answer: &mut Answer) -> Outcome {
     let mut messages = talk.opening();
     messages.push(ChatMessage::new("user", prompt));
@@ -19,7 +19,7 @@ pub(super) async fn run(talk: &Talk<'_>, prompt: String, answer: &mut Answer) ->
         if !is_json || answer.text.is_empty() || failure.kind == Kind::ClosedPipe {
             return Err(failure);
         }
-        // Reported here: the one document is about what came, too.
+        // Reported here, as the one document also covers what arrived.
         printer.failure(&failure);
         printer.document(&document(answer, Some(&failure)))?;
         return Ok(failure.kind.code());
@@ -31,7 +31,7 @@ pub(super) async fn run(talk: &Talk<'_>, prompt: String, answer: &mut Answer) ->
     Ok(0)
 }
 
-/// What Ctrl-C or SIGTERM is told with where JSON is wanted: what had come is paid for.
+/// Adds the partial answer to a failure by Ctrl-C or SIGTERM, for JSON: it has been paid for.
 pub(super) fn with_what_came(failure: Failure, answer: &Answer) -> Failure {
     if failure.kind.stopped_by().is_none() || answer.text.is_empty() {
         return failure;

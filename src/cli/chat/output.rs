@@ -1,4 +1,4 @@
-//! What is shown of an answer: its text as it comes, then what it took; or one document.
+//! Prints an answer: its text as it arrives and then its usage and cost, or one document.
 
 use std::cell::Cell;
 
@@ -17,16 +17,16 @@ use crate::client::Piece;
 
 const SCHEMA: &str = "mk.chat/1";
 
-/// What holds for all answers of a command.
+/// Output settings shared by all answers of a command.
 pub(crate) struct Output<'a> {
     printer: &'a Printer,
     mode: Mode,
-    /// What models cost, as far as it is known.
+    /// The models with their prices, as far as known.
     pub(crate) models: Vec<Model>,
     has_told_sandbox: Cell<bool>,
 }
 
-/// Says that something is waited for. Dropping it erases that.
+/// A notice that something is awaited. Dropping it erases the notice.
 pub(crate) struct Waiting(Option<MultiProgress>);
 
 impl Drop for Waiting {
@@ -42,7 +42,7 @@ impl<'a> Output<'a> {
         Self { printer, mode, models: Vec::new(), has_told_sandbox: Cell::new(has_told_sandbox) }
     }
 
-    /// Says, until it is dropped, what (sanitized) is waited for.
+    /// Shows what (sanitized) is awaited, until the returned value is dropped.
     pub(crate) fn wait(&self, what: &str) -> Waiting {
         match self.mode {
             Mode::None => Waiting(None),
@@ -58,13 +58,13 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Something to write an answer with, unless it `is_mute`, that waits for `model` (sanitized).
+    /// A writer for an answer that waits for `model` (sanitized); if `is_mute`, the text is not printed.
     pub(crate) fn pen(&self, model: &str, is_mute: bool) -> Pen<'_> {
         let waiting = self.wait(&format!("Waiting for {model}"));
         Pen { output: self, waiting: Some(waiting), is_mute, is_in_line: false }
     }
 
-    /// What a person is to know of a whole answer.
+    /// Reports what a person should know about a complete answer.
     pub(crate) fn epilogue(&self, answer: &Answer) {
         match answer.finish_reason.as_deref() {
             Some("length") => self.printer.warning(
@@ -90,7 +90,7 @@ impl<'a> Output<'a> {
         parts.join(self.printer.terminal.symbols.between)
     }
 
-    /// In dollars, where the model's price is known. What is simulated costs nothing, and that says nothing.
+    /// The cost in dollars, if the model's price is known. Simulated answers cost nothing, which says nothing.
     #[expect(clippy::cast_precision_loss, reason = "a figure to show; the server keeps the books")]
     fn cost(&self, answer: &Answer) -> Option<f64> {
         let usage = answer.usage.filter(|_| !answer.is_sandbox)?;
@@ -101,7 +101,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Writes one answer. Dropping it ends the line that an answer broke off in.
+/// Prints one answer. Dropping it ends the line in which an answer broke off.
 pub(crate) struct Pen<'a> {
     output: &'a Output<'a>,
     waiting: Option<Waiting>,
@@ -110,7 +110,7 @@ pub(crate) struct Pen<'a> {
 }
 
 impl Pen<'_> {
-    /// Writes a piece.
+    /// Prints a piece.
     pub(crate) fn piece(&mut self, piece: &Piece) -> Result<(), Failure> {
         if piece.is_sandbox && !self.output.has_told_sandbox.replace(true) {
             self.waiting = None;
@@ -140,12 +140,12 @@ impl Pen<'_> {
 
 impl Drop for Pen<'_> {
     fn drop(&mut self) {
-        // Where nobody reads it, the failure that led here says so.
+        // If nobody reads it, the failure that led here says so.
         let _ = self.end();
     }
 }
 
-/// The one document of `--json`: an answer, or with `failure` what came of one.
+/// The `--json` document: an answer, or with `failure` what arrived of one.
 pub(crate) fn document(answer: &Answer, failure: Option<&Failure>) -> Value {
     let mut document = json!({
         "schema": SCHEMA,

@@ -1,4 +1,4 @@
-//! Lines as a terminal hands them over that edits them itself, or cannot be drawn on.
+//! Reads lines from a terminal that does its own line editing, or that cannot be drawn on.
 
 use std::future::Future;
 use std::io::{self, BufRead};
@@ -11,7 +11,7 @@ use crate::cli::printer::Printer;
 use crate::cli::runtime;
 use crate::cli::text::{MAX_BYTES, unreadable};
 
-/// Asks for lines.
+/// Prompts for lines.
 pub(super) struct Plain<'a> {
     printer: &'a Printer,
     interrupts: Interrupts,
@@ -45,13 +45,13 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// A line without what keys other than characters leave in it (an arrow, `ESC [ A`): nobody means to send that.
+/// A line without the bytes of keys that are not characters (an arrow sends `ESC [ A`), which nobody means to send.
 fn typed(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     let mut chars = line.chars().peekable();
     while let Some(c) = chars.next() {
         if c == '\u{1b}' {
-            // CSI: up to its final byte. SS3: one character.
+            // CSI sequences extend to a final byte, SS3 sequences have one character.
             match chars.next_if(|c| matches!(c, '[' | 'O')) {
                 Some('[') => while chars.next_if(|c| !('@'..='~').contains(c)).is_some() {},
                 Some(_) => {}
@@ -65,11 +65,11 @@ fn typed(line: &str) -> String {
     text
 }
 
-/// A line of standard input, read by a thread, as a read cannot be given up; it ends with the process.
+/// A line of standard input. A thread reads it and ends with the process, as a blocking read cannot be cancelled.
 async fn line() -> Result<Option<String>, Failure> {
     let (sender, receiver) = oneshot::channel();
     std::thread::spawn(move || {
-        // Whoever waits may have been interrupted, and nobody wants the line then.
+        // The receiver may have been interrupted, and then nobody wants the line.
         let _ = sender.send(read(io::stdin().lock()));
     });
     let read = receiver.await.unwrap_or_else(|_| Err(io::ErrorKind::UnexpectedEof.into()));
@@ -79,11 +79,11 @@ async fn line() -> Result<Option<String>, Failure> {
 fn read(input: impl BufRead) -> io::Result<Option<String>> {
     let mut bytes = Vec::new();
     input.take(MAX_BYTES).read_until(b'\n', &mut bytes)?;
-    // Bytes that are no text come of a slip of the keyboard; the model sees the same mark as the person.
+    // Invalid bytes come from a slip on the keyboard; the model sees the same replacement character as the person.
     Ok((!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Ctrl-C, each time it is pressed.
+/// Resolves each time Ctrl-C is pressed.
 struct Interrupts(Pin<Box<dyn Future<Output = ()>>>);
 
 impl Interrupts {

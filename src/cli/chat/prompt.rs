@@ -1,4 +1,4 @@
-//! Where questions come from: lines edited on a terminal, or plain ones where it cannot be drawn on.
+//! Where questions come from: the line editor on a terminal, or plain lines where it cannot draw.
 
 use super::plain::Plain;
 use crate::cli::exit::Failure;
@@ -10,7 +10,7 @@ use crate::cli::{
     text::unreadable,
 };
 
-/// Asks for questions.
+/// Prompts for questions.
 pub(super) enum Prompt<'a> {
     #[cfg(unix)]
     Edited(Box<Console<'a>>),
@@ -18,7 +18,7 @@ pub(super) enum Prompt<'a> {
 }
 
 impl<'a> Prompt<'a> {
-    /// Takes the terminal over, if it can be drawn on.
+    /// Takes over the terminal, if it can be drawn on.
     pub(super) fn open(printer: &'a Printer) -> Self {
         #[cfg(unix)]
         if printer.terminal.can_animate
@@ -47,7 +47,7 @@ impl<'a> Prompt<'a> {
         }
     }
 
-    /// Resolves when Ctrl-C is pressed while an answer comes.
+    /// Resolves when Ctrl-C is pressed while an answer is arriving.
     pub(super) async fn interrupted(&mut self) {
         match self {
             #[cfg(unix)]

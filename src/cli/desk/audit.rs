@@ -1,4 +1,4 @@
-//! Who changed what, in the local database or at a server.
+//! The audit log of the local database or of a server.
 
 use super::{Desk, Remote};
 use crate::api::console::AuditEntry;
@@ -7,7 +7,7 @@ use crate::cli::local::{Local, stored};
 use crate::storage::{AuditFilter, Span};
 
 impl Desk {
-    /// The newest entries, newest first: at most so many.
+    /// At most `limit` entries, newest first.
     pub(crate) fn audit(&self, filter: &AuditFilter, limit: u32) -> Result<Vec<AuditEntry>, Failure> {
         match self {
             Self::Local(local) => local.audit(filter, limit),
@@ -18,7 +18,7 @@ impl Desk {
 
 impl Local {
     fn audit(&self, filter: &AuditFilter, limit: u32) -> Result<Vec<AuditEntry>, Failure> {
-        // A stand-in begins with an app, which nobody made.
+        // A placeholder begins with an app that nobody created.
         if self.is_stand_in {
             return Ok(Vec::new());
         }

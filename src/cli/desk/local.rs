@@ -1,4 +1,4 @@
-//! The local database, answering with the records of the API.
+//! Administration directly in the local database, returning the records of the API.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::storage::{AppChange, AppRow, Error, KeyChange, KeyFilter, KeyRow};
 
 impl Local {
     pub(super) fn app_records(&self) -> Result<Vec<App>, Failure> {
-        // A new database begins with an app, whose id nobody can tell before.
+        // A new database begins with an app whose id cannot be known in advance.
         if self.is_stand_in {
             return Ok(Vec::new());
         }
@@ -38,7 +38,7 @@ impl Local {
     }
 
     pub(super) fn delete_app(&self, app: &App) -> Result<DeletedApp, Failure> {
-        // A person may have taken a while to say yes.
+        // The confirmation prompt may have taken a while.
         let deleted = self.to_write()?.delete_app(&app.id, Clock::system().now());
         let deleted = deleted.map_err(|cause| stored(cause, &format!("app `{}`", app.name)))?;
         let (id, revoked_keys) = (app.id.clone(), deleted.revoked_keys);
@@ -77,7 +77,7 @@ impl Local {
     }
 
     pub(super) fn revoke_key(&self, key: &Key) -> Result<RevokedKey, Failure> {
-        // A person may have taken a while to say yes.
+        // The confirmation prompt may have taken a while.
         let at = self.to_write()?.revoke_key(&key.id, Clock::system().now());
         let at = at.map_err(|cause| stored(cause, "key"))?;
         Ok(RevokedKey { id: key.id.clone(), revoked_at: at.rfc3339() })
@@ -99,7 +99,7 @@ impl Local {
     }
 
     fn handed_over(&self, key: &SecretString, row: &KeyRow) -> CreatedKey {
-        // Nobody has used it yet.
+        // A key that was just made has spent nothing.
         let record = keys::record(row, NanoUsd::default(), self.now);
         CreatedKey { key: key.expose_secret().to_owned(), record }
     }

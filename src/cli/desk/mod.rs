@@ -1,12 +1,12 @@
-//! Apps, keys and their usage, wherever they are: in the server's database, or at a server by `/v1`.
+//! Administration of apps, keys and their usage, either in the server's database or on a server through `/v1`.
 //!
-//! Commands talk to a [`Desk`] and get the records of the API from it, so that they print the same of either. What a
-//! person means by a name is found out here, among those records, by the same rules for both; keys of deleted apps are
-//! revoked for good and not listed.
+//! Commands talk to an [`Admin`] and get API records from it, so that they print the same for both. What a person means
+//! by a name is resolved here, among those records and by the same rules for both; keys of deleted apps are revoked for
+//! good and not listed.
 //!
 //! Which one it is: the database if `--data-dir` or `--config` names it; the server if `--server` or `--profile` names
-//! it; a server that the environment or the client's configuration names, if a console key for it is at hand, or a flag
-//! names the key; else the database, which a flag that names a key does not go with.
+//! it; a server that the environment or the client's configuration names, if a console key for it is at hand or a flag
+//! names the key; otherwise the database, with which a flag that names a key is refused.
 
 mod audit;
 mod local;
@@ -34,23 +34,23 @@ use remote::Remote;
 /// The name of the app that a new database begins with.
 const FIRST_APP: &str = "default";
 
-/// Apps and keys to administer.
+/// Where apps and keys are administered.
 pub(crate) enum Desk {
-    /// Of the local database.
+    /// The local database.
     Local(Local),
-    /// Of a server.
+    /// A server.
     Remote(Remote),
 }
 
-/// Where a command is to work.
+/// Which of the two a command works on.
 enum Target {
     Local,
     Remote(Box<ClientConfig>),
 }
 
 impl Desk {
-    /// Opens the one that is meant. A database that is not there is told of, and an empty one in memory stands in for it:
-    /// a mistyped directory is not made, nor are tables in somebody else's database.
+    /// Opens the chosen one. A missing database is reported and replaced by an empty one in memory, so that neither a
+    /// mistyped directory nor tables in somebody else's database are created.
     pub(crate) fn open(database: &Database, session: &mut Session) -> Result<Self, Failure> {
         if let Target::Remote(config) = choose(database, session)? {
             return Ok(Self::Remote(Remote::at(&config, session)?));
@@ -65,9 +65,9 @@ impl Desk {
         Ok(Self::Local(Local::stand_in()?))
     }
 
-    /// Opens the one that is meant, for what is made first: a database that is not there yet is made, and told of, as it
-    /// may be another one than the server's. None is made for what is refused anyway, which shows when it is rehearsed on
-    /// one in memory.
+    /// Opens the chosen one for a command that creates something first. A missing database is created and reported, as
+    /// it may be another one than the server's. `rehearse` runs against a database in memory before that, so that none
+    /// is created for a request that is refused anyway.
     pub(crate) fn open_or_make(
         database: &Database,
         session: &mut Session,
@@ -91,7 +91,7 @@ impl Desk {
         Ok(Self::Local(local))
     }
 
-    /// Opens the one that is meant, unless it is a database that is not there.
+    /// Opens the chosen one; `None` if it is a database that does not exist.
     pub(crate) fn open_if_there(database: &Database, session: &mut Session) -> Result<Option<Self>, Failure> {
         match choose(database, session)? {
             Target::Local => {
@@ -104,7 +104,7 @@ impl Desk {
         }
     }
 
-    /// What a question adds where something far away would be destroyed: ` on https://…`; nothing for a database of this
+    /// What a prompt adds where something remote would be destroyed: ` on https://…`; empty for a database of this
     /// machine alone.
     pub(crate) fn whereabouts(&self) -> String {
         match self {
@@ -137,8 +137,8 @@ impl Desk {
         })
     }
 
-    /// The app of what names none: the one that every database begins with, or the oldest where that one was renamed or
-    /// deleted. There is always one, as the last cannot be deleted.
+    /// The app for a command that names none: the one that every database begins with, or the oldest if that one was
+    /// renamed or deleted. There always is one, as the last cannot be deleted.
     pub(crate) fn usual_app(&self) -> Result<App, Failure> {
         let apps = self.apps()?;
         let first = apps.iter().find(|app| app.name == FIRST_APP).or_else(|| apps.first());
@@ -147,7 +147,7 @@ impl Desk {
         })
     }
 
-    /// Makes an app.
+    /// Creates an app.
     pub(crate) fn create_app(&self, name: &str, budget: Option<NanoUsd>) -> Result<App, Failure> {
         match self {
             Self::Local(local) => local.create_app(name, budget),
@@ -171,7 +171,7 @@ impl Desk {
         }
     }
 
-    /// Keys, oldest first, revoked ones too: of one app or of all, for one service or for all.
+    /// Keys, oldest first and including revoked ones, optionally of one app or one service only.
     pub(crate) fn keys(&self, app: Option<&App>, service: Option<Service>) -> Result<Vec<Key>, Failure> {
         let mut keys = match self {
             Self::Local(local) => local.key_records(app, service)?,
@@ -181,8 +181,8 @@ impl Desk {
         Ok(keys)
     }
 
-    /// The record of this very key; `None` if it is not known. A server is asked with the key itself, once: by the last
-    /// four characters alone it might be another one.
+    /// The record of exactly this key; `None` if it is unknown. A server is asked with the key itself, once: its last
+    /// four characters may also be those of another key.
     pub(crate) fn key_itself(&self, key: &SecretString) -> Result<Option<Key>, Failure> {
         match self {
             Self::Local(local) => local.key_itself(key),
@@ -190,7 +190,7 @@ impl Desk {
         }
     }
 
-    /// Makes a key in an app.
+    /// Creates a key in an app.
     pub(crate) fn create_key(&self, app: &App, new: &NewKey) -> Result<CreatedKey, Failure> {
         match self {
             Self::Local(local) => local.create_key(app, new),
@@ -214,7 +214,7 @@ impl Desk {
         }
     }
 
-    /// Replaces a key by a new one; the old one goes on working for `grace`.
+    /// Replaces a key by a new one; the old one keeps working for `grace`.
     pub(crate) fn rotate_key(&self, key: &Key, grace: Duration) -> Result<CreatedKey, Failure> {
         match self {
             Self::Local(local) => local.rotate_key(key, grace),
@@ -223,8 +223,8 @@ impl Desk {
     }
 }
 
-/// The flags that chose the place of this command, as they are typed behind another one that is to work there: ` --server
-/// https://…`; nothing where no flag did.
+/// The flags that chose where this command works, as typed after another command that should work there too: ` --server
+/// https://…`; empty where no flag did.
 pub(crate) fn same_place(database: &Database, session: &Session) -> String {
     let globals = &session.globals;
     let path = |path: &PathBuf| path.display().to_string();
@@ -238,7 +238,7 @@ pub(crate) fn same_place(database: &Database, session: &Session) -> String {
     flags.into_iter().filter_map(typed).collect()
 }
 
-/// What is meant where a change of an app is refused: the app, or the other one that has the new name already.
+/// What to name where a change of an app is refused: the app, or the other one that already has the new name.
 fn in_the_way(app: &App, change: &AppChange, is_taken: bool) -> String {
     let taken = change.name.as_deref().filter(|_| is_taken);
     format!("app `{}`", taken.map_or(app.name.as_str(), str::trim))
@@ -246,7 +246,7 @@ fn in_the_way(app: &App, change: &AppChange, is_taken: bool) -> String {
 
 fn choose(database: &Database, session: &mut Session) -> Result<Target, Failure> {
     let by_flag = session.globals.server_flag();
-    // A key that a flag names is for a server.
+    // A key that a flag names is meant for a server.
     let key_flag = session.globals.api_key_file.is_some().then_some("--api-key-file");
     if let Some(local_flag) = database.flag() {
         return match by_flag.or(key_flag) {
@@ -257,7 +257,7 @@ fn choose(database: &Database, session: &mut Session) -> Result<Target, Failure>
         };
     }
     let config = session.quiet_client_config(None, None)?;
-    // No key is looked at for what needs none.
+    // No key is read where none is needed.
     if by_flag.is_none() && !config.server_origin.is_set() {
         if let Some(flag) = key_flag {
             return Err(Failure::usage(format!("{flag} is about a server, and none is named"))

@@ -1,4 +1,4 @@
-//! Which keys a person means, wherever they are.
+//! Finds the keys that a person means, in the database and on a server alike.
 
 use super::Desk;
 use crate::api::console::Key;
@@ -8,7 +8,7 @@ use crate::cli::text::read_stdin;
 use crate::keys::{self, FindError};
 use crate::secret::{self, ExposeSecret};
 
-/// So many candidates of an ambiguous name are listed.
+/// How many candidates of an ambiguous name are listed.
 const MAX_LISTED: usize = 10;
 
 impl Desk {
@@ -19,7 +19,7 @@ impl Desk {
         if text == "-" { self.piped_key(printer) } else { pick(&self.keys(None, None)?, text) }
     }
 
-    /// The keys that arguments mean, as with [`Desk::key_named`]; all are known before anything is done to one.
+    /// The keys that arguments mean, as in [`Admin::find_key`]; all are resolved before anything is done to one.
     pub(crate) fn keys_named(&self, texts: &[String], printer: &Printer) -> Result<Vec<Key>, Failure> {
         texts.iter().try_for_each(|text| must_not_be_a_key(text))?;
         let by_name = texts.iter().any(|text| text != "-");
@@ -28,7 +28,7 @@ impl Desk {
             let found = if text == "-" { self.piped_key(printer) } else { pick(&all, text) };
             found.map_err(|failure| match texts.len() {
                 1 => failure,
-                // By its place: what stands there may be a key, which is not repeated.
+                // Identified by position: the argument may be a key, which must not be repeated.
                 count => {
                     let message = format!("KEY {} of {count}: {}", at + 1, failure.message);
                     Failure { message, ..failure }
@@ -69,7 +69,7 @@ fn pick(keys: &[Key], text: &str) -> Result<Key, Failure> {
     })
 }
 
-/// There is no key that was meant. Does not repeat by what it was named: that may have been a key.
+/// The failure for a key that does not exist. Does not repeat what it was named by, as that may have been a key.
 fn no_such_key() -> Failure {
     Failure::new(Kind::NotFound, FindError::NotFound.to_string())
 }

@@ -1,4 +1,4 @@
-//! A server, asked by `/v1` with a console key.
+//! Administration on a server, through `/v1` with a console key.
 
 use std::future::Future;
 use std::time::Duration;
@@ -20,13 +20,13 @@ use crate::money::NanoUsd;
 use crate::secret::{ExposeSecret, SecretString};
 use crate::storage::{AppChange, KeyChange};
 
-/// How long the server may take for one answer, unless somebody says otherwise.
+/// How long a request may take by default.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The longest that is waited for more requests to be free: a window of the limit, and what servers add so that nobody
+/// The longest wait for the rate limit to allow more: one window of the limit, and what servers add so that nobody
 /// comes too early.
 const MAX_WAIT: Duration = Duration::from_secs(90);
 
-/// Apps and keys of a server.
+/// Apps and keys on a server.
 pub(crate) struct Remote {
     pub(super) client: Client,
     server: String,
@@ -97,7 +97,8 @@ impl Remote {
             "api_key_expired" => KeyState::Expired,
             _ => return Err(self.failure("key", cause)),
         };
-        // The server tells a key that has ended no more than that; its record is among those of its kind.
+        // For a key that has ended, the server's response says no more than that; its record is among those in the same
+        // state.
         let mut keys = self.keys(None, keys::service_of(key.expose_secret()))?;
         keys.retain(|record| record.state == state && key.expose_secret().ends_with(&record.last4));
         match keys.as_slice() {
@@ -125,7 +126,7 @@ impl Remote {
         self.ask_for_key("key", self.client.rotate_key(&key.app_id, &key.id, rotation))
     }
 
-    /// One question; `what` names the thing that it is about.
+    /// Sends one request; `what` names its subject in errors.
     pub(super) fn ask<T>(
         &self,
         what: &str,
@@ -136,7 +137,7 @@ impl Remote {
         })
     }
 
-    /// [`Remote::ask`] for a new key. Where it is not known whether one was made, says how to find out.
+    /// Like [`Remote::request`], for a new key. Where it is unknown whether one was created, hints at how to find out.
     fn ask_for_key(
         &self,
         what: &str,
@@ -158,8 +159,8 @@ impl Remote {
         time::timeout(self.limit, question).await.unwrap_or(Err(Error::Silent))
     }
 
-    /// The keys of one app of several: each is a request, and the console key may have no more of them in a minute than
-    /// there are apps. Waits for that minute, once.
+    /// The keys of one of several apps. Each app takes a request, and there may be more apps than the console key has
+    /// requests in a minute, so this waits for the next minute, once.
     async fn keys_of(&self, app: &App, service: Option<Service>) -> Result<Vec<Key>, Failure> {
         let mut asked = self.within(self.client.keys(&app.id, service)).await;
         if let Err(cause) = &asked
@@ -170,13 +171,14 @@ impl Remote {
             asked = self.within(self.client.keys(&app.id, service)).await;
         }
         match asked {
-            // The app was deleted in between.
+            // The app was deleted meanwhile.
             Err(cause) if code_of(&cause) == "not_found" => Ok(Vec::new()),
             outcome => outcome.map_err(|cause| self.failure("key", cause)),
         }
     }
 
-    /// What an error means; `what` as in [`Remote::ask`]. In the words that the local database has for the same.
+    /// The failure for an error of the client, in the words that the local database uses for the same; `what` as in
+    /// [`Remote::request`].
     fn failure(&self, what: &str, cause: Error) -> Failure {
         let code = code_of(&cause).to_owned();
         let mut failure = remote::failure(&self.server, cause);
@@ -189,7 +191,7 @@ impl Remote {
                         .to_owned(),
                 ];
             }
-            // What helps `mk verify` does not help here; the message says when it is over.
+            // The hint for `mk verify` does not help here; the message says when the limit is over.
             "rate_limited_minute" => {
                 failure.hints =
                     vec!["`mk keys update KEY --per-minute N` allows the console key more".to_owned()];
@@ -204,7 +206,7 @@ fn code_of(cause: &Error) -> &str {
     if let Error::Refused(refusal) = cause { &refusal.body.code } else { "" }
 }
 
-/// How long until there are more requests, if that is soon.
+/// How long until more requests are allowed, if that is soon.
 fn wait_for_more(cause: &Error) -> Option<Duration> {
     let Error::Refused(refusal) = cause else { return None };
     let Refusal { body, retry_after, .. } = &**refusal;

@@ -1,4 +1,4 @@
-//! What commands ask for, as the bodies of requests.
+//! Request bodies for what commands ask for.
 
 use crate::api::console::{AppPatch, CreateKey, KeyLimits, KeyPatch, LimitsPatch};
 use crate::clock::Time;

@@ -1,4 +1,4 @@
-//! What was used, by whom, and what it cost, of the local database or of a server.
+//! Usage reports, billing and statements, from the local database or from a server.
 
 use super::{Desk, Remote};
 use crate::api::console::{Billing, Statement, UsageReport};
@@ -8,11 +8,11 @@ use crate::cli::printer::Printer;
 use crate::clock::{Clock, Time};
 use crate::usage::{self, Month, ReportError, ReportRequest};
 
-/// Digits of an id behind its prefix.
+/// Number of digits in an id, behind its prefix.
 const ID_DIGITS: usize = 32;
 
 impl Desk {
-    /// What was used.
+    /// The usage report.
     pub(crate) fn report(&self, asked: &ReportRequest) -> Result<UsageReport, Failure> {
         let outcome = match self {
             Self::Local(local) => usage::report(&local.store, asked).map_err(|cause| refused(cause, "usage")),
@@ -34,7 +34,7 @@ impl Desk {
         }
     }
 
-    /// What an app (its name or id, or the id of a deleted one) has used in a month.
+    /// What an app (given by name or id, or by the id of a deleted one) used in a month.
     pub(crate) fn statement(&self, app: &str, month: Month) -> Result<Statement, Failure> {
         let id = match self.app(app) {
             Ok(found) => found.id,
@@ -51,10 +51,10 @@ impl Desk {
         outcome.map_err(once_made)
     }
 
-    /// The id of an app that is meant by its name or id, or of a deleted one by its id.
+    /// The id of an app given by its name or id, or of a deleted app given by its id.
     pub(crate) fn app_id(&self, app: &str) -> Result<String, Failure> {
         match self.app(app) {
-            // Only a statement tells whether an app has ever been there.
+            // Only a statement tells whether such an app ever existed.
             Err(failure) if failure.kind == Kind::NotFound && is_id(app, "app_") => {
                 Ok(self.statement(app, Month::of(Clock::system().now()))?.app_id)
             }
@@ -62,8 +62,8 @@ impl Desk {
         }
     }
 
-    /// The id of a key that is meant by its id, its name or its last four characters; of a key of a deleted app by its
-    /// id, which nothing is known of but what it used.
+    /// The id of a key given by its id, its name or its last four characters; the key of a deleted app is given by its
+    /// id, as nothing but its usage is known.
     pub(crate) fn key_id(&self, key: &str, printer: &Printer) -> Result<String, Failure> {
         match self.key_named(key, printer) {
             Err(failure) if failure.kind == Kind::NotFound && is_id(key, "key_") => Ok(key.to_owned()),
@@ -105,7 +105,7 @@ fn is_id(text: &str, prefix: &str) -> bool {
     })
 }
 
-/// Where an app is not found, says how one is named that was deleted.
+/// Where an app is not found, replaces the hints by how to name a deleted one.
 fn once_made(mut failure: Failure) -> Failure {
     if failure.kind == Kind::NotFound {
         failure.hints = vec![

@@ -1,4 +1,4 @@
-//! Is the time of day right? Keys expire, limits begin anew and certificates are judged by it.
+//! Is the system clock right? Key expiry, rate limits and certificates depend on it.
 
 use std::time::Duration;
 
@@ -9,31 +9,31 @@ use crate::loopback::is_loopback;
 
 const NAME: &str = "clock";
 
-/// When this was written; no clock that is right shows less.
+/// When this was written; no correct clock shows an earlier date.
 const WRITTEN: &str = "2026-11-01";
-/// Nobody runs it then.
+/// Nobody will run it by then.
 const FAR: &str = "2100-01-01";
 
-/// More than any answer takes, and than the whole seconds of a header hide.
+/// More than any response takes, and than the whole seconds of a header hide.
 const DOUBTFUL: Duration = Duration::from_secs(30);
-/// Certificates and signed requests are refused from here on.
+/// From here on, certificates and signed requests are refused.
 const WRONG: Duration = Duration::from_mins(5);
 
-/// What somebody else's clock showed.
+/// The reading of another clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reference {
-    /// Whose.
+    /// Whose clock it is.
     pub(super) who: String,
-    /// There.
+    /// The time it showed.
     pub(super) theirs: Time,
-    /// Here, when that arrived.
+    /// The time here when its reading arrived.
     pub(super) ours: Time,
     /// Whether it was asked at an address of this machine.
     pub(super) is_here: bool,
 }
 
 impl Reference {
-    /// How far ours is ahead, in milliseconds.
+    /// How far our clock is ahead, in milliseconds.
     const fn ahead(&self) -> i64 {
         self.ours.unix_ms() - self.theirs.unix_ms()
     }
@@ -42,12 +42,12 @@ impl Reference {
         Duration::from_millis(self.ahead().unsigned_abs())
     }
 
-    /// Whether it is likely to be the very clock that is judged.
+    /// Whether it is likely the same clock as ours.
     fn is_ours(&self) -> bool {
         self.is_here && self.off() < DOUBTFUL
     }
 
-    /// What follows if it is right.
+    /// The verdict on our clock if this one is right.
     fn verdict(&self) -> State {
         match self.off() {
             off if off >= WRONG => State::Failed,
@@ -57,13 +57,13 @@ impl Reference {
     }
 }
 
-/// Whether an address is one of this machine.
+/// Whether an address is on this machine.
 pub(super) fn is_here(address: &str) -> bool {
     address.parse::<http::Uri>().is_ok_and(|address| address.host().is_some_and(is_loopback))
 }
 
-/// Judges the time of day by that of others, of whom the median is believed; where two are in the middle and do not
-/// agree, neither.
+/// Judges our clock by the median of the others. With an even number, the two in the middle must agree, or neither is
+/// believed.
 pub(super) fn judge(now: Time, mut references: Vec<Reference>) -> Check {
     let is_sane = Time::parse(WRITTEN).is_none_or(|least| now >= least)
         && Time::parse(FAR).is_none_or(|most| now < most);

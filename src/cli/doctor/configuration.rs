@@ -1,4 +1,4 @@
-//! Is what is configured right: the client's files and keys, the server's file, its panels, its limits store?
+//! Is the configuration right: the client's files and keys, the server's file, its panels?
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ const CLIENT: &str = "client configuration";
 const SERVER: &str = "server configuration";
 const PANEL: &str = "panel";
 
-/// Of the client's files, variables and keys, which could be read.
+/// Findings on the client's files, variables and keys, if the configuration could be loaded.
 pub(super) fn client(config: &ClientConfig, env: &Env) -> Vec<Check> {
     let file = paths(env).client_file.filter(|path| path.exists());
     let what =
@@ -32,7 +32,7 @@ pub(super) fn client(config: &ClientConfig, env: &Env) -> Vec<Check> {
             }
             Err(error) => {
                 let closed = Check::misconfigured(CLIENT, error);
-                // One file may keep several keys from being read.
+                // A single file may be why several keys cannot be read.
                 if !checks.contains(&closed) {
                     checks.push(closed);
                 }
@@ -55,7 +55,7 @@ fn mistyped(config: &ClientConfig, service: Service) -> Check {
     .hint("`mk login` stores another; `mk keys check` tells whether one is well formed")
 }
 
-/// Of the server's file, which could be read.
+/// Findings on the server's configuration, if it could be loaded.
 pub(super) fn server(config: &ServerConfig) -> Vec<Check> {
     let what = match &config.file {
         Some(file) => file.display().to_string(),
@@ -76,7 +76,8 @@ pub(super) fn server(config: &ServerConfig) -> Vec<Check> {
     checks
 }
 
-/// Of the server's file, which cannot be used. `is_wanted` is whether anything tells that a server is to run here.
+/// The finding for a server configuration that cannot be used. `is_wanted` is whether anything suggests that a server
+/// should run here.
 pub(super) fn no_server(error: ConfigError, is_without_providers: bool, is_wanted: bool) -> Check {
     let found = Check::misconfigured(SERVER, error);
     match (is_without_providers, is_wanted) {

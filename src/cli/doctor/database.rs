@@ -1,4 +1,4 @@
-//! Is the database well: does it open, is it whole, is it the owner's alone, is there room to write?
+//! Is the database healthy: can it be opened, is it intact, is it private, is there disk space?
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use crate::storage::{self, Condition, Error, Examination, PostgresAddress};
 
 pub(super) const NAME: &str = "database";
 
-/// For each file. A ledger of ten million rows takes a few seconds.
+/// Time limit per file. A ledger of ten million rows takes a few seconds.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Nothing of it needs a look at each row.
+/// Time limit for PostgreSQL, where nothing examines each row.
 const POSTGRES_LIMIT: Duration = Duration::from_secs(10);
 
-/// Below this a busy server writes the disk full within a day.
+/// Below this a busy server fills the disk within a day.
 const LITTLE_SPACE: u64 = 1024 * MIB;
-/// Below this even the log of a large write may not fit.
+/// Below this not even the log of a large write may fit.
 const NO_SPACE: u64 = 64 * MIB;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Looks at a database. Blocking.
+/// Examines a database. Blocking.
 pub(super) fn examine(place: &StorePlace) -> Vec<Check> {
     match place {
         StorePlace::Directory(dir) => directory(dir),
@@ -107,7 +107,7 @@ fn damage(shown: &str, condition: &Condition) -> Option<Check> {
     Some(Check::failed(NAME, format!("{shown} is damaged: {first}{more}")))
 }
 
-/// Of a database that is not known to be damaged.
+/// Findings on a database without known damage.
 fn rest(shown: &str, condition: &Condition, limit: Duration) -> Check {
     let (taken, known) = condition.schema;
     if !condition.is_complete {

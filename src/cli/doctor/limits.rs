@@ -1,4 +1,4 @@
-//! Can limits be counted where they are to be counted?
+//! Is the store of rate limits usable?
 
 use std::time::Duration;
 
@@ -10,11 +10,10 @@ use crate::limits::{LimitsStore, StoreCondition, examine_store};
 
 pub(super) const NAME: &str = "limits store";
 
-/// Each keyed request waits for an answer.
+/// The slowest response that is fine; each request with a key waits for one.
 const SLOW: Duration = Duration::from_millis(20);
 
-/// Asks the store as a server would; without one there is nothing that could fail. `beside` is the database, if it is
-/// known.
+/// Asks the store as a server would; without a shared store nothing can fail. `database` is its place, if known.
 pub(super) async fn examine(store: &LimitsStore, beside: Option<&StorePlace>) -> (Check, Option<Reference>) {
     let LimitsStore::Shared(address) = store else {
         let check = match beside {

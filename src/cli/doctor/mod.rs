@@ -1,8 +1,8 @@
-//! `mk doctor`: is everything here as it should be?
+//! `mk doctor`: checks this installation.
 //!
-//! A check never stands in another one's way: what is misconfigured is told, and all that does not depend on it is
-//! looked at nevertheless. Nothing is changed and nothing is paid for. What takes time (databases, providers, the
-//! server) is done side by side, each within a limit of its own.
+//! No check prevents another: what is misconfigured is reported, and everything that does not depend on it is still
+//! checked. Nothing is changed and nothing is paid for. Checks that take time (databases, providers, the server) run
+//! concurrently, each with its own time limit.
 
 mod check;
 mod clock;
@@ -56,19 +56,19 @@ pub(crate) struct DoctorArgs {
     database: Database,
 }
 
-/// What the checks that take time need.
+/// The input of the checks that take time.
 struct Plan {
     client: Option<ClientConfig>,
-    /// Whether the client's keys are those of the server that is asked.
+    /// Whether the client's keys belong to the server that is asked.
     has_its_keys: bool,
     database: Option<StorePlace>,
     providers: Vec<NamedProvider>,
     limits_store: Option<LimitsStore>,
-    /// Of a configuration that can be used.
+    /// The models that a valid configuration names.
     models: Wanted,
 }
 
-/// Checks everything. Findings are printed as they are there.
+/// Runs all checks. Findings are printed as they become available.
 pub(crate) fn run(args: &DoctorArgs, session: &mut Session) -> Outcome {
     let mut checks = Vec::new();
     let client = match session.quiet_client_config(None, None) {
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &DoctorArgs, session: &mut Session) -> Outcome {
     };
     let (found, plan) = server_side(args, session, client);
     checks.extend(found);
-    // Something stands there before anything is waited for.
+    // Something is shown before anything is waited for.
     let show = |checks: &[Check]| {
         if args.json {
             Ok(())
@@ -106,14 +106,14 @@ pub(crate) fn run(args: &DoctorArgs, session: &mut Session) -> Outcome {
     Ok(code)
 }
 
-/// What can be told of the server's configuration at once, and what is to be looked at.
+/// The immediate findings on the server's configuration, and the plan for the checks that take time.
 fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientConfig>) -> (Vec<Check>, Plan) {
     let server_args = ServerArgs {
         config: args.database.config.clone(),
         data_dir: args.database.data_dir.clone(),
         ..ServerArgs::default()
     };
-    // One that is named here is looked at whatever is wrong with a file.
+    // A directory given by flag is examined whatever is wrong with a file.
     let named = args.database.data_dir.clone();
     let database =
         named.map_or_else(|| load_database(&server_args, &session.env), |dir| Ok(StorePlace::Directory(dir)));
@@ -139,14 +139,14 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
                     StorePlace::Postgres(_) => true,
                 });
             let mut providers = providers.unwrap_or_default();
-            // Told once, where it is found first.
+            // Each error is reported once, by the first check that finds it.
             providers.retain(|(_, settings)| settings.as_ref().err() != Some(&error));
-            // A store that is named is looked at whatever else is wrong.
+            // A limits store that is configured is examined whatever else is wrong.
             let (store, wrong) = match load_limits_store(&server_args, &session.env) {
                 Ok(store) => (Some(store).filter(|store| *store != LimitsStore::Memory), None),
                 Err(wrong) => (None, Some(wrong).filter(|wrong| *wrong != error)),
             };
-            // Where the file is wrong as a whole, that is told once.
+            // If the whole file is wrong, that is reported once.
             let no_database = database.as_ref().err().filter(|wrong| **wrong != error).cloned();
             let wrong = wrong.filter(|wrong| no_database.as_ref() != Some(wrong));
             let mut checks = vec![configuration::no_server(error, is_without_providers, is_wanted)];
@@ -162,11 +162,11 @@ fn sound(config: ServerConfig) -> Vec<NamedProvider> {
     config.providers.into_iter().map(|settings| (settings.name.clone(), Ok(settings))).collect()
 }
 
-/// Everything that takes time, side by side.
+/// Runs everything that takes time concurrently.
 async fn look(plan: Plan) -> Result<Vec<Check>, Failure> {
     let beside = plan.database.clone();
     let database = async {
-        // What keeps it from being found has been told.
+        // Why it was not found has been reported.
         let Some(place) = plan.database else { return Vec::new() };
         let looked = tokio::task::spawn_blocking(move || database::examine(&place)).await;
         looked.unwrap_or_else(|cause| {

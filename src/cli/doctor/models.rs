@@ -1,8 +1,8 @@
-//! Does a provider have the models that are configured? Told by its list, where it gives all of it.
+//! Do providers have the configured models? Judged by a provider's list of models, if it returns all of it.
 //!
-//! A list need not name everything that can be asked for: makers have undated names for the latest of a family,
-//! routers have endings that choose a route. So a name is only doubted that is like none of the list, and no doubt is
-//! a failure.
+//! A list need not contain every valid name: makers have undated names for the latest of a family, routers have
+//! suffixes that choose a route. So only a name that resembles nothing in the list is doubted, and a doubt is never a
+//! failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use super::check::Check;
 use crate::config::{ServerConfig, closest};
 use crate::model_id;
 
-/// The models that are named, by provider: the provider's own name of each, and the settings that name it.
+/// The configured models by provider: the provider's own name of each, and the settings that name it.
 #[derive(Debug, Default)]
 pub(super) struct Wanted(BTreeMap<String, BTreeMap<String, BTreeSet<&'static str>>>);
 
 impl Wanted {
-    /// Those of a server's configuration.
+    /// The models that a server's configuration names.
     pub(super) fn of(config: &ServerConfig) -> Self {
         let mut wanted = Self::default();
         for domain in [&config.verify.general, &config.verify.legal] {
@@ -37,7 +37,7 @@ impl Wanted {
         }
     }
 
-    /// A doubt for each model that a provider, whose checks have this name, does not list.
+    /// A warning for each model that is missing from a provider's list; `name` is that of the provider's checks.
     pub(super) fn doubts(&self, provider: &str, name: &str, listed: &BTreeSet<String>) -> Vec<Check> {
         let wanted = self.0.get(provider).into_iter().flatten();
         let missing = wanted.filter(|(model, _)| !is_among(model, listed));
@@ -55,9 +55,9 @@ impl Wanted {
     }
 }
 
-/// Whether a name is listed, or is another one for what is listed.
+/// Whether a name is listed, or is a variant of a listed one.
 fn is_among(model: &str, listed: &BTreeSet<String>) -> bool {
-    // `:free` and the like choose among the ways to a model, `-latest` among its dates.
+    // Suffixes such as `:free` choose a route to a model, `-latest` chooses among its dates.
     let base = model.split(':').next().unwrap_or(model).trim_end_matches("-latest");
     let is_date = |rest: &str| {
         rest.strip_prefix(['-', '@']).is_some_and(|date| date.starts_with(|c: char| c.is_ascii_digit()))

@@ -1,4 +1,4 @@
-//! Is each provider there, and does it take our key? Asked at no cost, all of them at once.
+//! Are the providers reachable, and do they accept our keys? Checked concurrently and free of charge.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ use crate::clock::Clock;
 use crate::config::NamedProvider;
 use crate::providers::{Failure, KeyStanding, Provider, Settings};
 
-/// For each provider; the list of models is a small answer.
+/// Time limit per provider; its list of models is a small response.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Asks every provider; one that is misconfigured is told and not asked.
+/// Asks every provider; a misconfigured one is reported and not asked.
 pub(super) async fn ask(found: Vec<NamedProvider>, wanted: &Wanted) -> Vec<(Vec<Check>, Option<Reference>)> {
     join_all(found.into_iter().map(|(name, settings)| async move {
         match settings {
@@ -90,7 +90,7 @@ fn failed(name: String, failure: &Failure, address: &str, has_key: bool) -> Chec
     }
 }
 
-/// An address without its query, which may hold anything.
+/// An address without its query, which may contain anything.
 fn shown(base_url: &str) -> String {
     base_url.split('?').next().unwrap_or_default().to_owned()
 }

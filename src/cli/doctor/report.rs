@@ -1,4 +1,4 @@
-//! How findings are shown: a symbol, a word and a sentence for people, fields in a pipe.
+//! Formats findings: a symbol, a word and a sentence for people, fields in a pipe.
 
 use super::check::{Check, State};
 use crate::cli::exit::Failure;
@@ -8,10 +8,10 @@ use crate::cli::sanitize;
 use crate::cli::term::{Look, Terminal};
 use crate::cli::wrap::{cells, wrap};
 
-/// The longest word and a space behind it.
+/// The width of the longest word, and a space.
 const WORD: usize = 8;
 
-/// Prints a finding: on a terminal wrapped, elsewhere status, check, message and hints, separated by tabs.
+/// Prints a finding: wrapped on a terminal, elsewhere status, check, message and hints separated by tabs.
 pub(super) fn print(printer: &Printer, check: &Check) -> Result<(), Failure> {
     if printer.terminal.out.is_terminal {
         return lines(&printer.terminal, check).iter().try_for_each(|line| printer.line(line));
@@ -21,7 +21,7 @@ pub(super) fn print(printer: &Printer, check: &Check) -> Result<(), Failure> {
     printer.line(fields.join("\t").trim_end())
 }
 
-/// Prints how many there are of each kind, for people.
+/// Prints how many findings there are of each kind, for people.
 pub(super) fn print_summary(printer: &Printer, checks: &[Check]) -> Result<(), Failure> {
     if !printer.terminal.out.is_terminal {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Is the server there, and is it well?
+//! Is the server reachable and healthy?
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -19,11 +19,11 @@ use crate::secret::ExposeSecret;
 
 const NAME: &str = "server";
 
-/// How long a healthy server may take, unless somebody says otherwise.
+/// How long a healthy server may take by default.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Where nobody has named a server, the one that is configured here is asked, wherever it listens; what commands would
-/// ask, if that is another, is told.
+/// If nobody named a server, selects the one configured on this machine, wherever it listens; returns a note if
+/// commands would use another one.
 pub(super) fn prefer_own(client: &mut ClientConfig, own: &ServerConfig) -> Option<Check> {
     let own = own_address(own.listen, own.tls.is_some());
     if client.server_origin.is_set() || client.server == own {
@@ -34,7 +34,7 @@ pub(super) fn prefer_own(client: &mut ClientConfig, own: &ServerConfig) -> Optio
     Some(Check::note(NAME, told).hint(format!("name it to them: MK_SERVER={}", client.server)))
 }
 
-/// Where a server is reached from its own machine.
+/// The address of a server from its own machine.
 fn own_address(listen: SocketAddr, has_tls: bool) -> String {
     let host = match listen {
         SocketAddr::V4(at) if at.ip().is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -45,8 +45,8 @@ fn own_address(listen: SocketAddr, has_tls: bool) -> String {
     format!("{scheme}://{}", SocketAddr::new(host, listen.port()))
 }
 
-/// Asks the server how it is, and whether it takes the keys, if `has_its_keys`: those of another one are not for it to see.
-/// One that nobody named need not be there.
+/// Asks the server for its health, and if `has_its_keys`, whether it accepts the keys: another server must not see
+/// them. A server that nobody named need not be running.
 pub(super) async fn ask(config: &ClientConfig, has_its_keys: bool) -> (Vec<Check>, Option<Reference>) {
     let client = match remote::client(config, None) {
         Ok(client) => client,
@@ -74,8 +74,8 @@ pub(super) async fn ask(config: &ClientConfig, has_its_keys: bool) -> (Vec<Check
     }
 }
 
-/// That the server refuses the key of a service. Mistyped and unreadable ones are told without it; other answers say
-/// nothing of the key.
+/// The finding if the server refuses the key for a service. Mistyped and unreadable keys are reported elsewhere; other
+/// errors say nothing about the key.
 async fn refused_key(config: &ClientConfig, client: &client::Client, service: Service) -> Option<Check> {
     let key = config.key_for(service).ok().flatten()?;
     keys::service_of(key.expose_secret())?;

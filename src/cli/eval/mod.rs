@@ -1,12 +1,11 @@
-//! `mk eval`: statements with known answers go in, how often the panel is right comes out.
+//! `mk eval`: measures how often the panel is right about statements with known answers.
 //!
 //! ```text
 //! dataset (all of it read and checked first) ─ verify::asking, some at a time ─ score ─ report
 //! ```
 //!
-//! What must hold: nothing is sent before every line of the dataset has been understood; a statement that failed is
-//! counted as failed and never as wrong; what was found is shown, whatever ends the rest; every share is shown with what
-//! it is a share of.
+//! Nothing is sent before every line of the dataset has been parsed. A failed statement counts as failed and never as
+//! wrong. Results so far are shown, whatever ends the rest. Every share is shown with its total.
 
 mod dataset;
 mod report;
@@ -105,10 +104,10 @@ pub(crate) struct EvalArgs {
     pub(crate) json: bool,
 }
 
-/// So many statements in a row that could not be put to the server at all are enough.
+/// How many statements in a row may fail to reach the server before the rest is given up.
 const FUTILE: usize = 5;
 
-/// A share in hundredths, with or without its sign.
+/// Value parser for a percentage, with or without its sign.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
     number
@@ -116,7 +115,7 @@ fn percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "it must be from 0 to 100".to_owned())
 }
 
-/// Everything that is settled before anything is sent.
+/// Everything that is decided before anything is sent.
 struct Plan {
     printer: Printer,
     progress: Mode,
@@ -127,14 +126,14 @@ struct Plan {
     min_accuracy: Option<f64>,
 }
 
-/// What became of a statement.
+/// The outcome of a statement.
 struct Done {
-    /// Its place among all.
+    /// Its index in the dataset.
     place: usize,
     item: Item,
-    /// None of one that was not asked any more.
+    /// `None` for a statement that was no longer asked.
     outcome: Option<Result<(VerifyResponse, Duration), Failure>>,
-    /// Whether it is why others are not asked.
+    /// Whether it is the reason why the rest is not asked.
     ends_the_rest: bool,
 }
 
@@ -157,7 +156,7 @@ pub(crate) fn run(args: &EvalArgs, session: &mut Session) -> Outcome {
     let (begun, mut report) = (Instant::now(), Report::new(&plan, items.len()));
     match runtime::run(&session.printer, execute(&plan, chosen, items, &mut report)) {
         Ok(()) => report.finish(begun.elapsed()),
-        // What was found is paid for.
+        // What was found so far has been paid for, and is printed.
         Err(stopped) if stopped.kind.stopped_by().is_some() => {
             Err(report.break_off(stopped, begun.elapsed())?)
         }
@@ -190,15 +189,15 @@ async fn execute(
     Ok(())
 }
 
-/// All statements on their way.
+/// An evaluation in progress.
 struct Course<'a> {
     plan: &'a Plan,
     backend: &'a Backend,
     patience: Patience,
     display: RefCell<BatchDisplay<'a>>,
-    /// How many in a row could not be put to the server.
+    /// How many statements in a row failed to reach the server.
     in_vain: Cell<usize>,
-    /// Whether there is no point in asking what was not asked yet. What is under way goes on: it may be paid for already.
+    /// Whether further statements are pointless. Those already running continue, as they may be paid for.
     is_over: Cell<bool>,
 }
 
@@ -233,10 +232,10 @@ impl Course<'_> {
         Done { place, item, outcome: Some(outcome), ends_the_rest }
     }
 
-    /// Whether the other statements would fare no better.
+    /// Whether further statements are pointless.
     fn is_futile<T>(&self, outcome: &Result<T, Failure>) -> bool {
         let kind = outcome.as_ref().err().map(|failure| failure.kind);
-        // Nobody is there, or a limit is reached that is too long to wait out.
+        // The server is unreachable, or a limit is reached that would take too long to wait out.
         let is_in_vain = matches!(kind, Some(Kind::Unreachable | Kind::Busy));
         self.in_vain.set(if is_in_vain { self.in_vain.get() + 1 } else { 0 });
         // The key is refused, or its budget is used up.

@@ -1,4 +1,4 @@
-//! What is printed of an evaluation: each statement as it is known, then the figures.
+//! The output of an evaluation: each statement once its turn has come, then the figures.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,16 +21,16 @@ use crate::cli::verify::json::milliseconds;
 use crate::cli::verify::verdict;
 use crate::cli::wrap::{cut, wrap};
 
-/// What came of asking about a statement, and how long it took.
+/// The result for a statement and how long it took, or why it failed.
 type Outcome = Result<(VerifyResponse, Duration), Failure>;
 
-/// How far the text below a headline stands in.
+/// The indent of the text below a headline.
 const INDENT: &str = "   ";
 
-/// Prints statements in their order, and sums them up.
+/// Prints statements in dataset order, and sums them up.
 pub(super) struct Report<'a> {
     plan: &'a Plan,
-    /// How many there are to take.
+    /// The number of statements to report.
     all: usize,
     score: Score,
     failed: usize,
@@ -38,13 +38,13 @@ pub(super) struct Report<'a> {
     /// The first statement that failed, or the one that ended the rest, and why.
     failure: Option<(String, Failure)>,
     entries: Vec<Value>,
-    /// Those that wait for one before them to be printed.
+    /// Outcomes that wait for an earlier one to be printed.
     waiting: BTreeMap<usize, Done>,
     printed: usize,
 }
 
 impl<'a> Report<'a> {
-    /// Of nothing so far, and `all` statements to come.
+    /// An empty report for this many statements.
     pub(super) fn new(plan: &'a Plan, all: usize) -> Self {
         Self {
             plan,
@@ -104,7 +104,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// What is not as it should be: those that are right need no reading.
+    /// The lines on a statement, if it is wrong or failed; correct ones need no reading.
     fn for_people(&self, item: &Item, outcome: &Outcome) -> Vec<String> {
         let terminal = &self.plan.printer.terminal;
         let symbols = terminal.symbols;
@@ -130,7 +130,7 @@ impl<'a> Report<'a> {
         ]
     }
 
-    /// Prints the figures. The exit code is the worst of what failed, or tells that too few were right.
+    /// Prints the figures. The exit code is the worst of the failures, or tells that too few were right.
     pub(super) fn finish(mut self, elapsed: Duration) -> cli::exit::Outcome {
         let printer = &self.plan.printer;
         let short = self.too_few_right();
@@ -159,7 +159,7 @@ impl<'a> Report<'a> {
         Ok(self.worst)
     }
 
-    /// Prints what was found before an interrupt, or hands it over for the document that tells of it.
+    /// Prints what was found before an interrupt, or attaches it to the failure for its JSON document.
     pub(super) fn break_off(mut self, interrupted: Failure, elapsed: Duration) -> Result<Failure, Failure> {
         for (_, done) in std::mem::take(&mut self.waiting) {
             self.show(done, None)?;
@@ -187,7 +187,7 @@ impl<'a> Report<'a> {
         (!right.reaches(least)).then(|| Failure::new(Kind::Other, message))
     }
 
-    /// The figures, with the results on a terminal, and beside them elsewhere.
+    /// Prints the figures: with the results on a terminal, to standard error otherwise.
     fn print_figures(&self, elapsed: Duration) -> Result<(), Failure> {
         let printer = &self.plan.printer;
         let lines = self.figures(elapsed);
@@ -221,7 +221,7 @@ impl<'a> Report<'a> {
         lines
     }
 
-    /// What statements are, by line, and what was said, by column; without columns and lines of nothing.
+    /// The confusion matrix: what is expected by row, what was said by column, without empty rows and columns.
     fn matrix(&self) -> (Vec<Column>, Vec<Vec<String>>) {
         let score = &self.score;
         let is_said = |said: &Label| Label::ALL.iter().any(|expected| score.count(*expected, *said) > 0);
@@ -251,7 +251,7 @@ impl<'a> Report<'a> {
         (columns, self.score.models.iter().map(row).collect())
     }
 
-    /// Each share by its name, where it is one of anything.
+    /// Each rate with its name, if it is a share of anything.
     fn rates(&self) -> Vec<(&'static str, String)> {
         let score = &self.score;
         let rates = [
@@ -336,7 +336,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// A column's heading for what was said.
+/// The heading of the column for what was said.
 const fn heading(label: Label) -> &'static str {
     match label {
         Label::True => "said TRUE",
@@ -371,7 +371,7 @@ fn plain(item: &Item, outcome: &Outcome) -> String {
     fields.map(|field| sanitize::line(field).into_owned()).join("\t")
 }
 
-/// A statement of `--json`.
+/// The entry for a statement in `--json`.
 fn entry(item: &Item, outcome: &Outcome) -> Value {
     let mut entry = json!(item.at);
     entry["id"] = json!(item.id);

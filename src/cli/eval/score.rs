@@ -1,4 +1,4 @@
-//! How often the panel, and each of its models, was right.
+//! How often the panel was right, and each of its models.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::dataset::Label;
 use crate::api::verify::{Assessment, VerifyResponse};
 use crate::cli::verify::votes::{self, Vote};
 
-/// What a verification says of its statement as a whole.
+/// What a verification says about its statement as a whole.
 pub(crate) fn said(result: &VerifyResponse) -> Label {
     let has = |assessment| result.results.iter().any(|claim| claim.assessment == assessment);
     match () {
@@ -19,29 +19,29 @@ pub(crate) fn said(result: &VerifyResponse) -> Label {
     }
 }
 
-/// So many of so many.
+/// A number of hits out of a total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rate {
-    /// Those that count.
+    /// The hits.
     pub(crate) hits: usize,
-    /// All of them.
+    /// The total.
     pub(crate) of: usize,
 }
 
 impl Rate {
-    /// In hundredths; none of nothing.
+    /// The percentage; `None` for a total of zero.
     pub(crate) fn percent(self) -> Option<f64> {
         (self.of > 0).then(|| 100.0 * ratio(self.hits, self.of))
     }
 
-    /// Whether it is at least so many hundredths.
+    /// Whether it is at least this percentage.
     pub(crate) fn reaches(self, percent: f64) -> bool {
-        // Multiplied, as 29 of 100 divided is a little less than 0.29.
+        // Multiplied rather than divided, as 29 / 100 comes out slightly below 0.29.
         self.of > 0 && 100.0 * ratio(self.hits, 1) >= percent * ratio(self.of, 1)
     }
 
-    /// The 95 % confidence interval in hundredths: Wilson's score interval, which holds for few statements and near 0
-    /// and 100 as well.
+    /// The 95 % confidence interval in percent: Wilson's score interval, which is also valid for few statements and
+    /// near 0 and 100.
     pub(crate) fn interval(self) -> Option<(f64, f64)> {
         /// The standard normal distribution's 97.5th percentile.
         const Z: f64 = 1.959_964;
@@ -81,44 +81,44 @@ fn ratio(part: usize, whole: usize) -> f64 {
     part as f64 / whole as f64
 }
 
-/// One model's answers to statements that are true or false.
+/// A model's answers on statements that are true or false.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct ModelScore {
     pub(crate) right: usize,
     pub(crate) wrong: usize,
-    /// It said that it cannot be determined.
+    /// It answered "cannot be determined".
     pub(crate) cannot_tell: usize,
     pub(crate) no_answer: usize,
 }
 
 impl ModelScore {
-    /// Of all it was asked.
+    /// The share of all statements it was asked about that it got right.
     pub(crate) fn rate(self) -> Rate {
         Rate { hits: self.right, of: self.right + self.wrong + self.cannot_tell + self.no_answer }
     }
 }
 
-/// The sums over all statements that were verified.
+/// The sums over all verified statements.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Score {
     counts: BTreeMap<(Label, Label), usize>,
-    /// By model, in the order of their names.
+    /// By model, sorted by name.
     pub(crate) models: BTreeMap<String, ModelScore>,
-    /// What they took.
+    /// Tokens used in all.
     pub(crate) tokens: u64,
-    /// In US dollars; none where a price is unknown.
+    /// The cost in US dollars; `None` if any price is unknown.
     pub(crate) cost_usd: Option<f64>,
-    /// Whether models took part that cost nothing, as they are simulated.
+    /// Whether simulated models took part, which cost nothing.
     pub(crate) is_sandbox: bool,
 }
 
 impl Score {
-    /// Nothing so far, which costs nothing.
+    /// An empty score, with a cost of zero.
     pub(crate) fn new() -> Self {
         Self { cost_usd: Some(0.0), ..Self::default() }
     }
 
-    /// Adds a statement.
+    /// Adds a verified statement.
     pub(crate) fn add(&mut self, expected: Label, result: &VerifyResponse) {
         *self.counts.entry((expected, said(result))).or_default() += 1;
         let usage = &result.token_usage;
@@ -126,7 +126,7 @@ impl Score {
         self.is_sandbox |= result.mode.as_deref() == Some("sandbox");
         let cost: Option<f64> =
             usage.model_usage.as_ref().and_then(|models| models.iter().map(|model| model.cost_usd).sum());
-        // A server's word, as all of this.
+        // The server's numbers are not trusted.
         let cost = cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
         self.cost_usd = self.cost_usd.zip(cost).map(|(sum, cost)| sum + cost).filter(|sum| sum.is_finite());
         if matches!(expected, Label::True | Label::False) {
@@ -154,7 +154,7 @@ impl Score {
         }
     }
 
-    /// How many statements that are `expected` were found to be `said`.
+    /// How many statements that are `expected` were judged to be `said`.
     pub(crate) fn count(&self, expected: Label, said: Label) -> usize {
         self.counts.get(&(expected, said)).copied().unwrap_or(0)
     }
@@ -165,40 +165,40 @@ impl Score {
         chosen.map(|(_, count)| count).sum()
     }
 
-    /// All that were verified.
+    /// All verified statements.
     pub(crate) fn verified(&self) -> usize {
         self.sum(|_, _| true)
     }
 
-    /// Found to be what they are.
+    /// The share that was judged correctly.
     pub(crate) fn right(&self) -> Rate {
         Rate { hits: self.sum(|expected, said| expected == said), of: self.verified() }
     }
 
-    /// Found to be true or false at all.
+    /// The share that was judged to be true or false at all.
     pub(crate) fn decided(&self) -> Rate {
         Rate { hits: self.sum(|_, said| is_verdict(said)), of: self.verified() }
     }
 
-    /// Of those that were found to be true or false, the ones that are.
+    /// The share of correct ones among those judged true or false.
     pub(crate) fn right_when_decided(&self) -> Rate {
         let hits = self.sum(|expected, said| expected == said && is_verdict(said));
         Rate { hits, of: self.decided().hits }
     }
 
-    /// Of the false ones, those that were found to be.
+    /// The share of false statements that were found to be false.
     pub(crate) fn false_found(&self) -> Rate {
         let hits = self.count(Label::False, Label::False);
         Rate { hits, of: self.sum(|expected, _| expected == Label::False) }
     }
 
-    /// Of the false ones, those that passed for true: what a gate lets through.
+    /// The share of false statements that passed as true: what a gate would let through.
     pub(crate) fn false_passed(&self) -> Rate {
         let hits = self.count(Label::False, Label::True);
         Rate { hits, of: self.sum(|expected, _| expected == Label::False) }
     }
 
-    /// Of the true ones, those that were called false.
+    /// The share of true statements that were called false.
     pub(crate) fn true_called_false(&self) -> Rate {
         let hits = self.count(Label::True, Label::False);
         Rate { hits, of: self.sum(|expected, _| expected == Label::True) }
@@ -209,7 +209,7 @@ fn is_verdict(label: Label) -> bool {
     matches!(label, Label::True | Label::False)
 }
 
-/// What a model's votes on the claims of a statement say of it: false if one of them is, and true only if all are.
+/// What a model's votes on the claims say about their statement: false if one of them does, and true only if all do.
 fn whole(votes: &[Vote]) -> Vote {
     [Vote::Other, Vote::Missing, Vote::Undecided]
         .into_iter()

@@ -1,4 +1,4 @@
-//! `mk keys check`: whether a key is mistyped, what it is for, and what this machine's database knows of it, or a server.
+//! `mk keys check`: whether a key is mistyped, what it is for, and what the local database or a server knows about it.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -35,10 +35,10 @@ pub(super) fn run(args: &CheckArgs, session: &mut Session) -> Result<(), Failure
         .hint("a key is mk_<service>_ and 32 characters; copy it again, whole"));
     };
     if args.source.is_none() {
-        // It named what is checked, not what a server is asked with.
+        // The flag named the key to be checked, not one for requests to a server.
         session.globals.api_key_file = None;
     }
-    // A database is not made for this.
+    // This command does not create a database.
     let desk = Desk::open_if_there(&args.common.database, session)?;
     let known = desk.as_ref().map(|desk| desk.key_itself(&key)).transpose()?.flatten();
     let elsewhere = desk.as_ref().map(Desk::whereabouts).filter(|place| !place.is_empty());
@@ -58,14 +58,14 @@ pub(super) fn run(args: &CheckArgs, session: &mut Session) -> Result<(), Failure
                 print(session, service, known.as_ref(), unknown)?;
             }
             let failure = Failure::new(Kind::Unauthorized, message).with_partial(document);
-            // In the words of a server.
+            // With the error code that a server would use.
             let said = Said { code: code.to_owned(), ..Said::default() };
             Err(Failure { said: Some(Box::new(said)), ..failure })
         }
     }
 }
 
-/// A key never comes as an argument; what stands there may be one, so it is not repeated.
+/// Reads the key. A key is never accepted as an argument; whatever is given there may be one, so it is not repeated.
 fn read(source: Option<&str>, session: &Session) -> Result<SecretString, Failure> {
     let unreadable = |name: &str, cause: std::io::Error| {
         Failure::usage(format!("cannot read a key from {name}: {cause}")).caused_by(cause)

@@ -16,7 +16,7 @@ use crate::clock::{Clock, Time};
 use crate::keys::{NewKey, expiry};
 use crate::money::NanoUsd;
 
-/// The longest that a rotated key may live on, as at servers.
+/// The longest time for which a rotated key may remain valid, the same as on servers.
 const MAX_GRACE: Duration = Duration::from_hours(366 * 24);
 
 /// The arguments of `mk keys create`.
@@ -87,7 +87,7 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         addresses: args.addresses.clone(),
         models: args.models.clone(),
         budget: args.budget_usd,
-        // Its app is named to the desk, which alone knows it.
+        // The app is passed separately when the key is created.
         ..NewKey::of(args.service, "")
     };
     let app_of = |desk: &Desk| match &args.app {
@@ -111,13 +111,14 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
     hand_over(session, &desk, made, args.common.json)
 }
 
-/// A key of the same app that already has this name and works. Not to be told of it is no reason to make none.
+/// An active key in the same app that already has this name. If that cannot be determined, the key is created all the
+/// same.
 pub(super) fn namesake(desk: &Desk, app: &App, name: &str) -> Option<Key> {
     let keys = desk.keys(Some(app), None).ok()?;
     keys.into_iter().find(|key| key.state == KeyState::Active && key.name.as_deref() == Some(name))
 }
 
-/// Says that a key has the name of another one.
+/// Warns that two keys have the same name.
 pub(super) fn warn_of_namesake(session: &Session, other: &Key, key: &Key) {
     let (other, id) = (describe(other), &key.id);
     session.printer.warning(&format!("the {other} has this name too; ids tell them apart: this one is {id}"));
@@ -137,14 +138,14 @@ pub(super) fn rotate(args: &RotateArgs, session: &mut Session) -> Result<(), Fai
     hand_over(session, &desk, made, args.common.json)
 }
 
-/// When a key ends that was replaced by `new`: after its grace, but never past its own expiry.
+/// When the key that was replaced by `new` ends: after the grace period, but never past its own expiry.
 fn end_of(old: &Key, new: &Key, grace: Duration) -> String {
     let own = old.expires_at.as_deref().and_then(Time::parse);
     let after_grace = Time::parse(&new.created_at).map(|made| made.plus(grace));
     own.into_iter().chain(after_grace).min().map_or_else(|| "the end of its grace".to_owned(), Time::rfc3339)
 }
 
-/// Where the key is: beneath the sentence that says so, or somewhere that only the person knows.
+/// Where the new key is shown: below the sentence that announces it, or wherever standard output goes.
 const fn this_once(session: &Session) -> &'static str {
     if session.printer.terminal.out.is_terminal {
         "shown this once:"
@@ -153,7 +154,7 @@ const fn this_once(session: &Session) -> &'static str {
     }
 }
 
-/// Prints a new key. One that nobody could see must not live on.
+/// Prints a new key. If it cannot be shown to anybody, it is revoked.
 fn hand_over(session: &Session, desk: &Desk, made: CreatedKey, is_json: bool) -> Result<(), Failure> {
     let record = made.record.clone();
     print(session, made, is_json).inspect_err(|_| {
@@ -166,7 +167,7 @@ fn hand_over(session: &Session, desk: &Desk, made: CreatedKey, is_json: bool) ->
     })
 }
 
-/// Where the app is what was not found, says how to come by one.
+/// Adds hints on how to find or create an app, if that is what was not found.
 fn no_app_or(mut failure: Failure) -> Failure {
     if failure.kind == Kind::NotFound {
         failure.hints = vec![
@@ -176,7 +177,7 @@ fn no_app_or(mut failure: Failure) -> Failure {
     failure
 }
 
-/// When a key is to end.
+/// Parses `--expires`.
 pub(super) fn ends(text: &str, now: Time) -> Result<Time, Failure> {
     expiry::parse(text, now).map_err(|why| Failure::usage(format!("--expires: {why}")))
 }

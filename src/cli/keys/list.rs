@@ -59,7 +59,7 @@ pub(super) fn list(args: &ListArgs, session: &mut Session) -> Result<(), Failure
     sheet::print(printer, &PLAIN_COLUMNS, &rows)
 }
 
-/// What people see. Ids are long: they are for wide terminals.
+/// The columns for people. Ids are long, and only shown on wide terminals.
 const COLUMNS: [Column; 10] = [
     whole("key"),
     column("name"),
@@ -73,17 +73,17 @@ const COLUMNS: [Column; 10] = [
     whole("id"),
 ];
 
-/// The place of the id.
+/// The index of the id column.
 const ID: usize = 9;
 
-/// The places of budgets, which most keys do not have.
+/// The indices of the budget columns, which most keys do not need.
 const OF_BUDGETS: std::ops::Range<usize> = 7..9;
 
-/// Columns that a narrow terminal does without, the least telling first: created, budget (of which `spent` tells how
-/// much is used), last used.
+/// Columns that a narrow terminal drops, the least informative first: created, budget (`spent` tells how much of it is
+/// used), last used.
 const LESSER: [usize; 3] = [4, 7, 6];
 
-/// What programs get.
+/// The columns for programs.
 const PLAIN_COLUMNS: [Column; 11] = [
     hidden("id"),
     hidden("key"),

@@ -1,4 +1,4 @@
-//! `mk keys revoke`: asks, naming the key, its last use and the consequence.
+//! `mk keys revoke`: prompts first, with the key, its last use and the consequence.
 
 use clap::Args;
 use serde_json::json;
@@ -40,7 +40,7 @@ pub(super) fn run(args: &RevokeArgs, session: &mut Session) -> Result<(), Failur
     if !described.is_empty() {
         let question = format!(
             "Revoke{} {}? Whoever uses it is refused from this moment on; it cannot be undone.",
-            // Before the keys: behind them it would be where the last one was last used.
+            // Before the keys: after them it would read as the place of the last use.
             desk.whereabouts(),
             described.join("; and ")
         );

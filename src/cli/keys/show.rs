@@ -1,4 +1,4 @@
-//! `mk keys show`: a record, never the key.
+//! `mk keys show`: prints a key's record, never the key.
 
 use clap::Args;
 

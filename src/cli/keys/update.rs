@@ -106,13 +106,13 @@ pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failur
     show::print(session, updated, args.common.json)
 }
 
-/// A new value, none from now on, or no change.
+/// A new value, removal, or no change.
 #[expect(clippy::option_option, reason = "as a change has it")]
 fn other<T>(new: Option<T>, is_taken_away: bool) -> Option<Option<T>> {
     if is_taken_away { Some(None) } else { new.map(Some) }
 }
 
-/// Another list, an empty one (which stands for all), or no change.
+/// A new list, an empty one (which means all), or no change.
 fn other_list(new: &[String], is_taken_away: bool) -> Option<Vec<String>> {
     (is_taken_away || !new.is_empty()).then(|| new.to_vec())
 }

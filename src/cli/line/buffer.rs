@@ -1,22 +1,22 @@
-//! The text that is edited, and the place in it.
+//! The text being edited, and the cursor in it.
 //!
-//! What must hold: the place is between two characters as people see them (grapheme clusters of Unicode Standard
-//! Annex 29), whatever is inserted or deleted beside it; the text never grows beyond [`MAX_BYTES`].
+//! The cursor is always between two characters as people see them (grapheme clusters of Unicode Standard Annex 29),
+//! whatever is inserted or deleted beside it, and the text never grows beyond [`MAX_BYTES`].
 
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 use crate::cli::text::MAX_BYTES;
 
-/// A text and a place in it.
+/// A text with a cursor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Buffer {
     text: String,
-    /// In bytes from the start.
+    /// The cursor, in bytes from the start.
     at: usize,
 }
 
 impl Buffer {
-    /// A text, with the place at its end.
+    /// A buffer holding `text`, with the cursor at its end.
     pub(crate) fn holding(text: String) -> Self {
         Self { at: text.len(), text }
     }
@@ -29,7 +29,7 @@ impl Buffer {
         self.text
     }
 
-    /// The place, in bytes from the start.
+    /// The cursor, in bytes from the start.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
@@ -38,7 +38,7 @@ impl Buffer {
         self.text.is_empty()
     }
 
-    /// Inserts a text behind which the place is then; false, and nothing done, if it is too long.
+    /// Inserts a text before the cursor; returns false and changes nothing if the result would be too long.
     #[must_use]
     pub(crate) fn insert(&mut self, text: &str) -> bool {
         if (self.text.len() + text.len()) as u64 > MAX_BYTES {
@@ -50,7 +50,7 @@ impl Buffer {
         true
     }
 
-    /// Deletes what lies between the place and `other`, and answers with it.
+    /// Deletes and returns what is between the cursor and `other`.
     pub(crate) fn delete(&mut self, other: usize) -> String {
         let (from, to) = (self.at.min(other), self.at.max(other));
         let deleted = self.text.drain(from..to).collect();
@@ -64,13 +64,13 @@ impl Buffer {
         self.settle();
     }
 
-    /// The place before the character to the left.
+    /// The position before the character to the left.
     pub(crate) fn left(&self) -> usize {
         let mut cursor = GraphemeCursor::new(self.at, self.text.len(), true);
         cursor.prev_boundary(&self.text, 0).ok().flatten().unwrap_or(0)
     }
 
-    /// The place behind the character to the right.
+    /// The position behind the character to the right.
     pub(crate) fn right(&self) -> usize {
         let mut cursor = GraphemeCursor::new(self.at, self.text.len(), true);
         cursor.next_boundary(&self.text, 0).ok().flatten().unwrap_or(self.text.len())
@@ -86,7 +86,7 @@ impl Buffer {
         self.behind().find('\n').map_or(self.text.len(), |at| self.at + at)
     }
 
-    /// The start of the word to the left: of letters and digits.
+    /// The start of the word to the left; words consist of letters and digits.
     pub(crate) fn word_left(&self) -> usize {
         let rest = self.before().trim_end_matches(|c| !is_of_word(c));
         rest.trim_end_matches(is_of_word).len()
@@ -98,13 +98,13 @@ impl Buffer {
         self.text.len() - rest.trim_start_matches(is_of_word).len()
     }
 
-    /// The place behind the last blank that has something else behind it.
+    /// The start of the whitespace-separated word to the left.
     pub(crate) fn blank_left(&self) -> usize {
         let rest = self.before().trim_end_matches(char::is_whitespace);
         rest.trim_end_matches(|c: char| !c.is_whitespace()).len()
     }
 
-    /// As many characters into the line above, if there is one.
+    /// The same character column in the line above, if there is one.
     pub(crate) fn up(&self) -> Option<usize> {
         let start = self.line_start();
         let above = start.checked_sub(1)?;
@@ -112,7 +112,7 @@ impl Buffer {
         Some(self.at_distance(from, above, start))
     }
 
-    /// As many characters into the line below, if there is one.
+    /// The same character column in the line below, if there is one.
     pub(crate) fn down(&self) -> Option<usize> {
         let from = self.line_end() + 1;
         let below = self.text.get(from..)?;
@@ -120,7 +120,7 @@ impl Buffer {
         Some(self.at_distance(from, to, self.line_start()))
     }
 
-    /// The place in the line `from..to` that is as many characters in as ours in the line at `start`.
+    /// The position in the line `from..to` with the cursor's character column in its line, which begins at `start`.
     fn at_distance(&self, from: usize, to: usize, start: usize) -> usize {
         let distance = self.text[start..self.at].graphemes(true).count();
         let line = &self.text[from..to];
@@ -135,7 +135,7 @@ impl Buffer {
         &self.text[self.at..]
     }
 
-    /// Leaves the middle of a character to the right: what was inserted may have grown together with what is there.
+    /// Moves the cursor right out of the middle of a character: inserted text may have merged with its surroundings.
     fn settle(&mut self) {
         while !self.text.is_char_boundary(self.at) {
             self.at += 1;
@@ -157,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    /// A buffer whose place is marked by `|`.
+    /// A buffer whose cursor is marked by `|`.
     fn marked(text: &str) -> Buffer {
         let at = text.find('|').unwrap();
         let mut buffer = Buffer::holding(text.replace('|', ""));

@@ -1,46 +1,46 @@
-//! What keys do to the text that is written.
+//! Applies keys to the text being edited.
 
 use super::buffer::Buffer;
 use super::history::History;
 use super::keys::Key;
 
-/// What follows from a key.
+/// The effect of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The text goes on.
+    /// The text or the cursor may have changed.
     Edited,
     /// There was nothing to do, or no room.
     Refused,
-    /// A text was pasted that is too long to be taken.
+    /// The pasted text was too long.
     Oversized,
-    /// The screen is to be cleared.
+    /// The screen must be cleared.
     Clear,
-    /// This text is thrown away, and another one begins.
+    /// The text is discarded, and a new one begins.
     Discarded(String),
-    /// The text is sent.
+    /// The text is submitted.
     Sent(String),
-    /// The person leaves by Ctrl-C.
+    /// The person quits with Ctrl-C.
     Interrupted,
-    /// The person leaves by Ctrl-D.
+    /// The person quits with Ctrl-D.
     Ended,
 }
 
-/// A text being written, and those written before.
+/// The text being edited, and those submitted before.
 #[derive(Debug, Default)]
 pub(crate) struct Editor {
     buffer: Buffer,
     history: History,
-    /// What was deleted last, other than by single characters.
+    /// The text last deleted, other than by single characters.
     killed: String,
 }
 
 impl Editor {
-    /// The text being written.
+    /// The text being edited.
     pub(crate) fn buffer(&self) -> &Buffer {
         &self.buffer
     }
 
-    /// Does what a key asks for.
+    /// Applies a key.
     pub(crate) fn press(&mut self, key: Key) -> Step {
         let buffer = &mut self.buffer;
         match key {

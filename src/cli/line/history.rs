@@ -1,24 +1,24 @@
-//! The texts sent before, to be recalled: those of this conversation, never written to a disk.
+//! The texts sent earlier in this conversation, for recall; never written to disk.
 //!
-//! Prompts may hold what is secret, and nobody expects a question to outlive its conversation.
+//! Prompts may contain secrets, and nobody expects a question to outlive its conversation.
 
 use std::collections::VecDeque;
 
-/// More than anybody recalls.
+/// More entries than anybody recalls.
 const MOST: usize = 500;
 
-/// Texts in the order they were sent, and which of them is shown.
+/// Sent texts in order, and which of them is shown.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     sent: VecDeque<String>,
-    /// How many texts back we are; 0 is what is being written.
+    /// How many entries back the shown one is; 0 is the draft.
     back: usize,
-    /// What was being written when the first one was recalled.
+    /// What was being written when the first entry was recalled.
     draft: String,
 }
 
 impl History {
-    /// Adds a text that was sent, unless it is the last one again, and goes back to the end.
+    /// Adds a sent text, unless it repeats the last one, and returns to the end.
     pub(crate) fn add(&mut self, text: &str) {
         self.leave();
         if text.trim().is_empty() || self.sent.back().is_some_and(|last| last == text) {
@@ -30,13 +30,13 @@ impl History {
         self.sent.push_back(text.to_owned());
     }
 
-    /// Goes back to the end, where nothing is being written.
+    /// Returns to the end, with an empty draft.
     pub(crate) fn leave(&mut self) {
         self.back = 0;
         self.draft.clear();
     }
 
-    /// The text before the one shown, which is `shown`; `None` at the first one.
+    /// The entry before the shown one; saves `shown` as the draft first if it is the draft. `None` at the first entry.
     pub(crate) fn earlier(&mut self, shown: &str) -> Option<String> {
         if self.back == self.sent.len() {
             return None;
@@ -48,7 +48,7 @@ impl History {
         self.sent.get(self.sent.len() - self.back).cloned()
     }
 
-    /// The text after the one shown: at the end what was being written; `None` behind that.
+    /// The entry after the shown one, or the draft at the end; `None` beyond that.
     pub(crate) fn later(&mut self) -> Option<String> {
         self.back = self.back.checked_sub(1)?;
         if self.back == 0 {

@@ -1,7 +1,7 @@
-//! Keys as they arrive, and those that arrived before anybody asked for them.
+//! Reads keys, and keeps those that were typed ahead.
 //!
-//! Nothing is read ahead at a prompt, so that what was typed behind the last line is there for whoever reads the
-//! terminal next. While an answer runs all is read, as Ctrl-C may stand behind it.
+//! A prompt reads no further than it needs, so that what was typed behind the last line is left for whoever reads the
+//! terminal next. While an answer is running everything is read, as Ctrl-C may come behind it.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -12,7 +12,7 @@ use super::keys::{Decoder, Key};
 use super::watch::{self, Watch};
 use crate::cli::text::MAX_BYTES;
 
-/// The keys of the terminal behind standard input.
+/// Keys from the terminal behind standard input.
 #[derive(Debug)]
 pub(super) struct Input {
     terminal: File,
@@ -28,7 +28,7 @@ impl Input {
         Ok(Self { terminal, watch, decoder: Decoder::default(), ahead: Ahead::default() })
     }
 
-    /// The next key that is here, whole, without waiting.
+    /// The next complete key that has arrived, without waiting.
     pub(super) fn next(&mut self) -> io::Result<Option<Key>> {
         while self.ahead.keys.is_empty() && self.is_ready()? {
             self.read(&mut [0])?;
@@ -36,7 +36,8 @@ impl Input {
         Ok(self.ahead.pop())
     }
 
-    /// Reads what is here, and says whether Ctrl-C is in it. What was typed before that waits for the next prompt.
+    /// Reads what has arrived, and returns whether Ctrl-C is in it. Whatever was typed before it waits for the next
+    /// prompt.
     pub(super) fn has_interrupt(&mut self) -> io::Result<bool> {
         if self.is_ready()? {
             self.read(&mut [0; 4096])?;
@@ -49,7 +50,7 @@ impl Input {
         self.watch.arrives().await;
     }
 
-    /// Whether a read would not wait.
+    /// Whether a read would not block.
     pub(super) fn is_ready(&self) -> io::Result<bool> {
         watch::is_ready(&self.terminal)
     }
@@ -69,7 +70,7 @@ impl Input {
     }
 }
 
-/// Keys that nobody has asked for yet.
+/// Keys that were typed ahead.
 #[derive(Debug, Default)]
 struct Ahead {
     keys: VecDeque<Key>,
@@ -77,7 +78,7 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// Adds a key. More than a text may have is not typed ahead: that is dropped, but for Ctrl-C.
+    /// Adds a key. Keys beyond the maximum length of a text are dropped, except for Ctrl-C.
     fn push(&mut self, key: Key) {
         let weight = weight(&key);
         if (self.weight + weight) as u64 <= MAX_BYTES || key == Key::Interrupt {
@@ -92,8 +93,8 @@ impl Ahead {
         Some(key)
     }
 
-    /// Takes the last Ctrl-C out, if there is one. Whoever wants things to stop does not want the lines before it to be
-    /// sent: they become one text, at whose end there is no line end.
+    /// Removes the last Ctrl-C, if there is one. Whoever wants things to stop does not want the lines before it to be
+    /// sent: they become a single text without a line end behind it.
     fn take_interrupt(&mut self) -> bool {
         let Some(at) = self.keys.iter().rposition(|key| *key == Key::Interrupt) else { return false };
         let behind = self.keys.split_off(at);

@@ -1,31 +1,32 @@
-//! What keys ask for, decoded from the bytes that a terminal sends for them.
+//! Decodes the bytes that a terminal sends into keys.
 //!
-//! One decoder for the whole conversation: a sequence may come in pieces, and one that begins while an answer runs may
-//! end at the prompt. Ctrl-C is heard within any sequence, so that none that never ends can lock a person up.
+//! There is a single decoder for the whole conversation: a sequence may arrive in pieces, and one that begins while an
+//! answer is running may end at the prompt. Ctrl-C is recognised within any sequence, so that a sequence that never
+//! ends cannot lock a person out.
 
 use super::paste::Paste;
 
 const ESC: u8 = 0x1b;
 
-/// Longer sequences are none.
+/// Longer sequences are discarded.
 const LONGEST: usize = 32;
 
-/// What a key asks for.
+/// A key, named by its effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     /// A character to insert.
     Char(char),
-    /// A text to insert that came as one: nothing in it is a key.
+    /// A text to insert as a whole; nothing in it is a key.
     Paste(String),
-    /// A text that is too long to be taken.
+    /// A pasted text that is too long.
     Oversized,
-    /// The text is whole.
+    /// Submits the text.
     Enter,
-    /// A further line in it.
+    /// Inserts a line end.
     NewLine,
-    /// One place to the left.
+    /// One character to the left.
     Left,
-    /// One place to the right.
+    /// One character to the right.
     Right,
     /// To the start of the word.
     WordLeft,
@@ -35,66 +36,66 @@ pub(crate) enum Key {
     Home,
     /// To the end of the line.
     End,
-    /// The line above, or the text before this one.
+    /// The line above, or the earlier history entry.
     Up,
-    /// The line below, or the text after this one.
+    /// The line below, or the later history entry.
     Down,
-    /// The text before this one.
+    /// The earlier history entry.
     Earlier,
-    /// The text after this one.
+    /// The later history entry.
     Later,
-    /// Delete to the left.
+    /// Deletes to the left.
     Backspace,
-    /// Delete to the right.
+    /// Deletes to the right.
     Delete,
-    /// Delete to the left up to a blank.
+    /// Deletes to the left up to whitespace.
     DeleteBlankLeft,
-    /// Delete to the start of the word.
+    /// Deletes to the start of the word.
     DeleteWordLeft,
-    /// Delete to the end of the word.
+    /// Deletes to the end of the word.
     DeleteWordRight,
-    /// Delete to the start of the line.
+    /// Deletes to the start of the line.
     DeleteToStart,
-    /// Delete to the end of the line.
+    /// Deletes to the end of the line.
     DeleteToEnd,
-    /// Insert what was deleted last, other than by single characters.
+    /// Inserts the text last deleted, other than by single characters.
     Yank,
-    /// Begin at the top of an empty screen.
+    /// Clears the screen.
     Clear,
     /// Ctrl-C.
     Interrupt,
-    /// Ctrl-D: the end where there is no text, else delete to the right.
+    /// Ctrl-D: quits if there is no text, otherwise deletes to the right.
     EndOrDelete,
 }
 
-/// What the next byte belongs to.
+/// The state of the decoder: what the next byte belongs to.
 #[derive(Debug, Default)]
 enum State {
-    /// A character; what has come of it.
+    /// A character.
     #[default]
     Text,
-    /// Behind ESC.
+    /// A sequence after ESC.
     Escape,
-    /// Behind `ESC O`.
+    /// A sequence after `ESC O`.
     Single,
-    /// Behind `ESC [`; what has come since.
+    /// A sequence after `ESC [`, with its bytes so far.
     Control(Vec<u8>),
-    /// Behind `ESC [ [`, which Linux' console begins function keys with.
+    /// A sequence after `ESC [ [`, with which the Linux console begins function keys.
     Console,
-    /// Within a pasted text.
+    /// A pasted text.
     Paste(Paste),
 }
 
-/// Turns bytes into keys.
+/// Decodes bytes into keys.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     state: State,
-    /// The beginning of a character, at most three bytes.
+    /// The bytes of an incomplete character, at most three.
     partial: Vec<u8>,
 }
 
 impl Decoder {
-    /// Takes the next byte; hands what it makes whole to `found`.
+    /// Takes the next byte, and passes any key it completes to `found`.
     pub(crate) fn take(&mut self, byte: u8, mut found: impl FnMut(Key)) {
         match std::mem::take(&mut self.state) {
             State::Paste(mut paste) => match paste.take(byte) {
@@ -105,12 +106,12 @@ impl Decoder {
             State::Escape => match byte {
                 b'[' => self.state = State::Control(Vec::new()),
                 b'O' => self.state = State::Single,
-                // What some terminals send for Alt with a key that has a sequence of its own.
+                // Some terminals send this for Alt with a key that has a sequence of its own.
                 ESC => self.state = State::Escape,
                 b'\r' | b'\n' | 0x08 | 0x20..=0x7f => with_alt(byte).into_iter().for_each(found),
                 _ => self.text(byte, &mut found),
             },
-            // Controls are heard wherever they come: they break a sequence off.
+            // Control characters are recognised anywhere, and abort a sequence.
             _ if byte < 0x20 => self.text(byte, &mut found),
             State::Single => single(byte).into_iter().for_each(found),
             State::Console => {}
@@ -127,7 +128,7 @@ impl Decoder {
         }
     }
 
-    /// A byte of a character; those that are none become the replacement character, as the model would see them.
+    /// Takes a byte of a character; invalid bytes become the replacement character, which is what the model would see.
     fn text(&mut self, byte: u8, found: &mut impl FnMut(Key)) {
         self.partial.push(byte);
         while let Some(&first) = self.partial.first() {
@@ -149,7 +150,7 @@ impl Decoder {
     }
 }
 
-/// A control character. Enter is CR; LF is what it was turned into before the terminal's modes were ours.
+/// Decodes a control character. Enter sends CR; LF is what the terminal turned it into before its modes were ours.
 fn control(byte: u8, mut found: impl FnMut(Key)) {
     found(match byte {
         0x01 => Key::Home,
@@ -186,18 +187,18 @@ fn with_alt(byte: u8) -> Option<Key> {
 fn single(byte: u8) -> Option<Key> {
     match byte {
         b'M' => Some(Key::Enter),
-        // rxvt's Ctrl with an arrow.
+        // Ctrl with an arrow key in rxvt.
         b'c' => Some(Key::WordRight),
         b'd' => Some(Key::WordLeft),
         _ => sequence(&[], byte),
     }
 }
 
-/// `ESC [`, these parameters, this final byte.
+/// Decodes `ESC [` with these parameters and this final byte.
 fn sequence(parameters: &[u8], last: u8) -> Option<Key> {
     let mut numbers = parameters.split(|&byte| byte == b';');
     let number = numbers.next().unwrap_or_default();
-    // One more than a sum of 1 Shift, 2 Alt, 4 Ctrl.
+    // The modifier is one more than the sum of 1 Shift, 2 Alt, 4 Ctrl.
     let with_more = matches!(numbers.next(), Some(b"3" | b"4" | b"5" | b"6" | b"7" | b"8"));
     Some(match (last, number) {
         (b'A', _) => Key::Up,

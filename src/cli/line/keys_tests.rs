@@ -1,4 +1,4 @@
-//! The decoder, by example and by property.
+//! The decoder, by examples and properties.
 
 use proptest::prelude::*;
 

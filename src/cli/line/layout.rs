@@ -1,43 +1,44 @@
-//! Where the characters of a text stand on rows of a terminal, behind the prompt.
+//! Lays out a text on the rows of a terminal, behind the prompt.
 //!
-//! Widths are those of characters as people see them. Terminals disagree on some (emoji joined of several, signs with
-//! a variation selector): behind those the column is set outright, so that a wrong guess harms that sign alone.
+//! Widths are those of characters as people see them. Terminals disagree on some (emoji sequences, characters with a
+//! variation selector); after those the column is set explicitly, so that a wrong guess affects only that character.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::cli::sanitize;
 
-/// What stands before a text.
+/// Precedes the text.
 pub(super) const PROMPT: &str = "> ";
-/// What stands before its further lines.
+/// Precedes each further line.
 const INDENT: &str = "  ";
-/// How a tab is shown: its width elsewhere depends on where it stands.
+/// How a tab is shown, as its real width depends on its column.
 const TAB: &str = "    ";
 
-/// A row, as it is written to a terminal.
+/// A row, as written to a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) text: String,
-    /// Whether its last column is taken.
+    /// Whether its last column is used.
     pub(super) is_full: bool,
-    /// Whether the next character goes to the next row by itself, as this one has no room.
+    /// Whether the next character wraps to the next row by itself, as this row is full.
     pub(super) flows_on: bool,
 }
 
-/// All rows of a text, and the place in it.
+/// All rows of a text, and the position of the cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) rows: Vec<Row>,
-    /// The row of the place, from 0.
+    /// The row of the cursor, from 0.
     pub(super) row: usize,
-    /// The column of the place, from 0.
+    /// The column of the cursor, from 0.
     pub(super) column: usize,
 }
 
-/// Lays `text` out on rows of `width` columns; `at` is the place, in bytes. `is_ascii` is what our own signs must be.
+/// Lays `text` out on rows of `width` columns, with the cursor at byte `at`. `is_ascii` limits our own symbols to
+/// ASCII.
 pub(super) fn lay_out(text: &str, at: usize, width: usize, is_ascii: bool) -> Layout {
-    // One character must fit behind the prompt.
+    // At least one character must fit behind the prompt.
     let mut pen = Pen {
         width: width.max(PROMPT.len() + TAB.len()),
         rows: Vec::new(),
@@ -50,7 +51,7 @@ pub(super) fn lay_out(text: &str, at: usize, width: usize, is_ascii: bool) -> La
     for (offset, cluster) in text.grapheme_indices(true) {
         let is_here = place.is_none() && offset >= at;
         if cluster.ends_with('\n') {
-            // A row that is full has no column behind its last one.
+            // A full row has no column behind its last one.
             place = place.or(is_here.then(|| (pen.rows.len(), pen.column.min(pen.width - 1))));
             pen.end_row(false);
             pen.put(INDENT);
@@ -69,7 +70,7 @@ pub(super) fn lay_out(text: &str, at: usize, width: usize, is_ascii: bool) -> La
     Layout { rows: pen.rows, row, column }
 }
 
-/// A character without what a terminal would obey.
+/// A character without anything that controls a terminal.
 fn shown(cluster: &str, is_ascii: bool) -> String {
     if cluster == "\t" {
         return TAB.to_owned();
@@ -81,17 +82,17 @@ fn shown(cluster: &str, is_ascii: bool) -> String {
 struct Pen {
     width: usize,
     rows: Vec<Row>,
-    /// The row being written.
+    /// The current row.
     text: String,
     column: usize,
-    /// Whether the terminal is there as well.
+    /// Whether the terminal's cursor is certain to be at `column` too.
     is_sure: bool,
 }
 
 impl Pen {
     fn make_room(&mut self, cells: usize) {
         if self.column + cells > self.width {
-            // Where the terminal may not agree that the row is full, it is told to go on.
+            // If the terminal may disagree that the row is full, it needs an explicit line end.
             self.end_row(self.column == self.width && self.is_sure);
         }
     }
@@ -113,7 +114,7 @@ impl Pen {
     }
 }
 
-/// The sequence that moves to a column, from 0.
+/// The escape sequence that moves to a column, from 0.
 pub(super) fn column_set(column: usize) -> String {
     format!("\u{1b}[{}G", column + 1)
 }
@@ -127,7 +128,7 @@ mod tests {
         layout.rows.into_iter().map(|row| (row.text, row.flows_on)).collect()
     }
 
-    /// The place of the first character that is `mark`.
+    /// The position of the first character that is `mark`.
     fn place(text: &str, mark: char, width: usize) -> (usize, usize) {
         let layout = lay_out(text, text.find(mark).unwrap(), width, false);
         (layout.row, layout.column)

@@ -1,16 +1,16 @@
-//! Lines edited on a terminal, as shells do it: moving and deleting within a line, recalling earlier ones, pasting
-//! several, and typing ahead.
+//! A line editor for terminals that works as in shells: moving and deleting within a line, history, multi-line paste,
+//! and typing ahead.
 //!
 //! ```text
 //! input (bytes) ─ keys ─ editor (buffer, history) ─ layout ─ screen ─ terminal
 //!                 modes (of the terminal, and signals)
 //! ```
 //!
-//! Of our own, as the kept crates throw away what is typed between two reads, or take Ctrl-C as a signal in one moment
-//! and as a key in the next. All but `input`, `watch`, `modes` and this file is pure.
+//! This is our own because the available crates discard what is typed between two reads, or treat Ctrl-C as a signal in
+//! one moment and as a key in the next. All modules but `input`, `readiness`, `raw_mode` and this one are pure.
 //!
-//! What must hold: the terminal gets its modes back however the process ends; no key is lost, taken for another one, or
-//! sent before Enter; what is recalled is never written to a disk.
+//! What must hold: the terminal gets its modes back however the process ends; no key is lost, misread, or submitted
+//! before Enter; the history is never written to disk.
 
 mod buffer;
 mod editor;
@@ -38,18 +38,18 @@ use layout::{Layout, lay_out};
 use modes::Modes;
 use screen::Screen;
 
-/// What came of a prompt.
+/// The result of a prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// A text, of several lines perhaps, without a line end behind it.
+    /// A text, possibly of several lines, without a trailing line end.
     Text(String),
-    /// Ctrl-D, or a terminal that is gone.
+    /// Ctrl-D, or the terminal is gone.
     End,
     /// Ctrl-C.
     Interrupted,
 }
 
-/// A terminal whose keys are ours.
+/// A terminal in raw mode, and the editor on it.
 #[derive(Debug)]
 pub(crate) struct Console<'a> {
     printer: &'a Printer,
@@ -62,7 +62,7 @@ pub(crate) struct Console<'a> {
 }
 
 impl<'a> Console<'a> {
-    /// Takes the terminal over; fails where it cannot be, and leaves it as it is then.
+    /// Takes over the terminal; on failure the terminal is left as it was.
     pub(crate) fn open(printer: &'a Printer) -> io::Result<Self> {
         Ok(Self {
             printer,
@@ -75,9 +75,9 @@ impl<'a> Console<'a> {
         })
     }
 
-    /// Asks for a text.
+    /// Prompts for a text.
     pub(crate) async fn line(&mut self) -> io::Result<Line> {
-        // Stops and sizes of the past are nothing to this prompt.
+        // Earlier stops and resizes do not concern this prompt.
         while self.modes.goes_on().now_or_never().is_some() {}
         while self.resizes.recv().now_or_never().is_some() {}
         loop {
@@ -111,10 +111,10 @@ impl<'a> Console<'a> {
         }
     }
 
-    /// Resolves when Ctrl-C is pressed while something else goes on. Other keys wait for the next prompt.
+    /// Resolves when Ctrl-C is pressed while something else is running. Other keys wait for the next prompt.
     pub(crate) async fn interrupted(&mut self) {
         loop {
-            // A terminal that is gone will not want the answer either; the next prompt finds that out as well.
+            // If the terminal is gone, nobody wants the answer either; the next prompt will notice, too.
             if self.input.has_interrupt().unwrap_or(true) {
                 return;
             }
@@ -127,15 +127,15 @@ impl<'a> Console<'a> {
         }
     }
 
-    /// Gives the terminal back and interrupts all that share it, as it would have done itself for Ctrl-C: shells end
-    /// their loops at that. This process is to end by itself, of the same signal.
+    /// Restores the terminal and interrupts everything that shares it, as the terminal itself would for Ctrl-C: shells
+    /// end their loops at that. This process must then end by itself, of the same signal.
     pub(crate) fn interrupt_all(&self) {
         self.modes.leave();
-        // Fails only for a process that is no longer there.
+        // Fails only for a process that no longer exists.
         let _ = kill_current_process_group(Number::INT);
     }
 
-    /// Lets the editor have a key; answers with what came of the prompt, if it is over.
+    /// Applies a key; returns the result of the prompt if that ends it.
     fn press(&mut self, key: Key) -> io::Result<Option<Line>> {
         let line = match self.editor.press(key) {
             Step::Edited => return Ok(None),
@@ -171,7 +171,7 @@ impl<'a> Console<'a> {
         Ok(())
     }
 
-    /// Leaves this text on the terminal, whole, and goes below it.
+    /// Leaves the whole text on the terminal, and moves to the row below it.
     fn finish(&mut self, text: &str, mark: &str) -> io::Result<()> {
         let out = self.screen.finish(&self.lay_out(text, text.len()), mark);
         self.modes.say_below(0);
@@ -189,7 +189,7 @@ impl<'a> Console<'a> {
     }
 }
 
-/// The true columns and rows: text for people is set narrower on wide terminals, what is typed is not.
+/// The real size in columns and rows: on wide terminals our own text is laid out narrower, but typed text is not.
 fn size(terminal: &Terminal) -> (usize, usize) {
     let known = terminal_size::terminal_size_of(io::stderr());
     known.map_or((terminal.width, terminal.height), |(width, height)| {

@@ -1,11 +1,11 @@
-//! The terminal's modes while a conversation lasts, and that they are always given back.
+//! The terminal's raw mode during a conversation, and its restoration in every case.
 //!
-//! Keys come one by one and are not shown by the terminal, from the first prompt to the end: with one set of modes for
-//! prompts and answers alike, there is no moment in which a key would be taken for another one, shown twice, or lost.
-//! Ctrl-C is a key as well. Ctrl-Z and Ctrl-\ stay signals, so that they work whatever this process does.
+//! Keys arrive one by one and are not echoed by the terminal, from the first prompt to the end: with the same modes for
+//! prompts and answers there is no moment in which a key could be misread, shown twice, or lost. Ctrl-C is an ordinary
+//! key; Ctrl-Z and Ctrl-\ remain signals, so that they work whatever this process does.
 //!
-//! The modes are given back when this is dropped, which a panic does too, and by a thread when a signal ends or stops
-//! the process. It writes to the terminal itself: whoever holds the lock of standard error may be what is stuck.
+//! The original modes are restored on drop, which includes panics, and by a thread when a signal ends or stops the
+//! process. It writes to the terminal directly: whoever holds the lock of standard error may be what is stuck.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -23,14 +23,14 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use tokio::sync::Notify;
 
-/// A special character that is none: `_POSIX_VDISABLE`, which differs among systems.
+/// The value that disables a special character: `_POSIX_VDISABLE`, which differs between systems.
 const NO_CHARACTER: u8 = if cfg!(any(target_os = "linux", target_os = "android")) { 0 } else { 0xff };
 
-/// Lets the terminal mark pasted texts, and no longer.
+/// Turns bracketed paste on, and off again.
 const MARK_PASTES: &[u8] = b"\x1b[?2004h";
 const LEAVE_PASTES: &[u8] = b"\x1b[?2004l";
 
-/// The modes are ours as long as this lives.
+/// The terminal is in raw mode as long as this lives.
 #[derive(Debug)]
 pub(super) struct Modes(Arc<Shared>);
 
@@ -38,16 +38,16 @@ pub(super) struct Modes(Arc<Shared>);
 struct Shared {
     input: File,
     output: File,
-    /// The modes to give back; `None` once they are for good.
+    /// The original modes to restore; `None` once they are restored for good.
     theirs: Mutex<Option<Termios>>,
-    /// How many rows down the first one is that is not ours.
+    /// How many rows below the cursor the prompt ends, counting from 1; 0 where there is no prompt.
     below: AtomicUsize,
-    /// The process goes on after a stop.
+    /// Notified when the process continues after a stop.
     goes_on: Notify,
 }
 
 impl Modes {
-    /// Sets the modes of the terminal behind standard input; marks go to that behind standard error.
+    /// Puts the terminal behind standard input into raw mode; escape sequences go to the one behind standard error.
     pub(super) fn enter() -> io::Result<Self> {
         let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
         let output = File::from(io::stderr().as_fd().try_clone_to_owned()?);
@@ -61,18 +61,18 @@ impl Modes {
         Ok(modes)
     }
 
-    /// Says how many rows down the first one is that is not ours; 0 where there is no prompt.
+    /// Records how many rows below the cursor the prompt ends, counting from 1; 0 where there is no prompt.
     pub(super) fn say_below(&self, rows: usize) {
         self.0.below.store(rows, Ordering::Relaxed);
     }
 
-    /// Gives the modes back for good.
+    /// Restores the original modes for good.
     pub(super) fn leave(&self) {
         let mut theirs = self.0.lock();
         self.0.give_back(theirs.take().as_ref());
     }
 
-    /// Resolves when the process goes on after a stop; at once if it has since the last time.
+    /// Resolves when the process continues after a stop; immediately if it did since the last call.
     pub(super) async fn goes_on(&self) {
         self.0.goes_on.notified().await;
     }
@@ -89,16 +89,16 @@ impl Shared {
         self.theirs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the modes ours, unless they were given back for good.
+    /// Sets raw mode, unless the original modes were restored for good.
     fn set(&self) -> io::Result<()> {
         let theirs = self.lock();
         let Some(theirs) = theirs.as_ref() else { return Ok(()) };
-        // What was typed before stays: anything but `Now` would wait for output or throw input away.
+        // `Now` keeps what was typed before; anything else would wait for output or discard input.
         tcsetattr(&self.input, OptionalActions::Now, &ours(theirs))?;
         (&self.output).write_all(MARK_PASTES)
     }
 
-    /// Gives the modes back and leaves the prompt. Fails only where the terminal is gone.
+    /// Restores the original modes and moves below the prompt. Fails only if the terminal is gone.
     fn give_back(&self, theirs: Option<&Termios>) {
         let Some(theirs) = theirs else { return };
         let _ = tcsetattr(&self.input, OptionalActions::Now, theirs);
@@ -112,16 +112,16 @@ impl Shared {
     }
 }
 
-/// What signals do to the modes, and then by default to the process.
+/// Adjusts the modes for each signal, and then lets the signal take its default action.
 fn listen(mut signals: Signals, shared: &Shared) {
     for signal in signals.forever() {
         match signal {
             SIGCONT => {
-                // Fails only where the terminal is gone, which the next read tells.
+                // Fails only if the terminal is gone, which the next read reports.
                 let _ = shared.set();
                 shared.goes_on.notify_one();
             }
-            // Without a shell that could let us go on, the system would not stop us either.
+            // Without a shell that could continue us, the system would not stop us either.
             SIGTSTP if !has_shell() => {}
             _ => {
                 let mut theirs = shared.lock();
@@ -136,17 +136,17 @@ fn listen(mut signals: Signals, shared: &Shared) {
     }
 }
 
-/// Whether somebody else leads the session that this process runs in.
+/// Whether another process leads the session that this one runs in.
 fn has_shell() -> bool {
     getsid(None).is_ok_and(|leader| leader != getpgrp())
 }
 
-/// The modes that keys are read in: those of the terminal but for what would keep keys from us. Its output stays.
+/// Raw mode: the terminal's modes without those that would withhold keys from us. Output processing stays.
 fn ours(theirs: &Termios) -> Termios {
     let mut modes = theirs.clone();
     modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ECHONL | LocalModes::IEXTEN;
     modes.local_modes |= LocalModes::ISIG;
-    // Without IXON: a terminal that was stopped by Ctrl-S would stop us, and with it what hears Ctrl-C.
+    // Without IXON: a terminal stopped by Ctrl-S would block us, and with us whatever handles Ctrl-C.
     modes.input_modes -=
         InputModes::ICRNL | InputModes::INLCR | InputModes::IGNCR | InputModes::ISTRIP | InputModes::IXON;
     modes.special_codes[SpecialCodeIndex::VINTR] = NO_CHARACTER;

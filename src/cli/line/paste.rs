@@ -1,14 +1,14 @@
-//! A pasted text, which a terminal sets between `ESC [ 200 ~` and `ESC [ 201 ~`: its line ends do not send it.
+//! A pasted text, which terminals put between `ESC [ 200 ~` and `ESC [ 201 ~`: its line ends do not submit it.
 
 use super::keys::Key;
 use crate::cli::text::MAX_BYTES;
 
 const END: &[u8] = b"\x1b[201~";
 
-/// What Ctrl-C sends when it is pressed twice. A text in which that stands is none that a person would send.
+/// What pressing Ctrl-C twice sends. Nobody would submit a text that contains it.
 const PRESSED_TWICE: &[u8] = b"\x03\x03";
 
-/// What has come of one.
+/// A paste in progress.
 #[derive(Debug, Default)]
 pub(super) struct Paste {
     bytes: Vec<u8>,
@@ -16,10 +16,10 @@ pub(super) struct Paste {
 }
 
 impl Paste {
-    /// Takes the next byte; answers with what the text is once it is whole, or given up.
+    /// Takes the next byte; returns the resulting key once the paste is complete or abandoned.
     pub(super) fn take(&mut self, byte: u8) -> Option<Key> {
         self.bytes.push(byte);
-        // Where the end was lost on the way, nothing else would be heard ever again.
+        // If the end marker was lost on the way, no other key would ever get through.
         if self.bytes.ends_with(PRESSED_TWICE) {
             return Some(Key::Interrupt);
         }
@@ -38,7 +38,7 @@ impl Paste {
     }
 }
 
-/// A text with line ends of one kind (terminals send CR for them) and without other control characters.
+/// The text with `\n` as its only line end (terminals send CR) and without other control characters.
 fn plain(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()

@@ -1,34 +1,35 @@
-//! What is written to a terminal so that it shows a text being edited.
+//! Computes what to write to a terminal so that it shows the text being edited.
 //!
-//! What must hold: only rows from the prompt on are touched; a text with more rows than the terminal is shown in part,
-//! as a cursor cannot be moved to what has scrolled away. Rows that stay are not written again.
+//! Only rows from the prompt on are touched. A text with more rows than the terminal is shown in part, as the cursor
+//! cannot be moved to what has scrolled away. Unchanged rows are not rewritten.
 
 use super::layout::{Layout, Row, column_set};
 
-/// What stands on the terminal now.
+/// What is on the terminal now.
 #[derive(Debug, Default)]
 pub(super) struct Screen {
-    /// The rows there, none before the first drawing.
+    /// The visible rows; none before the first drawing.
     rows: Vec<Row>,
-    /// In which of them the cursor is.
+    /// The visible row with the cursor.
     row: usize,
-    /// The first row of the text that is shown.
+    /// The first row of the text that is visible.
     top: usize,
 }
 
-/// Clears the row from the cursor on.
+/// Clears from the cursor to the end of the row.
 const CLEAR_ROW: &str = "\u{1b}[K";
-/// Clears the screen from the cursor on. Not from its top: there some terminals take what they clear for history.
+/// Clears from the cursor to the end of the screen. Not from its top: there some terminals move what they clear into
+/// the scrollback.
 const CLEAR_BEHIND: &str = "\u{1b}[J";
 
-/// Empties the screen and goes to its top.
+/// Clears the screen and moves to its top.
 pub(super) const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
 impl Screen {
-    /// Shows a text on a terminal of this many rows.
+    /// Shows a text on a terminal with this many rows.
     pub(super) fn draw(&mut self, layout: &Layout, height: usize) -> String {
         let height = height.max(1);
-        // As few rows as needed go out of sight.
+        // Scrolls as few rows as needed out of view.
         self.top = self.top.clamp((layout.row + 1).saturating_sub(height), layout.row);
         self.top = self.top.min(layout.rows.len().saturating_sub(height));
         let rows: Vec<Row> = layout.rows.iter().skip(self.top).take(height).cloned().collect();
@@ -43,12 +44,12 @@ impl Screen {
         out
     }
 
-    /// Shows the whole text, then `mark`, and goes to the row below; what comes next begins there.
+    /// Shows the whole text and then `mark`, and moves to the row below, where further output begins.
     pub(super) fn finish(&mut self, layout: &Layout, mark: &str) -> String {
         let mut out = String::new();
         if layout.rows != self.rows {
             if self.rows.len() < layout.rows.len() {
-                // A part was shown, and its rows may be the first as well as the last ones.
+                // Only part was visible, and its rows may be the first or the last ones.
                 out.push_str(&vertical(self.row, 0));
                 out.push('\r');
                 *self = Self::default();
@@ -63,28 +64,28 @@ impl Screen {
         out
     }
 
-    /// Forgets what stands there, after something else was written.
+    /// Forgets what is on the terminal, after something else was written.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// Goes back to the prompt on a terminal that has a new size, where the text now is `layout`: terminals let the
-    /// rows flow anew.
+    /// Moves back to the prompt after the terminal was resized, where the text now has this layout: terminals reflow
+    /// the rows.
     pub(super) fn resized(&mut self, layout: &Layout) -> String {
         let row = layout.row.saturating_sub(self.top);
         *self = Self::default();
         format!("{}\r", vertical(row, 0))
     }
 
-    /// How many rows stand below the cursor.
+    /// How many rows are below the cursor.
     pub(super) fn below(&self) -> usize {
         self.rows.len().saturating_sub(self.row + 1)
     }
 
-    /// Writes the rows from the first one on that is another; the cursor is in the last one then.
+    /// Writes all rows from the first changed one on; afterwards the cursor is in the last one.
     fn replace(&mut self, rows: Vec<Row>, out: &mut String) {
         let same = rows.iter().zip(&self.rows).take_while(|(new, old)| new == old).count();
-        // A row that is not there yet cannot be moved to.
+        // The cursor cannot be moved to a row that does not exist yet.
         let from = same.min(self.rows.len().saturating_sub(1)).min(rows.len().saturating_sub(1));
         if !self.rows.is_empty() {
             out.push_str(&vertical(self.row, from));
@@ -93,7 +94,7 @@ impl Screen {
         for (at, row) in rows.iter().enumerate().skip(from) {
             out.push_str(&row.text);
             let next = rows.get(at + 1);
-            // Behind a full row the cursor may still stand on its last character.
+            // Behind a full row the cursor may still be on its last character.
             match next {
                 _ if row.is_full => {}
                 Some(_) => out.push_str(CLEAR_ROW),
@@ -111,7 +112,7 @@ impl Screen {
     }
 }
 
-/// Moves from a row to another one.
+/// Moves from one row to another.
 fn vertical(from: usize, to: usize) -> String {
     match (from.checked_sub(to), to.checked_sub(from)) {
         (Some(up @ 1..), _) => format!("\u{1b}[{up}A"),

@@ -1,4 +1,4 @@
-//! What a terminal shows after the drawings, against one that is laid out at once.
+//! Compares what a terminal shows after incremental drawings with a single complete one.
 
 use proptest::prelude::*;
 

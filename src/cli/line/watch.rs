@@ -1,7 +1,7 @@
-//! Says when a terminal has something to read, without reading it.
+//! Waits until a terminal has something to read, without reading it.
 //!
-//! A thread that waits, as the runtime's own way to do so needs `unsafe` code. It waits only while it is asked to, and
-//! ends with the process.
+//! A thread does the waiting, as the runtime's own means need `unsafe` code. It waits only on request, and ends with
+//! the process.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// Watches a terminal.
+/// Watches a terminal for input.
 #[derive(Debug)]
 pub(super) struct Watch {
     asks: Sender<()>,
@@ -39,10 +39,10 @@ impl Watch {
         Ok(Self { asks, state })
     }
 
-    /// Resolves when there may be something to read: ask [`is_ready`] then.
+    /// Resolves when there may be something to read; check with [`is_ready`].
     pub(super) async fn arrives(&self) {
         if !self.state.is_asked.swap(true, Ordering::SeqCst) {
-            // Fails only where the thread is gone, and with it the process.
+            // Fails only if the thread is gone, and with it the process.
             let _ = self.asks.send(());
         }
         self.state.arrived.notified().await;
@@ -52,13 +52,13 @@ impl Watch {
 fn watch(state: &State, asked: &Receiver<()>) {
     for () in asked {
         while let Err(Errno::INTR) = poll(&mut [PollFd::new(&state.terminal, PollFlags::IN)], None) {}
-        // In this order: whoever is told and finds nothing may ask again.
+        // The order matters: whoever is notified and finds nothing may request again.
         state.is_asked.store(false, Ordering::SeqCst);
         state.arrived.notify_one();
     }
 }
 
-/// Whether a read would not wait: there is something, or an end.
+/// Whether a read would not block: there is input, or the end of it.
 pub(super) fn is_ready(terminal: &File) -> io::Result<bool> {
     match poll(&mut [PollFd::new(terminal, PollFlags::IN)], Some(&AT_ONCE)) {
         Err(Errno::INTR) => Ok(false),

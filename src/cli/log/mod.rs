@@ -1,9 +1,9 @@
-//! The server's log: text on a terminal, JSON elsewhere; on standard error both ways.
+//! The server's log: text on a terminal, JSON elsewhere; always on standard error.
 //!
-//! Beside a terminal, lines are handed to a thread that writes them some at a time, so that no request waits for
-//! whoever reads the log, or pays a system call for its line. What must hold: lines keep their order and are never
-//! mixed; a reader that has stopped costs a bounded amount of memory, and is told how many lines it has missed; at an
-//! orderly end everything is written. A process that is killed loses the lines of its last moment.
+//! Unless it goes to a terminal, lines are handed to a thread that writes them in batches, so that no request waits for
+//! whoever reads the log, or pays for a system call per line. Lines keep their order and are never interleaved. A
+//! stalled reader costs a bounded amount of memory, and is told how many lines it missed. At an orderly shutdown
+//! everything is written; a process that is killed loses the lines of its last moment.
 
 mod json;
 
@@ -22,24 +22,24 @@ use super::exit::{Failure, Kind};
 use super::globals::Session;
 use super::term::Paint;
 
-/// How long lines are gathered before they are written.
+/// How long lines are collected before they are written.
 const GATHER: Duration = Duration::from_millis(20);
-/// So much is worth a write at once: what waits stays in the processor's cache, however much is logged.
+/// The size at which a batch is written at once. This small, it stays in the processor's cache, however much is logged.
 const FULL: usize = 64 * 1024;
-/// The most that waits to be written; lines beyond are dropped.
+/// The most bytes that may wait to be written; further lines are dropped.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
-/// Heard at no level: one repeats every part of a path as it came, whatever secret stands in it, the other what is told
-/// anyway where a connection was wanted.
+/// Targets that are never logged: one repeats every path as received, with any secret in it, the other only repeats
+/// what is reported anyway where a connection was requested.
 const QUIET: [&str; 2] = ["warp", "deadpool"];
 
-/// The log of this process, from [`begin`] on. What waits is written when it is dropped.
+/// The log of this process, from [`begin`] on. Pending lines are written when it is dropped.
 #[must_use = "the log ends when this is dropped"]
 pub(crate) struct Log {
     writing: Option<(Lines, JoinHandle<()>)>,
 }
 
-/// What `MK_LOG` wants to be logged.
+/// The filter that `MK_LOG` sets.
 pub(crate) fn wanted(session: &Session) -> Result<Targets, Failure> {
     let wanted = session.env.text("MK_LOG")?.unwrap_or("info");
     filter(wanted).ok_or_else(|| {
@@ -48,12 +48,12 @@ pub(crate) fn wanted(session: &Session) -> Result<Targets, Failure> {
     })
 }
 
-/// Begins the log of this process, of what is [`wanted`].
+/// Starts the log of this process with a filter from [`filter_from_env`].
 pub(crate) fn begin(session: &Session, filter: Targets) -> Result<Log, Failure> {
     let unbegun =
         |cause: &dyn std::fmt::Display| Failure::new(Kind::Other, format!("cannot begin the log: {cause}"));
     let err = session.printer.terminal.err;
-    // By default a log that cannot be written is complained about where nobody listens, and that is a panic: every
+    // By default, a failure to write the log is reported to standard error, which panics if nobody reads that: every
     // request would fail because nobody reads about it.
     let log = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).log_internal_errors(false);
     if err.is_terminal {
@@ -71,8 +71,9 @@ pub(crate) fn begin(session: &Session, filter: Targets) -> Result<Log, Failure> 
     Ok(Log { writing: Some((lines, thread)) })
 }
 
-/// What is heard. By targets and levels alone: a filter that may also ask for spans is asked at every step into one and
-/// out of it. A word that is no level would be the name of a target, and nothing else would be heard: it is a mistake.
+/// The filter by targets and levels alone: one that may also depend on spans is consulted at every entry into one and
+/// exit from it. A word that is not a level would be taken for a target, and nothing else would be logged: that is
+/// refused as a mistake.
 fn filter(wanted: &str) -> Option<Targets> {
     let is_level = |part: &str| !part.is_empty() && part.parse::<LevelFilter>().is_ok();
     let is_clear = |part: &str| part.contains('=') || is_level(part.trim());
@@ -109,13 +110,13 @@ struct Shared {
 #[derive(Default)]
 struct Waiting {
     bytes: Vec<u8>,
-    /// Lines that found no room.
+    /// Number of lines dropped for lack of space.
     dropped: u64,
     is_over: bool,
 }
 
 impl Lines {
-    /// Writes lines as they come, until it is over.
+    /// Writes lines as they arrive, until shutdown.
     fn write_to(&self, out: &mut impl Write) {
         let mut taken = Vec::new();
         loop {
@@ -142,13 +143,13 @@ impl Lines {
         }
     }
 
-    /// Also after a panic elsewhere: lines are added whole.
+    /// Also usable after a panic elsewhere, as lines are added whole.
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Takes one whole line at a time, as the subscriber writes them.
+/// Receives one whole line per call from the subscriber.
 impl Write for &Lines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut waiting = self.waiting();

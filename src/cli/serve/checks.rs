@@ -1,4 +1,4 @@
-//! What `mk serve` sees to before anybody may call: what cannot work, or would leave the server open, is said in one
+//! Checks of `mk serve` before it accepts calls: what cannot work, or would leave the server open, is reported in one
 //! sentence.
 
 use std::io;
@@ -12,7 +12,7 @@ use crate::cli::welcome;
 use crate::config::{ServerConfig, paths};
 use crate::storage::DatabaseUrl;
 
-/// A crash would write the memory of this process to a disk, keys of providers included.
+/// Disables core dumps: they would write the memory of this process to disk, provider keys included.
 #[cfg(unix)]
 pub(super) fn no_memory_on_disk() {
     use rustix::process::{Resource, Rlimit, setrlimit};
@@ -25,8 +25,8 @@ pub(super) fn no_memory_on_disk() {
 #[cfg(not(unix))]
 pub(super) const fn no_memory_on_disk() {}
 
-/// What leads commands beside the server to its database, if they do not look there of themselves. An address that only
-/// this process was given is not repeated: it may hold a password.
+/// The flags that lead other commands to this server's database, if they do not find it by themselves. An address that
+/// only this process was given is not repeated, as it may hold a password.
 pub(super) fn beside(session: &Session, config: &ServerConfig) -> String {
     match (&config.database, &config.file) {
         (DatabaseUrl::Sqlite, _) if session.env.data_home.as_deref() == Some(&*config.data_dir) => {
@@ -40,7 +40,7 @@ pub(super) fn beside(session: &Session, config: &ServerConfig) -> String {
     }
 }
 
-/// Tells where there are apps and keys that this server does not use, as their keys are refused here.
+/// Warns of a database with apps and keys that this server does not use, as it refuses those keys.
 pub(super) fn tell_of_another_database(config: &ServerConfig) {
     let left_alone = config.data_dir.join("mk.db");
     if let DatabaseUrl::Postgres(address) = &config.database
@@ -54,8 +54,8 @@ pub(super) fn tell_of_another_database(config: &ServerConfig) {
     }
 }
 
-/// A directory that a flag names is that of a database, for every other command too: a server must not serve one where the
-/// other one is meant.
+/// Refuses `--data-dir` together with PostgreSQL. For every other command that flag selects the database in a
+/// directory, so a server must not serve another one.
 pub(super) fn refuse_two_databases(config: &ServerConfig) -> Result<(), Failure> {
     match &config.database {
         DatabaseUrl::Sqlite => Ok(()),
@@ -66,7 +66,8 @@ pub(super) fn refuse_two_databases(config: &ServerConfig) -> Result<(), Failure>
     }
 }
 
-/// A server that others can reach needs an operator who can look after it. `beside` as in [`beside`].
+/// Refuses to listen for other machines while there is no console key, as nobody could administer the server. `beside`
+/// comes from [`database_flags`].
 pub(super) fn refuse_open_door(app: &App, listen: SocketAddr, beside: &str) -> Result<(), Failure> {
     if listen.ip().is_loopback() {
         return Ok(());
@@ -80,7 +81,7 @@ pub(super) fn refuse_open_door(app: &App, listen: SocketAddr, beside: &str) -> R
     .hint(format!("make one first: mk keys create --service console{beside}")))
 }
 
-/// Said where nothing can be listened on.
+/// The failure for an address that cannot be listened on.
 pub(super) fn no_listener(listen: SocketAddr, cause: io::Error) -> Failure {
     let failure = match cause.kind() {
         io::ErrorKind::AddrInUse => Failure::usage(format!("{listen} is already in use"))

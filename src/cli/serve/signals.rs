@@ -1,17 +1,18 @@
-//! The signals that end a server: the first one asks it to, the second one does.
+//! The signals that end a server: the first one requests a shutdown, the second one kills the process.
 
 use crate::cli::runtime;
 
-/// What ended the server.
+/// What requested the shutdown.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum EndedBy {
     /// Ctrl-C.
     Interrupt,
-    /// SIGTERM, as supervisors send it: an orderly end.
+    /// SIGTERM, which supervisors send for an orderly shutdown.
     Terminate,
 }
 
-/// Resolves at the first signal, from this call on, that asks the server to end; the second one ends it by itself.
+/// Starts to listen, and resolves at the first signal that requests a shutdown; the second one kills the process by
+/// itself.
 #[cfg(unix)]
 pub(super) fn signalled() -> impl Future<Output = EndedBy> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -19,7 +20,7 @@ pub(super) fn signalled() -> impl Future<Output = EndedBy> {
     runtime::end_at_second(&[runtime::SIGINT, runtime::SIGTERM]);
     async {
         let (Ok(mut interrupt), Ok(mut terminate)) = heard else {
-            // Signals that cannot be listened to act by default, and end the server.
+            // If signals cannot be listened to, they take their default action and end the server.
             return std::future::pending().await;
         };
         tokio::select! {
@@ -29,7 +30,7 @@ pub(super) fn signalled() -> impl Future<Output = EndedBy> {
     }
 }
 
-/// Resolves at the first Ctrl-C; the second one ends the server by itself.
+/// Resolves at the first Ctrl-C; the second one kills the process by itself.
 #[cfg(not(unix))]
 pub(super) async fn signalled() -> EndedBy {
     runtime::end_at_second(&[runtime::SIGINT]);

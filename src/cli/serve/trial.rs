@@ -1,4 +1,4 @@
-//! The throw-away key that `mk serve --sandbox` gives the person at a terminal: there while the server runs.
+//! The temporary key that `mk serve --sandbox` gives to the person at the terminal, valid while the server runs.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::cli::local::stored;
 use crate::keys::{self, NewKey};
 use crate::secret::SecretString;
 
-/// How long the key lives, if the server does not end it before.
+/// The expiry of the key, in case the server does not revoke it.
 const LIFE: Duration = Duration::from_hours(24);
 
-/// A throw-away key for the person who tries the sandbox; ends with the server.
+/// A temporary key for trying the sandbox; revoked when the server ends.
 pub(super) struct Trial {
     id: Option<String>,
     pub(super) key: Option<SecretString>,
@@ -20,7 +20,7 @@ pub(super) struct Trial {
 
 impl Trial {
     pub(super) fn begin(is_wanted: bool, app: &App) -> Result<Self, Failure> {
-        // Other servers on a database that is shared would take it as well, and ask real models for it.
+        // On a shared database, other servers would accept the key as well, and call real models with it.
         if !is_wanted || !app.store.is_local() {
             return Ok(Self { id: None, key: None });
         }

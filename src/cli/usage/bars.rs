@@ -1,17 +1,17 @@
-//! Bars beside a table's rows, as wide as the terminal leaves room for.
+//! Bars beside the rows of a table, as wide as the terminal has space for.
 
 use crate::cli::wrap::cells;
 
-/// No wider, so that they stay beside what they belong to.
+/// The widest bar; longer ones would be too far from what they belong to.
 const WIDEST: usize = 24;
 
-/// How wide bars are in this room; `None` where they are not as wide as their heading.
+/// The width of bars in this space; `None` if their heading would not fit.
 pub(super) fn width(room: usize, heading: &str) -> Option<usize> {
     (room >= cells(heading)).then_some(room.min(WIDEST))
 }
 
-/// A bar for `value`, of at most `width` cells, where the longest stands for `most`. `cell` is a cell filled by degrees
-/// up to the whole. Something is never drawn as nothing.
+/// A bar for `value`, at most `width` cells wide, where the longest bar stands for `max`. `cell` lists the symbols for
+/// a partly filled cell, up to the full one. A value above zero is never drawn as nothing.
 pub(super) fn bar(value: f64, most: f64, width: usize, cell: &[&str]) -> String {
     let (Some(whole), true) = (cell.last(), value > 0.0 && most > 0.0) else { return String::new() };
     let degrees = width * cell.len();

@@ -1,4 +1,4 @@
-//! Budgets below a report: how full they are, in words, with a symbol whose colour says the same.
+//! Budgets below a report: how full they are, in words, beside a symbol whose colour says the same.
 
 use crate::api::console::{Billing, BudgetLine};
 use crate::cli::exit::Failure;
@@ -9,12 +9,12 @@ use crate::cli::term::Look;
 use crate::cli::wrap::wrap;
 use crate::usage::ReportRequest;
 
-/// So many are shown, the fullest.
+/// How many budgets are shown, the fullest ones.
 const MOST_SHOWN: usize = 10;
-/// Before a line's text: a symbol and a space.
+/// The width of what precedes a line's text: a symbol and a space.
 const INDENT: usize = 2;
 
-/// The budgets of what a report was asked for, the fullest first.
+/// The budgets that match the report's filters, the fullest first.
 pub(super) fn concerning<'a>(
     billing: &'a Billing,
     asked: &'a ReportRequest,
@@ -26,7 +26,7 @@ pub(super) fn concerning<'a>(
         .filter(move |line| is_meant(&asked.app_id, &line.app_id) && is_meant(&asked.key_id, &line.id))
 }
 
-/// Prints them for people.
+/// Prints the budgets for people.
 pub(super) fn print(printer: &Printer, billing: &Billing, asked: &ReportRequest) -> Result<(), Failure> {
     let lines: Vec<_> = concerning(billing, asked).collect();
     if lines.is_empty() {

@@ -1,4 +1,4 @@
-//! The columns that every line of usage ends with, and the sentence that sums them up.
+//! The number columns at the end of every line of usage, and the sentence with their totals.
 
 use crate::api::console::{UsageSums, csv};
 use crate::cli::exit::Failure;
@@ -8,10 +8,10 @@ use crate::cli::sheet::{Column, hidden, number};
 use crate::cli::term::Symbols;
 use crate::cli::wrap::wrap;
 
-/// What stands where a price is not known.
+/// Shown where a price is unknown.
 pub(super) const UNKNOWN: &str = "unknown";
 
-/// The columns. People get the most telling ones.
+/// The columns. People get the most informative ones.
 pub(super) const COLUMNS: [Column; 8] = [
     number("requests"),
     hidden("attempts"),
@@ -23,10 +23,10 @@ pub(super) const COLUMNS: [Column; 8] = [
     hidden("unpriced attempts"),
 ];
 
-/// Places in [`COLUMNS`] that a narrow terminal does without, the least telling first: failed calls, requests, tokens.
+/// Indices in [`COLUMNS`] that a narrow terminal drops, the least informative first: failed calls, requests, tokens.
 pub(super) const LESSER: [usize; 3] = [2, 0, 5];
 
-/// The texts under [`COLUMNS`], for people with symbols, for programs without.
+/// The cells under [`COLUMNS`]; formatted with symbols for people, raw for programs.
 pub(super) fn cells(sums: &UsageSums, for_people: Option<&Symbols>) -> [String; 8] {
     let count = |number: u64| if for_people.is_some() { thousands(number) } else { number.to_string() };
     let cost = match (sums.cost_usd, for_people) {
@@ -49,7 +49,7 @@ pub(super) fn cells(sums: &UsageSums, for_people: Option<&Symbols>) -> [String; 
     ]
 }
 
-/// Prints the totals for people, and says what is missing in the cost.
+/// Prints the totals for people, and says what is missing from the cost.
 pub(super) fn print_totals(printer: &Printer, totals: &UsageSums) -> Result<(), Failure> {
     let symbols = printer.terminal.symbols;
     let line = format!("total: {}", summary(totals).join(symbols.between));

@@ -1,18 +1,18 @@
-//! Names of apps and keys in one table, told apart for people where several have the same: a key was rotated, or an app
-//! made anew under the name of a deleted one. Programs have ids.
+//! Makes the names of apps and keys in a table unique for people: a key may have been rotated, or an app created under
+//! the name of a deleted one. Programs have ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::console::{Billing, Statement, UsageReport};
 use crate::cli::desk::Desk;
 
-/// Of an id, so many of its last digits tell it from others: the first ones are its time.
+/// How many of an id's last digits tell it from others; the first ones encode its time.
 const ID_ENDING: usize = 6;
 
-/// Something with an id, and the name it is shown by.
+/// An id with its displayed name.
 type Named<'a> = (&'a str, &'a mut String);
 
-/// Changes names of a report that stand for several apps or keys.
+/// Extends names in a report that stand for several apps or keys.
 pub(super) fn in_report(report: &mut UsageReport, desk: &Desk) {
     let mut all = Vec::new();
     for row in &mut report.data {
@@ -22,13 +22,13 @@ pub(super) fn in_report(report: &mut UsageReport, desk: &Desk) {
     tell_apart(all, desk);
 }
 
-/// Changes names of a statement that stand for several keys.
+/// Extends names in a statement that stand for several keys.
 pub(super) fn in_statement(statement: &mut Statement, desk: &Desk) {
     let all = statement.lines.iter_mut().map(|line| (line.key_id.as_str(), &mut line.key));
     tell_apart(all.collect(), desk);
 }
 
-/// Changes names of budgets that stand for several keys.
+/// Extends names of budgets that stand for several keys.
 pub(super) fn in_budgets(billing: &mut Billing, desk: &Desk) {
     let all = billing.budgets.iter_mut().map(|line| (line.id.as_str(), &mut line.name));
     tell_apart(all.collect(), desk);
@@ -39,18 +39,18 @@ fn tell_apart(mut all: Vec<Named<'_>>, desk: &Desk) {
     if namesakes.is_empty() {
         return;
     }
-    // By its last four characters people know a key. Where they are not to be had the id does as well: of a deleted
-    // app's key, or while a server has no more requests to give.
+    // People know a key by its last four characters. If those are not available, the id serves as well: for a key of a
+    // deleted app, or while a server allows no more requests.
     let keys = namesakes.iter().any(|id| id.starts_with("key_"));
     let keys = if keys { desk.keys(None, None).unwrap_or_default() } else { Vec::new() };
     let endings: BTreeMap<String, String> = keys.into_iter().map(|key| (key.id, key.last4)).collect();
     add(&mut all, &namesakes, |id| endings.get(id).map_or_else(|| short(id), |last4| format!("…{last4}")));
-    // Four characters may be the same by chance.
+    // Four characters may coincide.
     let still = self::namesakes(&all);
     add(&mut all, &still, short);
 }
 
-/// The ids of what has the name of something else of its kind.
+/// The ids that share their name with another one of their kind.
 fn namesakes(all: &[Named<'_>]) -> BTreeSet<String> {
     let mut ids: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for (id, name) in all {
@@ -66,12 +66,12 @@ fn add(all: &mut [Named<'_>], to: &BTreeSet<String>, more: impl Fn(&str) -> Stri
     }
 }
 
-/// What an id is of: `key_`, `app_`.
+/// The prefix of an id: `key_`, `app_`.
 fn kind(id: &str) -> &str {
     id.find('_').map_or("", |at| &id[..=at])
 }
 
-/// An id as far as it tells one from another, as the dashboard has it: `key_…f3a802`.
+/// An id shortened to what tells it from others, in the dashboard's format: `key_…f3a802`.
 pub(crate) fn short(id: &str) -> String {
     let ending: Vec<char> = id.chars().rev().take(ID_ENDING).collect();
     format!("{}…{}", kind(id), ending.into_iter().rev().collect::<String>())

@@ -1,7 +1,7 @@
-//! `mk usage`: what was used and what it cost; and `mk apps statement`, the same of one app and month.
+//! `mk usage`: what was used and what it cost; and `mk apps statement`, the same for one app and month.
 //!
-//! What is shown comes as the records of the API from a [`Desk`]; all else here is about showing them: a table with
-//! bars on a terminal, tab-separated lines in a pipe, CSV, JSON.
+//! The data comes as API records from an [`Admin`]; everything here is about presenting it: a table with bars on a
+//! terminal, tab-separated lines in a pipe, CSV, or JSON.
 
 mod bars;
 mod budgets;
@@ -37,7 +37,7 @@ Examples:
   mk usage --json | jq .totals.cost_usd
   mk usage --server https://mk.example.org     of that server, with its console key";
 
-/// What its figures mean, last in its help.
+/// What the numbers mean, last in its help.
 pub(crate) const NOTES: &str = "\
 Days are those of UTC. Requests are those that asked a model at least once;
 summed by model, or of one model, a request counts once for each model it asked.
@@ -52,7 +52,7 @@ and a heading; an unknown cost is an empty cell there.
 
 Of this machine's database or of a server elsewhere, as `mk apps --help` tells.";
 
-/// Without dates, so many days, today included.
+/// The number of days shown by default, including today.
 const DEFAULT_DAYS: u32 = 30;
 
 /// The arguments of `mk usage`.
@@ -114,7 +114,7 @@ impl From<By> for Dimension {
     }
 }
 
-/// How a result is printed.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// A table on a terminal, tab-separated lines elsewhere.
@@ -126,7 +126,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The one that flags ask for.
+    /// The format that the flags select.
     pub(crate) const fn of(csv: bool, json: bool) -> Self {
         match (csv, json) {
             (_, true) => Self::Json,
@@ -153,7 +153,7 @@ impl UsageArgs {
     }
 }
 
-/// Shows what was used.
+/// Runs `mk usage`.
 pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
     let days = args.days(Clock::system().now())?;
     let desk = Desk::open(&args.database, session)?;
@@ -196,7 +196,7 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
     Ok(0)
 }
 
-/// The report with texts that do no harm to a terminal.
+/// The report with its texts sanitized for a terminal.
 fn harmless(mut report: UsageReport) -> UsageReport {
     for row in &mut report.data {
         for text in [&mut row.app, &mut row.key, &mut row.model].into_iter().flatten() {
@@ -206,7 +206,7 @@ fn harmless(mut report: UsageReport) -> UsageReport {
     report
 }
 
-/// A month, as a flag's value.
+/// Value parser for a month.
 pub(crate) fn month(text: &str) -> Result<Month, String> {
     Month::parse(text).ok_or_else(|| "it must be a month such as 2026-11".to_owned())
 }
@@ -215,7 +215,7 @@ fn date(text: &str) -> Result<i64, String> {
     parse_date(text).ok_or_else(|| "it must be a date such as 2026-11-20".to_owned())
 }
 
-/// A number of whole days.
+/// Value parser for a number of whole days.
 fn days(text: &str) -> Result<u32, String> {
     let wrong = || "it must be a number of days or weeks, such as 30d or 4w".to_owned();
     let span = expiry::parse_span(text).map_err(|_| wrong())?;

@@ -1,4 +1,4 @@
-//! `mk apps statement`: what an app has used in a month, a line for each service, key and model.
+//! `mk apps statement`: what an app used in a month, one line per service, key and model.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use crate::usage::Month;
 
 const COLUMNS: [Column; 4] = [column("service"), hidden("key id"), column("key"), column("model")];
 
-/// Shows the statement.
+/// Prints the statement.
 pub(crate) fn statement(
     session: &Session,
     desk: &Desk,
@@ -80,7 +80,7 @@ fn row(line: &StatementLine, for_people: Option<&Symbols>) -> Vec<String> {
     of.into_iter().chain(figures::cells(&line.sums, for_people)).collect()
 }
 
-/// The statement with texts that do no harm to a terminal.
+/// The statement with its texts sanitized for a terminal.
 fn harmless(mut statement: Statement) -> Statement {
     statement.app = sanitize::line(&statement.app).into_owned();
     for line in &mut statement.lines {

@@ -7,16 +7,16 @@ use crate::cli::printer::Printer;
 use crate::cli::sheet::{self, Column, column, hidden};
 use crate::cli::term::Symbols;
 
-/// So many of the lesser columns tell less than bars do: the totals have failed calls and requests as well.
+/// How many of the droppable columns are worth less than bars: the totals contain failed calls and requests as well.
 const LESS_THAN_BARS: usize = 2;
 
-/// Prints a report for programs: what it was summed by, and all figures.
+/// Prints a report for programs: the dimensions it is summed by, and all numbers.
 pub(super) fn for_programs(printer: &Printer, report: &UsageReport) -> Result<(), Failure> {
     let (columns, rows) = sheet_of(report, None);
     sheet::print(printer, &columns, &rows)
 }
 
-/// Prints a report for people: a table, bars beside it where there is room, the totals.
+/// Prints a report for people: a table, with bars beside it if there is space, and the totals.
 pub(super) fn for_people(printer: &Printer, report: &UsageReport) -> Result<(), Failure> {
     if report.data.is_empty() {
         printer.sentence(&format!("nothing was used from {} to {} (UTC)", report.from, report.to));
@@ -45,8 +45,8 @@ pub(super) fn for_people(printer: &Printer, report: &UsageReport) -> Result<(), 
     Ok(())
 }
 
-/// The columns, without as many of `lesser` as it takes for bars to fit beside them, and how wide those are then. All
-/// columns, if that is not enough.
+/// The columns without as many of the `droppable` ones as must go for bars to fit beside them, and the width of the
+/// bars; all columns if that does not suffice.
 fn beside_bars(
     columns: Vec<Column>,
     lesser: &[usize],
@@ -65,7 +65,7 @@ fn beside_bars(
     }
 }
 
-/// What bars show, and how much of it a row has: the cost where any is known, else tokens.
+/// What the bars show, and its value for a row: the cost if any is known, otherwise tokens.
 fn drawn(totals: &UsageSums) -> (&'static str, fn(&UsageSums) -> f64) {
     if totals.cost_usd.is_some_and(|cost| cost > 0.0) {
         return ("by cost", |sums| sums.cost_usd.unwrap_or(0.0));
@@ -94,7 +94,7 @@ fn columns(dimension: Dimension) -> Vec<Column> {
     }
 }
 
-/// The texts under [`columns`]. People get the id of what has no name.
+/// The cells under [`columns`]. If something has no name, people get its id.
 fn texts(row: &UsageRow, dimension: Dimension, is_for_people: bool) -> Vec<String> {
     let text = |cell: &Option<String>| cell.clone().unwrap_or_default();
     let named = |id: &Option<String>, name: &Option<String>| {

@@ -1,4 +1,4 @@
-//! How statements are verified, whatever they are: what flags and files say of it, and the way of one request.
+//! How statements are verified: the request that flags and files describe, and the sending of one.
 
 use std::fs;
 use std::path::Path;
@@ -15,12 +15,12 @@ use crate::cli::text;
 use crate::clock::Time;
 use crate::config::ClientConfig;
 
-/// How long a verification may take in all, unless somebody says otherwise: above what servers allow themselves.
+/// How long a verification may take in all by default: more than servers allow themselves.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// What all statements of a command are asked with.
+/// What all verifications of a command have in common.
 pub(crate) struct Asking {
-    /// All but the statement.
+    /// The request, except for the statement.
     pub(crate) request: VerifyRequest,
     /// How long a verification may take in all.
     limit: Duration,
@@ -28,7 +28,7 @@ pub(crate) struct Asking {
 }
 
 impl Asking {
-    /// What flags and configuration say; `explain` asks for the models' reasons.
+    /// Built from flags and configuration; `explain` asks for the models' reasons.
     pub(crate) fn of(how: &How, explain: bool, config: &ClientConfig) -> Result<Self, Failure> {
         let set_by = SetBy::of(how, config);
         if let Some(date) = &how.as_of
@@ -61,7 +61,7 @@ impl Asking {
         Ok(Self { request, limit: config.timeout.unwrap_or(LIMIT), set_by })
     }
 
-    /// Runs one verification, and again after each 429 that may be waited out. Returns how long the last took, too.
+    /// Runs one verification, again after each 429 that may be waited out. Also returns how long the last attempt took.
     pub(crate) async fn verify(
         &self,
         backend: &Backend,

@@ -1,4 +1,4 @@
-//! Several statements: some at a time, in order, each failure its own.
+//! Verifies several statements: several at a time, reported in order, each with a failure of its own.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,14 +22,14 @@ use crate::cli::sanitize;
 use crate::cli::term::Look;
 use crate::cli::wrap::cut;
 
-/// What became of a statement.
+/// The outcome of a statement.
 struct Done {
     source: Source,
     text: String,
     outcome: Result<Finished, Failure>,
 }
 
-/// Verifies statements as they come, `jobs` at a time, and prints their results in their order; the exit code is the
+/// Verifies statements as they arrive, `jobs` at a time, and prints their results in input order; the exit code is the
 /// worst of all.
 pub(crate) async fn run(
     plan: &Plan,
@@ -63,15 +63,16 @@ struct Batch<'a> {
     backend: &'a Backend,
     patience: Patience,
     display: RefCell<BatchDisplay<'a>>,
-    /// Why the key was refused. It is for all others too, and servers limit how often a caller may be refused.
+    /// Why the key was refused. It holds for all other statements too, and servers limit how often a caller may be
+    /// refused.
     refused: RefCell<Option<String>>,
-    /// What is done and not reported yet, as one before it is not done; at most as many as run at a time.
+    /// Outcomes that cannot be reported yet, as an earlier statement is not done; at most as many as run at a time.
     done: RefCell<BTreeMap<usize, Done>>,
     begun: Instant,
 }
 
 impl Batch<'_> {
-    /// Puts what becomes of the statement that comes `at` this place among what is done; the place.
+    /// Verifies one statement and stores its outcome under its index, which is returned.
     async fn one(&self, at: usize, source: Source, text: Result<String, Failure>) -> usize {
         let done = match text {
             Ok(text) => {
@@ -121,7 +122,7 @@ impl Batch<'_> {
         Ok(finished)
     }
 
-    /// Claims go out in the order in which they arrive, whatever statement they are of.
+    /// Claims are printed in the order in which they arrive, whatever statement they belong to.
     fn json_line(&self, source: &Source, event: &Event, claims: &mut Vec<String>) -> Result<(), Failure> {
         match event {
             Event::ClaimsExtracted(extracted) => claims.clone_from(&extracted.claims),
@@ -135,17 +136,17 @@ impl Batch<'_> {
     }
 }
 
-/// Prints what is done and sums it up. Where that ends early, as by Ctrl-C, it still prints what is done behind something
-/// that is not: it has been paid for.
+/// Prints outcomes and sums them up. If that ends early, as by Ctrl-C, it still prints outcomes that wait for an
+/// earlier statement: they have been paid for.
 struct Report<'a, 'p> {
     batch: &'a Batch<'p>,
     entries: &'a mut Vec<Value>,
     worst: u8,
     verified: usize,
-    /// Those of the verified in which there was no claim.
+    /// How many of the verified statements contain no claim.
     empty: usize,
     failed: usize,
-    /// The statement and why, where nobody was told: with `-q` its line is not printed.
+    /// The first failure with its statement, for the end of a `-q` run, which does not print it as a line.
     first_failure: Option<(Source, Failure)>,
 }
 
@@ -157,7 +158,7 @@ impl Report<'_, '_> {
                 self.empty += usize::from(finished.result.results.is_empty());
                 finished.exit
             }
-            // Nobody reads on: there is no point in the other statements.
+            // Nobody reads any more, so the other statements are pointless.
             Err(failure) if failure.kind == Kind::ClosedPipe => {
                 return Err(Failure::new(Kind::ClosedPipe, failure.message.clone()));
             }
@@ -228,7 +229,7 @@ impl Report<'_, '_> {
         self.print(&lines)
     }
 
-    /// Prints results; bars are out of the way meanwhile.
+    /// Prints results, with the bars out of the way.
     fn print(&self, lines: &[String]) -> Result<(), Failure> {
         let printer = &self.batch.plan.printer;
         self.batch.display.borrow_mut().make_way();
@@ -273,12 +274,12 @@ impl Report<'_, '_> {
 
 impl Drop for Report<'_, '_> {
     fn drop(&mut self) {
-        // A defect is told by itself; what was in use when it came may be half done.
+        // A panic is reported by itself; what was in use when it happened may be inconsistent.
         if std::thread::panicking() {
             return;
         }
         for done in self.batch.done.take().into_values() {
-            // Whoever cannot be told any more was told what ended it.
+            // If nothing can be printed any more, whatever ended the batch was reported.
             if self.take(done).is_err() {
                 return;
             }

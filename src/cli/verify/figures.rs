@@ -10,7 +10,7 @@ use crate::cli::figures::{counted, dollars, seconds, thousands};
 /// A part of the summary.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// Whether it continues a list, so that a comma stands before it.
+    /// Whether it continues a list, so that a comma comes before it.
     pub(crate) continues: bool,
     /// Its text.
     pub(crate) text: String,
@@ -22,7 +22,7 @@ impl Part {
     }
 }
 
-/// The parts of the summary. `symbol` gives an assessment's symbol as it is to be printed.
+/// The parts of the summary. `symbol` returns an assessment's symbol as it should be printed.
 pub(crate) fn summary(
     result: &VerifyResponse,
     elapsed: Duration,
@@ -60,7 +60,7 @@ fn verdicts(result: &VerifyResponse, symbol: impl Fn(Assessment) -> String) -> V
     parts
 }
 
-/// The cost, where models cost anything and all prices are known.
+/// The cost, unless models cost nothing; `cost unknown` if any price is missing.
 fn cost(result: &VerifyResponse) -> Option<String> {
     let usage = result.token_usage.model_usage.as_ref()?;
     if usage.is_empty() || result.mode.is_some() {

@@ -1,7 +1,7 @@
-//! Results as a person reads them on a terminal, set to its width.
+//! Results for people, laid out to the terminal's width.
 //!
-//! A headline per claim with the verdict at the left and the votes at the right, the claim below, and the details
-//! only where models disagree with each other or with the claim. What does not fit beside something goes below it.
+//! Each claim has a headline with the verdict on the left and the votes on the right, the claim below it, and details
+//! only where models disagree with each other or with the claim. Whatever does not fit beside something goes below it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::cli::sanitize;
 use crate::cli::term::{Look, Terminal};
 use crate::cli::wrap::{cells, wrap};
 
-/// The page that results are set on.
+/// The page on which results are laid out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page<'a> {
     /// Its width, colours and symbols.
@@ -23,7 +23,7 @@ pub(crate) struct Page<'a> {
     pub(crate) explain: bool,
 }
 
-/// The symbol and look of an assessment.
+/// The symbol and style of an assessment.
 pub(crate) fn mark(terminal: &Terminal, assessment: Assessment) -> (&'static str, Look) {
     match assessment {
         Assessment::True => (terminal.symbols.yes, Look::True),
@@ -33,7 +33,7 @@ pub(crate) fn mark(terminal: &Terminal, assessment: Assessment) -> (&'static str
 }
 
 impl Page<'_> {
-    /// Everything there is to say about a verification.
+    /// All lines on a verification.
     pub(crate) fn result(&self, result: &VerifyResponse, elapsed: Duration) -> Vec<String> {
         let digits = result.results.len().to_string().len();
         let mut lines = Vec::new();
@@ -48,7 +48,7 @@ impl Page<'_> {
         lines
     }
 
-    /// What was found of `of` claims before a verification broke off, by their places.
+    /// What was found for some of `total` claims, by index, before a verification broke off.
     pub(crate) fn part(&self, found: &BTreeMap<usize, ClaimResult>, of: usize) -> Vec<String> {
         let digits = of.to_string().len();
         let claims = found.iter().flat_map(|(index, claim)| self.claim(index + 1, digits, claim));
@@ -117,7 +117,7 @@ impl Page<'_> {
         cells(left) + 2 + cells(letters) <= self.line_width()
     }
 
-    /// The last column stays free: some terminals wrap as soon as it is written to.
+    /// The last column stays free: some terminals wrap as soon as it is written.
     fn line_width(&self) -> usize {
         self.terminal.width - 1
     }
@@ -173,7 +173,7 @@ impl Page<'_> {
         lines
     }
 
-    /// Text at an indent; lines after the first are set in by `hanging` more.
+    /// A paragraph at an indent; lines after the first are indented by `hanging` more.
     fn paragraph(&self, indent: usize, hanging: usize, text: &str) -> Vec<String> {
         let width = self.line_width().saturating_sub(indent + hanging).max(10);
         let lines = wrap(text, width);
@@ -188,7 +188,7 @@ impl Page<'_> {
     }
 }
 
-/// The cells of text that holds our own colours.
+/// The width in cells of text that contains our own colours.
 fn visible_cells(painted: &str) -> usize {
     let mut visible = String::with_capacity(painted.len());
     let mut rest = painted;
@@ -201,7 +201,7 @@ fn visible_cells(painted: &str) -> usize {
     cells(&visible)
 }
 
-/// How the votes fell, and who gave none: `2/2` and `(1 no answer: gemini-z, timeout)`.
+/// How the votes fell, and which models gave none: `2/2` and `(1 no answer: gemini-z, timeout)`.
 fn tally(claim: &ClaimResult) -> (String, String) {
     let missing = missing(claim);
     if claim.assessment == Assessment::NoConsensus {
@@ -232,7 +232,7 @@ fn missing(claim: &ClaimResult) -> String {
     format!("({} no answer: {})", named.len(), named.join("; "))
 }
 
-/// Who says what, where there is disagreement among the models or with the claim; `None` where all agree with it.
+/// Which models say what, if they disagree with each other or with the claim; `None` if all agree with it.
 fn details(claim: &ClaimResult) -> Option<String> {
     let groups = votes::groups(claim);
     if let [only] = groups.as_slice() {

@@ -1,4 +1,4 @@
-//! What results look like, at 80 and at 44 columns.
+//! What results look like at 80 and at 44 columns.
 
 use serde_json::json;
 

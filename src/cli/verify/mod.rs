@@ -6,8 +6,8 @@
 //!                                                        └─ human | table | plain | json  (stdout)
 //! ```
 //!
-//! What must hold: results on standard output only, in document order except in `--jsonl`; a verification is posted
-//! once, and again only after a 429, which began nothing; the exit code says what was found.
+//! Results go to standard output only, in document order except in `--jsonl`. A verification is sent once, and again
+//! only after a 429, which started nothing. The exit code says what was found.
 
 pub(super) mod args;
 pub(super) mod asking;
@@ -50,13 +50,13 @@ use json::Finished;
 use patience::Patience;
 use watch::Moment;
 
-/// How long several statements wait for the rate limit, each, unless `--max-wait` says otherwise.
+/// The default of `--max-wait` for each of several statements.
 pub(super) const BATCH_PATIENCE: Duration = Duration::from_mins(5);
 
-/// How many statements are verified at a time, unless somebody says otherwise.
+/// How many statements are verified at a time by default.
 const JOBS: usize = 4;
 
-/// What comes out on standard output.
+/// The format of results on standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     List,
@@ -66,7 +66,7 @@ enum Format {
     JsonLines,
 }
 
-/// Everything that is settled before anything is sent.
+/// Everything that is decided before anything is sent.
 struct Plan {
     printer: Printer,
     format: Format,
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
     let input = input::resolve(args.text.as_deref(), &args.file, args.lines.as_deref(), &plan.printer)?;
     let mut entries = Vec::new();
     match runtime::run(&plan.printer, execute(&plan, chosen, input, &mut entries)) {
-        // What was found is paid for.
+        // What was found so far has been paid for, and is printed.
         Err(failure) if failure.kind.stopped_by().is_some() && !entries.is_empty() => {
             let code = failure.kind.code();
             Err(failure.with_partial(json::batch(&entries, code)))
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
     }
 }
 
-/// Several statements are put among `entries` if there is to be a document of them.
+/// Verifies the input. Several statements are added to `entries` if they are printed as one document.
 async fn execute(plan: &Plan, chosen: Chosen, input: Input, entries: &mut Vec<Value>) -> Outcome {
     let backend = chosen.open(&plan.printer).await?;
     match input {
@@ -148,7 +148,7 @@ fn format(args: &VerifyArgs, config: &ClientConfig, printer: &Printer) -> Format
     }
 }
 
-/// What a command that verifies asks for; `trial` is the one that needs no key.
+/// What a verifying command needs from a server; `trial` is the variant that works without a key.
 pub(super) const fn need(trial: &'static str) -> Need {
     Need { service: Service::Verify, idle: remote::IDLE_TIMEOUT, trial }
 }
@@ -159,12 +159,12 @@ pub(super) fn jobs(given: Option<u16>, config: &ClientConfig) -> usize {
 }
 
 impl Plan {
-    /// What results for people are set on.
+    /// The page on which results for people are laid out.
     fn page(&self) -> Page<'_> {
         Page { terminal: &self.printer.terminal, explain: self.asking.request.explain == Some(true) }
     }
 
-    /// Runs one verification, and again after each 429 that may be waited out.
+    /// Runs one verification, again after each 429 that may be waited out.
     async fn verify(
         &self,
         backend: &Backend,
@@ -180,7 +180,7 @@ impl Plan {
     }
 }
 
-/// Whether an event tells that simulated models take part.
+/// Whether an event says that simulated models take part.
 pub(super) fn tells_sandbox(event: &Event) -> bool {
     matches!(event, Event::Starting(starting) if starting.mode.as_deref() == Some("sandbox"))
 }

@@ -1,7 +1,8 @@
-//! Waiting out the server's rate limit: together, visibly, and not for ever.
+//! Waits out the server's rate limit: jointly, visibly, and within limits.
 //!
-//! A 429 means that nothing was begun, so posting again is safe; nothing else is ever posted twice. All
-//! verifications of a command wait for the same moment, so that none of them runs into the limit for the others.
+//! A 429 means that nothing was started, so sending the request again is safe; nothing else is ever sent twice. All
+//! verifications of a command wait for the same moment, so that none of them runs into the limit on behalf of the
+//! others.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -11,31 +12,32 @@ use tokio::time::{self, Instant};
 use crate::cli::exit::Failure;
 use crate::cli::{remote, sanitize};
 
-/// How the verifications of one command wait.
+/// The wait that the verifications of a command share.
 #[derive(Debug)]
 pub(crate) struct Patience {
     longest: Duration,
     resume_at: Cell<Option<Instant>>,
 }
 
-/// How much one verification has waited already.
+/// How long one verification has waited so far.
 #[derive(Debug, Default)]
 pub(crate) struct Waited(Duration);
 
 impl Patience {
-    /// Waits at most `longest` for each verification.
+    /// Allows each verification to wait for `max_wait` in all.
     pub(crate) fn new(longest: Duration) -> Self {
         Self { longest, resume_at: Cell::new(None) }
     }
 
-    /// Waits while another verification has found the limit reached.
+    /// Waits while another verification has hit the rate limit.
     pub(crate) async fn pause(&self) {
         while let Some(at) = self.resume_at.get().filter(|at| *at > Instant::now()) {
             time::sleep_until(at).await;
         }
     }
 
-    /// Whether `failure` is to be waited out; then says so by `tell` and sets the moment for [`Patience::pause`].
+    /// Whether `failure` may be waited out; if so, announces that through `tell` and sets the time for
+    /// [`RateLimitWait::pause`].
     pub(crate) fn allows(&self, failure: &Failure, waited: &mut Waited, tell: impl FnOnce(&str)) -> bool {
         let Some(wait) = failure.said.as_ref().and_then(|said| said.retry_after) else { return false };
         let wait = wait.max(Duration::from_secs(1));

@@ -1,21 +1,21 @@
-//! Who set a value that a message is about: a flag, or else the key of a file and its place there.
+//! Where a value that a message is about was set: by a flag, or else by a key in a file, with its place there.
 
 use super::args::How;
 use crate::config::{ClientConfig, Origin};
 
-/// The settings that a flag or a file may decide: the flag, and the key in files.
+/// The settings that a flag or a file may set: the flag, and the key in files.
 const SETTINGS: [(&str, &str); 3] = [
     ("--domain", "verify.domain"),
     (MIN_REQUIRED, "verify.min_required"),
     (TOTAL_MODELS, "verify.total_models"),
 ];
 
-/// The flag of how many models must agree.
+/// The flag for how many models must agree.
 pub(crate) const MIN_REQUIRED: &str = "--min-required";
-/// The flag of how many models are asked.
+/// The flag for how many models are asked.
 pub(crate) const TOTAL_MODELS: &str = "--total-models";
 
-/// The settings of one call that files decided.
+/// The settings of this command that come from files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SetBy(Vec<FromFile>);
 
@@ -27,7 +27,7 @@ struct FromFile {
 }
 
 impl SetBy {
-    /// Who set what for this call.
+    /// Determines what was set where for this command.
     pub(crate) fn of(how: &How, config: &ClientConfig) -> Self {
         let is_flag_given = |flag: &str| match flag {
             MIN_REQUIRED => how.min_required.is_some(),
@@ -42,7 +42,7 @@ impl SetBy {
         Self(SETTINGS.into_iter().filter_map(from_file).collect())
     }
 
-    /// A setting with its value: `--total-models 2`, `verify.total_models = 2 (/home/me/.mk.toml:3)`.
+    /// A setting with its value: `--total-models 2`, or `verify.total_models = 2 (/home/me/.mk.toml:3)`.
     pub(crate) fn with_value(&self, flag: &str, value: u32) -> String {
         match self.file_of(flag) {
             Some(FromFile { key, place, .. }) => format!("{key} = {value} ({place})"),
@@ -50,7 +50,7 @@ impl SetBy {
         }
     }
 
-    /// A message that begins with a flag, said of whoever set the value.
+    /// Rewrites a message that begins with a flag to name the place where the value was set.
     pub(crate) fn told(&self, message: String) -> String {
         let told = |FromFile { flag, key, place }: &FromFile| {
             message.strip_prefix(flag).map(|rest| format!("{key} ({place}){rest}"))
@@ -58,7 +58,7 @@ impl SetBy {
         self.0.iter().find_map(told).unwrap_or(message)
     }
 
-    /// What to do about a value of one of these flags, where it is not from a flag.
+    /// A hint for changing values of these flags, if any of them comes from a file.
     pub(crate) fn way_out(&self, flags: &[&'static str]) -> Option<String> {
         let outranked: Vec<&str> =
             flags.iter().copied().filter(|flag| self.file_of(flag).is_some()).collect();

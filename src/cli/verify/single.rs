@@ -1,4 +1,4 @@
-//! One statement: watched live, its result set for reading at the end, or streamed as plain or JSON lines.
+//! One statement: watched live, its result laid out at the end, or streamed as plain or JSON lines.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ pub(crate) async fn run(plan: &Plan, backend: &Backend, text: String) -> Outcome
     Ok(finished.exit)
 }
 
-/// What was not printed early.
+/// Prints what was not printed early.
 fn print(plan: &Plan, finished: &Finished) -> Result<(), Failure> {
     let printer = &plan.printer;
     let lines = match plan.format {
@@ -62,9 +62,9 @@ fn print(plan: &Plan, finished: &Finished) -> Result<(), Failure> {
     lines.iter().try_for_each(|line| printer.line(line))
 }
 
-/// Prints claims while others still run: plain lines in document order, each as soon as all before it are out; JSON
-/// lines as they arrive. A server that does not send full results early gets its plain lines printed at the end. Where
-/// the end never comes, what was found until then is printed all the same: it was paid for, and holds.
+/// Prints claims while others are still running: plain lines in document order, each as soon as all before it are
+/// printed; JSON lines as they arrive. For servers that do not send full results early, plain lines are printed at the
+/// end. If the end never comes, what was found until then is printed all the same: it was paid for, and is valid.
 struct Early<'a, 'd> {
     printer: &'a Printer,
     format: Format,
@@ -111,7 +111,7 @@ impl<'a, 'd> Early<'a, 'd> {
         Ok(())
     }
 
-    /// Prints what was found before a failure and is not out yet.
+    /// Prints what was found before a failure and is not printed yet.
     fn break_off(&mut self, plan: &Plan) -> Result<(), Failure> {
         let found = std::mem::take(&mut self.waiting);
         let lines = match self.format {

@@ -1,4 +1,4 @@
-//! Results as a table, a claim a row: `--view table`.
+//! Results as a table with a row per claim: `--view table`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use crate::cli::term::{Paint, Terminal};
 
 use super::human::{Page, mark};
 
-/// The places of the columns that are words of ours.
+/// The indices of columns with our own words.
 const VERDICT: usize = 2;
 const MODELS: usize = 5;
-/// The narrowest table: a claim has some twenty cells in it.
+/// The least width for a table: it leaves the claim about twenty cells.
 const LEAST_WIDTH: usize = 64;
-/// What the longest of these words takes, `CONSENSUS`, with a space on either side.
+/// The width of the longest of these words, `CONSENSUS`, with a space on either side.
 const NARROWEST: u16 = 11;
 
-/// Everything there is to say about a verification: the table, and what it comes to.
+/// All lines on a verification: the table and the summary.
 pub(crate) fn result(page: &Page<'_>, result: &VerifyResponse, elapsed: Duration) -> Vec<String> {
     if is_too_narrow(page.terminal) {
         return page.result(result, elapsed);
@@ -30,7 +30,7 @@ pub(crate) fn result(page: &Page<'_>, result: &VerifyResponse, elapsed: Duration
     lines
 }
 
-/// What was found of `of` claims before a verification broke off, by their places.
+/// What was found for some of `total` claims, by index, before a verification broke off.
 pub(crate) fn part(page: &Page<'_>, found: &BTreeMap<usize, ClaimResult>, of: usize) -> Vec<String> {
     if is_too_narrow(page.terminal) {
         return page.part(found, of);
@@ -40,12 +40,12 @@ pub(crate) fn part(page: &Page<'_>, found: &BTreeMap<usize, ClaimResult>, of: us
     lines
 }
 
-/// Whether a claim beside all the rest would have a column in which no word has room: it is listed then.
+/// Whether the column for the claim would be too narrow for words, so that claims are listed instead.
 const fn is_too_narrow(terminal: &Terminal) -> bool {
     terminal.out.is_terminal && terminal.width < LEAST_WIDTH
 }
 
-/// The table's lines.
+/// The lines of the table.
 fn lines<'a>(
     terminal: &Terminal,
     claims: impl Iterator<Item = (usize, &'a ClaimResult)>,
@@ -88,7 +88,8 @@ fn lines<'a>(
     table.lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// Leaves the claim what the others do not need: those have few words, and none of them is to be broken.
+/// Gives the claim only the width that the other columns do not need: they hold few words, and none of those may be
+/// broken.
 fn keep_words_whole(table: &mut Table) {
     for column in table.column_iter_mut().filter(|column| [VERDICT, MODELS].contains(&column.index)) {
         column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(NARROWEST)));

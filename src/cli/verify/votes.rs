@@ -1,4 +1,4 @@
-//! How the models voted on a claim: letters for a glance, groups for the details.
+//! How the models voted on a claim: letters at a glance, groups for the details.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -11,11 +11,11 @@ use crate::model_id;
 pub(crate) enum Vote {
     /// The claimed answer.
     Claimed,
-    /// Another answer, or none of these.
+    /// Another answer, or "none of these".
     Other,
-    /// Cannot be determined.
+    /// "Cannot be determined".
     Undecided,
-    /// No answer came.
+    /// The model gave no answer.
     Missing,
 }
 
@@ -36,9 +36,9 @@ impl Vote {
 pub(crate) struct Group {
     /// What they say, in words.
     pub(crate) says: String,
-    /// Whether it is the consensus.
+    /// Whether this option is the consensus.
     pub(crate) is_consensus: bool,
-    /// Who they are.
+    /// Names of the models.
     pub(crate) models: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn votes(claim: &ClaimResult) -> Vec<Vote> {
     models(claim).map(vote).collect()
 }
 
-/// The vote that an answer's key is.
+/// The vote for an answer, given by its option key.
 pub(crate) fn of_answer(claim: &ClaimResult, key: &str) -> Vote {
     if key == claim.claimed_answer {
         return Vote::Claimed;
@@ -61,18 +61,19 @@ pub(crate) fn of_answer(claim: &ClaimResult, key: &str) -> Vote {
     }
 }
 
-/// The letters, with `gap` between them.
+/// The letters of the votes, with `gap` between them.
 pub(crate) fn letters(claim: &ClaimResult, gap: &str) -> String {
     let letters: Vec<String> = votes(claim).into_iter().map(|vote| vote.letter().to_string()).collect();
     letters.join(gap)
 }
 
-/// How many models voted so.
+/// How many models cast this vote.
 pub(crate) fn count(claim: &ClaimResult, vote: Vote) -> usize {
     votes(claim).into_iter().filter(|cast| *cast == vote).count()
 }
 
-/// The answers by option: the consensus first, then the claimed answer, then the others as the question lists them.
+/// The answers grouped by option: the consensus first, then the claimed answer, then the others in the question's
+/// order.
 pub(crate) fn groups(claim: &ClaimResult) -> Vec<Group> {
     let mut keys = vec![claim.consensus_answer.as_str(), claim.claimed_answer.as_str()];
     keys.extend(claim.original_options.keys().map(String::as_str));
@@ -81,7 +82,7 @@ pub(crate) fn groups(claim: &ClaimResult) -> Vec<Group> {
     keys.into_iter().filter_map(|key| group(claim, key)).collect()
 }
 
-/// The answer that found consensus, in words; empty without one.
+/// The consensus answer in words; empty without one.
 pub(crate) fn consensus_text(claim: &ClaimResult) -> String {
     groups(claim).into_iter().find(|group| group.is_consensus).map(|group| group.says).unwrap_or_default()
 }
@@ -105,7 +106,7 @@ fn group(claim: &ClaimResult, key: &str) -> Option<Group> {
     Some(Group { says, is_consensus: key == claim.consensus_answer, models })
 }
 
-/// Whether some model named an option that the question offers beside the claimed one.
+/// Whether any model chose another specific option than the claimed one.
 pub(crate) fn names_a_rival(claim: &ClaimResult) -> bool {
     claim
         .model_answers
@@ -132,14 +133,14 @@ fn option_text(claim: &ClaimResult, key: &str) -> String {
     sanitize::line(text).into_owned()
 }
 
-/// A model's name without its provider, unless two models of the claim would then look the same.
+/// A model's name without its provider, unless two models of the claim would look the same.
 pub(crate) fn short_name(claim: &ClaimResult, model: &str) -> String {
     let is_ambiguous = models(claim).any(|other| other != model && bare(other) == bare(model));
     sanitize::line(if is_ambiguous { model } else { bare(model) }).into_owned()
 }
 
-/// All models that were asked about a claim, in the order of the panel, as far as the server tells it: otherwise those that
-/// did not answer come last.
+/// All models that were asked about a claim, in panel order as far as the server reports it; otherwise those that did
+/// not answer come last.
 pub(crate) fn models(claim: &ClaimResult) -> impl Iterator<Item = &str> {
     let answered = claim.model_answers.iter().map(|given| given.model.as_str());
     let asked = answered.chain(claim.model_errors.iter().map(|failed| failed.model.as_str()));
@@ -157,7 +158,7 @@ pub(in crate::cli) mod tests {
 
     use super::*;
 
-    /// A claim about the year of a tower; `answers` are keys by model, `!code` stands for an error.
+    /// A claim about the year of a tower; `answers` are option keys by model, `!code` stands for an error.
     pub(in crate::cli) fn claim(assessment: &str, consensus: &str, answers: &[(&str, &str)]) -> ClaimResult {
         let (failed, given): (Vec<_>, Vec<_>) =
             answers.iter().partition(|(_, answer)| answer.starts_with('!'));

@@ -1,4 +1,4 @@
-//! One verification from request to result, observed while it runs.
+//! One verification from request to result, with an observer.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -11,15 +11,16 @@ use crate::cli::backend::Backend;
 use crate::cli::exit::Failure;
 use crate::cli::remote;
 
-/// What an observer is told.
+/// What an observer receives.
 pub(crate) enum Moment<'a> {
-    /// Something happened.
+    /// An event.
     Event(&'a Event),
-    /// A tick of the spinner passed.
+    /// A tick of the spinner.
     Tick,
 }
 
-/// Runs one verification, for `limit` at most; returns its result and how long it took. The observer may end it with a failure.
+/// Runs one verification, for at most `limit`; returns its result and how long it took. The observer may abort it with
+/// a failure.
 pub(crate) async fn watch(
     backend: &Backend,
     limit: Duration,
@@ -46,7 +47,7 @@ async fn follow(
     let mut models = Vec::new();
     loop {
         let next = async {
-            // Ticks go on while one and the same read goes on: part of what it has read would be lost with it.
+            // Ticks continue during one and the same read; a new read would lose what was partially read.
             let mut next = pin!(events.next());
             loop {
                 tokio::select! {

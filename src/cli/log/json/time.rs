@@ -1,19 +1,19 @@
-//! The time of a line, `2026-11-21T08:04:29.123456Z`, of which all but the fraction is written once a second.
+//! The timestamp of a line, `2026-11-21T08:04:29.123456Z`; everything but the fraction is formatted once per second.
 
 use std::cell::Cell;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 
-/// `2026-11-21T08:04:29`
+/// The length of `2026-11-21T08:04:29`.
 const WHOLE: usize = 19;
 
 thread_local! {
-    /// A second, and how it is written.
+    /// The last second, and its formatted text.
     static LAST: Cell<(u64, [u8; WHOLE])> = const { Cell::new((u64::MAX, [0; WHOLE])) };
 }
 
-/// Writes the present time. A clock before 1970 is written as the beginning of that year.
+/// Writes the current time. A clock before 1970 is written as the beginning of 1970.
 pub(super) fn push_now(out: &mut String) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     push(out, now.as_secs(), now.subsec_micros());
@@ -35,7 +35,7 @@ fn push(out: &mut String, second: u64, micros: u32) {
     out.push_str(str::from_utf8(&fraction).unwrap_or_default());
 }
 
-/// Times that a calendar has no four digits for, which no working clock gives, are written as zeros.
+/// The formatted second. Times for which a calendar has no four-digit year, which no working clock shows, become zeros.
 fn whole(second: u64) -> [u8; WHOLE] {
     let time = i64::try_from(second).ok().and_then(|second| Timestamp::from_second(second).ok());
     let text = time.map(|time| time.strftime("%Y-%m-%dT%H:%M:%S").to_string());
