@@ -3,13 +3,13 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use super::admin::{Admin, location_flags};
 use super::budget::Budget;
 use super::confirm::confirm;
-use super::desk::{Desk, same_place};
+use super::database::DatabaseArgs;
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
-use super::last_console;
-use super::local::Database;
+use super::last_console_key;
 use super::number::dollars;
 use super::sheet::{self, Column, column, hidden, number};
 use super::shell;
@@ -118,7 +118,7 @@ struct Common {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    database: Database,
+    database: DatabaseArgs,
 }
 
 impl AppsArgs {
@@ -143,38 +143,44 @@ impl AppsArgs {
 pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
     let is_json = args.wants_json();
     let database = &args.common().database;
-    let desk = match &args.command {
+    let admin = match &args.command {
         Command::Create { name, budget_usd, .. } => {
-            let rehearse = |desk: &Desk| desk.create_app(name, *budget_usd).map(drop);
-            Desk::open_or_make(database, session, rehearse)?
+            let rehearse = |admin: &Admin| admin.create_app(name, *budget_usd).map(drop);
+            Admin::open_or_create(database, session, rehearse)?
         }
-        _ => Desk::open(database, session)?,
+        _ => Admin::open(database, session)?,
     };
     match &args.command {
         Command::Create { name, budget_usd, .. } => {
-            let app = desk.create_app(name, *budget_usd)?;
+            let app = admin.create_app(name, *budget_usd)?;
             session.printer.sentence(&format!(
                 "made the app; `mk keys create --service verify --app {}{}` makes a key in it",
                 as_argument(&app),
-                same_place(database, session)
+                location_flags(database, session)
             ));
             show(session, app, is_json)?;
         }
-        Command::List { .. } => list(session, &desk.apps()?, is_json)?,
-        Command::Show { app, .. } => show(session, desk.app(app)?, is_json)?,
+        Command::List { .. } => list(session, &admin.apps()?, is_json)?,
+        Command::Show { app, .. } => show(session, admin.app(app)?, is_json)?,
         Command::Update { app, name, budget_usd, no_budget, .. } => {
             let budget = if *no_budget { Some(None) } else { budget_usd.map(Some) };
             let change = AppChange { name: name.clone(), budget };
             if change == AppChange::default() {
                 return Err(usage_error::no_change("apps"));
             }
-            show(session, desk.update_app(&desk.app(app)?, &change)?, is_json)?;
+            show(session, admin.update_app(&admin.app(app)?, &change)?, is_json)?;
         }
         Command::Statement { app, month, csv, .. } => {
             let format = Format::of(*csv, is_json);
-            usage::statement(session, &desk, app, month.unwrap_or(Month::of(Clock::system().now())), format)?;
+            usage::statement(
+                session,
+                &admin,
+                app,
+                month.unwrap_or(Month::of(Clock::system().now())),
+                format,
+            )?;
         }
-        Command::Delete { app, yes, .. } => delete(session, &desk, &desk.app(app)?, *yes, is_json)?,
+        Command::Delete { app, yes, .. } => delete(session, &admin, &admin.app(app)?, *yes, is_json)?,
     }
     Ok(0)
 }
@@ -247,21 +253,21 @@ fn show(session: &Session, app: App, is_json: bool) -> Result<(), Failure> {
     sheet::record(&session.printer, &fields)
 }
 
-fn delete(session: &Session, desk: &Desk, app: &App, yes: bool, is_json: bool) -> Result<(), Failure> {
+fn delete(session: &Session, admin: &Admin, app: &App, yes: bool, is_json: bool) -> Result<(), Failure> {
     // Nobody is prompted for what is impossible; without a prompt, the store refuses it.
-    if !yes && desk.apps()?.len() < 2 {
+    if !yes && admin.apps()?.len() < 2 {
         return Err(Failure::new(Kind::Conflict, LAST_APP));
     }
     let question = format!(
         "Delete the app `{}`{}? Its active keys ({}) stop working at once and for ever; its usage stays.",
         app.name,
-        desk.whereabouts(),
+        admin.location_suffix(),
         app.active_keys
     );
     let has_keys = app.active_keys > 0;
-    let warning = if has_keys { last_console::warning(desk, |key| key.app_id == app.id) } else { None };
+    let warning = if has_keys { last_console_key::warning(admin, |key| key.app_id == app.id) } else { None };
     confirm(&session.printer, &question, warning.as_deref(), yes)?;
-    let revoked = desk.delete_app(app)?.revoked_keys;
+    let revoked = admin.delete_app(app)?.revoked_keys;
     if is_json {
         let document = json!({ "schema": "mk.app.deleted/1", "deleted": app.id, "name": app.name, "revoked_keys": revoked });
         return session.printer.document(&document);

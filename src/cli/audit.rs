@@ -4,10 +4,10 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
-use super::desk::Desk;
+use super::admin::Admin;
+use super::database::DatabaseArgs;
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
-use super::local::Database;
 use super::number::within;
 use super::printer::Printer;
 use super::sheet::{self, Column, column, hidden, whole};
@@ -67,7 +67,7 @@ pub(crate) struct AuditArgs {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    database: Database,
+    database: DatabaseArgs,
 }
 
 fn action() -> impl TypedValueParser<Value = String> {
@@ -76,12 +76,12 @@ fn action() -> impl TypedValueParser<Value = String> {
 
 /// Runs `mk audit`.
 pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
-    let desk = Desk::open(&args.database, session)?;
+    let admin = Admin::open(&args.database, session)?;
     let printer = &session.printer;
-    let key_id = |key: &Option<String>| key.as_deref().map(|key| desk.key_id(key, printer)).transpose();
+    let key_id = |key: &Option<String>| key.as_deref().map(|key| admin.key_id(key, printer)).transpose();
     let filter = AuditFilter {
         object: match &args.app {
-            Some(app) => Some(desk.app_id(app)?),
+            Some(app) => Some(admin.app_id(app)?),
             None => key_id(&args.key)?,
         },
         actor: key_id(&args.actor)?,
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
         0 => u32::MAX,
         limit => limit,
     };
-    let mut entries = desk.audit(&filter, limit.saturating_add(1))?;
+    let mut entries = admin.audit(&filter, limit.saturating_add(1))?;
     let shown = usize::try_from(limit).unwrap_or(usize::MAX);
     let has_more = entries.len() > shown;
     entries.truncate(shown);

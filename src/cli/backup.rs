@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Args;
 
+use super::database::{DatabaseArgs, database_failure};
 use super::exit::{Failure, Kind, Outcome};
 use super::figures::thousands;
 use super::globals::Session;
-use super::local::{Database, unusable};
 use super::runtime;
 use crate::clock::Clock;
 use crate::config::StorePlace;
@@ -59,7 +59,7 @@ pub(crate) struct BackupArgs {
     force: bool,
 
     #[command(flatten)]
-    database: Database,
+    database: DatabaseArgs,
 }
 
 /// The arguments of `mk restore`.
@@ -70,7 +70,7 @@ pub(crate) struct RestoreArgs {
     file: PathBuf,
 
     #[command(flatten)]
-    database: Database,
+    database: DatabaseArgs,
 }
 
 /// Runs `mk backup`.
@@ -114,7 +114,7 @@ pub(crate) fn restore(args: &RestoreArgs, session: &Session) -> Outcome {
         return Err(Failure::usage(format!("{} is a directory", args.file.display()))
             .hint("name the one file that `mk backup` wrote"));
     }
-    let place = args.database.told_place(session)?;
+    let place = args.database.announced_place(session)?;
     let mut stop = None;
     let restored = match &place {
         StorePlace::Directory(dir) => storage::restore(&args.file, dir).map(Some),
@@ -215,7 +215,7 @@ fn not_made(dir: &Path, file: &Path, cause: Error) -> Failure {
 
 fn not_restored(place: &StorePlace, file: &Path, cause: Error) -> Failure {
     if matches!(cause, Error::Remote(_)) {
-        return unusable(place, cause);
+        return database_failure(place, cause);
     }
     let file = file.display();
     let failure = match kind(&cause) {

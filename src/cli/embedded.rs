@@ -8,8 +8,8 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use super::database::database_failure;
 use super::exit::{Failure, Kind};
-use super::local::unusable;
 use crate::api::Service;
 use crate::app::{App, StartError};
 use crate::clock::Clock;
@@ -64,7 +64,7 @@ impl Drop for Embedded {
 /// The failure for a server that cannot start with `config`, with a hint.
 pub(crate) fn cannot_start(config: &ServerConfig, cause: StartError) -> Failure {
     match cause {
-        StartError::Storage(cause) => unusable(&config.store_place(), cause),
+        StartError::Storage(cause) => database_failure(&config.store_place(), cause),
         StartError::Provider { .. } => Failure::usage(cause.to_string())
             .hint("`mk config list server --origin` shows where the setting comes from")
             .caused_by(cause),

@@ -182,10 +182,10 @@ mod tests {
     fn completions_of_the_repository_are_fresh() {
         for shell in Shell::value_variants() {
             let path = repository("completions").join(completion_file(*shell));
-            let stored = fs::read_to_string(&path).unwrap_or_default();
+            let store_failure = fs::read_to_string(&path).unwrap_or_default();
             let fresh = completion_script(*shell);
             assert!(
-                stored.trim_end() == fresh.trim_end(),
+                store_failure.trim_end() == fresh.trim_end(),
                 "stale: mk completions {shell} > {}",
                 path.display()
             );
@@ -207,8 +207,8 @@ mod tests {
     fn manual_pages_of_the_repository_are_fresh() {
         let pages = pages().unwrap();
         for (name, fresh) in &pages {
-            let stored = fs::read_to_string(repository("man").join(name)).unwrap_or_default();
-            assert!(stored == *fresh, "man/{name} is stale: mk man man");
+            let store_failure = fs::read_to_string(repository("man").join(name)).unwrap_or_default();
+            assert!(store_failure == *fresh, "man/{name} is stale: mk man man");
         }
         assert_eq!(
             fs::read_dir(repository("man")).unwrap().count(),

@@ -5,6 +5,7 @@
 //! everything else to standard error, all through `printer`; text from elsewhere passes through `sanitize` first. No
 //! runtime is built and no file is read before a command needs it, so that `mk --version` is instant.
 
+mod admin;
 mod apps;
 mod audit;
 mod backend;
@@ -13,8 +14,8 @@ mod budget;
 mod chat;
 mod config;
 mod confirm;
+mod database;
 mod defect;
-mod desk;
 mod doctor;
 mod embedded;
 mod eval;
@@ -23,10 +24,9 @@ mod figures;
 mod generate;
 mod globals;
 mod keys;
-mod last_console;
+mod last_console_key;
 #[cfg(unix)]
 mod line;
-mod local;
 mod log;
 mod login;
 mod mark;

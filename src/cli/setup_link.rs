@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use tokio_util::task::AbortOnDropHandle;
 
+use super::database::store_failure;
 use super::exit::{Failure, Kind};
-use super::local::stored;
 use crate::app::App;
 use crate::private;
 use crate::secret::{ExposeSecret, SecretString};
@@ -44,7 +44,7 @@ impl SetupLink {
     ) -> Result<Self, Failure> {
         let path = data_dir.join(FILE);
         let now = app.clock.now();
-        if app.store.has_console_key(now).map_err(|cause| stored(cause, "key"))? {
+        if app.store.has_console_key(now).map_err(|cause| store_failure(cause, "key"))? {
             // Left by a server that was killed, or whose link is no longer valid.
             let _ = fs::remove_file(&path);
             return Ok(Self { shown: None, _watch: None, _file: None });

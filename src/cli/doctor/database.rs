@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::check::Check;
+use crate::cli::database::{RESTORE_HINT, recovery_hint};
 use crate::cli::figures::thousands;
-use crate::cli::local::{RESTORE, way_out};
 use crate::config::StorePlace;
 use crate::storage::{self, Condition, Error, Examination, PostgresAddress};
 
@@ -39,7 +39,7 @@ fn postgres(address: &PostgresAddress) -> Check {
             let place = StorePlace::Postgres(address.clone());
             Check::failed(NAME, format!("{address} cannot be used: {}", cause.reason()))
                 .hint("until it can, requests with a key are refused with 503, and none is let pass")
-                .hint(way_out(&place, &cause))
+                .hint(recovery_hint(&place, &cause))
         }
     }
 }
@@ -91,7 +91,7 @@ fn findings(dir: &Path, found: &Examination) -> Vec<Check> {
 
 fn told(path: &str, condition: &Condition) -> Check {
     if let Some(damage) = damage(path, condition) {
-        return damage.hint(RESTORE);
+        return damage.hint(RESTORE_HINT);
     }
     if let Some(why) = &condition.unwritable {
         return Check::failed(NAME, format!("{path} cannot be written: {why}"))
@@ -126,7 +126,7 @@ fn rest(shown: &str, condition: &Condition, limit: Duration) -> Check {
 
 fn unusable(dir: &Path, path: &Path, cause: &Error) -> Check {
     let place = StorePlace::Directory(dir.to_owned());
-    Check::failed(NAME, format!("{}: {cause}", path.display())).hint(way_out(&place, cause))
+    Check::failed(NAME, format!("{}: {cause}", path.display())).hint(recovery_hint(&place, cause))
 }
 
 fn space(free: u64) -> Check {

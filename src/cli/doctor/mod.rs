@@ -17,9 +17,9 @@ mod server;
 use clap::Args;
 use serde_json::json;
 
+use super::database::DatabaseArgs;
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
-use super::local::Database;
 use super::runtime;
 use crate::clock::Clock;
 use crate::config::{
@@ -53,7 +53,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    database: Database,
+    database: DatabaseArgs,
 }
 
 /// The input of the checks that take time.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Common;
 use crate::api::Service;
 use crate::api::console::{Key, KeyState};
-use crate::cli::desk::Desk;
+use crate::cli::admin::Admin;
 use crate::cli::exit::{Failure, Kind, Said};
 use crate::cli::globals::Session;
 use crate::cli::sheet;
@@ -39,9 +39,9 @@ pub(super) fn run(args: &CheckArgs, session: &mut Session) -> Result<(), Failure
         session.globals.api_key_file = None;
     }
     // This command does not create a database.
-    let desk = Desk::open_if_there(&args.common.database, session)?;
-    let known = desk.as_ref().map(|desk| desk.key_itself(&key)).transpose()?.flatten();
-    let elsewhere = desk.as_ref().map(Desk::whereabouts).filter(|place| !place.is_empty());
+    let admin = Admin::open_existing(&args.common.database, session)?;
+    let known = admin.as_ref().map(|admin| admin.key_by_secret(&key)).transpose()?.flatten();
+    let elsewhere = admin.as_ref().map(Admin::location_suffix).filter(|place| !place.is_empty());
     let unknown =
         elsewhere.map_or_else(|| "not in this machine's database".to_owned(), |on| format!("not known{on}"));
     let ended = match known.as_ref().map(|record| record.state) {

@@ -7,7 +7,7 @@ use clap::Args;
 use super::{Common, describe, key_document};
 use crate::api::Service;
 use crate::api::console::{App, CreatedKey, Key, KeyState};
-use crate::cli::desk::Desk;
+use crate::cli::admin::Admin;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::globals::Session;
 use crate::cli::number::{dollars, within};
@@ -90,15 +90,15 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         // The app is passed separately when the key is created.
         ..NewKey::of(args.service, "")
     };
-    let app_of = |desk: &Desk| match &args.app {
-        Some(app) => desk.app(app).map_err(no_app_or),
-        None => desk.usual_app(),
+    let app_of = |admin: &Admin| match &args.app {
+        Some(app) => admin.app(app).map_err(no_app_or),
+        None => admin.default_app(),
     };
-    let rehearse = |desk: &Desk| desk.create_key(&app_of(desk)?, &new).map(drop);
-    let desk = Desk::open_or_make(&args.common.database, session, rehearse)?;
-    let app = app_of(&desk)?;
-    let namesake = args.name.as_ref().and_then(|name| namesake(&desk, &app, name));
-    let made = desk.create_key(&app, &new)?;
+    let rehearse = |admin: &Admin| admin.create_key(&app_of(admin)?, &new).map(drop);
+    let admin = Admin::open_or_create(&args.common.database, session, rehearse)?;
+    let app = app_of(&admin)?;
+    let namesake = args.name.as_ref().and_then(|name| namesake(&admin, &app, name));
+    let made = admin.create_key(&app, &new)?;
     if let Some(other) = namesake {
         warn_of_namesake(session, &other, &made.record);
     }
@@ -108,13 +108,13 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         made.record.app,
         this_once(session)
     ));
-    hand_over(session, &desk, made, args.common.json)
+    hand_over(session, &admin, made, args.common.json)
 }
 
 /// An active key in the same app that already has this name. If that cannot be determined, the key is created all the
 /// same.
-pub(super) fn namesake(desk: &Desk, app: &App, name: &str) -> Option<Key> {
-    let keys = desk.keys(Some(app), None).ok()?;
+pub(super) fn namesake(admin: &Admin, app: &App, name: &str) -> Option<Key> {
+    let keys = admin.keys(Some(app), None).ok()?;
     keys.into_iter().find(|key| key.state == KeyState::Active && key.name.as_deref() == Some(name))
 }
 
@@ -125,9 +125,9 @@ pub(super) fn warn_of_namesake(session: &Session, other: &Key, key: &Key) {
 }
 
 pub(super) fn rotate(args: &RotateArgs, session: &mut Session) -> Result<(), Failure> {
-    let desk = Desk::open(&args.common.database, session)?;
-    let old = desk.key_named(&args.key, &session.printer)?;
-    let made = desk.rotate_key(&old, args.grace)?;
+    let admin = Admin::open(&args.common.database, session)?;
+    let old = admin.find_key(&args.key, &session.printer)?;
+    let made = admin.rotate_key(&old, args.grace)?;
     let was = describe(&old);
     let end = if args.grace.is_zero() {
         "has ended".to_owned()
@@ -135,7 +135,7 @@ pub(super) fn rotate(args: &RotateArgs, session: &mut Session) -> Result<(), Fai
         format!("ends at {}", end_of(&old, &made.record, args.grace))
     };
     session.printer.sentence(&format!("the {was} {end}; the new one is {}", this_once(session)));
-    hand_over(session, &desk, made, args.common.json)
+    hand_over(session, &admin, made, args.common.json)
 }
 
 /// When the key that was replaced by `new` ends: after the grace period, but never past its own expiry.
@@ -155,10 +155,10 @@ const fn this_once(session: &Session) -> &'static str {
 }
 
 /// Prints a new key. If it cannot be shown to anybody, it is revoked.
-fn hand_over(session: &Session, desk: &Desk, made: CreatedKey, is_json: bool) -> Result<(), Failure> {
+fn hand_over(session: &Session, admin: &Admin, made: CreatedKey, is_json: bool) -> Result<(), Failure> {
     let record = made.record.clone();
     print(session, made, is_json).inspect_err(|_| {
-        let outcome = match desk.revoke_key(&record) {
+        let outcome = match admin.revoke_key(&record) {
             Ok(_) => "is revoked",
             Err(_) => "could not be revoked; revoke it yourself",
         };

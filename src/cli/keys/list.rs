@@ -6,8 +6,8 @@ use serde_json::json;
 use super::Common;
 use crate::api::Service;
 use crate::api::console::{Key, KeyState};
+use crate::cli::admin::Admin;
 use crate::cli::budget::Budget;
-use crate::cli::desk::Desk;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
 use crate::cli::printer::Printer;
@@ -39,9 +39,9 @@ pub(super) struct ListArgs {
 }
 
 pub(super) fn list(args: &ListArgs, session: &mut Session) -> Result<(), Failure> {
-    let desk = Desk::open(&args.common.database, session)?;
-    let app = args.app.as_deref().map(|app| desk.app(app)).transpose()?;
-    let mut records = desk.keys(app.as_ref(), args.service)?;
+    let admin = Admin::open(&args.common.database, session)?;
+    let app = args.app.as_deref().map(|app| admin.app(app)).transpose()?;
+    let mut records = admin.keys(app.as_ref(), args.service)?;
     records.retain(|key| args.all || key.state != KeyState::Revoked);
     let printer = &session.printer;
     if args.common.json {

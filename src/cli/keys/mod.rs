@@ -15,9 +15,9 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::database::DatabaseArgs;
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
-use super::local::Database;
 use crate::api::console::Key;
 
 /// Examples of `mk keys`, first in its help.
@@ -64,7 +64,7 @@ struct Common {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    database: Database,
+    database: DatabaseArgs,
 }
 
 impl KeysArgs {

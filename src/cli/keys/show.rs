@@ -4,8 +4,8 @@ use clap::Args;
 
 use super::{Common, key_document};
 use crate::api::console::Key;
+use crate::cli::admin::Admin;
 use crate::cli::budget::Budget;
-use crate::cli::desk::Desk;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
 use crate::cli::sheet;
@@ -21,8 +21,8 @@ pub(super) struct ShowArgs {
 }
 
 pub(super) fn run(args: &ShowArgs, session: &mut Session) -> Result<(), Failure> {
-    let desk = Desk::open(&args.common.database, session)?;
-    print(session, desk.key_named(&args.key, &session.printer)?, args.common.json)
+    let admin = Admin::open(&args.common.database, session)?;
+    print(session, admin.find_key(&args.key, &session.printer)?, args.common.json)
 }
 
 /// Prints a key's record.

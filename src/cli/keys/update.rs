@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::create::{ends, namesake, warn_of_namesake};
 use super::{Common, show};
-use crate::cli::desk::Desk;
+use crate::cli::admin::Admin;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
 use crate::cli::number::{dollars, within};
@@ -96,10 +96,10 @@ pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failur
     if change == KeyChange::default() {
         return Err(usage_error::no_change("keys"));
     }
-    let desk = Desk::open(&args.common.database, session)?;
-    let key = desk.key_named(&args.key, &session.printer)?;
-    let namesake = args.name.as_ref().and_then(|name| namesake(&desk, &desk.app(&key.app_id).ok()?, name));
-    let updated = desk.update_key(&key, &change)?;
+    let admin = Admin::open(&args.common.database, session)?;
+    let key = admin.find_key(&args.key, &session.printer)?;
+    let namesake = args.name.as_ref().and_then(|name| namesake(&admin, &admin.app(&key.app_id).ok()?, name));
+    let updated = admin.update_key(&key, &change)?;
     if let Some(other) = namesake.filter(|other| other.id != updated.id) {
         warn_of_namesake(session, &other, &updated);
     }

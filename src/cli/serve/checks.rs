@@ -5,9 +5,9 @@ use std::io;
 use std::net::SocketAddr;
 
 use crate::app::App;
+use crate::cli::database::store_failure;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
-use crate::cli::local::stored;
 use crate::cli::welcome;
 use crate::config::{ServerConfig, paths};
 use crate::storage::DatabaseUrl;
@@ -72,7 +72,7 @@ pub(super) fn refuse_open_door(app: &App, listen: SocketAddr, beside: &str) -> R
     if listen.ip().is_loopback() {
         return Ok(());
     }
-    if app.store.has_console_key(app.clock.now()).map_err(|cause| stored(cause, "key"))? {
+    if app.store.has_console_key(app.clock.now()).map_err(|cause| store_failure(cause, "key"))? {
         return Ok(());
     }
     Err(Failure::usage(format!(

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::api::Service;
 use crate::app::App;
+use crate::cli::database::store_failure;
 use crate::cli::exit::{Failure, Kind};
-use crate::cli::local::stored;
 use crate::keys::{self, NewKey};
 use crate::secret::SecretString;
 
@@ -25,7 +25,7 @@ impl Trial {
             return Ok(Self { id: None, key: None });
         }
         let now = app.clock.now();
-        let apps = app.store.apps().map_err(|cause| stored(cause, "app"))?;
+        let apps = app.store.apps().map_err(|cause| store_failure(cause, "app"))?;
         let Some(first) = apps.first() else { return Ok(Self { id: None, key: None }) };
         let mut wanted = NewKey::of(Service::Verify, &first.id);
         wanted.name = Some("sandbox trial".to_owned());

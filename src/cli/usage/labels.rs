@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::console::{Billing, Statement, UsageReport};
-use crate::cli::desk::Desk;
+use crate::cli::admin::Admin;
 
 /// How many of an id's last digits tell it from others; the first ones encode its time.
 const ID_ENDING: usize = 6;
@@ -13,28 +13,28 @@ const ID_ENDING: usize = 6;
 type Named<'a> = (&'a str, &'a mut String);
 
 /// Extends names in a report that stand for several apps or keys.
-pub(super) fn in_report(report: &mut UsageReport, desk: &Desk) {
+pub(super) fn in_report(report: &mut UsageReport, admin: &Admin) {
     let mut all = Vec::new();
     for row in &mut report.data {
         all.extend(row.app_id.as_deref().zip(row.app.as_mut()));
         all.extend(row.key_id.as_deref().zip(row.key.as_mut()));
     }
-    tell_apart(all, desk);
+    tell_apart(all, admin);
 }
 
 /// Extends names in a statement that stand for several keys.
-pub(super) fn in_statement(statement: &mut Statement, desk: &Desk) {
+pub(super) fn in_statement(statement: &mut Statement, admin: &Admin) {
     let all = statement.lines.iter_mut().map(|line| (line.key_id.as_str(), &mut line.key));
-    tell_apart(all.collect(), desk);
+    tell_apart(all.collect(), admin);
 }
 
 /// Extends names of budgets that stand for several keys.
-pub(super) fn in_budgets(billing: &mut Billing, desk: &Desk) {
+pub(super) fn in_budgets(billing: &mut Billing, admin: &Admin) {
     let all = billing.budgets.iter_mut().map(|line| (line.id.as_str(), &mut line.name));
-    tell_apart(all.collect(), desk);
+    tell_apart(all.collect(), admin);
 }
 
-fn tell_apart(mut all: Vec<Named<'_>>, desk: &Desk) {
+fn tell_apart(mut all: Vec<Named<'_>>, admin: &Admin) {
     let namesakes = namesakes(&all);
     if namesakes.is_empty() {
         return;
@@ -42,7 +42,7 @@ fn tell_apart(mut all: Vec<Named<'_>>, desk: &Desk) {
     // People know a key by its last four characters. If those are not available, the id serves as well: for a key of a
     // deleted app, or while a server allows no more requests.
     let keys = namesakes.iter().any(|id| id.starts_with("key_"));
-    let keys = if keys { desk.keys(None, None).unwrap_or_default() } else { Vec::new() };
+    let keys = if keys { admin.keys(None, None).unwrap_or_default() } else { Vec::new() };
     let endings: BTreeMap<String, String> = keys.into_iter().map(|key| (key.id, key.last4)).collect();
     add(&mut all, &namesakes, |id| endings.get(id).map_or_else(|| short(id), |last4| format!("…{last4}")));
     // Four characters may coincide.

@@ -13,10 +13,10 @@ mod table;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::desk::Desk;
+use super::admin::Admin;
+use super::database::DatabaseArgs;
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
-use super::local::Database;
 use super::sanitize;
 use super::service::{ASKING, one_of};
 use crate::api::Service;
@@ -89,7 +89,7 @@ pub(crate) struct UsageArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    database: Database,
+    database: DatabaseArgs,
 }
 
 /// What usage can be summed by, as the flag names it.
@@ -156,7 +156,7 @@ impl UsageArgs {
 /// Runs `mk usage`.
 pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
     let days = args.days(Clock::system().now())?;
-    let desk = Desk::open(&args.database, session)?;
+    let admin = Admin::open(&args.database, session)?;
     let by = if args.by.is_empty() {
         vec![Dimension::Day]
     } else {
@@ -165,17 +165,17 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
     let asked = ReportRequest {
         days,
         by,
-        app_id: args.app.as_deref().map(|app| desk.app_id(app)).transpose()?,
-        key_id: args.key.as_deref().map(|key| desk.key_id(key, &session.printer)).transpose()?,
+        app_id: args.app.as_deref().map(|app| admin.app_id(app)).transpose()?,
+        key_id: args.key.as_deref().map(|key| admin.key_id(key, &session.printer)).transpose()?,
         service: args.service,
         model: args.model.clone(),
     };
-    let mut report = desk.report(&asked)?;
+    let mut report = admin.report(&asked)?;
     let printer = &session.printer;
     match Format::of(args.csv, args.json) {
         Format::Csv => printer.part(&console::csv::report(&harmless(report)))?,
         Format::Json => {
-            let billing = desk.billing()?;
+            let billing = admin.billing()?;
             let budgets: Vec<_> = budgets::concerning(&billing, &asked).collect();
             let UsageReport { from, to, by, data, totals, .. } = report;
             let document = json!({
@@ -185,10 +185,10 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
             printer.document(&document)?;
         }
         Format::Lines if printer.terminal.out.is_terminal => {
-            labels::in_report(&mut report, &desk);
+            labels::in_report(&mut report, &admin);
             table::for_people(printer, &report)?;
-            let mut billing = desk.billing()?;
-            labels::in_budgets(&mut billing, &desk);
+            let mut billing = admin.billing()?;
+            labels::in_budgets(&mut billing, &admin);
             budgets::print(printer, &billing, &asked)?;
         }
         Format::Lines => table::for_programs(printer, &report)?,

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Format, figures, labels};
 use crate::api::console::{Statement, StatementLine, csv};
-use crate::cli::desk::Desk;
+use crate::cli::admin::Admin;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::figures::dollars;
 use crate::cli::globals::Session;
@@ -20,12 +20,12 @@ const COLUMNS: [Column; 4] = [column("service"), hidden("key id"), column("key")
 /// Prints the statement.
 pub(crate) fn statement(
     session: &Session,
-    desk: &Desk,
+    admin: &Admin,
     app: &str,
     month: Month,
     format: Format,
 ) -> Result<(), Failure> {
-    let mut statement = desk.statement(app, month)?;
+    let mut statement = admin.statement(app, month)?;
     let printer = &session.printer;
     match format {
         Format::Csv => printer.part(&csv::statement(&harmless(statement))),
@@ -37,7 +37,7 @@ pub(crate) fn statement(
             printer.document(&document)
         }
         Format::Lines if printer.terminal.out.is_terminal => {
-            labels::in_statement(&mut statement, desk);
+            labels::in_statement(&mut statement, admin);
             for_people(printer, &statement)
         }
         Format::Lines => {

@@ -9,8 +9,8 @@
 //! names the key; otherwise the database, with which a flag that names a key is refused.
 
 mod audit;
+mod find_keys;
 mod local;
-mod named;
 mod remote;
 mod requests;
 mod usage;
@@ -18,9 +18,9 @@ mod usage;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::database::{DatabaseArgs, OpenDatabase, is_missing};
 use super::exit::{Failure, Kind};
 use super::globals::Session;
-use super::local::{Database, Local, is_missing};
 use super::shell;
 use crate::api::Service;
 use crate::api::console::{App, CreatedKey, DeletedApp, Key, RevokedKey};
@@ -35,9 +35,9 @@ use remote::Remote;
 const FIRST_APP: &str = "default";
 
 /// Where apps and keys are administered.
-pub(crate) enum Desk {
+pub(crate) enum Admin {
     /// The local database.
-    Local(Local),
+    Local(OpenDatabase),
     /// A server.
     Remote(Remote),
 }
@@ -48,28 +48,28 @@ enum Target {
     Remote(Box<ClientConfig>),
 }
 
-impl Desk {
+impl Admin {
     /// Opens the chosen one. A missing database is reported and replaced by an empty one in memory, so that neither a
     /// mistyped directory nor tables in somebody else's database are created.
-    pub(crate) fn open(database: &Database, session: &mut Session) -> Result<Self, Failure> {
+    pub(crate) fn open(database: &DatabaseArgs, session: &mut Session) -> Result<Self, Failure> {
         if let Target::Remote(config) = choose(database, session)? {
             return Ok(Self::Remote(Remote::at(&config, session)?));
         }
         if !is_missing(&database.place(session)?)? {
             return Ok(Self::Local(database.open(session)?));
         }
-        session.printer.warning(&match database.told_place(session)? {
+        session.printer.warning(&match database.announced_place(session)? {
             StorePlace::Directory(dir) => format!("there is no database in {} yet", dir.display()),
             StorePlace::Postgres(address) => format!("{address} has no tables of mk yet"),
         });
-        Ok(Self::Local(Local::stand_in()?))
+        Ok(Self::Local(OpenDatabase::placeholder()?))
     }
 
     /// Opens the chosen one for a command that creates something first. A missing database is created and reported, as
     /// it may be another one than the server's. `rehearse` runs against a database in memory before that, so that none
     /// is created for a request that is refused anyway.
-    pub(crate) fn open_or_make(
-        database: &Database,
+    pub(crate) fn open_or_create(
+        database: &DatabaseArgs,
         session: &mut Session,
         rehearse: impl FnOnce(&Self) -> Result<(), Failure>,
     ) -> Result<Self, Failure> {
@@ -79,7 +79,7 @@ impl Desk {
         let place = database.place(session)?;
         let is_new = is_missing(&place)?;
         if is_new {
-            rehearse(&Self::Local(Local::in_memory()?))?;
+            rehearse(&Self::Local(OpenDatabase::in_memory()?))?;
         }
         let local = database.open(session)?;
         if is_new {
@@ -92,13 +92,16 @@ impl Desk {
     }
 
     /// Opens the chosen one; `None` if it is a database that does not exist.
-    pub(crate) fn open_if_there(database: &Database, session: &mut Session) -> Result<Option<Self>, Failure> {
+    pub(crate) fn open_existing(
+        database: &DatabaseArgs,
+        session: &mut Session,
+    ) -> Result<Option<Self>, Failure> {
         match choose(database, session)? {
             Target::Local => {
-                let is_there = database
+                let exists = database
                     .place(session)
                     .is_ok_and(|place| is_missing(&place).is_ok_and(|missing| !missing));
-                is_there.then(|| database.open(session).map(Self::Local)).transpose()
+                exists.then(|| database.open(session).map(Self::Local)).transpose()
             }
             Target::Remote(config) => Remote::at(&config, session).map(|remote| Some(Self::Remote(remote))),
         }
@@ -106,7 +109,7 @@ impl Desk {
 
     /// What a prompt adds where something remote would be destroyed: ` on https://…`; empty for a database of this
     /// machine alone.
-    pub(crate) fn whereabouts(&self) -> String {
+    pub(crate) fn location_suffix(&self) -> String {
         match self {
             Self::Local(local) => match &local.place {
                 Some(place @ StorePlace::Postgres(_)) => format!(" in {place}"),
@@ -139,7 +142,7 @@ impl Desk {
 
     /// The app for a command that names none: the one that every database begins with, or the oldest if that one was
     /// renamed or deleted. There always is one, as the last cannot be deleted.
-    pub(crate) fn usual_app(&self) -> Result<App, Failure> {
+    pub(crate) fn default_app(&self) -> Result<App, Failure> {
         let apps = self.apps()?;
         let first = apps.iter().find(|app| app.name == FIRST_APP).or_else(|| apps.first());
         first.cloned().ok_or_else(|| {
@@ -183,10 +186,10 @@ impl Desk {
 
     /// The record of exactly this key; `None` if it is unknown. A server is asked with the key itself, once: its last
     /// four characters may also be those of another key.
-    pub(crate) fn key_itself(&self, key: &SecretString) -> Result<Option<Key>, Failure> {
+    pub(crate) fn key_by_secret(&self, key: &SecretString) -> Result<Option<Key>, Failure> {
         match self {
-            Self::Local(local) => local.key_itself(key),
-            Self::Remote(remote) => remote.key_itself(key),
+            Self::Local(local) => local.key_by_secret(key),
+            Self::Remote(remote) => remote.key_by_secret(key),
         }
     }
 
@@ -225,7 +228,7 @@ impl Desk {
 
 /// The flags that chose where this command works, as typed after another command that should work there too: ` --server
 /// https://…`; empty where no flag did.
-pub(crate) fn same_place(database: &Database, session: &Session) -> String {
+pub(crate) fn location_flags(database: &DatabaseArgs, session: &Session) -> String {
     let globals = &session.globals;
     let path = |path: &PathBuf| path.display().to_string();
     let flags = [
@@ -239,12 +242,12 @@ pub(crate) fn same_place(database: &Database, session: &Session) -> String {
 }
 
 /// What to name where a change of an app is refused: the app, or the other one that already has the new name.
-fn in_the_way(app: &App, change: &AppChange, is_taken: bool) -> String {
+fn conflicting_app(app: &App, change: &AppChange, is_taken: bool) -> String {
     let taken = change.name.as_deref().filter(|_| is_taken);
     format!("app `{}`", taken.map_or(app.name.as_str(), str::trim))
 }
 
-fn choose(database: &Database, session: &mut Session) -> Result<Target, Failure> {
+fn choose(database: &DatabaseArgs, session: &mut Session) -> Result<Target, Failure> {
     let by_flag = session.globals.server_flag();
     // A key that a flag names is meant for a server.
     let key_flag = session.globals.api_key_file.is_some().then_some("--api-key-file");

@@ -1,6 +1,6 @@
 //! Finds the keys that a person means, in the database and on a server alike.
 
-use super::Desk;
+use super::Admin;
 use crate::api::console::Key;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::printer::Printer;
@@ -11,16 +11,16 @@ use crate::secret::{self, ExposeSecret};
 /// How many candidates of an ambiguous name are listed.
 const MAX_LISTED: usize = 10;
 
-impl Desk {
+impl Admin {
     /// The key that an argument means, by its id, its name or its last four characters. `-` reads the key itself from
     /// standard input: as an argument, every process on the machine could read it.
-    pub(crate) fn key_named(&self, text: &str, printer: &Printer) -> Result<Key, Failure> {
+    pub(crate) fn find_key(&self, text: &str, printer: &Printer) -> Result<Key, Failure> {
         must_not_be_a_key(text)?;
         if text == "-" { self.piped_key(printer) } else { pick(&self.keys(None, None)?, text) }
     }
 
     /// The keys that arguments mean, as in [`Admin::find_key`]; all are resolved before anything is done to one.
-    pub(crate) fn keys_named(&self, texts: &[String], printer: &Printer) -> Result<Vec<Key>, Failure> {
+    pub(crate) fn find_keys(&self, texts: &[String], printer: &Printer) -> Result<Vec<Key>, Failure> {
         texts.iter().try_for_each(|text| must_not_be_a_key(text))?;
         let by_name = texts.iter().any(|text| text != "-");
         let all = if by_name { self.keys(None, None)? } else { Vec::new() };
@@ -45,7 +45,7 @@ impl Desk {
         if keys::service_of(text.expose_secret()).is_none() {
             return pick(&self.keys(None, None)?, text.expose_secret());
         }
-        self.key_itself(&text)?.ok_or_else(no_such_key)
+        self.key_by_secret(&text)?.ok_or_else(no_such_key)
     }
 }
 

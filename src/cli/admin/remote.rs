@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time;
 
-use super::{in_the_way, requests};
+use super::{conflicting_app, requests};
 use crate::api::Service;
 use crate::api::console::{App, CreateApp, CreatedKey, DeletedApp, Key, KeyState, RevokedKey, Rotation};
 use crate::cli::exit::Failure;
@@ -21,7 +21,7 @@ use crate::secret::{ExposeSecret, SecretString};
 use crate::storage::{AppChange, KeyChange};
 
 /// How long a request may take by default.
-const LIMIT: Duration = Duration::from_secs(30);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest wait for the rate limit to allow more: one window of the limit, and what servers add so that nobody
 /// comes too early.
 const MAX_WAIT: Duration = Duration::from_secs(90);
@@ -30,16 +30,16 @@ const MAX_WAIT: Duration = Duration::from_secs(90);
 pub(crate) struct Remote {
     pub(super) client: Client,
     server: String,
-    limit: Duration,
+    timeout: Duration,
     printer: Printer,
 }
 
 impl Remote {
     pub(super) fn at(config: &ClientConfig, session: &Session) -> Result<Self, Failure> {
-        let limit = config.timeout.unwrap_or(LIMIT);
-        let client = remote::patient_client(config, config.key_for(Service::Console)?, limit)?;
+        let timeout = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
+        let client = remote::patient_client(config, config.key_for(Service::Console)?, timeout)?;
         session.printer.detail(&format!("on {}", config.server));
-        Ok(Self { client, server: config.server.clone(), limit, printer: session.printer.clone() })
+        Ok(Self { client, server: config.server.clone(), timeout, printer: session.printer.clone() })
     }
 
     pub(super) fn server(&self) -> &str {
@@ -47,46 +47,48 @@ impl Remote {
     }
 
     pub(super) fn apps(&self) -> Result<Vec<App>, Failure> {
-        self.ask("app", self.client.apps())
+        self.request("app", self.client.apps())
     }
 
     pub(super) fn create_app(&self, name: &str, budget: Option<NanoUsd>) -> Result<App, Failure> {
         let app = CreateApp { name: name.to_owned(), budget_usd: budget.map(NanoUsd::usd) };
-        self.ask(&format!("app `{name}`"), self.client.create_app(&app))
+        self.request(&format!("app `{name}`"), self.client.create_app(&app))
     }
 
     pub(super) fn update_app(&self, app: &App, change: &AppChange) -> Result<App, Failure> {
         let patch = requests::app_patch(change);
         runtime::run(&self.printer, async {
-            let asked = self.within(self.client.update_app(&app.id, &patch)).await;
+            let asked = self.with_timeout(self.client.update_app(&app.id, &patch)).await;
             asked.map_err(|cause| {
                 let is_taken = code_of(&cause) == "conflict";
-                self.failure(&in_the_way(app, change, is_taken), cause)
+                self.failure(&conflicting_app(app, change, is_taken), cause)
             })
         })
     }
 
     pub(super) fn delete_app(&self, app: &App) -> Result<DeletedApp, Failure> {
-        self.ask(&format!("app `{}`", app.name), self.client.delete_app(&app.id))
+        self.request(&format!("app `{}`", app.name), self.client.delete_app(&app.id))
     }
 
     pub(super) fn keys(&self, app: Option<&App>, service: Option<Service>) -> Result<Vec<Key>, Failure> {
         runtime::run(&self.printer, async {
             let apps = match app {
                 Some(app) => vec![app.clone()],
-                None => self.within(self.client.apps()).await.map_err(|cause| self.failure("app", cause))?,
+                None => {
+                    self.with_timeout(self.client.apps()).await.map_err(|cause| self.failure("app", cause))?
+                }
             };
             let mut keys = Vec::new();
             for app in apps {
-                keys.extend(self.keys_of(&app, service).await?);
+                keys.extend(self.keys_in_app(&app, service).await?);
             }
             Ok(keys)
         })
     }
 
-    pub(super) fn key_itself(&self, key: &SecretString) -> Result<Option<Key>, Failure> {
+    pub(super) fn key_by_secret(&self, key: &SecretString) -> Result<Option<Key>, Failure> {
         let bearer = self.client.bearing(key.clone());
-        let asked = runtime::run(&self.printer, async { Ok(self.within(bearer.own_key()).await) })?;
+        let asked = runtime::run(&self.printer, async { Ok(self.with_timeout(bearer.own_key()).await) })?;
         let cause = match asked {
             Ok(own) => return Ok(Some(own.key)),
             Err(cause) => cause,
@@ -109,42 +111,42 @@ impl Remote {
 
     pub(super) fn create_key(&self, app: &App, new: &NewKey) -> Result<CreatedKey, Failure> {
         let body = requests::create_key(new);
-        self.ask_for_key(&format!("app `{}`", app.name), self.client.create_key(&app.id, &body))
+        self.request_new_key(&format!("app `{}`", app.name), self.client.create_key(&app.id, &body))
     }
 
     pub(super) fn update_key(&self, key: &Key, change: &KeyChange) -> Result<Key, Failure> {
         let patch = requests::key_patch(change);
-        self.ask("key", self.client.update_key(&key.app_id, &key.id, &patch))
+        self.request("key", self.client.update_key(&key.app_id, &key.id, &patch))
     }
 
     pub(super) fn revoke_key(&self, key: &Key) -> Result<RevokedKey, Failure> {
-        self.ask("key", self.client.revoke_key(&key.app_id, &key.id))
+        self.request("key", self.client.revoke_key(&key.app_id, &key.id))
     }
 
     pub(super) fn rotate_key(&self, key: &Key, grace: Duration) -> Result<CreatedKey, Failure> {
         let rotation = Rotation { grace_seconds: grace.as_secs() };
-        self.ask_for_key("key", self.client.rotate_key(&key.app_id, &key.id, rotation))
+        self.request_new_key("key", self.client.rotate_key(&key.app_id, &key.id, rotation))
     }
 
     /// Sends one request; `what` names its subject in errors.
-    pub(super) fn ask<T>(
+    pub(super) fn request<T>(
         &self,
         what: &str,
-        question: impl Future<Output = Result<T, Error>>,
+        call: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Failure> {
         runtime::run(&self.printer, async {
-            self.within(question).await.map_err(|cause| self.failure(what, cause))
+            self.with_timeout(call).await.map_err(|cause| self.failure(what, cause))
         })
     }
 
     /// Like [`Remote::request`], for a new key. Where it is unknown whether one was created, hints at how to find out.
-    fn ask_for_key(
+    fn request_new_key(
         &self,
         what: &str,
-        question: impl Future<Output = Result<CreatedKey, Error>>,
+        call: impl Future<Output = Result<CreatedKey, Error>>,
     ) -> Result<CreatedKey, Failure> {
         runtime::run(&self.printer, async {
-            self.within(question).await.map_err(|cause| {
+            self.with_timeout(call).await.map_err(|cause| {
                 let is_open = matches!(cause, Error::Silent | Error::Incomplete | Error::Broken(_));
                 let failure = self.failure(what, cause);
                 if !is_open {
@@ -155,20 +157,20 @@ impl Remote {
         })
     }
 
-    async fn within<T>(&self, question: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        time::timeout(self.limit, question).await.unwrap_or(Err(Error::Silent))
+    async fn with_timeout<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        time::timeout(self.timeout, call).await.unwrap_or(Err(Error::Silent))
     }
 
     /// The keys of one of several apps. Each app takes a request, and there may be more apps than the console key has
     /// requests in a minute, so this waits for the next minute, once.
-    async fn keys_of(&self, app: &App, service: Option<Service>) -> Result<Vec<Key>, Failure> {
-        let mut asked = self.within(self.client.keys(&app.id, service)).await;
+    async fn keys_in_app(&self, app: &App, service: Option<Service>) -> Result<Vec<Key>, Failure> {
+        let mut asked = self.with_timeout(self.client.keys(&app.id, service)).await;
         if let Err(cause) = &asked
-            && let Some(wait) = wait_for_more(cause)
+            && let Some(wait) = rate_limit_wait(cause)
         {
             self.printer.sentence(&format!("too many requests per minute; going on in {}", span(wait)));
             time::sleep(wait).await;
-            asked = self.within(self.client.keys(&app.id, service)).await;
+            asked = self.with_timeout(self.client.keys(&app.id, service)).await;
         }
         match asked {
             // The app was deleted meanwhile.
@@ -207,7 +209,7 @@ fn code_of(cause: &Error) -> &str {
 }
 
 /// How long until more requests are allowed, if that is soon.
-fn wait_for_more(cause: &Error) -> Option<Duration> {
+fn rate_limit_wait(cause: &Error) -> Option<Duration> {
     let Error::Refused(refusal) = cause else { return None };
     let Refusal { body, retry_after, .. } = &**refusal;
     retry_after.filter(|wait| body.code == "rate_limited_minute" && *wait <= MAX_WAIT)
@@ -232,8 +234,8 @@ mod tests {
             let retry_after = Some(Duration::from_secs(seconds));
             Error::Refused(Box::new(Refusal { status: 429, body, retry_after, hopeless: false }))
         };
-        assert_eq!(wait_for_more(&refused("rate_limited_minute", 61)), Some(Duration::from_secs(61)));
-        assert_eq!(wait_for_more(&refused("rate_limited_minute", 120)), None);
-        assert_eq!(wait_for_more(&refused("rate_limited_day", 5)), None);
+        assert_eq!(rate_limit_wait(&refused("rate_limited_minute", 61)), Some(Duration::from_secs(61)));
+        assert_eq!(rate_limit_wait(&refused("rate_limited_minute", 120)), None);
+        assert_eq!(rate_limit_wait(&refused("rate_limited_day", 5)), None);
     }
 }

@@ -18,12 +18,12 @@ use crate::storage::{Actor, Error, Store, is_empty_postgres};
 const MAX_USER_CHARS: usize = 64;
 
 /// Time limit for a look at a database that may be far away.
-const LOOK: Duration = Duration::from_secs(10);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Flags that select the database.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Database")]
-pub(crate) struct Database {
+pub(crate) struct DatabaseArgs {
     /// Directory of an SQLite database [default: the server's database]
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
@@ -34,42 +34,42 @@ pub(crate) struct Database {
 }
 
 /// An open database, and the present moment.
-pub(crate) struct Local {
+pub(crate) struct OpenDatabase {
     /// The store.
     pub(crate) store: Store,
     /// The time at which everything in this command happens.
     pub(crate) now: Time,
     /// Whether it stands in for a missing database, so that no id in it will exist later.
-    pub(crate) is_stand_in: bool,
+    pub(crate) is_placeholder: bool,
     /// Where it is; `None` for one in memory.
     pub(crate) place: Option<StorePlace>,
 }
 
-impl Local {
+impl OpenDatabase {
     /// A new database in memory.
     pub(crate) fn in_memory() -> Result<Self, Failure> {
         let now = Clock::system().now();
         let store = Store::in_memory(now)
             .map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
-        Ok(Self { store, now, is_stand_in: false, place: None })
+        Ok(Self { store, now, is_placeholder: false, place: None })
     }
 
     /// An empty database in memory, in place of one that does not exist.
-    pub(crate) fn stand_in() -> Result<Self, Failure> {
-        Ok(Self { is_stand_in: true, ..Self::in_memory()? })
+    pub(crate) fn placeholder() -> Result<Self, Failure> {
+        Ok(Self { is_placeholder: true, ..Self::in_memory()? })
     }
 
     /// The store for a write to apps and keys; fails with the server's message if it is read-only. The ledger is not
     /// checked, so that a key can be revoked even without it.
-    pub(crate) fn to_write(&self) -> Result<&Store, Failure> {
+    pub(crate) fn writable_store(&self) -> Result<&Store, Failure> {
         if let Some(place) = &self.place {
-            self.store.main_must_be_writable().map_err(|cause| unusable(place, cause))?;
+            self.store.main_must_be_writable().map_err(|cause| database_failure(place, cause))?;
         }
         Ok(&self.store)
     }
 }
 
-impl Database {
+impl DatabaseArgs {
     /// The flag that selects the database, if one does.
     pub(crate) const fn flag(&self) -> Option<&'static str> {
         match (&self.data_dir, &self.config) {
@@ -90,7 +90,7 @@ impl Database {
     }
 
     /// Where the database is; also printed with `-v`.
-    pub(crate) fn told_place(&self, session: &Session) -> Result<StorePlace, Failure> {
+    pub(crate) fn announced_place(&self, session: &Session) -> Result<StorePlace, Failure> {
         let place = self.place(session)?;
         session.printer.detail(&format!("database: {place}"));
         Ok(place)
@@ -109,16 +109,16 @@ impl Database {
     }
 
     /// Opens the database, creating it if it does not exist.
-    pub(crate) fn open(&self, session: &Session) -> Result<Local, Failure> {
-        let place = self.told_place(session)?;
+    pub(crate) fn open(&self, session: &Session) -> Result<OpenDatabase, Failure> {
+        let place = self.announced_place(session)?;
         let now = Clock::system().now();
         let opened = match &place {
             StorePlace::Directory(dir) => Store::open(dir, now),
             StorePlace::Postgres(address) => Store::connect(address, now),
         };
-        let store = opened.map_err(|cause| unusable(&place, cause))?;
-        let store = store.acting(whoever(&session.env));
-        Ok(Local { store, now, is_stand_in: false, place: Some(place) })
+        let store = opened.map_err(|cause| database_failure(&place, cause))?;
+        let store = store.acting(current_user(&session.env));
+        Ok(OpenDatabase { store, now, is_placeholder: false, place: Some(place) })
     }
 }
 
@@ -130,13 +130,13 @@ pub(crate) fn is_missing(place: &StorePlace) -> Result<bool, Failure> {
             Ok(["mk.db", "ledger.db"].iter().all(|name| matches!(dir.join(name).try_exists(), Ok(false))))
         }
         StorePlace::Postgres(address) => {
-            is_empty_postgres(address, LOOK).map_err(|cause| unusable(place, cause))
+            is_empty_postgres(address, PROBE_TIMEOUT).map_err(|cause| database_failure(place, cause))
         }
     }
 }
 
 /// The person at this command line, as far as the environment tells.
-fn whoever(env: &Env) -> Actor {
+fn current_user(env: &Env) -> Actor {
     let named = |variable| env.text(variable).ok().flatten().filter(|name| !name.is_empty());
     let name = named("USER").or_else(|| named("USERNAME"));
     let name = name.map(|name| name.chars().filter(|c| !c.is_control()).take(MAX_USER_CHARS).collect());
@@ -144,19 +144,19 @@ fn whoever(env: &Env) -> Actor {
 }
 
 /// The failure for a database that cannot be used, with a hint.
-pub(crate) fn unusable(place: &StorePlace, cause: Error) -> Failure {
+pub(crate) fn database_failure(place: &StorePlace, cause: Error) -> Failure {
     let what = match place {
         StorePlace::Directory(_) => "data directory",
         StorePlace::Postgres(_) => "database",
     };
     let kind = if cause.is_away() { Kind::Unreachable } else { Kind::Usage };
     Failure::new(kind, format!("cannot use the {what} {place}: {}", cause.reason()))
-        .hint(way_out(place, &cause))
+        .hint(recovery_hint(place, &cause))
         .caused_by(cause)
 }
 
 /// What to do about a database that cannot be used.
-pub(crate) fn way_out(place: &StorePlace, cause: &Error) -> &'static str {
+pub(crate) fn recovery_hint(place: &StorePlace, cause: &Error) -> &'static str {
     match place {
         StorePlace::Postgres(_) if matches!(cause, Error::TooNew { .. }) => {
             "update mk here, or name another database by `database_url` or MK_DATABASE_URL"
@@ -170,7 +170,7 @@ pub(crate) fn way_out(place: &StorePlace, cause: &Error) -> &'static str {
         StorePlace::Directory(_) if cause.is_busy() => {
             "try again when the other program is done; `fuser` on the file tells which it is"
         }
-        StorePlace::Directory(_) if cause.is_damage() => RESTORE,
+        StorePlace::Directory(_) if cause.is_damage() => RESTORE_HINT,
         StorePlace::Directory(_) => {
             "name another directory with --data-dir or MK_DATA_DIR, or run mk as its owner"
         }
@@ -178,11 +178,11 @@ pub(crate) fn way_out(place: &StorePlace, cause: &Error) -> &'static str {
 }
 
 /// What to do about a damaged database.
-pub(crate) const RESTORE: &str =
+pub(crate) const RESTORE_HINT: &str =
     "stop the server, move the directory away, and put a backup back: `mk restore FILE`";
 
 /// The failure for an error of the store; `what` names the thing that was asked for.
-pub(crate) fn stored(cause: Error, what: &str) -> Failure {
+pub(crate) fn store_failure(cause: Error, what: &str) -> Failure {
     let failure = match &cause {
         Error::NotFound => Failure::new(Kind::NotFound, format!("there is no {what}")),
         Error::Conflict(_) => Failure::new(Kind::Conflict, format!("{what}: {cause}")),
@@ -193,10 +193,10 @@ pub(crate) fn stored(cause: Error, what: &str) -> Failure {
 }
 
 /// The failure for an app or key that was not created or changed; `what` as in [`store_failure`].
-pub(crate) fn refused(cause: ManageError, what: &str) -> Failure {
+pub(crate) fn manage_failure(cause: ManageError, what: &str) -> Failure {
     match cause {
         ManageError::Invalid(field, why) => Failure::usage(invalid(&field, &why)),
-        ManageError::Storage(cause) => stored(cause, what),
+        ManageError::Storage(cause) => store_failure(cause, what),
         ManageError::Randomness(_) => Failure::new(Kind::Other, cause.to_string()).caused_by(cause),
     }
 }

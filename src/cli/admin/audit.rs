@@ -1,12 +1,12 @@
 //! The audit log of the local database or of a server.
 
-use super::{Desk, Remote};
+use super::{Admin, Remote};
 use crate::api::console::AuditEntry;
+use crate::cli::database::{OpenDatabase, store_failure};
 use crate::cli::exit::Failure;
-use crate::cli::local::{Local, stored};
 use crate::storage::{AuditFilter, Span};
 
-impl Desk {
+impl Admin {
     /// At most `limit` entries, newest first.
     pub(crate) fn audit(&self, filter: &AuditFilter, limit: u32) -> Result<Vec<AuditEntry>, Failure> {
         match self {
@@ -16,14 +16,14 @@ impl Desk {
     }
 }
 
-impl Local {
+impl OpenDatabase {
     fn audit(&self, filter: &AuditFilter, limit: u32) -> Result<Vec<AuditEntry>, Failure> {
         // A placeholder begins with an app that nobody created.
-        if self.is_stand_in {
+        if self.is_placeholder {
             return Ok(Vec::new());
         }
         let span = Span { after: String::new(), limit };
-        let rows = self.store.audit(filter, &span).map_err(|cause| stored(cause, "audit"))?;
+        let rows = self.store.audit(filter, &span).map_err(|cause| store_failure(cause, "audit"))?;
         Ok(rows.into_iter().map(AuditEntry::from).collect())
     }
 }
@@ -35,6 +35,6 @@ impl Remote {
         let set = filters.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
         let query: Vec<(&str, &str)> = set.collect();
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        self.ask("audit", self.client.audit(&query, limit))
+        self.request("audit", self.client.audit(&query, limit))
     }
 }
