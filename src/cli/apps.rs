@@ -11,8 +11,8 @@ use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::last_console_key;
 use super::number::dollars;
-use super::sheet::{self, Column, column, hidden, number};
 use super::shell;
+use super::tabular::{self, Column, column, hidden, number};
 use super::usage::{self, Format};
 use super::usage_error;
 use crate::api::console::App;
@@ -202,7 +202,7 @@ fn list(session: &Session, records: &[App], is_json: bool) -> Result<(), Failure
     }
     if !printer.terminal.out.is_terminal {
         let rows: Vec<Vec<String>> = records.iter().map(plain_cells).collect();
-        return sheet::print(printer, &PLAIN_COLUMNS, &rows);
+        return tabular::print(printer, &PLAIN_COLUMNS, &rows);
     }
     let cells = |app: &App| {
         let [budget, spent] = Budget::from(app).cells(printer);
@@ -210,7 +210,7 @@ fn list(session: &Session, records: &[App], is_json: bool) -> Result<(), Failure
         vec![app.name.clone(), app.active_keys.to_string(), created, budget, spent]
     };
     let rows: Vec<Vec<String>> = records.iter().map(cells).collect();
-    sheet::print_fitting(printer, &COLUMNS, &rows, &LESSER)
+    tabular::print_fitting(printer, &COLUMNS, &rows, &DROPPABLE)
 }
 
 /// The columns for people.
@@ -218,7 +218,7 @@ const COLUMNS: [Column; 5] =
     [column("name"), number("active keys"), column("created"), number("budget"), column("spent")];
 
 /// Columns that a narrow terminal drops: the creation date.
-const LESSER: [usize; 1] = [2];
+const DROPPABLE: [usize; 1] = [2];
 
 /// The columns for programs.
 const PLAIN_COLUMNS: [Column; 7] = [
@@ -250,7 +250,7 @@ fn show(session: &Session, app: App, is_json: bool) -> Result<(), Failure> {
         ("budget", budget.monthly()),
         ("spent", budget.this_month(&session.printer)),
     ];
-    sheet::record(&session.printer, &fields)
+    tabular::record(&session.printer, &fields)
 }
 
 fn delete(session: &Session, admin: &Admin, app: &App, yes: bool, is_json: bool) -> Result<(), Failure> {

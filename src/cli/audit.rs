@@ -10,7 +10,7 @@ use super::exit::{Failure, Outcome};
 use super::globals::Session;
 use super::number::within;
 use super::printer::Printer;
-use super::sheet::{self, Column, column, hidden, whole};
+use super::tabular::{self, Column, column, hidden, unbroken};
 use super::usage::short;
 use crate::api::console::{AUDIT_ACTIONS, AuditEntry, Channel};
 use crate::clock::Time;
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
         for_people(printer, &entries)?;
     } else {
         let rows: Vec<_> = entries.iter().map(plain_cells).collect();
-        sheet::print(printer, &PLAIN_COLUMNS, &rows)?;
+        tabular::print(printer, &PLAIN_COLUMNS, &rows)?;
     }
     if has_more {
         printer.sentence("there are older entries; --limit 0 shows all");
@@ -116,17 +116,17 @@ pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
 
 /// The columns for people.
 const COLUMNS: [Column; 7] = [
-    whole("time (UTC)"),
-    whole("action"),
+    unbroken("time (UTC)"),
+    unbroken("action"),
     column("object"),
     column("by"),
-    whole("via"),
-    whole("address"),
+    unbroken("via"),
+    unbroken("address"),
     column("details"),
 ];
 
 /// Columns that a narrow terminal drops, the least informative first: address, via, details.
-const LESSER: [usize; 3] = [5, 4, 6];
+const DROPPABLE: [usize; 3] = [5, 4, 6];
 
 /// The columns for programs.
 const PLAIN_COLUMNS: [Column; 11] = [
@@ -147,12 +147,12 @@ fn for_people(printer: &Printer, entries: &[AuditEntry]) -> Result<(), Failure> 
     let rows: Vec<Vec<String>> = entries.iter().map(cells).collect();
     let mut columns = COLUMNS;
     // Most changes are made on the command line, which has no address.
-    columns[LESSER[0]].for_people = entries.iter().any(|entry| entry.address.is_some());
-    let wide = printer.at_full_width();
-    if sheet::fits_whole(&wide, &columns, &rows) {
-        return sheet::print(&wide, &columns, &rows);
+    columns[DROPPABLE[0]].for_people = entries.iter().any(|entry| entry.address.is_some());
+    let wide = printer.with_full_width();
+    if tabular::fits_unwrapped(&wide, &columns, &rows) {
+        return tabular::print(&wide, &columns, &rows);
     }
-    sheet::print_fitting(printer, &columns, &rows, &LESSER)
+    tabular::print_fitting(printer, &columns, &rows, &DROPPABLE)
 }
 
 fn cells(entry: &AuditEntry) -> Vec<String> {

@@ -36,9 +36,9 @@ pub(crate) struct Need {
     /// The service whose key is used.
     pub(crate) service: Service,
     /// How long the server may be silent.
-    pub(crate) idle: Duration,
+    pub(crate) idle_timeout: Duration,
     /// A command that works without a key, to suggest to whoever has none.
-    pub(crate) trial: &'static str,
+    pub(crate) keyless_command: &'static str,
 }
 
 /// The selected server; nothing is connected or started yet.
@@ -77,9 +77,9 @@ pub(crate) fn choose(
         return Ok(Chosen { need, server: Server::Embedded { config, is_sandbox: args.sandbox } });
     }
     let Some(key) = config.key_for(need.service)? else {
-        return Err(remote::no_key(config, need.service, Some(need.trial)));
+        return Err(remote::no_key(config, need.service, Some(need.keyless_command)));
     };
-    let client = remote::patient_client(config, Some(key), need.idle)?;
+    let client = remote::client_with_timeout(config, Some(key), need.idle_timeout)?;
     Ok(Chosen { need, server: Server::Configured(client, config.server.clone()) })
 }
 
@@ -93,7 +93,8 @@ impl Chosen {
             Server::Embedded { config, is_sandbox } => (config, is_sandbox),
         };
         let embedded = Embedded::start(*config, self.need.service).await?;
-        let client = remote::embedded_client(&embedded.address, embedded.key.clone(), self.need.idle)?;
+        let client =
+            remote::embedded_client(&embedded.address, embedded.key.clone(), self.need.idle_timeout)?;
         if is_sandbox {
             printer.notice(SANDBOX_BANNER);
         }

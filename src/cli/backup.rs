@@ -9,8 +9,8 @@ use clap::Args;
 
 use super::database::{DatabaseArgs, database_failure};
 use super::exit::{Failure, Kind, Outcome};
-use super::figures::thousands;
 use super::globals::Session;
+use super::humanize::thousands;
 use super::runtime;
 use crate::clock::Clock;
 use crate::config::StorePlace;
@@ -91,11 +91,11 @@ pub(crate) fn backup(args: &BackupArgs, session: &Session) -> Outcome {
         session,
         "use `pg_dump --format=custom --file=mk.dump postgres://USER@HOST/DATABASE`, with the password in PGPASSWORD",
     )?;
-    let stop = stop_at_first();
-    let go_on = || stop.load(Ordering::Relaxed) == 0;
-    let made = storage::backup(&dir, &args.file, args.force, Clock::system().now(), &go_on);
+    let stop = stop_cell();
+    let may_continue = || stop.load(Ordering::Relaxed) == 0;
+    let made = storage::backup(&dir, &args.file, args.force, Clock::system().now(), &may_continue);
     let file = args.file.display();
-    let Some(packed) = made.map_err(|cause| not_made(&dir, &args.file, cause))? else {
+    let Some(packed) = made.map_err(|cause| backup_failure(&dir, &args.file, cause))? else {
         return Err(stopped(session, &stop));
     };
     let parts: Vec<_> = packed.iter().map(|(name, size)| format!("{name} ({})", kibibytes(*size))).collect();
@@ -119,10 +119,10 @@ pub(crate) fn restore(args: &RestoreArgs, session: &Session) -> Outcome {
     let restored = match &place {
         StorePlace::Directory(dir) => storage::restore(&args.file, dir).map(Some),
         StorePlace::Postgres(address) => {
-            restore_to_postgres(&args.file, address, session, stop.insert(stop_at_first()))
+            restore_to_postgres(&args.file, address, session, stop.insert(stop_cell()))
         }
     };
-    if restored.map_err(|cause| not_restored(&place, &args.file, cause))?.is_none() {
+    if restored.map_err(|cause| restore_failure(&place, &args.file, cause))?.is_none() {
         return Err(stopped(session, &stop.unwrap_or_default()));
     }
     session.printer.sentence(&format!("restored {} into {place}", args.file.display()));
@@ -136,9 +136,9 @@ fn restore_to_postgres(
     session: &Session,
     stop: &AtomicUsize,
 ) -> Result<Option<()>, Error> {
-    let go_on = || stop.load(Ordering::Relaxed) == 0;
+    let may_continue = || stop.load(Ordering::Relaxed) == 0;
     session.printer.notice(&format!("carrying over to {address}; millions of rows take minutes"));
-    let Some(tables) = storage::restore_to_postgres(file, address, &go_on)? else { return Ok(None) };
+    let Some(tables) = storage::restore_to_postgres(file, address, &may_continue)? else { return Ok(None) };
     for (table, rows) in tables {
         session.printer.detail(&format!("rows of {table}: {}", thousands(rows)));
     }
@@ -171,10 +171,10 @@ fn must_be_a_file(file: &Path, why: &str) -> Result<(), Failure> {
 
 /// Returns a cell that receives the number of the first Ctrl-C or SIGTERM, so that partial work is cleaned up; the
 /// second one kills the process.
-fn stop_at_first() -> Arc<AtomicUsize> {
+fn stop_cell() -> Arc<AtomicUsize> {
     let stop = Arc::new(AtomicUsize::new(0));
     let signals = [runtime::SIGINT, runtime::SIGTERM];
-    runtime::end_at_second(&signals);
+    runtime::exit_on_second(&signals);
     for signal in signals {
         // If this fails, the signal takes its default action.
         let _ = signal_hook::flag::register_usize(signal, Arc::clone(&stop), number(signal));
@@ -191,7 +191,7 @@ fn kibibytes(bytes: u64) -> String {
     format!("{} KiB", thousands(bytes.div_ceil(1024)))
 }
 
-fn not_made(dir: &Path, file: &Path, cause: Error) -> Failure {
+fn backup_failure(dir: &Path, file: &Path, cause: Error) -> Failure {
     let into = file.parent().filter(|into| !into.as_os_str().is_empty());
     if let Some(into) = into.filter(|into| !into.exists()) {
         return Failure::usage(format!("cannot write {}: {} is not there", file.display(), into.display()))
@@ -213,14 +213,14 @@ fn not_made(dir: &Path, file: &Path, cause: Error) -> Failure {
     failure.caused_by(cause)
 }
 
-fn not_restored(place: &StorePlace, file: &Path, cause: Error) -> Failure {
+fn restore_failure(place: &StorePlace, file: &Path, cause: Error) -> Failure {
     if matches!(cause, Error::Remote(_)) {
         return database_failure(place, cause);
     }
     let file = file.display();
     let failure = match kind(&cause) {
         Some(ErrorKind::AlreadyExists) => {
-            let way_out = match place {
+            let hint = match place {
                 StorePlace::Directory(_) => {
                     "stop the server and move that directory away, or name another with --data-dir"
                 }
@@ -228,7 +228,7 @@ fn not_restored(place: &StorePlace, file: &Path, cause: Error) -> Failure {
                     "name an empty database by `database_url` or MK_DATABASE_URL; `CREATE DATABASE` makes one"
                 }
             };
-            Failure::new(Kind::Conflict, format!("cannot restore into {place}: {cause}")).hint(way_out)
+            Failure::new(Kind::Conflict, format!("cannot restore into {place}: {cause}")).hint(hint)
         }
         Some(ErrorKind::NotFound) => Failure::usage(format!("cannot read {file}: {cause}")),
         Some(ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {

@@ -1,7 +1,7 @@
 //! The budget of an app or key in lists and records: its amount, what is spent, and how full that makes it, in words
 //! beside a symbol.
 
-use super::figures::dollars;
+use super::humanize::dollars;
 use super::mark::{Mark, marked};
 use super::printer::Printer;
 use crate::api::console::{App, Key};

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
-use super::sheet::{self, Column, column, hidden, yielding};
-use super::term::Look;
+use super::tabular::{self, Column, breakable, column, hidden};
+use super::term::Style;
 use crate::config::{
     self, Entry, ServerArgs, StorePlace, client_listing, load_database, load_server_values, server_listing,
 };
@@ -139,7 +139,7 @@ fn paths(session: &Session, file: Option<PathBuf>, is_json: bool) -> Result<(), 
         return session.printer.document(&document);
     }
     let shown = named.map(|(name, place)| (name, place.unwrap_or_else(|| "-".to_owned())));
-    sheet::record(&session.printer, &shown)
+    tabular::record(&session.printer, &shown)
 }
 
 fn list(
@@ -174,7 +174,7 @@ fn list(
                 session.printer.line("")?;
             }
             // As a column it would take the space that values need.
-            session.printer.line(&out.paint.apply(Look::Strong, name))?;
+            session.printer.line(&out.paint.apply(Style::Strong, name))?;
         }
         print(session, name, entries, with_origin)?;
     }
@@ -207,9 +207,9 @@ fn server_values(
 }
 
 fn print(session: &Session, side: &str, entries: &[Entry], with_origin: bool) -> Result<(), Failure> {
-    let mut columns: Vec<Column> = vec![hidden("of"), column("key"), yielding("value")];
+    let mut columns: Vec<Column> = vec![hidden("of"), column("key"), breakable("value")];
     if with_origin {
-        columns.push(yielding("from"));
+        columns.push(breakable("from"));
     }
     let rows: Vec<Vec<String>> = entries
         .iter()
@@ -222,7 +222,7 @@ fn print(session: &Session, side: &str, entries: &[Entry], with_origin: bool) ->
             row
         })
         .collect();
-    sheet::print(&session.printer, &columns, &rows)
+    tabular::print(&session.printer, &columns, &rows)
 }
 
 fn entry_json(entry: &Entry) -> Value {

@@ -9,24 +9,24 @@ use super::runtime;
 /// The flag that answers yes.
 const FLAG: &str = "--yes";
 
-/// Warns and asks `question`, which ends with the consequences, unless `is_said` tells that the answer was given by the
+/// Warns and asks `question`, which ends with the consequences, unless `is_confirmed` tells that the answer was given by the
 /// flag. Where nobody can be asked, the failure names the flag.
 pub(crate) fn confirm(
     printer: &Printer,
     question: &str,
     warning: Option<&str>,
-    is_said: bool,
+    is_confirmed: bool,
 ) -> Result<(), Failure> {
     let terminal = &printer.terminal;
     let nobody_is_there = !terminal.input_is_tty || !terminal.err.is_terminal;
-    if !is_said && nobody_is_there {
+    if !is_confirmed && nobody_is_there {
         return Err(Failure::usage("this cannot be undone, and there is no terminal to ask on")
             .hint(format!("add {FLAG} if it is what you want")));
     }
     if let Some(warning) = warning {
         printer.warning(warning);
     }
-    if is_said {
+    if is_confirmed {
         return Ok(());
     }
     if printer.question(&format!("{question} [y/N]")).is_ok() && is_yes(&answer(printer)?) {

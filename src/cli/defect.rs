@@ -11,23 +11,23 @@ use super::exit::{Failure, Kind, Outcome};
 use crate::client;
 
 /// Makes panics be reported as defects from here on, except those that foreign bytes provoke and that are caught.
-pub(crate) fn tell_briefly() {
+pub(crate) fn install_hook() {
     set_hook(Box::new(|panic| {
         if !client::is_decoding() {
-            tell(panic);
+            report(panic);
         }
     }));
 }
 
 /// Runs a command; a panic in it becomes an ordinary failure.
-pub(crate) fn contain(command: impl FnOnce() -> Outcome) -> Outcome {
+pub(crate) fn catch(command: impl FnOnce() -> Outcome) -> Outcome {
     catch_unwind(AssertUnwindSafe(command)).unwrap_or_else(|_panic| {
         Err(Failure::new(Kind::Other, "this is a defect of mk; the command did not end properly")
             .hint("please report it: with the line above, and what you have done"))
     })
 }
 
-fn tell(panic: &PanicHookInfo<'_>) {
+fn report(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
     // Only a message that is a constant is known to hold nothing else.
     let text = panic.payload().downcast_ref::<&str>().copied().unwrap_or("text not shown");
@@ -50,8 +50,8 @@ mod tests {
 
     #[test]
     fn a_defect_is_a_failure_like_any_other() {
-        let failure = contain(|| panic!("as a test wants it")).unwrap_err();
+        let failure = catch(|| panic!("as a test wants it")).unwrap_err();
         assert_eq!(failure.kind.code(), 1);
-        assert_eq!(contain(|| Ok(7)).unwrap(), 7);
+        assert_eq!(catch(|| Ok(7)).unwrap(), 7);
     }
 }

@@ -42,8 +42,8 @@ impl Embedded {
         let (key, _) = made.map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
 
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let listener = TcpListener::bind(loopback).await.map_err(no_listener)?;
-        let address = format!("http://{}", listener.local_addr().map_err(no_listener)?);
+        let listener = TcpListener::bind(loopback).await.map_err(listen_failure)?;
+        let address = format!("http://{}", listener.local_addr().map_err(listen_failure)?);
         let task = tokio::spawn(async move {
             let never = std::future::pending();
             // The calls of one command need no worker threads of their own.
@@ -71,6 +71,6 @@ pub(crate) fn cannot_start(config: &ServerConfig, cause: StartError) -> Failure 
     }
 }
 
-fn no_listener(cause: std::io::Error) -> Failure {
+fn listen_failure(cause: std::io::Error) -> Failure {
     Failure::new(Kind::Other, format!("cannot listen on a loopback port: {cause}")).caused_by(cause)
 }

@@ -19,7 +19,7 @@ const SIGPIPE: i32 = 13;
 /// At least one claim was found false.
 pub(crate) const CLAIM_FALSE: u8 = 10;
 /// No claim was found false, but at least one found no consensus.
-pub(crate) const CLAIM_OPEN: u8 = 11;
+pub(crate) const NO_CONSENSUS: u8 = 11;
 /// Nothing could be verified.
 pub(crate) const NOTHING_TO_VERIFY: u8 = 12;
 
@@ -93,7 +93,7 @@ impl Kind {
     }
 
     /// The signal by which somebody stopped the command, and of which the process must die.
-    pub(crate) const fn stopped_by(self) -> Option<i32> {
+    pub(crate) const fn stop_signal(self) -> Option<i32> {
         match self {
             Self::Interrupted => Some(runtime::SIGINT),
             Self::Terminated => Some(runtime::SIGTERM),
@@ -104,7 +104,7 @@ impl Kind {
 
 /// What a server reported about a failure; empty where it reported nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ServerError {
     /// The server's error code.
     pub(crate) code: String,
     /// The request's identifier.
@@ -123,7 +123,7 @@ pub(crate) struct Failure {
     /// What to do next, one sentence each.
     pub(crate) hints: Vec<String>,
     /// What the server reported, if it was a server that failed.
-    pub(crate) said: Option<Box<Said>>,
+    pub(crate) server_error: Option<Box<ServerError>>,
     /// The underlying error; shown with `-v`.
     pub(crate) source: Option<anyhow::Error>,
     /// The document of what was done before the failure.
@@ -134,7 +134,7 @@ impl Failure {
     /// A failure with a message.
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
         let message = reason::without_numbers(message.into());
-        Self { kind, message, hints: Vec::new(), said: None, source: None, partial: None }
+        Self { kind, message, hints: Vec::new(), server_error: None, source: None, partial: None }
     }
 
     /// Wrong flags, arguments or configuration.
@@ -166,9 +166,9 @@ impl Failure {
     /// The failure as the one document of `--json`.
     pub(crate) fn document(&self) -> serde_json::Value {
         let mut error = json!({ "kind": self.kind.as_str(), "message": self.message, "hints": self.hints });
-        if let Some(said) = &self.said {
-            error["code"] = json!(said.code);
-            error["request_id"] = json!(said.request_id);
+        if let Some(server_error) = &self.server_error {
+            error["code"] = json!(server_error.code);
+            error["request_id"] = json!(server_error.request_id);
         }
         let mut document = json!({ "schema": "mk.error/1", "error": error, "exit": self.kind.code() });
         if let Some(partial) = &self.partial {
@@ -221,7 +221,7 @@ impl End {
 pub(crate) fn report(outcome: Outcome, printer: &Printer, wants_json: bool) -> End {
     let failure = match outcome {
         // Whoever asked the command to end, perhaps while it wrote its last lines, must see that it did.
-        Ok(code) => return runtime::ended_by().map_or(End::Code(code), End::Signal),
+        Ok(code) => return runtime::received_stop_signal().map_or(End::Code(code), End::Signal),
         Err(failure) => failure,
     };
     match failure.kind {
@@ -232,7 +232,7 @@ pub(crate) fn report(outcome: Outcome, printer: &Printer, wants_json: bool) -> E
         _ => printer.failure(&failure),
     }
     let written = if wants_json { printer.document(&failure.document()) } else { Ok(()) };
-    match (failure.kind.stopped_by().or_else(runtime::ended_by), written) {
+    match (failure.kind.stop_signal().or_else(runtime::received_stop_signal), written) {
         // Whoever would read the document may have died of the same signal.
         (Some(signal), _) => End::Signal(signal),
         (None, Err(unwritten)) if unwritten.kind == Kind::ClosedPipe => End::Signal(SIGPIPE),
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn the_document_names_what_is_known() {
         let mut failure = Failure::new(Kind::Busy, "too many requests").hint("wait");
-        failure.said = Some(Box::new(Said {
+        failure.server_error = Some(Box::new(ServerError {
             code: "rate_limited_minute".to_owned(),
             request_id: "req_1".to_owned(),
             retry_after: None,

@@ -127,12 +127,12 @@ fn synopsis(command: &Command) -> Roff {
 
 fn examples(command: &Command) -> Roff {
     let Some(text) = command.get_before_help() else { return Roff::new() };
-    as_it_stands("EXAMPLES", text.to_string().lines().skip(1).map(str::trim_start))
+    verbatim_section("EXAMPLES", text.to_string().lines().skip(1).map(str::trim_start))
 }
 
 fn notes(command: &Command) -> Roff {
     let Some(text) = command.get_after_help() else { return Roff::new() };
-    as_it_stands("NOTES", text.to_string().lines())
+    verbatim_section("NOTES", text.to_string().lines())
 }
 
 /// The metrics of the server, with their labels and help.
@@ -142,11 +142,11 @@ fn metrics() -> Roff {
         [format!("{name}{labels}"), format!("    {help}")]
     });
     let lines: Vec<String> = lines.collect();
-    as_it_stands("METRICS", lines.iter().map(String::as_str))
+    verbatim_section("METRICS", lines.iter().map(String::as_str))
 }
 
 /// A section whose line breaks are kept, as in tables and commands.
-fn as_it_stands<'a>(heading: &str, lines: impl Iterator<Item = &'a str>) -> Roff {
+fn verbatim_section<'a>(heading: &str, lines: impl Iterator<Item = &'a str>) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", [heading]);
     roff.control("nf", []);

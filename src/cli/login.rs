@@ -26,7 +26,7 @@ Examples:
   mk keys create --service verify | mk login        on the server's own machine";
 
 /// How long the server may take to check a key by default.
-const LIMIT: Duration = Duration::from_secs(15);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Examples of `mk logout`, first in its help.
 pub(crate) const LOGOUT_EXAMPLES: &str = "\
@@ -78,7 +78,7 @@ pub(crate) fn login(args: &LoginArgs, session: &mut Session) -> Outcome {
     {
         session.printer.sentence(&format!("added the profile `{name}` of it to {}", path.display()));
     }
-    if !is_usual(&server, session) {
+    if !is_default_server(&server, session) {
         session.printer.sentence(&match &session.globals.profile {
             Some(name) => format!("use it by --profile {}", shell::word(name)),
             None => "use it by --server, MK_SERVER or a profile".to_owned(),
@@ -88,21 +88,23 @@ pub(crate) fn login(args: &LoginArgs, session: &mut Session) -> Outcome {
 }
 
 /// Whether commands use this server when no flag names one.
-fn is_usual(server: &str, session: &Session) -> bool {
-    let usual = load_client(&ClientArgs::default(), &session.env);
-    usual.is_ok_and(|usual| credentials::server_origin(&usual.server) == credentials::server_origin(server))
+fn is_default_server(server: &str, session: &Session) -> bool {
+    let default = load_client(&ClientArgs::default(), &session.env);
+    default.is_ok_and(|default| {
+        credentials::server_origin(&default.server) == credentials::server_origin(server)
+    })
 }
 
 /// Fails if the server refuses the key. A server that cannot tell is no reason not to store it: it may be down, or too
 /// old to know the endpoint.
 fn check(config: &ClientConfig, key: &SecretString, session: &Session) -> Result<(), Failure> {
     let client = remote::client(config, Some(key.clone()))?;
-    let limit = config.timeout.unwrap_or(LIMIT);
+    let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
     let asked = runtime::run(&session.printer, async {
         Ok(time::timeout(limit, client.own_key()).await.unwrap_or(Err(Error::Silent)))
     })?;
     let Err(cause) = asked else { return Ok(()) };
-    if remote::is_unknown_there(&cause) {
+    if remote::is_unknown_endpoint(&cause) {
         session
             .printer
             .warning(&format!("{} cannot check keys; this one is stored unchecked", config.server));

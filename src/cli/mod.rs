@@ -20,9 +20,9 @@ mod doctor;
 mod embedded;
 mod eval;
 mod exit;
-mod figures;
 mod generate;
 mod globals;
+mod humanize;
 mod keys;
 mod last_console_key;
 #[cfg(unix)]
@@ -43,9 +43,9 @@ pub mod sanitize;
 mod serve;
 mod service;
 mod setup_link;
-mod sheet;
 mod shell;
 mod supervisor;
+mod tabular;
 mod term;
 mod text;
 mod unit;
@@ -189,7 +189,7 @@ impl Command {
 
 /// Runs the program; the first of these arguments is its name.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> End {
-    defect::tell_briefly();
+    defect::install_hook();
     resources::survive_file_size_limit();
     let args: Vec<OsString> = args.into_iter().collect();
     let env = Env::system();
@@ -198,7 +198,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> End {
         Err(error) => return usage_error::report(&error, &args, env),
     };
     let mut session = Session::begin(cli.globals, env);
-    let outcome = defect::contain(|| dispatch(&cli.command, &mut session));
+    let outcome = defect::catch(|| dispatch(&cli.command, &mut session));
     exit::report(outcome, &session.printer, cli.command.wants_json())
 }
 

@@ -29,13 +29,13 @@ pub(crate) enum Mode {
 impl Mode {
     /// The mode that was asked for, as far as the terminal supports it. `Auto` means bars on a terminal, lines in the
     /// logs of CI systems (which set `CI`), and nothing elsewhere.
-    pub(crate) fn choose(wish: ProgressMode, printer: &Printer, env: Lookup<'_>) -> Self {
+    pub(crate) fn choose(requested: ProgressMode, printer: &Printer, env: Lookup<'_>) -> Self {
         let terminal = &printer.terminal;
         if printer.quiet {
             return Self::None;
         }
         let can_draw = terminal.err.is_terminal && terminal.can_animate;
-        match wish {
+        match requested {
             ProgressMode::Bars | ProgressMode::Auto if can_draw => Self::Bars,
             ProgressMode::Lines => Self::Lines,
             ProgressMode::Auto if terminal.err.is_terminal || env("CI").is_some() => Self::Lines,
@@ -168,12 +168,12 @@ mod tests {
     use super::*;
     use crate::cli::term::Paint;
 
-    fn choose(wish: ProgressMode, is_terminal: bool, can_animate: bool, ci: bool) -> Mode {
+    fn choose(requested: ProgressMode, is_terminal: bool, can_animate: bool, ci: bool) -> Mode {
         let mut terminal = Terminal::test(80, Paint::Plain);
         terminal.err.is_terminal = is_terminal;
         terminal.can_animate = can_animate;
         let printer = Printer { terminal, quiet: false, verbose: false };
-        Mode::choose(wish, &printer, &|name| (ci && name == "CI").then(|| "true".to_owned()))
+        Mode::choose(requested, &printer, &|name| (ci && name == "CI").then(|| "true".to_owned()))
     }
 
     #[test]

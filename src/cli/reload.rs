@@ -22,7 +22,7 @@ use crate::config::{Env, ServerArgs, ServerConfig, changes, keep_fixed, load_ser
 use crate::server::{Certificate, Tls};
 
 /// A terminal may disappear only a moment after its signal.
-const UNTIL_GONE: Duration = Duration::from_millis(200);
+const HANGUP_DELAY: Duration = Duration::from_millis(200);
 
 /// The state that the server runs with.
 pub(crate) struct Running {
@@ -61,8 +61,8 @@ impl Reloader {
 
     /// Reloads the configuration and logs the outcome. Blocking.
     fn reload(&self) {
-        match self.exchange() {
-            Ok(reloaded) => reloaded.tell(),
+        match self.apply() {
+            Ok(reloaded) => reloaded.log(),
             Err(failure) => {
                 let failure =
                     failure.hint("`mk serve --check` tells before a reload whether a file is right");
@@ -75,7 +75,7 @@ impl Reloader {
     }
 
     /// Does everything that can fail before anything is changed.
-    fn exchange(&self) -> Result<Reloaded, Failure> {
+    fn apply(&self) -> Result<Reloaded, Failure> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let mut env = self.env.clone();
         env.now = Clock::system().now();
@@ -107,7 +107,7 @@ impl Reloader {
 }
 
 impl Reloaded {
-    fn tell(&self) {
+    fn log(&self) {
         if self.has_file || !self.changed.is_empty() {
             let changed =
                 if self.changed.is_empty() { "nothing".to_owned() } else { self.changed.join(", ") };
@@ -133,7 +133,7 @@ pub(crate) struct Reloads {
 
 impl Reloads {
     /// Starts to listen for signals.
-    pub(crate) fn heard() -> Self {
+    pub(crate) fn listen() -> Self {
         Self {
             // If it cannot listen, the signal takes its default action and ends the server.
             #[cfg(unix)]
@@ -149,17 +149,17 @@ impl Reloads {
         let Some(mut signals) = self.signals else { return std::future::pending().await };
         while signals.recv().await.is_some() {
             if let Some(terminal) = &self.terminal {
-                tokio::time::sleep(UNTIL_GONE).await;
+                tokio::time::sleep(HANGUP_DELAY).await;
                 if terminal.is_gone() {
                     return;
                 }
             }
-            supervisor::tell_reloading();
-            let turn = reloader.clone();
-            if let Err(cause) = tokio::task::spawn_blocking(move || turn.reload()).await {
+            supervisor::notify_reloading();
+            let reloader = reloader.clone();
+            if let Err(cause) = tokio::task::spawn_blocking(move || reloader.reload()).await {
                 tracing::error!(%cause, "the configuration is not reloaded, the old one stays in force");
             }
-            supervisor::tell_ready();
+            supervisor::notify_ready();
         }
         std::future::pending::<()>().await;
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::exit::{Failure, Kind, Said};
+use super::exit::{Failure, Kind, ServerError};
 use super::wrap::cut;
 use crate::api::Service;
 use crate::api::error::ErrorEvent;
@@ -18,7 +18,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Hint for whoever looked for a server in vain, where it would not help to suggest looking.
-const START_OR_NAME: &str =
+const START_OR_NAME_HINT: &str =
     "start it, or name another by --server or MK_SERVER; `mk serve --sandbox` starts one here";
 
 /// The most other servers with a key that are named when the chosen one has none.
@@ -84,11 +84,11 @@ const MAX_MESSAGE_CELLS: usize = 400;
 
 /// A client of the configured server.
 pub(crate) fn client(config: &ClientConfig, key: Option<SecretString>) -> Result<Client, Failure> {
-    patient_client(config, key, IDLE_TIMEOUT)
+    client_with_timeout(config, key, IDLE_TIMEOUT)
 }
 
 /// A client of the configured server with this idle timeout.
-pub(crate) fn patient_client(
+pub(crate) fn client_with_timeout(
     config: &ClientConfig,
     key: Option<SecretString>,
     idle_timeout: Duration,
@@ -143,7 +143,7 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
         Error::Unwell(why) => Failure::new(Kind::Server, format!("{server} says that it is not well: {why}")),
         Error::Broken(what) => {
             Failure::new(Kind::Server, format!("{server} does not answer as mk does: {what}"))
-                .hint(stranger_hint(server, what))
+                .hint(foreign_hint(server, what))
         }
     };
     failure.caused_by(cause)
@@ -157,7 +157,7 @@ pub(crate) fn inference_failure(server: &str, cause: Error) -> Failure {
         failure.message = format!("the answer of {server} broke off before its end");
         failure.hints = vec!["what came until then is not the whole answer".to_owned()];
     }
-    match failure.said.as_ref().map(|said| said.code.as_str()) {
+    match failure.server_error.as_ref().map(|server_error| server_error.code.as_str()) {
         Some("wrong_service") => {
             failure.hints = vec![
                 "a key works for one service only: `mk keys create --service inference` makes one".to_owned(),
@@ -171,25 +171,25 @@ pub(crate) fn inference_failure(server: &str, cause: Error) -> Failure {
 }
 
 /// The failure without the hints that suggest `command`, for use by that command itself.
-pub(crate) fn told_by(command: &str, mut failure: Failure) -> Failure {
+pub(crate) fn without_hints_to(command: &str, mut failure: Failure) -> Failure {
     if failure.kind == Kind::Unreachable {
         failure.hints.retain(|hint| !hint.contains(command));
         if failure.hints.is_empty() {
-            failure.hints.push(START_OR_NAME.to_owned());
+            failure.hints.push(START_OR_NAME_HINT.to_owned());
         }
     }
     failure
 }
 
 /// Whether an error says that the server does not know the endpoint, as older servers do not.
-pub(crate) fn is_unknown_there(cause: &Error) -> bool {
+pub(crate) fn is_unknown_endpoint(cause: &Error) -> bool {
     matches!(cause, Error::Refused(refusal) if refusal.status == 404)
 }
 
 /// The failure for `what` not arriving within `limit`; `instead` says what else helps besides allowing more.
 pub(crate) fn too_slow(what: &str, limit: Duration, instead: &str) -> Failure {
-    let told = if limit.subsec_millis() > 0 { format!("{} ms", limit.as_millis()) } else { span(limit) };
-    Failure::new(Kind::Unreachable, format!("no {what} within {told}"))
+    let shown = if limit.subsec_millis() > 0 { format!("{} ms", limit.as_millis()) } else { span(limit) };
+    Failure::new(Kind::Unreachable, format!("no {what} within {shown}"))
         .hint(format!("allow more with --timeout{instead}"))
 }
 
@@ -201,7 +201,7 @@ fn unreachable_hint(server: &str, reason: &str) -> String {
     }
 }
 
-fn stranger_hint(server: &str, what: &str) -> String {
+fn foreign_hint(server: &str, what: &str) -> String {
     match (what, server.strip_prefix("http://")) {
         (NO_HTTP, Some(host)) => format!("is the server at https://{host}? If not, is it mk's?"),
         _ => "is this the address of an mk server?".to_owned(),
@@ -211,7 +211,7 @@ fn stranger_hint(server: &str, what: &str) -> String {
 fn refused(server: &str, refusal: &Refusal) -> Failure {
     let body = &refusal.body;
     if body.code.is_empty() {
-        return stranger(server, refusal);
+        return foreign_response(server, refusal);
     }
     let kind = match body.code.as_str() {
         // A proper request that a model refuses to answer.
@@ -236,12 +236,12 @@ fn refused(server: &str, refusal: &Refusal) -> Failure {
     if let Some(hint) = hint(server, refusal) {
         failure = failure.hint(hint);
     }
-    said(failure, &body.code, &body.request_id, retry_after)
+    with_server_error(failure, &body.code, &body.request_id, retry_after)
 }
 
 /// The failure for an error status without our error body, from a proxy or another program. Its kind still follows the
 /// status, as the refusal may come from a proxy in front of an mk server.
-fn stranger(server: &str, refusal: &Refusal) -> Failure {
+fn foreign_response(server: &str, refusal: &Refusal) -> Failure {
     let (status, title) = (refusal.status, brief(&refusal.body.message));
     let message = format!("{server} answered {status} {title}, and not as mk does");
     let hint = if (300..=399).contains(&status) {
@@ -251,7 +251,7 @@ fn stranger(server: &str, refusal: &Refusal) -> Failure {
     };
     let failure = Failure::new(kind_of_status(status), message).hint(hint);
     let retry_after = refusal.retry_after.filter(|_| status == 429 && !refusal.hopeless);
-    said(failure, "", "", retry_after)
+    with_server_error(failure, "", "", retry_after)
 }
 
 /// Translates a server's message about request fields into the words of the command line. For a flag that can be
@@ -314,12 +314,17 @@ pub(crate) fn failed_event(event: &ErrorEvent) -> Failure {
         failure =
             failure.hint("the server's key for that provider was refused; its operator must set another");
     }
-    said(failure, &event.code, &event.request_id, None)
+    with_server_error(failure, &event.code, &event.request_id, None)
 }
 
-fn said(mut failure: Failure, code: &str, request_id: &str, retry_after: Option<Duration>) -> Failure {
+fn with_server_error(
+    mut failure: Failure,
+    code: &str,
+    request_id: &str,
+    retry_after: Option<Duration>,
+) -> Failure {
     let (code, request_id) = (brief(code), brief(request_id));
-    failure.said = Some(Box::new(Said { code, request_id, retry_after }));
+    failure.server_error = Some(Box::new(ServerError { code, request_id, retry_after }));
     failure
 }
 
@@ -387,8 +392,11 @@ mod tests {
             failure("s", refusal(429, "rate_limited_minute", "Too many requests per minute", Some(42)));
         assert_eq!(failure.message, "too many requests per minute; free again in 42 s");
         assert_eq!(failure.kind.code(), 7);
-        let said = failure.said.unwrap();
-        assert_eq!((said.request_id.as_str(), said.retry_after), ("req_1", Some(Duration::from_secs(42))));
+        let server_error = failure.server_error.unwrap();
+        assert_eq!(
+            (server_error.request_id.as_str(), server_error.retry_after),
+            ("req_1", Some(Duration::from_secs(42)))
+        );
     }
 
     #[test]
@@ -433,11 +441,11 @@ mod tests {
 
     #[test]
     fn fields_are_told_by_their_flags_and_entries_by_their_list_s() {
-        let told = |message, param| in_flags(message, Some(param));
-        assert_eq!(told("`budget_usd` must be", "budget_usd"), "--budget-usd must be");
-        assert_eq!(told("`models[1]`: \"x\" is no", "models[1]"), "--model: \"x\" is no");
-        assert_eq!(told("`messages[2].role` must be", "messages[2].role"), "`messages[2].role` must be");
-        assert_eq!(told("`stop[0]` must be", "stop[0]"), "`stop[0]` must be");
+        let shown = |message, param| in_flags(message, Some(param));
+        assert_eq!(shown("`budget_usd` must be", "budget_usd"), "--budget-usd must be");
+        assert_eq!(shown("`models[1]`: \"x\" is no", "models[1]"), "--model: \"x\" is no");
+        assert_eq!(shown("`messages[2].role` must be", "messages[2].role"), "`messages[2].role` must be");
+        assert_eq!(shown("`stop[0]` must be", "stop[0]"), "`stop[0]` must be");
     }
 
     #[test]

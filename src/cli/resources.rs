@@ -7,7 +7,7 @@ use crate::server::Options;
 
 /// Descriptors reserved for databases, shared connections to providers, and the log.
 #[cfg(unix)]
-const OWN_FILES: u64 = 128;
+const RESERVED_FILES: u64 = 128;
 /// Descriptors that a caller may need: its connection, and one to a provider.
 #[cfg(unix)]
 const FILES_PER_CALLER: u64 = 2;
@@ -26,39 +26,39 @@ pub(crate) fn survive_file_size_limit() {}
 
 /// Raises the limit of open files as far as allowed, and caps the number of connections to what it suffices for.
 #[cfg(unix)]
-pub(crate) fn fit(options: Options) -> Options {
+pub(crate) fn limit_connections(options: Options) -> Options {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     // The soft limit is meant for programs that cannot handle more; if it cannot be raised, it stays as it is.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     let Some(files) = getrlimit(Resource::Nofile).current else { return options };
-    let room = connections(files);
-    if room < FEW {
+    let capacity = connections(files);
+    if capacity < FEW_CONNECTIONS {
         tracing::warn!(
-            connections = room,
+            connections = capacity,
             open_files = files,
             "few connections at once, as few files may be open (ulimit -n, LimitNOFILE)"
         );
     }
-    Options { max_connections: room.min(options.max_connections), ..options }
+    Options { max_connections: capacity.min(options.max_connections), ..options }
 }
 
 /// Other systems do not count descriptors.
 #[cfg(not(unix))]
-pub(crate) fn fit(options: Options) -> Options {
+pub(crate) fn limit_connections(options: Options) -> Options {
     options
 }
 
 /// An operator is warned of fewer connections than this.
 #[cfg(unix)]
-const FEW: usize = 1_000;
+const FEW_CONNECTIONS: usize = 1_000;
 
 /// The number of connections for which so many open files suffice.
 #[cfg(unix)]
 fn connections(files: u64) -> usize {
     // If there are few, the databases and the runtime need more of them than callers do.
-    let own = OWN_FILES.min(files / 4 * 3);
-    usize::try_from((files - own) / FILES_PER_CALLER).unwrap_or(usize::MAX).max(1)
+    let reserved = RESERVED_FILES.min(files / 4 * 3);
+    usize::try_from((files - reserved) / FILES_PER_CALLER).unwrap_or(usize::MAX).max(1)
 }
 
 #[cfg(all(test, unix))]

@@ -22,7 +22,7 @@ pub(crate) const SIGINT: i32 = 2;
 pub(crate) const SIGTERM: i32 = 15;
 
 /// How long a command may take for an orderly exit. Whatever takes longer waits for a reader that does not read.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 /// Whether Ctrl-C was pressed since the first call that listened for it.
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
@@ -34,8 +34,8 @@ pub(crate) fn run<T>(
     printer: &Printer,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    listen(&INTERRUPTED, SIGINT);
-    run_listening(async {
+    stop_flag(&INTERRUPTED, SIGINT);
+    run_handling_ctrl_c(async {
         let outcome = tokio::select! {
             // Listening begins before the work does, so that Ctrl-C is handled from the first moment on.
             biased;
@@ -51,8 +51,8 @@ pub(crate) fn run<T>(
 }
 
 /// Runs `work` that handles Ctrl-C itself, by [`ctrl_c`].
-pub(crate) fn run_listening<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    listen(&TERMINATED, SIGTERM);
+pub(crate) fn run_handling_ctrl_c<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    stop_flag(&TERMINATED, SIGTERM);
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = built
         .map_err(|cause| Failure::new(Kind::Other, format!("cannot start: {cause}")).caused_by(cause))?;
@@ -71,44 +71,44 @@ pub(crate) fn run_listening<T>(work: impl Future<Output = Result<T, Failure>>) -
 /// Resolves once Ctrl-C has been pressed, during this work or between two works of one command; the second one ends the
 /// process.
 async fn interrupted() {
-    seen_or(listen(&INTERRUPTED, SIGINT), pressed()).await;
+    seen_or(stop_flag(&INTERRUPTED, SIGINT), ctrl_c()).await;
 }
 
 /// The same for SIGTERM.
 async fn terminated() {
-    seen_or(listen(&TERMINATED, SIGTERM), asked_to_end()).await;
+    seen_or(stop_flag(&TERMINATED, SIGTERM), sigterm()).await;
 }
 
 /// The signal that asked the command to stop, if one arrived during or after its work: the process must die of it even
 /// if the work has completed meanwhile.
-pub(crate) fn ended_by() -> Option<i32> {
+pub(crate) fn received_stop_signal() -> Option<i32> {
     let has_come =
         |seen: &OnceLock<Arc<AtomicBool>>| seen.get().is_some_and(|seen| seen.load(Ordering::SeqCst));
-    let asked = [(&TERMINATED, SIGTERM), (&INTERRUPTED, SIGINT)];
-    asked.into_iter().find(|(seen, _)| has_come(seen)).map(|(_, signal)| signal)
+    let signals = [(&TERMINATED, SIGTERM), (&INTERRUPTED, SIGINT)];
+    signals.into_iter().find(|(seen, _)| has_come(seen)).map(|(_, signal)| signal)
 }
 
 /// Starts to handle a stop signal at the first call: the signal sets the returned flag, and soon after kills the
 /// process.
-fn listen(seen: &'static OnceLock<Arc<AtomicBool>>, signal: i32) -> &'static AtomicBool {
+fn stop_flag(seen: &'static OnceLock<Arc<AtomicBool>>, signal: i32) -> &'static AtomicBool {
     seen.get_or_init(|| {
-        let seen = end_at_second(&[signal]);
+        let seen = exit_on_second(&[signal]);
         // If this fails, the second signal still ends a process that does not react.
-        let _ = die_soon_after(signal);
+        let _ = die_after_grace_period(signal);
         seen
     })
 }
 
 /// Lets the process die of the first such signal after the grace period for an orderly exit.
 #[cfg(unix)]
-fn die_soon_after(signal: i32) -> std::io::Result<()> {
+fn die_after_grace_period(signal: i32) -> std::io::Result<()> {
     use std::io::Read;
     let (mut heard, tells) = std::os::unix::net::UnixStream::pair()?;
     signal_hook::low_level::pipe::register(signal, tells)?;
     // A thread of its own, as the others may be stuck in a write.
     std::thread::Builder::new().name("last-words".to_owned()).spawn(move || {
         if heard.read_exact(&mut [0]).is_ok() {
-            std::thread::sleep(LAST_WORDS);
+            std::thread::sleep(GRACE_PERIOD);
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     })?;
@@ -117,7 +117,7 @@ fn die_soon_after(signal: i32) -> std::io::Result<()> {
 
 /// There are no such signals on other systems.
 #[cfg(not(unix))]
-fn die_soon_after(_signal: i32) -> std::io::Result<()> {
+fn die_after_grace_period(_signal: i32) -> std::io::Result<()> {
     Ok(())
 }
 
@@ -134,7 +134,7 @@ async fn seen_or(seen: &AtomicBool, next: impl Future<Output = ()>) {
 }
 
 /// Resolves at the next Ctrl-C; never where signals cannot be listened to, so that they take their default action.
-pub(crate) async fn pressed() {
+pub(crate) async fn ctrl_c() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
@@ -142,23 +142,23 @@ pub(crate) async fn pressed() {
 
 /// The same for SIGTERM.
 #[cfg(unix)]
-async fn asked_to_end() {
+async fn sigterm() {
     use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut asked) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-    if asked.recv().await.is_none() {
+    let Ok(mut terminations) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    if terminations.recv().await.is_none() {
         std::future::pending::<()>().await;
     }
 }
 
 /// There is no such signal on other systems.
 #[cfg(not(unix))]
-async fn asked_to_end() {
+async fn sigterm() {
     std::future::pending().await
 }
 
 /// Lets the second of these signals end the process at once, and returns the flag that the first one sets. The order of
 /// registration matters: the signal that sets the flag must not be the one that acts on it.
-pub(crate) fn end_at_second(signals: &[i32]) -> Arc<AtomicBool> {
+pub(crate) fn exit_on_second(signals: &[i32]) -> Arc<AtomicBool> {
     let seen = Arc::new(AtomicBool::new(false));
     for signal in signals {
         if signal_hook::flag::register_conditional_default(*signal, Arc::clone(&seen)).is_ok() {

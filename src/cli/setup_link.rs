@@ -21,7 +21,7 @@ use crate::secret::{ExposeSecret, SecretString};
 /// The file's name in the data directory.
 const FILE: &str = "setup-link";
 /// How soon after its use the file of a link is removed.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The setup link of a server without a console key, if it is one.
 #[must_use = "its file is removed when this is dropped"]
@@ -63,7 +63,7 @@ impl SetupLink {
 /// Waits until the link is used or expired, and then removes its file.
 async fn watch(app: Arc<App>, file: Option<Arc<LinkFile>>) {
     while app.setup.is_open(app.clock.now()) {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     if let Some(file) = file {
         file.remove();

@@ -18,11 +18,14 @@ pub(crate) fn listener() -> Result<Option<TcpListener>, Failure> {
         0 => return Ok(None),
         1 => {}
         count => {
-            return Err(unusable(&format!("there are {count} of them"), "pass one, by one ListenStream="));
+            return Err(socket_failure(
+                &format!("there are {count} of them"),
+                "pass one, by one ListenStream=",
+            ));
         }
     }
     let wrong = |cause: std::io::Error| {
-        unusable("it does not listen for TCP", "give ListenStream= a port, or an address and a port")
+        socket_failure("it does not listen for TCP", "give ListenStream= a port, or an address and a port")
             .caused_by(cause)
     };
     let socket = passed.take_tcp_listener(0).map_err(wrong)?;
@@ -33,34 +36,34 @@ pub(crate) fn listener() -> Result<Option<TcpListener>, Failure> {
 }
 
 #[cfg(unix)]
-fn unusable(why: &str, hint: &str) -> Failure {
+fn socket_failure(why: &str, hint: &str) -> Failure {
     Failure::usage(format!("the listening socket that was passed (LISTEN_FDS) cannot be used: {why}"))
         .hint(hint)
 }
 
 /// Reports that requests are served from now on.
 #[cfg(unix)]
-pub(crate) fn tell_ready() {
-    tell(&[sd_notify::NotifyState::Ready]);
+pub(crate) fn notify_ready() {
+    notify(&[sd_notify::NotifyState::Ready]);
 }
 
 /// Reports that the configuration is being reloaded; [`notify_ready`] reports that it is done, whatever came of it.
 #[cfg(unix)]
-pub(crate) fn tell_reloading() {
+pub(crate) fn notify_reloading() {
     // The timestamp lets the supervisor match this notification to its signal.
     let mut states = vec![sd_notify::NotifyState::Reloading];
     states.extend(sd_notify::NotifyState::monotonic_usec_now().ok());
-    tell(&states);
+    notify(&states);
 }
 
 /// Reports that shutdown has begun.
 #[cfg(unix)]
-pub(crate) fn tell_stopping() {
-    tell(&[sd_notify::NotifyState::Stopping]);
+pub(crate) fn notify_stopping() {
+    notify(&[sd_notify::NotifyState::Stopping]);
 }
 
 #[cfg(unix)]
-fn tell(states: &[sd_notify::NotifyState<'_>]) {
+fn notify(states: &[sd_notify::NotifyState<'_>]) {
     if let Err(cause) = sd_notify::notify(states) {
         tracing::warn!(%cause, "the supervisor cannot be told (NOTIFY_SOCKET)");
     }
@@ -74,8 +77,8 @@ pub(crate) fn listener() -> Result<Option<TcpListener>, Failure> {
 
 /// Other systems have no supervisor to notify.
 #[cfg(not(unix))]
-pub(crate) fn tell_ready() {}
+pub(crate) fn notify_ready() {}
 
 /// Other systems have no supervisor to notify.
 #[cfg(not(unix))]
-pub(crate) fn tell_stopping() {}
+pub(crate) fn notify_stopping() {}

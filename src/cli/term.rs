@@ -33,7 +33,7 @@ pub(crate) enum Paint {
 
 /// The styles of output. Cyan, red and yellow can be told apart with all common kinds of colour blindness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum Style {
     /// TRUE: cyan.
     True,
     /// FALSE and errors: bold red.
@@ -46,13 +46,13 @@ pub(crate) enum Look {
 
 impl Paint {
     /// `text` in this style, as far as the stream supports it.
-    pub(crate) fn apply(self, look: Look, text: &str) -> String {
-        let code = match (self, look) {
-            (Self::Plain, _) | (Self::Bold, Look::True | Look::Open) => return text.to_owned(),
-            (Self::Bold, Look::False) | (_, Look::Strong) => "1",
-            (Self::Full, Look::True) => "36",
-            (Self::Full, Look::False) => "1;31",
-            (Self::Full, Look::Open) => "33",
+    pub(crate) fn apply(self, style: Style, text: &str) -> String {
+        let code = match (self, style) {
+            (Self::Plain, _) | (Self::Bold, Style::True | Style::Open) => return text.to_owned(),
+            (Self::Bold, Style::False) | (_, Style::Strong) => "1",
+            (Self::Full, Style::True) => "36",
+            (Self::Full, Style::False) => "1;31",
+            (Self::Full, Style::Open) => "33",
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
@@ -94,17 +94,17 @@ pub(crate) struct Terminal {
 pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl Terminal {
-    /// Examines this process's streams. `said` is `--color`, or the configured value.
-    pub(crate) fn detect(said: Option<ColorMode>, env: Lookup<'_>) -> Self {
+    /// Examines this process's streams. `mode` is `--color`, or the configured value.
+    pub(crate) fn detect(mode: Option<ColorMode>, env: Lookup<'_>) -> Self {
         let out_is_terminal = std::io::stdout().is_terminal();
         let err_is_terminal = std::io::stderr().is_terminal();
         let size = terminal_size::terminal_size();
         let columns = size.map(|(width, _)| usize::from(width.0));
         let full_width = full_width(columns, env);
         Self {
-            out: stream(out_is_terminal, said, env),
+            out: stream(out_is_terminal, mode, env),
             out_is_pipe: is_pipe(),
-            err: stream(err_is_terminal, said, env),
+            err: stream(err_is_terminal, mode, env),
             input_is_tty: std::io::stdin().is_terminal(),
             can_animate: !is_dumb(env),
             width: text_width(full_width),
@@ -126,14 +126,14 @@ fn is_pipe() -> bool {
     false
 }
 
-fn stream(is_terminal: bool, said: Option<ColorMode>, env: Lookup<'_>) -> Stream {
-    Stream { is_terminal, paint: paint(is_terminal, said, env) }
+fn stream(is_terminal: bool, mode: Option<ColorMode>, env: Lookup<'_>) -> Stream {
+    Stream { is_terminal, paint: paint(is_terminal, mode, env) }
 }
 
 /// Precedence: the flag, then `MK_COLOR`, then the conventions of no-color.org and bixense.com/clicolors.
 fn paint(is_terminal: bool, flag: Option<ColorMode>, env: Lookup<'_>) -> Paint {
-    let said = flag.or_else(|| env("MK_COLOR").and_then(|name| ColorMode::from_str(&name, false).ok()));
-    match said.unwrap_or_default() {
+    let mode = flag.or_else(|| env("MK_COLOR").and_then(|name| ColorMode::from_str(&name, false).ok()));
+    match mode.unwrap_or_default() {
         ColorMode::Always => return Paint::Full,
         ColorMode::Never if is_terminal && !is_dumb(env) => return Paint::Bold,
         ColorMode::Never => return Paint::Plain,
@@ -154,8 +154,8 @@ fn is_dumb(env: Lookup<'_>) -> bool {
 }
 
 fn full_width(columns: Option<usize>, env: Lookup<'_>) -> usize {
-    let said = env("COLUMNS").and_then(|value| value.parse().ok()).filter(|&columns: &usize| columns > 0);
-    said.or(columns).unwrap_or(80).max(NARROWEST_TEXT)
+    let forced = env("COLUMNS").and_then(|value| value.parse().ok()).filter(|&columns: &usize| columns > 0);
+    forced.or(columns).unwrap_or(80).max(NARROWEST_TEXT)
 }
 
 fn text_width(full_width: usize) -> usize {
@@ -221,17 +221,17 @@ pub(crate) static ASCII: Symbols = Symbols {
 
 impl Symbols {
     /// A text for people with these symbols in place of the UTF-8 ones that sentences and names are written with.
-    pub(crate) fn spelt<'a>(&self, text: Cow<'a, str>) -> Cow<'a, str> {
+    pub(crate) fn adapt<'a>(&self, text: Cow<'a, str>) -> Cow<'a, str> {
         let pairs = [(UNICODE.cut, self.cut), (UNICODE.at_least, self.at_least)];
-        pairs.into_iter().fold(text, |text, (theirs, ours)| {
-            if theirs != ours && text.contains(theirs) { text.replace(theirs, ours).into() } else { text }
+        pairs.into_iter().fold(text, |text, (unicode, own)| {
+            if unicode != own && text.contains(unicode) { text.replace(unicode, own).into() } else { text }
         })
     }
 }
 
 fn symbols(env: Lookup<'_>) -> &'static Symbols {
     let ascii = match env("MK_ASCII") {
-        Some(said) => said != "0",
+        Some(value) => value != "0",
         None => !locale_is_utf8(env),
     };
     if ascii { &ASCII } else { &UNICODE }
@@ -303,11 +303,11 @@ mod tests {
 
     #[test]
     fn paint_shows_what_it_may() {
-        assert_eq!(Paint::Full.apply(Look::True, "x"), "\u{1b}[36mx\u{1b}[0m");
-        assert_eq!(Paint::Full.apply(Look::False, "x"), "\u{1b}[1;31mx\u{1b}[0m");
-        assert_eq!(Paint::Bold.apply(Look::False, "x"), "\u{1b}[1mx\u{1b}[0m");
-        assert_eq!(Paint::Bold.apply(Look::True, "x"), "x");
-        assert_eq!(Paint::Plain.apply(Look::Strong, "x"), "x");
+        assert_eq!(Paint::Full.apply(Style::True, "x"), "\u{1b}[36mx\u{1b}[0m");
+        assert_eq!(Paint::Full.apply(Style::False, "x"), "\u{1b}[1;31mx\u{1b}[0m");
+        assert_eq!(Paint::Bold.apply(Style::False, "x"), "\u{1b}[1mx\u{1b}[0m");
+        assert_eq!(Paint::Bold.apply(Style::True, "x"), "x");
+        assert_eq!(Paint::Plain.apply(Style::Strong, "x"), "x");
     }
 
     #[test]
@@ -323,8 +323,8 @@ mod tests {
     #[test]
     fn texts_are_spelt_with_the_symbols_there_are() {
         let text = "key …wXyZ: ≥$2";
-        assert_eq!(ASCII.spelt(text.into()), "key ...wXyZ: >=$2");
-        assert!(matches!(UNICODE.spelt(text.into()), Cow::Borrowed(kept) if kept == text));
+        assert_eq!(ASCII.adapt(text.into()), "key ...wXyZ: >=$2");
+        assert!(matches!(UNICODE.adapt(text.into()), Cow::Borrowed(kept) if kept == text));
     }
 
     #[test]

@@ -14,11 +14,11 @@ use super::runtime;
 pub(crate) const MAX_BYTES: u64 = 1024 * 1024;
 
 /// How long a terminal may be silent before a notice says that we wait for it.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PROMPT_DELAY: Duration = Duration::from_secs(3);
 
 /// All of standard input. On a terminal where nothing arrives, a notice says what is waited for.
 pub(crate) fn stdin(printer: &Printer) -> Result<String, Failure> {
-    read_stdin(printer, |input| capped(input, "standard input"))?
+    read_stdin(printer, |input| read_capped(input, "standard input"))?
 }
 
 /// The result of `read` on standard input; a terminal is told what is waited for. Ctrl-C interrupts it as it interrupts
@@ -37,7 +37,7 @@ pub(crate) fn read_stdin<T: Send + 'static>(
             let _ = input.fill_buf().map(|_| begun.send(()));
             let _ = done.send(read(input));
         });
-        if printer.terminal.input_is_tty && time::timeout(PATIENCE, has_begun).await.is_err() {
+        if printer.terminal.input_is_tty && time::timeout(PROMPT_DELAY, has_begun).await.is_err() {
             printer.notice("waiting for text on standard input; end it with Ctrl-D on a line of its own");
         }
         result.await.map_err(|_| Failure::usage("cannot read standard input"))
@@ -45,18 +45,18 @@ pub(crate) fn read_stdin<T: Send + 'static>(
 }
 
 /// All of `source`, if it is text and not too large; messages call it `name`.
-pub(crate) fn capped(source: impl Read, name: &str) -> Result<String, Failure> {
+pub(crate) fn read_capped(source: impl Read, name: &str) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     source.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|cause| unreadable(name, cause))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(Failure::usage(format!("{name} is larger than 1 MiB")).hint("split it into parts"));
     }
     let text = String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{name} is not UTF-8 text")))?;
-    not_empty(without_mark(&text).to_owned(), name)
+    not_empty(without_bom(&text).to_owned(), name)
 }
 
 /// The text without the byte order mark (U+FEFF) that some editors put before it, and that is no part of it.
-pub(crate) fn without_mark(text: &str) -> &str {
+pub(crate) fn without_bom(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
@@ -79,10 +79,10 @@ mod tests {
 
     #[test]
     fn what_is_too_large_or_no_text_is_refused() {
-        assert!(capped(io::repeat(b'x'), "it").unwrap_err().message.contains("1 MiB"));
-        assert!(capped(&b"\xff"[..], "it").unwrap_err().message.contains("UTF-8"));
-        assert!(capped(&b" \n"[..], "it").unwrap_err().message.contains("empty"));
-        assert!(capped("\u{feff}".as_bytes(), "it").unwrap_err().message.contains("empty"));
-        assert_eq!(capped("\u{feff}it".as_bytes(), "it").unwrap(), "it");
+        assert!(read_capped(io::repeat(b'x'), "it").unwrap_err().message.contains("1 MiB"));
+        assert!(read_capped(&b"\xff"[..], "it").unwrap_err().message.contains("UTF-8"));
+        assert!(read_capped(&b" \n"[..], "it").unwrap_err().message.contains("empty"));
+        assert!(read_capped("\u{feff}".as_bytes(), "it").unwrap_err().message.contains("empty"));
+        assert_eq!(read_capped("\u{feff}it".as_bytes(), "it").unwrap(), "it");
     }
 }

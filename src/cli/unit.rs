@@ -126,7 +126,7 @@ WantedBy=sockets.target
 ";
 
 /// Directories hidden from the server by the unit's `ProtectHome` and `PrivateTmp`.
-const UNSEEN: [&str; 5] = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
+const HIDDEN_DIRS: [&str; 5] = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
 
 /// Prints a unit.
 pub(crate) fn run(args: &UnitArgs, session: &Session) -> Outcome {
@@ -138,7 +138,7 @@ pub(crate) fn run(args: &UnitArgs, session: &Session) -> Outcome {
         Failure::new(Kind::Other, format!("cannot tell where this program is: {cause}")).caused_by(cause)
     })?;
     session.printer.result(service(&program).trim_end())?;
-    if UNSEEN.iter().any(|place| program.starts_with(place)) {
+    if HIDDEN_DIRS.iter().any(|place| program.starts_with(place)) {
         session.printer.warning(&format!(
             "the unit cannot start {}, as it sees no home and no temporary files; copy mk to /usr/local/bin and run \
              /usr/local/bin/mk serve unit",

@@ -4,29 +4,35 @@ use std::path::Path;
 
 use super::printer::Printer;
 use super::shell;
-use super::term::Look;
+use super::term::Style;
 use crate::config::ServerConfig;
 use crate::limits::LimitsStore;
 use crate::secret::{ExposeSecret, SecretString};
 use crate::storage::DatabaseUrl;
 
 /// The column at which facts begin behind their labels.
-const LABELS: usize = 13;
+const LABEL_WIDTH: usize = 13;
 /// The label for simulated answers.
-const SANDBOX: &str = "SANDBOX: ";
+const SANDBOX_LABEL: &str = "SANDBOX: ";
 
 /// What the first steps need, as far as it exists.
-pub(crate) struct First<'a> {
+pub(crate) struct FirstSteps<'a> {
     /// A key for verifications.
     pub(crate) key: Option<&'a SecretString>,
     /// The link for creating the first console key.
     pub(crate) link: Option<&'a SecretString>,
     /// The flags that lead other commands to this server's database, if they would not find it by themselves.
-    pub(crate) beside: String,
+    pub(crate) database_flags: String,
 }
 
 /// Reports what is served and where, and what to do next. Keys and links are only ever shown on a terminal.
-pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandbox: bool, first: &First<'_>) {
+pub(crate) fn print(
+    printer: &Printer,
+    config: &ServerConfig,
+    base: &str,
+    is_sandbox: bool,
+    first: &FirstSteps<'_>,
+) {
     if !printer.terminal.err.is_terminal {
         let panel = &config.verify.general;
         tracing::info!(
@@ -45,11 +51,11 @@ pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandb
         }
         return;
     }
-    let strong = |text: &str| printer.terminal.err.paint.apply(Look::Strong, text);
+    let strong = |text: &str| printer.terminal.err.paint.apply(Style::Strong, text);
     if is_sandbox {
-        printer.fact(
-            SANDBOX,
-            SANDBOX.len(),
+        printer.labelled_notice(
+            SANDBOX_LABEL,
+            SANDBOX_LABEL.len(),
             "answers are simulated; no model is asked, and they say nothing about the world",
         );
         printer.notice("");
@@ -58,7 +64,7 @@ pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandb
     printer.notice(&format!("{version} serves on {}", strong(base)));
     printer.notice("");
     for (label, text) in facts(config) {
-        printer.fact(&format!("  {label}"), LABELS, &text);
+        printer.labelled_notice(&format!("  {label}"), LABEL_WIDTH, &text);
     }
     for warning in &config.warnings {
         printer.warning(warning);
@@ -71,7 +77,7 @@ pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandb
     }
     printer.notice("");
     printer.notice("Next, in another terminal:");
-    for line in next_steps(base, &first.beside, first.key) {
+    for line in next_steps(base, &first.database_flags, first.key) {
         printer.notice(&format!("  {line}"));
     }
     if first.key.is_some() {
@@ -103,7 +109,7 @@ pub(crate) fn facts(config: &ServerConfig) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn next_steps(base: &str, beside: &str, key: Option<&SecretString>) -> Vec<String> {
+fn next_steps(base: &str, database_flags: &str, key: Option<&SecretString>) -> Vec<String> {
     let server = if base == "http://127.0.0.1:8080" { String::new() } else { format!(" --server {base}") };
     match key {
         Some(key) => vec![
@@ -116,7 +122,7 @@ fn next_steps(base: &str, beside: &str, key: Option<&SecretString>) -> Vec<Strin
             ),
         ],
         None => vec![
-            format!("mk keys create --service verify{beside} | mk login{server}"),
+            format!("mk keys create --service verify{database_flags} | mk login{server}"),
             format!("mk verify{server} \"Paris is the capital of France.\""),
         ],
     }

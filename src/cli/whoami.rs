@@ -8,7 +8,7 @@ use tokio::time;
 
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
-use super::{remote, runtime, sheet};
+use super::{remote, runtime, tabular};
 use crate::api::Service;
 use crate::api::console::{OwnKey, WindowLeft};
 use crate::client::{self, Client};
@@ -17,7 +17,7 @@ use crate::keys;
 use crate::secret::ExposeSecret;
 
 /// How long a healthy server may take by default.
-const LIMIT: Duration = Duration::from_secs(15);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Examples of `mk whoami`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -34,15 +34,15 @@ pub(crate) struct WhoamiArgs {
 }
 
 /// A service, and where its key comes from, if there is one.
-struct Held {
+struct HeldKey {
     service: Service,
     origin: Option<String>,
     /// Whether its check digits show that no server has issued it.
     is_mistyped: bool,
     /// Why it cannot be read, if so.
-    unread: Option<Failure>,
+    read_failure: Option<Failure>,
     /// The server's verdict; `None` if it was not asked, or does not know the endpoint.
-    told: Option<Result<OwnKey, Failure>>,
+    verdict: Option<Result<OwnKey, Failure>>,
 }
 
 /// Reports what client commands would use. Fails as they would if the server is unreachable or a key is refused.
@@ -50,20 +50,20 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     let config = session.client_config(None, None)?;
     let client = remote::client(&config, None)?;
     let printer = session.printer.clone();
-    let limit = config.timeout.unwrap_or(LIMIT);
+    let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
     let mut held = Service::ALL.map(|service| held(&config, service));
     let health = runtime::run(&printer, async {
         let asked = time::timeout(limit, client.health()).await.unwrap_or(Err(client::Error::Silent));
         asked.map_err(|cause| remote::failure(&config.server, cause))?;
         for key in &mut held {
-            key.told = told(&config, &client, key, limit).await;
+            key.verdict = verdict(&config, &client, key, limit).await;
         }
         Ok(())
     });
     let unreachable = match health {
         Ok(()) => None,
-        Err(failure) if failure.kind.stopped_by().is_some() => return Err(failure),
-        Err(failure) => Some(remote::told_by("`mk whoami`", failure)),
+        Err(failure) if failure.kind.stop_signal().is_some() => return Err(failure),
+        Err(failure) => Some(remote::without_hints_to("`mk whoami`", failure)),
     };
     let is_reachable = unreachable.is_none();
     let mut failures: Vec<Failure> = unreachable.into_iter().collect();
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     if args.json {
         printer.document(&document(&config, &held, is_reachable, failures.first()))?;
     } else {
-        sheet::record(&printer, &fields(&config, &held, is_reachable))?;
+        tabular::record(&printer, &fields(&config, &held, is_reachable))?;
     }
     // Reported here, as with --json the one document is already printed.
     for failure in &failures {
@@ -86,57 +86,61 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
 }
 
 /// Why commands that need this key would fail whatever they request; `None` if no such reason is known.
-fn unusable(held: &Held) -> Option<Failure> {
+fn unusable(held: &HeldKey) -> Option<Failure> {
     let whose = format!("the {} key ({})", held.service, held.origin.as_deref()?);
     if held.is_mistyped {
         let what = format!("{whose} is mistyped: its form or check digits do not fit");
         return Some(Failure::new(Kind::Unauthorized, what).hint("`mk login` stores another"));
     }
-    let told = |why: &Failure, message: String| {
-        Some(Failure { hints: why.hints.clone(), said: why.said.clone(), ..Failure::new(why.kind, message) })
+    let failed = |why: &Failure, message: String| {
+        Some(Failure {
+            hints: why.hints.clone(),
+            server_error: why.server_error.clone(),
+            ..Failure::new(why.kind, message)
+        })
     };
-    if let Some(unread) = &held.unread {
+    if let Some(read_failure) = &held.read_failure {
         // The message itself says where the key would come from.
-        return told(unread, unread.message.clone());
+        return failed(read_failure, read_failure.message.clone());
     }
-    let why = held.told.as_ref()?.as_ref().err()?;
+    let why = held.verdict.as_ref()?.as_ref().err()?;
     // A server that is busy, unhealthy or does not understand the request says nothing about the key.
     if why.kind != Kind::Unauthorized {
         return None;
     }
-    told(why, format!("{whose}: {}", why.message))
+    failed(why, format!("{whose}: {}", why.message))
 }
 
-fn held(config: &ClientConfig, service: Service) -> Held {
+fn held(config: &ClientConfig, service: Service) -> HeldKey {
     let origin = || Some(config.key_origin(service).to_string());
-    let none = Held { service, origin: None, is_mistyped: false, unread: None, told: None };
+    let none = HeldKey { service, origin: None, is_mistyped: false, read_failure: None, verdict: None };
     match config.key_for(service) {
         Ok(None) => none,
         Ok(Some(key)) => {
-            Held { origin: origin(), is_mistyped: keys::service_of(key.expose_secret()).is_none(), ..none }
+            HeldKey { origin: origin(), is_mistyped: keys::service_of(key.expose_secret()).is_none(), ..none }
         }
-        Err(error) => Held { origin: origin(), unread: Some(error.into()), ..none },
+        Err(error) => HeldKey { origin: origin(), read_failure: Some(error.into()), ..none },
     }
 }
 
 /// The server's verdict on a key that it may have issued.
-async fn told(
+async fn verdict(
     config: &ClientConfig,
     client: &Client,
-    held: &Held,
+    held: &HeldKey,
     limit: Duration,
 ) -> Option<Result<OwnKey, Failure>> {
     let key = config.key_for(held.service).ok().flatten().filter(|_| !held.is_mistyped)?;
     let asked = time::timeout(limit, client.bearing(key.clone()).own_key()).await;
     match asked.unwrap_or(Err(client::Error::Silent)) {
         Ok(own) => Some(Ok(own)),
-        Err(cause) if remote::is_unknown_there(&cause) => None,
+        Err(cause) if remote::is_unknown_endpoint(&cause) => None,
         Err(cause) => Some(Err(remote::failure(&config.server, cause))),
     }
 }
 
 /// `failure` decides the exit code.
-fn document(config: &ClientConfig, held: &[Held], is_reachable: bool, failure: Option<&Failure>) -> Value {
+fn document(config: &ClientConfig, held: &[HeldKey], is_reachable: bool, failure: Option<&Failure>) -> Value {
     let origins: serde_json::Map<String, Value> =
         held.iter().map(|key| (key.service.to_string(), json!(key.origin))).collect();
     let mistyped: Vec<&str> =
@@ -160,7 +164,7 @@ fn document(config: &ClientConfig, held: &[Held], is_reachable: bool, failure: O
     document
 }
 
-fn fields(config: &ClientConfig, held: &[Held], is_reachable: bool) -> Vec<(&'static str, String)> {
+fn fields(config: &ClientConfig, held: &[HeldKey], is_reachable: bool) -> Vec<(&'static str, String)> {
     let mut fields = vec![
         ("server", format!("{} ({})", config.server, config.server_origin)),
         ("profile", config.profile.clone().unwrap_or_else(|| "-".to_owned())),
@@ -171,14 +175,14 @@ fn fields(config: &ClientConfig, held: &[Held], is_reachable: bool) -> Vec<(&'st
             Some(origin) if key.is_mistyped => {
                 format!("set ({origin}; mistyped: its form or check digits do not fit)")
             }
-            Some(origin) => match (&key.unread, &key.told) {
-                (Some(unread), _) => unread.message.clone(),
+            Some(origin) => match (&key.read_failure, &key.verdict) {
+                (Some(read_failure), _) => read_failure.message.clone(),
                 (None, Some(Err(refused))) => format!("set ({origin}); {}", refused.message),
                 (None, _) => format!("set ({origin})"),
             },
         };
         fields.push((key_field(key.service), shown));
-        if let Some(Ok(own)) = &key.told {
+        if let Some(Ok(own)) = &key.verdict {
             fields.push((limits_field(key.service), limits(own)));
         }
     }
@@ -187,9 +191,9 @@ fn fields(config: &ClientConfig, held: &[Held], is_reachable: bool) -> Vec<(&'st
 }
 
 /// The server's record of a key, or why there is none. `None` if nothing is known.
-fn checked(held: &Held) -> Option<Value> {
+fn checked(held: &HeldKey) -> Option<Value> {
     let why = |failure: &Failure| json!({ "error": failure.document()["error"] });
-    match (&held.unread, &held.told) {
+    match (&held.read_failure, &held.verdict) {
         (Some(failure), _) | (None, Some(Err(failure))) => Some(why(failure)),
         (None, Some(Ok(own))) => Some(json!(own)),
         (None, None) => None,

@@ -37,7 +37,7 @@ pub(crate) struct Remote {
 impl Remote {
     pub(super) fn at(config: &ClientConfig, session: &Session) -> Result<Self, Failure> {
         let timeout = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
-        let client = remote::patient_client(config, config.key_for(Service::Console)?, timeout)?;
+        let client = remote::client_with_timeout(config, config.key_for(Service::Console)?, timeout)?;
         session.printer.detail(&format!("on {}", config.server));
         Ok(Self { client, server: config.server.clone(), timeout, printer: session.printer.clone() })
     }

@@ -64,7 +64,8 @@ pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
     let config = session.client_config(args.timeout.as_deref(), None)?;
     let limit = config.timeout.unwrap_or(LIMIT);
     // A server is silent until its model begins, however many it has to try; so only the limit on the whole applies.
-    let need = Need { service: Service::Inference, idle: limit, trial: "mk chat --sandbox" };
+    let need =
+        Need { service: Service::Inference, idle_timeout: limit, keyless_command: "mk chat --sandbox" };
     let chosen = backend::choose(args.backend, &config, session, need)?;
     let plan = Plan {
         printer: session.printer.clone(),
@@ -86,7 +87,7 @@ pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
                 |failure| if plan.json { one_shot::with_what_came(failure, &answer) } else { failure },
             )
         }
-        None => runtime::run_listening(async { interactive::run(&begin(&plan, chosen).await?).await }),
+        None => runtime::run_handling_ctrl_c(async { interactive::run(&begin(&plan, chosen).await?).await }),
     }
 }
 
@@ -154,13 +155,14 @@ async fn begin(plan: &Plan, chosen: Chosen) -> Result<Talk<'_>, Failure> {
         // Only needed for the cost, which only people see. Failures here happen again below, or do not matter.
         if plan.printer.terminal.err.is_terminal && !plan.printer.quiet && !plan.json {
             let waiting = output.wait("Connecting");
-            output.models = models::within(&backend, plan.limit.min(FOR_PRICES)).await.unwrap_or_default();
+            output.models =
+                models::list_within(&backend, plan.limit.min(FOR_PRICES)).await.unwrap_or_default();
             drop(waiting);
         }
         return Ok(Talk { plan, backend, model: model.clone(), output });
     }
     let waiting = output.wait("Connecting");
-    output.models = models::within(&backend, plan.limit).await?;
+    output.models = models::list_within(&backend, plan.limit).await?;
     drop(waiting);
     let model = cheapest(&output.models)?;
     let shown = sanitize::line(&model);

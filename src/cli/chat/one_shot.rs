@@ -33,7 +33,7 @@ pub(super) async fn run(talk: &Talk<'_>, prompt: String, answer: &mut Answer) ->
 
 /// Adds the partial answer to a failure by Ctrl-C or SIGTERM, for JSON: it has been paid for.
 pub(super) fn with_what_came(failure: Failure, answer: &Answer) -> Failure {
-    if failure.kind.stopped_by().is_none() || answer.text.is_empty() {
+    if failure.kind.stop_signal().is_none() || answer.text.is_empty() {
         return failure;
     }
     let partial = document(answer, Some(&failure));

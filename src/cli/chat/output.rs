@@ -9,7 +9,7 @@ use super::ask::Answer;
 use crate::api::models::Model;
 use crate::cli::embedded::SANDBOX_BANNER;
 use crate::cli::exit::Failure;
-use crate::cli::figures::{dollars, seconds, thousands};
+use crate::cli::humanize::{dollars, seconds, thousands};
 use crate::cli::printer::Printer;
 use crate::cli::progress::{self, Mode};
 use crate::cli::sanitize;

@@ -88,7 +88,7 @@ struct Interrupts(Pin<Box<dyn Future<Output = ()>>>);
 
 impl Interrupts {
     fn listen() -> Self {
-        Self(Box::pin(runtime::pressed()))
+        Self(Box::pin(runtime::ctrl_c()))
     }
 
     async fn next(&mut self) {

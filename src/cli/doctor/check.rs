@@ -6,7 +6,7 @@ use crate::config::ConfigError;
 
 /// The status of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum Status {
     /// As it should be.
     Ok,
     /// Neither good nor bad, but worth knowing.
@@ -17,7 +17,7 @@ pub(super) enum State {
     Failed,
 }
 
-impl State {
+impl Status {
     /// The word for it.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ pub(super) struct Check {
     /// What was checked.
     pub(super) name: String,
     /// The status.
-    pub(super) state: State,
+    pub(super) state: Status,
     /// What was found, without a full stop. May contain foreign text.
     pub(super) message: String,
     /// What to do next, best first.
@@ -43,28 +43,28 @@ pub(super) struct Check {
 }
 
 impl Check {
-    fn new(name: impl Into<String>, state: State, message: impl Into<String>) -> Self {
+    fn new(name: impl Into<String>, state: Status, message: impl Into<String>) -> Self {
         Self { name: name.into(), state, message: message.into(), hints: Vec::new() }
     }
 
     /// Everything is fine.
     pub(super) fn ok(name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(name, State::Ok, message)
+        Self::new(name, Status::Ok, message)
     }
 
     /// Worth knowing.
     pub(super) fn note(name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(name, State::Note, message)
+        Self::new(name, Status::Note, message)
     }
 
     /// Works, but probably not as intended.
     pub(super) fn warning(name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(name, State::Warning, message)
+        Self::new(name, Status::Warning, message)
     }
 
     /// Does not work.
     pub(super) fn failed(name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(name, State::Failed, message)
+        Self::new(name, Status::Failed, message)
     }
 
     /// Does not work, as the configuration is wrong.

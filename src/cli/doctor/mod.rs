@@ -27,8 +27,8 @@ use crate::config::{
     load_providers, load_server, server_path,
 };
 use crate::limits::LimitsStore;
-use check::{Check, State};
-use models::Wanted;
+use check::{Check, Status};
+use models::ConfiguredModels;
 
 /// Examples of `mk doctor`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -60,12 +60,12 @@ pub(crate) struct DoctorArgs {
 struct Plan {
     client: Option<ClientConfig>,
     /// Whether the client's keys belong to the server that is asked.
-    has_its_keys: bool,
+    owns_keys: bool,
     database: Option<StorePlace>,
     providers: Vec<NamedProvider>,
     limits_store: Option<LimitsStore>,
     /// The models that a valid configuration names.
-    models: Wanted,
+    models: ConfiguredModels,
 }
 
 /// Runs all checks. Findings are printed as they become available.
@@ -93,10 +93,10 @@ pub(crate) fn run(args: &DoctorArgs, session: &mut Session) -> Outcome {
         }
     };
     show(&checks)?;
-    let later = runtime::run(&session.printer, look(plan))?;
+    let later = runtime::run(&session.printer, run_slow_checks(plan))?;
     show(&later)?;
     checks.extend(later);
-    let code = u8::from(checks.iter().any(|check| check.state == State::Failed));
+    let code = u8::from(checks.iter().any(|check| check.state == Status::Failed));
     if args.json {
         let found: Vec<_> = checks.iter().map(Check::document).collect();
         session.printer.document(&json!({ "schema": "mk.doctor/1", "checks": found, "exit": code }))?;
@@ -117,23 +117,23 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
     let named = args.database.data_dir.clone();
     let database =
         named.map_or_else(|| load_database(&server_args, &session.env), |dir| Ok(StorePlace::Directory(dir)));
-    let mut has_its_keys = true;
-    let mut models = Wanted::default();
+    let mut owns_keys = true;
+    let mut models = ConfiguredModels::default();
     let (checks, limits_store, providers) = match load_server(&server_args, &session.env) {
         Ok(config) => {
             let mut checks = configuration::server(&config);
-            let other = client.as_mut().and_then(|client| server::prefer_own(client, &config));
-            has_its_keys = other.is_none();
+            let other = client.as_mut().and_then(|client| server::prefer_own_server(client, &config));
+            owns_keys = other.is_none();
             checks.extend(other);
-            models = Wanted::of(&config);
-            (checks, Some(config.limits_store.clone()), sound(config))
+            models = ConfiguredModels::of(&config);
+            (checks, Some(config.limits_store.clone()), named_providers(config))
         }
         Err(error) => {
             let providers = load_providers(&server_args, &session.env);
             let is_without_providers = providers.as_ref().is_ok_and(Vec::is_empty);
             let has_file = args.database.config.is_some()
                 || server_path(&server_args, &session.env).is_some_and(|file| file.exists());
-            let is_wanted = has_file
+            let is_server_expected = has_file
                 || database.as_ref().is_ok_and(|place| match place {
                     StorePlace::Directory(dir) => dir.exists(),
                     StorePlace::Postgres(_) => true,
@@ -149,21 +149,21 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
             // If the whole file is wrong, that is reported once.
             let no_database = database.as_ref().err().filter(|wrong| **wrong != error).cloned();
             let wrong = wrong.filter(|wrong| no_database.as_ref() != Some(wrong));
-            let mut checks = vec![configuration::no_server(error, is_without_providers, is_wanted)];
+            let mut checks = vec![configuration::no_server(error, is_without_providers, is_server_expected)];
             checks.extend(no_database.map(|wrong| Check::misconfigured(database::NAME, wrong)));
             checks.extend(wrong.map(|wrong| Check::misconfigured(limits::NAME, wrong)));
             (checks, store, providers)
         }
     };
-    (checks, Plan { client, has_its_keys, database: database.ok(), providers, limits_store, models })
+    (checks, Plan { client, owns_keys, database: database.ok(), providers, limits_store, models })
 }
 
-fn sound(config: ServerConfig) -> Vec<NamedProvider> {
+fn named_providers(config: ServerConfig) -> Vec<NamedProvider> {
     config.providers.into_iter().map(|settings| (settings.name.clone(), Ok(settings))).collect()
 }
 
 /// Runs everything that takes time concurrently.
-async fn look(plan: Plan) -> Result<Vec<Check>, Failure> {
+async fn run_slow_checks(plan: Plan) -> Result<Vec<Check>, Failure> {
     let beside = plan.database.clone();
     let database = async {
         // Why it was not found has been reported.
@@ -175,7 +175,7 @@ async fn look(plan: Plan) -> Result<Vec<Check>, Failure> {
     };
     let server = async {
         match &plan.client {
-            Some(config) => Some(server::ask(config, plan.has_its_keys).await),
+            Some(config) => Some(server::ask(config, plan.owns_keys).await),
             None => None,
         }
     };

@@ -12,9 +12,9 @@ use crate::model_id;
 
 /// The configured models by provider: the provider's own name of each, and the settings that name it.
 #[derive(Debug, Default)]
-pub(super) struct Wanted(BTreeMap<String, BTreeMap<String, BTreeSet<&'static str>>>);
+pub(super) struct ConfiguredModels(BTreeMap<String, BTreeMap<String, BTreeSet<&'static str>>>);
 
-impl Wanted {
+impl ConfiguredModels {
     /// The models that a server's configuration names.
     pub(super) fn of(config: &ServerConfig) -> Self {
         let mut wanted = Self::default();
@@ -40,23 +40,23 @@ impl Wanted {
     /// A warning for each model that is missing from a provider's list; `name` is that of the provider's checks.
     pub(super) fn doubts(&self, provider: &str, name: &str, listed: &BTreeSet<String>) -> Vec<Check> {
         let wanted = self.0.get(provider).into_iter().flatten();
-        let missing = wanted.filter(|(model, _)| !is_among(model, listed));
+        let missing = wanted.filter(|(model, _)| !is_listed(model, listed));
         let doubt = |(model, settings): (&String, &BTreeSet<&str>)| {
             let settings: Vec<_> = settings.iter().map(|setting| format!("`{setting}`")).collect();
-            let told = format!("does not list {model}, which {} names", settings.join(", "));
+            let message = format!("does not list {model}, which {} names", settings.join(", "));
             let hint = match closest(model, listed.iter().map(String::as_str)) {
                 Some(meant) => format!("is {meant} meant?"),
                 None => "`mk models` shows what a running server knows; a model may also be there and not be listed"
                     .to_owned(),
             };
-            Check::warning(name, told).hint(hint)
+            Check::warning(name, message).hint(hint)
         };
         missing.map(doubt).collect()
     }
 }
 
 /// Whether a name is listed, or is a variant of a listed one.
-fn is_among(model: &str, listed: &BTreeSet<String>) -> bool {
+fn is_listed(model: &str, listed: &BTreeSet<String>) -> bool {
     // Suffixes such as `:free` choose a route to a model, `-latest` chooses among its dates.
     let base = model.split(':').next().unwrap_or(model).trim_end_matches("-latest");
     let is_date = |rest: &str| {
@@ -84,22 +84,22 @@ mod tests {
             "mistral-large-2512",
         ]);
         for known in ["gpt-5.4-mini", "claude-opus-4-5", "llama3", "a/b:free", "mistral-large-latest"] {
-            assert!(is_among(known, &listed), "{known}");
+            assert!(is_listed(known, &listed), "{known}");
         }
         for unknown in ["gpt-5.4-mimi", "gpt-5", "claude-opus-4-6", "llama", "a", "mistral"] {
-            assert!(!is_among(unknown, &listed), "{unknown}");
+            assert!(!is_listed(unknown, &listed), "{unknown}");
         }
     }
 
     #[test]
     fn a_doubt_names_the_settings_and_what_may_be_meant() {
-        let mut wanted = Wanted::default();
+        let mut wanted = ConfiguredModels::default();
         let ids = ["x/gpt-5.4-mimi".to_owned(), "x/gpt-5.4-mini".to_owned(), "y/other".to_owned()];
         wanted.add("panel", &ids);
         wanted.add("standby", &ids[..1]);
         let doubts = wanted.doubts("x", "provider x", &listed(&["gpt-5.4-mini"]));
-        let told = "does not list gpt-5.4-mimi, which `panel`, `standby` names";
-        assert_eq!(doubts, [Check::warning("provider x", told).hint("is gpt-5.4-mini meant?")]);
+        let message = "does not list gpt-5.4-mimi, which `panel`, `standby` names";
+        assert_eq!(doubts, [Check::warning("provider x", message).hint("is gpt-5.4-mini meant?")]);
         assert!(wanted.doubts("z", "provider z", &listed(&[])).is_empty());
     }
 }

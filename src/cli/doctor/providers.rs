@@ -5,18 +5,21 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 
 use super::check::Check;
-use super::clock::{self, Reference};
-use super::models::Wanted;
-use crate::cli::figures;
+use super::clock::{self, ClockReading};
+use super::models::ConfiguredModels;
+use crate::cli::humanize;
 use crate::clock::Clock;
 use crate::config::NamedProvider;
 use crate::providers::{Failure, KeyStanding, Provider, Settings};
 
 /// Time limit per provider; its list of models is a small response.
-const LIMIT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Asks every provider; a misconfigured one is reported and not asked.
-pub(super) async fn ask(found: Vec<NamedProvider>, wanted: &Wanted) -> Vec<(Vec<Check>, Option<Reference>)> {
+pub(super) async fn ask(
+    found: Vec<NamedProvider>,
+    wanted: &ConfiguredModels,
+) -> Vec<(Vec<Check>, Option<ClockReading>)> {
     join_all(found.into_iter().map(|(name, settings)| async move {
         match settings {
             Ok(settings) => one(settings, wanted).await,
@@ -30,21 +33,21 @@ fn label(name: &str) -> String {
     format!("provider {name}")
 }
 
-async fn one(settings: Settings, wanted: &Wanted) -> (Vec<Check>, Option<Reference>) {
+async fn one(settings: Settings, wanted: &ConfiguredModels) -> (Vec<Check>, Option<ClockReading>) {
     let (name, address) = (label(&settings.name), shown(&settings.base_url));
     let (who, has_key) = (settings.name.clone(), settings.api_key.is_some());
-    let is_here = clock::is_here(&settings.base_url);
+    let is_on_this_machine = clock::is_on_this_machine(&settings.base_url);
     let clock = Clock::system();
     let provider = match Provider::new(settings, clock.clone()) {
         Ok(provider) => provider,
         Err(error) => return (vec![Check::failed(name, error.message)], None),
     };
     let begun = Instant::now();
-    let standing = match provider.standing(tokio::time::Instant::now() + LIMIT).await {
+    let standing = match provider.standing(tokio::time::Instant::now() + TIMEOUT).await {
         Ok(standing) => standing,
         Err(failure) => return (vec![failed(name, &failure, &address, has_key)], None),
     };
-    let took = figures::seconds(begun.elapsed());
+    let took = humanize::seconds(begun.elapsed());
     let doubts = standing.models.map(|listed| wanted.doubts(&who, &name, &listed)).unwrap_or_default();
     let check = match standing.key {
         KeyStanding::Simulated => Check::ok(name, "simulated: there is nobody to ask"),
@@ -60,7 +63,8 @@ async fn one(settings: Settings, wanted: &Wanted) -> (Vec<Check>, Option<Referen
         )
         .hint("is `base_url` right? Most end in /v1"),
     };
-    let reference = standing.date.map(|theirs| Reference { who, theirs, ours: clock.now(), is_here });
+    let reference =
+        standing.date.map(|theirs| ClockReading { who, theirs, ours: clock.now(), is_on_this_machine });
     ([check].into_iter().chain(doubts).collect(), reference)
 }
 

@@ -1,15 +1,15 @@
 //! Formats findings: a symbol, a word and a sentence for people, fields in a pipe.
 
-use super::check::{Check, State};
+use super::check::{Check, Status};
 use crate::cli::exit::Failure;
-use crate::cli::figures::counted;
+use crate::cli::humanize::counted;
 use crate::cli::printer::Printer;
 use crate::cli::sanitize;
-use crate::cli::term::{Look, Terminal};
+use crate::cli::term::{Style, Terminal};
 use crate::cli::wrap::{cells, wrap};
 
 /// The width of the longest word, and a space.
-const WORD: usize = 8;
+const WORD_WIDTH: usize = 8;
 
 /// Prints a finding: wrapped on a terminal, elsewhere status, check, message and hints separated by tabs.
 pub(super) fn print(printer: &Printer, check: &Check) -> Result<(), Failure> {
@@ -28,7 +28,7 @@ pub(super) fn print_summary(printer: &Printer, checks: &[Check]) -> Result<(), F
     }
     let count = |state| checks.iter().filter(|check| check.state == state).count();
     let mut parts = vec![counted(checks.len(), "check")];
-    for (state, noun) in [(State::Warning, "warning"), (State::Failed, "failure")] {
+    for (state, noun) in [(Status::Warning, "warning"), (Status::Failed, "failure")] {
         if count(state) > 0 {
             parts.push(counted(count(state), noun));
         }
@@ -41,21 +41,22 @@ pub(super) fn print_summary(printer: &Printer, checks: &[Check]) -> Result<(), F
 }
 
 fn lines(terminal: &Terminal, check: &Check) -> Vec<String> {
-    let (symbol, look) = match check.state {
-        State::Ok => (terminal.symbols.yes, Some(Look::True)),
-        State::Note => (terminal.symbols.waiting, None),
-        State::Warning => (terminal.symbols.skipped, Some(Look::Open)),
-        State::Failed => (terminal.symbols.no, Some(Look::False)),
+    let (symbol, style) = match check.state {
+        Status::Ok => (terminal.symbols.yes, Some(Style::True)),
+        Status::Note => (terminal.symbols.waiting, None),
+        Status::Warning => (terminal.symbols.skipped, Some(Style::Open)),
+        Status::Failed => (terminal.symbols.no, Some(Style::False)),
     };
-    let painted = look.map_or_else(|| symbol.to_owned(), |look| terminal.out.paint.apply(look, symbol));
-    let indent = cells(symbol) + 1 + WORD;
+    let painted = style.map_or_else(|| symbol.to_owned(), |style| terminal.out.paint.apply(style, symbol));
+    let indent = cells(symbol) + 1 + WORD_WIDTH;
     let text = |text: &str| {
-        wrap(&terminal.symbols.spelt(sanitize::line(text)), terminal.width.saturating_sub(indent))
+        wrap(&terminal.symbols.adapt(sanitize::line(text)), terminal.width.saturating_sub(indent))
     };
     let mut lines = text(&format!("{}: {}", check.name, check.message));
     lines.extend(check.hints.iter().flat_map(|hint| text(&format!("hint: {hint}"))));
     let word = check.state.as_str();
-    let prefix = |at: usize| if at == 0 { format!("{painted} {word:<WORD$}") } else { " ".repeat(indent) };
+    let prefix =
+        |at: usize| if at == 0 { format!("{painted} {word:<WORD_WIDTH$}") } else { " ".repeat(indent) };
     lines.iter().enumerate().map(|(at, line)| format!("{}{line}", prefix(at))).collect()
 }
 

@@ -31,7 +31,7 @@ use super::verify::asking::Asking;
 use super::verify::batch_display::BatchDisplay;
 use super::verify::patience::Patience;
 use super::verify::watch::Moment;
-use super::verify::{self, BATCH_PATIENCE};
+use super::verify::{self, BATCH_MAX_WAIT};
 use crate::api::verify::{VerifyRequest, VerifyResponse};
 use crate::keys::expiry;
 use dataset::Item;
@@ -145,7 +145,7 @@ pub(crate) fn run(args: &EvalArgs, session: &mut Session) -> Outcome {
         json: args.json,
         asking: Asking::of(&args.how, false, &config)?,
         jobs: verify::jobs(args.jobs, &config),
-        max_wait: args.max_wait.unwrap_or(BATCH_PATIENCE),
+        max_wait: args.max_wait.unwrap_or(BATCH_MAX_WAIT),
         min_accuracy: args.min_accuracy,
         printer: session.printer.clone(),
     };
@@ -157,7 +157,7 @@ pub(crate) fn run(args: &EvalArgs, session: &mut Session) -> Outcome {
     match runtime::run(&session.printer, execute(&plan, chosen, items, &mut report)) {
         Ok(()) => report.finish(begun.elapsed()),
         // What was found so far has been paid for, and is printed.
-        Err(stopped) if stopped.kind.stopped_by().is_some() => {
+        Err(stopped) if stopped.kind.stop_signal().is_some() => {
             Err(report.break_off(stopped, begun.elapsed())?)
         }
         Err(failure) => Err(failure),

@@ -12,10 +12,10 @@ use super::{Done, Plan};
 use crate::api::verify::VerifyResponse;
 use crate::cli;
 use crate::cli::exit::{Failure, Kind};
-use crate::cli::figures::{counted, dollars, seconds, thousands};
+use crate::cli::humanize::{counted, dollars, seconds, thousands};
 use crate::cli::sanitize;
-use crate::cli::sheet::{self, Column, column, number, whole};
-use crate::cli::term::Look;
+use crate::cli::tabular::{self, Column, column, number, unbroken};
+use crate::cli::term::Style;
 use crate::cli::verify::batch_display::BatchDisplay;
 use crate::cli::verify::json::milliseconds;
 use crate::cli::verify::verdict;
@@ -108,24 +108,24 @@ impl<'a> Report<'a> {
     fn for_people(&self, item: &Item, outcome: &Outcome) -> Vec<String> {
         let terminal = &self.plan.printer.terminal;
         let symbols = terminal.symbols;
-        let (look, symbol, what) = match outcome {
+        let (style, symbol, what) = match outcome {
             Ok((result, _)) if said(result) == item.expected => return Vec::new(),
             Ok((result, _)) => {
                 let what = format!("said {}, is {}", said(result), item.expected);
                 match said(result) {
-                    Label::NoConsensus | Label::Nothing => (Look::Open, symbols.open, what),
-                    Label::True | Label::False => (Look::False, symbols.no, what),
+                    Label::NoConsensus | Label::Nothing => (Style::Open, symbols.open, what),
+                    Label::True | Label::False => (Style::False, symbols.no, what),
                 }
             }
-            Err(failure) => (Look::Open, symbols.skipped, format!("not verified: {}", failure.message)),
+            Err(failure) => (Style::Open, symbols.skipped, format!("not verified: {}", failure.message)),
         };
         let fits = |text: &str| {
-            let text = symbols.spelt(sanitize::line(text).into_owned().into());
+            let text = symbols.adapt(sanitize::line(text).into_owned().into());
             cut(&text, terminal.width.saturating_sub(INDENT.len() + 1), symbols.cut)
         };
         let headline = fits(&format!("{}: {what}", item.at.name()));
         vec![
-            format!("{}  {headline}", terminal.out.paint.apply(look, symbol)),
+            format!("{}  {headline}", terminal.out.paint.apply(style, symbol)),
             format!("{INDENT}{}", fits(&item.fact)),
         ]
     }
@@ -209,15 +209,15 @@ impl<'a> Report<'a> {
         if self.score.verified() > 0 {
             for (columns, rows) in [self.matrix(), self.models()] {
                 if !rows.is_empty() {
-                    lines.extend(sheet::table(printer, &columns, &rows));
+                    lines.extend(tabular::table(printer, &columns, &rows));
                     lines.push(String::new());
                 }
             }
-            lines.extend(sheet::labelled_lines(printer, &self.rates()));
+            lines.extend(tabular::labelled_lines(printer, &self.rates()));
             lines.push(String::new());
         }
         let summary = self.summary(elapsed);
-        lines.extend(wrap(&printer.terminal.symbols.spelt(summary.into()), printer.terminal.width));
+        lines.extend(wrap(&printer.terminal.symbols.adapt(summary.into()), printer.terminal.width));
         lines
     }
 
@@ -228,8 +228,10 @@ impl<'a> Report<'a> {
         let always = |label: &Label| *label != Label::Nothing;
         let said: Vec<Label> =
             Label::ALL.into_iter().filter(|label| always(label) || is_said(label)).collect();
-        let columns =
-            [whole("expected")].into_iter().chain(said.iter().map(|label| number(heading(*label)))).collect();
+        let columns = [unbroken("expected")]
+            .into_iter()
+            .chain(said.iter().map(|label| number(heading(*label))))
+            .collect();
         let row = |expected: Label| {
             let counts = said.iter().map(|said| score.count(expected, *said));
             let is_empty = counts.clone().sum::<usize>() == 0;

@@ -7,9 +7,9 @@ use super::Common;
 use crate::api::Service;
 use crate::api::console::{Key, KeyState};
 use crate::cli::admin::Admin;
-use crate::cli::exit::{Failure, Kind, Said};
+use crate::cli::exit::{Failure, Kind, ServerError};
 use crate::cli::globals::Session;
-use crate::cli::sheet;
+use crate::cli::tabular;
 use crate::cli::text::read_stdin;
 use crate::keys;
 use crate::secret::{self, ExposeSecret, SecretString};
@@ -59,8 +59,8 @@ pub(super) fn run(args: &CheckArgs, session: &mut Session) -> Result<(), Failure
             }
             let failure = Failure::new(Kind::Unauthorized, message).with_partial(document);
             // With the error code that a server would use.
-            let said = Said { code: code.to_owned(), ..Said::default() };
-            Err(Failure { said: Some(Box::new(said)), ..failure })
+            let server_error = ServerError { code: code.to_owned(), ..ServerError::default() };
+            Err(Failure { server_error: Some(Box::new(server_error)), ..failure })
         }
     }
 }
@@ -114,5 +114,5 @@ fn print(session: &Session, service: Service, known: Option<&Key>, unknown: Stri
         fields.push(("id", record.id.clone()));
         fields.push(("app", record.app.clone()));
     }
-    sheet::record(&session.printer, &fields)
+    tabular::record(&session.printer, &fields)
 }

@@ -78,7 +78,7 @@ pub(super) struct RotateArgs {
 
 pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Failure> {
     let now = Clock::system().now();
-    let expires_at = args.expires.as_deref().map(|text| ends(text, now)).transpose()?;
+    let expires_at = args.expires.as_deref().map(|text| parse_expiry(text, now)).transpose()?;
     let new = NewKey {
         name: args.name.clone(),
         expires_at,
@@ -91,7 +91,7 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         ..NewKey::of(args.service, "")
     };
     let app_of = |admin: &Admin| match &args.app {
-        Some(app) => admin.app(app).map_err(no_app_or),
+        Some(app) => admin.app(app).map_err(with_app_hints),
         None => admin.default_app(),
     };
     let rehearse = |admin: &Admin| admin.create_key(&app_of(admin)?, &new).map(drop);
@@ -106,7 +106,7 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         "made the {} in the app `{}`; it is {}",
         describe(&made.record),
         made.record.app,
-        this_once(session)
+        where_shown(session)
     ));
     hand_over(session, &admin, made, args.common.json)
 }
@@ -132,21 +132,21 @@ pub(super) fn rotate(args: &RotateArgs, session: &mut Session) -> Result<(), Fai
     let end = if args.grace.is_zero() {
         "has ended".to_owned()
     } else {
-        format!("ends at {}", end_of(&old, &made.record, args.grace))
+        format!("ends at {}", end_of_old_key(&old, &made.record, args.grace))
     };
-    session.printer.sentence(&format!("the {was} {end}; the new one is {}", this_once(session)));
+    session.printer.sentence(&format!("the {was} {end}; the new one is {}", where_shown(session)));
     hand_over(session, &admin, made, args.common.json)
 }
 
 /// When the key that was replaced by `new` ends: after the grace period, but never past its own expiry.
-fn end_of(old: &Key, new: &Key, grace: Duration) -> String {
+fn end_of_old_key(old: &Key, new: &Key, grace: Duration) -> String {
     let own = old.expires_at.as_deref().and_then(Time::parse);
     let after_grace = Time::parse(&new.created_at).map(|made| made.plus(grace));
     own.into_iter().chain(after_grace).min().map_or_else(|| "the end of its grace".to_owned(), Time::rfc3339)
 }
 
 /// Where the new key is shown: below the sentence that announces it, or wherever standard output goes.
-const fn this_once(session: &Session) -> &'static str {
+const fn where_shown(session: &Session) -> &'static str {
     if session.printer.terminal.out.is_terminal {
         "shown this once:"
     } else {
@@ -168,7 +168,7 @@ fn hand_over(session: &Session, admin: &Admin, made: CreatedKey, is_json: bool) 
 }
 
 /// Adds hints on how to find or create an app, if that is what was not found.
-fn no_app_or(mut failure: Failure) -> Failure {
+fn with_app_hints(mut failure: Failure) -> Failure {
     if failure.kind == Kind::NotFound {
         failure.hints = vec![
             "`mk apps list` shows those there are, `mk apps create NAME` makes one; --app chooses".to_owned(),
@@ -178,7 +178,7 @@ fn no_app_or(mut failure: Failure) -> Failure {
 }
 
 /// Parses `--expires`.
-pub(super) fn ends(text: &str, now: Time) -> Result<Time, Failure> {
+pub(super) fn parse_expiry(text: &str, now: Time) -> Result<Time, Failure> {
     expiry::parse(text, now).map_err(|why| Failure::usage(format!("--expires: {why}")))
 }
 

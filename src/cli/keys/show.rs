@@ -8,7 +8,7 @@ use crate::cli::admin::Admin;
 use crate::cli::budget::Budget;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
-use crate::cli::sheet;
+use crate::cli::tabular;
 
 /// The arguments of `mk keys show`.
 #[derive(Args, Debug)]
@@ -55,5 +55,5 @@ pub(super) fn print(session: &Session, record: Key, is_json: bool) -> Result<(),
         ("budget", budget.monthly()),
         ("spent", budget.this_month(&session.printer)),
     ];
-    sheet::record(&session.printer, &fields)
+    tabular::record(&session.printer, &fields)
 }

@@ -14,7 +14,7 @@ use crate::storage::DatabaseUrl;
 
 /// Disables core dumps: they would write the memory of this process to disk, provider keys included.
 #[cfg(unix)]
-pub(super) fn no_memory_on_disk() {
+pub(super) fn disable_core_dumps() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     if let Err(cause) = setrlimit(Resource::Core, none) {
@@ -23,11 +23,11 @@ pub(super) fn no_memory_on_disk() {
 }
 
 #[cfg(not(unix))]
-pub(super) const fn no_memory_on_disk() {}
+pub(super) const fn disable_core_dumps() {}
 
 /// The flags that lead other commands to this server's database, if they do not find it by themselves. An address that
 /// only this process was given is not repeated, as it may hold a password.
-pub(super) fn beside(session: &Session, config: &ServerConfig) -> String {
+pub(super) fn database_flags(session: &Session, config: &ServerConfig) -> String {
     match (&config.database, &config.file) {
         (DatabaseUrl::Sqlite, _) if session.env.data_home.as_deref() == Some(&*config.data_dir) => {
             String::new()
@@ -41,7 +41,7 @@ pub(super) fn beside(session: &Session, config: &ServerConfig) -> String {
 }
 
 /// Warns of a database with apps and keys that this server does not use, as it refuses those keys.
-pub(super) fn tell_of_another_database(config: &ServerConfig) {
+pub(super) fn warn_of_unused_database(config: &ServerConfig) {
     let left_alone = config.data_dir.join("mk.db");
     if let DatabaseUrl::Postgres(address) = &config.database
         && left_alone.is_file()
@@ -66,9 +66,13 @@ pub(super) fn refuse_two_databases(config: &ServerConfig) -> Result<(), Failure>
     }
 }
 
-/// Refuses to listen for other machines while there is no console key, as nobody could administer the server. `beside`
+/// Refuses to listen for other machines while there is no console key, as nobody could administer the server. `database_flags`
 /// comes from [`database_flags`].
-pub(super) fn refuse_open_door(app: &App, listen: SocketAddr, beside: &str) -> Result<(), Failure> {
+pub(super) fn refuse_exposed_server(
+    app: &App,
+    listen: SocketAddr,
+    database_flags: &str,
+) -> Result<(), Failure> {
     if listen.ip().is_loopback() {
         return Ok(());
     }
@@ -78,11 +82,11 @@ pub(super) fn refuse_open_door(app: &App, listen: SocketAddr, beside: &str) -> R
     Err(Failure::usage(format!(
         "{listen} can be reached from other machines, and there is no console key yet"
     ))
-    .hint(format!("make one first: mk keys create --service console{beside}")))
+    .hint(format!("make one first: mk keys create --service console{database_flags}")))
 }
 
 /// The failure for an address that cannot be listened on.
-pub(super) fn no_listener(listen: SocketAddr, cause: io::Error) -> Failure {
+pub(super) fn listen_failure(listen: SocketAddr, cause: io::Error) -> Failure {
     let failure = match cause.kind() {
         io::ErrorKind::AddrInUse => Failure::usage(format!("{listen} is already in use"))
             .hint("does another mk serve run? choose another port: mk serve --listen 127.0.0.1:8081"),

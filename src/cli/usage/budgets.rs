@@ -2,10 +2,10 @@
 
 use crate::api::console::{Billing, BudgetLine};
 use crate::cli::exit::Failure;
-use crate::cli::figures::{counted, dollars};
+use crate::cli::humanize::{counted, dollars};
 use crate::cli::printer::Printer;
 use crate::cli::sanitize;
-use crate::cli::term::Look;
+use crate::cli::term::Style;
 use crate::cli::wrap::wrap;
 use crate::usage::ReportRequest;
 
@@ -53,15 +53,15 @@ fn shown(printer: &Printer, line: &BudgetLine) -> Vec<String> {
     let terminal = &printer.terminal;
     let symbols = terminal.symbols;
     let (symbol, words) = match line.threshold {
-        Some(100) => (terminal.out.paint.apply(Look::False, symbols.no), " (used up)"),
-        Some(80) => (terminal.out.paint.apply(Look::Open, symbols.skipped), " (80 % reached)"),
+        Some(100) => (terminal.out.paint.apply(Style::False, symbols.no), " (used up)"),
+        Some(80) => (terminal.out.paint.apply(Style::Open, symbols.skipped), " (80 % reached)"),
         Some(_) => (symbols.waiting.to_owned(), " (50 % reached)"),
         None => (" ".to_owned(), ""),
     };
     let what = if line.id == line.app_id { "app" } else { "key" };
     let text = format!(
         "{what} {}: {} of {}, {:.0} %{words}",
-        symbols.spelt(sanitize::line(&line.name)),
+        symbols.adapt(sanitize::line(&line.name)),
         dollars(line.spent_usd),
         dollars(line.budget_usd),
         line.used_percent.floor()

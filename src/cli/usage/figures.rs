@@ -2,9 +2,9 @@
 
 use crate::api::console::{UsageSums, csv};
 use crate::cli::exit::Failure;
-use crate::cli::figures::{counted, dollars, thousands};
+use crate::cli::humanize::{counted, dollars, thousands};
 use crate::cli::printer::Printer;
-use crate::cli::sheet::{Column, hidden, number};
+use crate::cli::tabular::{Column, hidden, number};
 use crate::cli::term::Symbols;
 use crate::cli::wrap::wrap;
 
@@ -24,7 +24,7 @@ pub(super) const COLUMNS: [Column; 8] = [
 ];
 
 /// Indices in [`COLUMNS`] that a narrow terminal drops, the least informative first: failed calls, requests, tokens.
-pub(super) const LESSER: [usize; 3] = [2, 0, 5];
+pub(super) const DROPPABLE: [usize; 3] = [2, 0, 5];
 
 /// The cells under [`COLUMNS`]; formatted with symbols for people, raw for programs.
 pub(super) fn cells(sums: &UsageSums, for_people: Option<&Symbols>) -> [String; 8] {

@@ -18,7 +18,7 @@ use super::database::DatabaseArgs;
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
 use super::sanitize;
-use super::service::{ASKING, one_of};
+use super::service::{MODEL_SERVICES, one_of};
 use crate::api::Service;
 use crate::api::console::{self, Dimension, UsageReport};
 use crate::clock::{Clock, Time};
@@ -80,7 +80,7 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_name = "PROVIDER/MODEL")]
     model: Option<String>,
     /// Only of this service: verify or inference
-    #[arg(long, value_name = "SERVICE", value_parser = one_of(ASKING), hide_possible_values = true)]
+    #[arg(long, value_name = "SERVICE", value_parser = one_of(MODEL_SERVICES), hide_possible_values = true)]
     service: Option<Service>,
     /// Print CSV
     #[arg(long, conflicts_with = "json")]

@@ -6,11 +6,11 @@ use super::{Format, figures, labels};
 use crate::api::console::{Statement, StatementLine, csv};
 use crate::cli::admin::Admin;
 use crate::cli::exit::{Failure, Kind};
-use crate::cli::figures::dollars;
 use crate::cli::globals::Session;
+use crate::cli::humanize::dollars;
 use crate::cli::printer::Printer;
 use crate::cli::sanitize;
-use crate::cli::sheet::{self, Column, column, hidden};
+use crate::cli::tabular::{self, Column, column, hidden};
 use crate::cli::term::Symbols;
 use crate::cli::wrap::wrap;
 use crate::usage::Month;
@@ -42,7 +42,7 @@ pub(crate) fn statement(
         }
         Format::Lines => {
             let rows: Vec<_> = statement.lines.iter().map(|line| row(line, None)).collect();
-            sheet::print(printer, &columns(), &rows)
+            tabular::print(printer, &columns(), &rows)
         }
     }
 }
@@ -58,13 +58,13 @@ fn for_people(printer: &Printer, statement: &Statement) -> Result<(), Failure> {
     }
     let symbols = printer.terminal.symbols;
     let rows: Vec<_> = statement.lines.iter().map(|line| row(line, Some(symbols))).collect();
-    let lesser = figures::LESSER.map(|at| COLUMNS.len() + at);
+    let droppable = figures::DROPPABLE.map(|at| COLUMNS.len() + at);
     let all = columns();
-    let columns = sheet::fitting(printer, &all, &rows, &lesser);
-    sheet::print(printer, &columns, &rows)?;
-    sheet::end(printer, &columns, &rows)?;
+    let columns = tabular::fit_columns(printer, &all, &rows, &droppable);
+    tabular::print(printer, &columns, &rows)?;
+    tabular::separate(printer, &columns, &rows)?;
     figures::print_totals(printer, &statement.totals)?;
-    sheet::say_left_out(printer, &all, &columns);
+    tabular::report_dropped(printer, &all, &columns);
     match statement.budget_usd {
         Some(budget) => printer.line(&format!("budget: {} a month", dollars(budget))),
         None => Ok(()),

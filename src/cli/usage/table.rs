@@ -4,7 +4,7 @@ use super::{bars, figures};
 use crate::api::console::{Dimension, UsageReport, UsageRow, UsageSums};
 use crate::cli::exit::Failure;
 use crate::cli::printer::Printer;
-use crate::cli::sheet::{self, Column, column, hidden};
+use crate::cli::tabular::{self, Column, column, hidden};
 use crate::cli::term::Symbols;
 
 /// How many of the droppable columns are worth less than bars: the totals contain failed calls and requests as well.
@@ -13,7 +13,7 @@ const LESS_THAN_BARS: usize = 2;
 /// Prints a report for programs: the dimensions it is summed by, and all numbers.
 pub(super) fn for_programs(printer: &Printer, report: &UsageReport) -> Result<(), Failure> {
     let (columns, rows) = sheet_of(report, None);
-    sheet::print(printer, &columns, &rows)
+    tabular::print(printer, &columns, &rows)
 }
 
 /// Prints a report for people: a table, with bars beside it if there is space, and the totals.
@@ -25,11 +25,12 @@ pub(super) fn for_people(printer: &Printer, report: &UsageReport) -> Result<(), 
     let symbols = printer.terminal.symbols;
     let (all, mut rows) = sheet_of(report, Some(symbols));
     let first_figure = all.len() - figures::COLUMNS.len();
-    let lesser = figures::LESSER.map(|at| first_figure + at);
-    let fitting = sheet::fitting(printer, &all, &rows, &lesser);
+    let droppable = figures::DROPPABLE.map(|at| first_figure + at);
+    let fitting = tabular::fit_columns(printer, &all, &rows, &droppable);
     let (heading, value) = drawn(&report.totals);
-    let room_beside = |columns: &[Column]| bars::width(sheet::room(printer, columns, &rows), heading);
-    let (mut columns, width) = beside_bars(fitting, &lesser[..LESS_THAN_BARS], room_beside);
+    let room_beside =
+        |columns: &[Column]| bars::width(tabular::spare_width(printer, columns, &rows), heading);
+    let (mut columns, width) = beside_bars(fitting, &droppable[..LESS_THAN_BARS], room_beside);
     if let Some(width) = width {
         let most = report.data.iter().map(|row| value(&row.sums)).fold(0.0, f64::max);
         for (row, sums) in rows.iter_mut().zip(report.data.iter().map(|row| &row.sums)) {
@@ -38,10 +39,10 @@ pub(super) fn for_people(printer: &Printer, report: &UsageReport) -> Result<(), 
         columns.push(column(heading));
     }
     printer.line(&format!("{} to {} (UTC)", report.from, report.to))?;
-    sheet::print(printer, &columns, &rows)?;
-    sheet::end(printer, &columns, &rows)?;
+    tabular::print(printer, &columns, &rows)?;
+    tabular::separate(printer, &columns, &rows)?;
     figures::print_totals(printer, &report.totals)?;
-    sheet::say_left_out(printer, &all, &columns);
+    tabular::report_dropped(printer, &all, &columns);
     Ok(())
 }
 
@@ -49,11 +50,11 @@ pub(super) fn for_people(printer: &Printer, report: &UsageReport) -> Result<(), 
 /// bars; all columns if that does not suffice.
 fn beside_bars(
     columns: Vec<Column>,
-    lesser: &[usize],
+    droppable: &[usize],
     width: impl Fn(&[Column]) -> Option<usize>,
 ) -> (Vec<Column>, Option<usize>) {
     let mut fewer = columns.clone();
-    let mut hidden = lesser.iter();
+    let mut hidden = droppable.iter();
     loop {
         if let Some(width) = width(&fewer) {
             return (fewer, Some(width));

@@ -12,14 +12,14 @@ use super::input::Source;
 use super::json::{self, Finished};
 use super::patience::Patience;
 use super::watch::Moment;
-use super::{BATCH_PATIENCE, Format, Plan, plain, table, tells_sandbox, verdict};
+use super::{BATCH_MAX_WAIT, Format, Plan, plain, table, tells_sandbox, verdict};
 use crate::api::verify::Event;
 use crate::cli::backend::Backend;
 use crate::cli::embedded::SANDBOX_BANNER;
 use crate::cli::exit::{Failure, Kind, Outcome};
-use crate::cli::figures;
+use crate::cli::humanize;
 use crate::cli::sanitize;
-use crate::cli::term::Look;
+use crate::cli::term::Style;
 use crate::cli::wrap::cut;
 
 /// The outcome of a statement.
@@ -40,7 +40,7 @@ pub(crate) async fn run(
     let batch = Batch {
         plan,
         backend,
-        patience: Patience::new(plan.max_wait.unwrap_or(BATCH_PATIENCE)),
+        patience: Patience::new(plan.max_wait.unwrap_or(BATCH_MAX_WAIT)),
         display: RefCell::new(BatchDisplay::begin(&plan.printer, plan.progress, None, backend.is_sandbox)),
         refused: RefCell::default(),
         done: RefCell::default(),
@@ -213,11 +213,11 @@ impl Report<'_, '_> {
         let (terminal, page) = (&self.batch.plan.printer.terminal, self.batch.plan.page());
         let heading = format!("{}: {}", done.source.label(), done.text);
         let heading = cut(&sanitize::line(&heading), terminal.width - 1, terminal.symbols.cut);
-        let mut lines = vec![terminal.out.paint.apply(Look::Strong, &heading)];
+        let mut lines = vec![terminal.out.paint.apply(Style::Strong, &heading)];
         match &done.outcome {
             Err(failure) => {
-                let symbol = terminal.out.paint.apply(Look::Open, terminal.symbols.skipped);
-                let message = terminal.symbols.spelt(sanitize::line(&failure.message));
+                let symbol = terminal.out.paint.apply(Style::Open, terminal.symbols.skipped);
+                let message = terminal.symbols.adapt(sanitize::line(&failure.message));
                 lines.push(format!("{symbol}  not verified: {message}"));
             }
             Ok(finished) if self.batch.plan.format == Format::Table => {
@@ -251,7 +251,7 @@ impl Report<'_, '_> {
             Format::Plain => {}
         }
         if let Some((source, failure)) = self.first_failure.take() {
-            let statements = figures::counted(self.failed, "statement");
+            let statements = humanize::counted(self.failed, "statement");
             let were = if self.failed == 1 { "was" } else { "were" };
             let message = format!("{statements} {were} not verified; {}: {}", source.name(), failure.message);
             printer.failure(&Failure { message, ..failure });
@@ -261,14 +261,14 @@ impl Report<'_, '_> {
 
     /// `12 statements: 9 verified, 1 with nothing to verify, 2 failed · 8.2 s`
     fn total(&self, elapsed: Duration) -> String {
-        let statements = figures::counted(self.verified + self.failed, "statement");
+        let statements = humanize::counted(self.verified + self.failed, "statement");
         let some = |count: usize, what: &str| {
             if count > 0 { format!(", {count} {what}") } else { String::new() }
         };
         let (empty, failed) = (some(self.empty, "with nothing to verify"), some(self.failed, "failed"));
         let between = self.batch.plan.printer.terminal.symbols.between;
         let verified = self.verified - self.empty;
-        format!("{statements}: {verified} verified{empty}{failed}{between}{}", figures::seconds(elapsed))
+        format!("{statements}: {verified} verified{empty}{failed}{between}{}", humanize::seconds(elapsed))
     }
 }
 

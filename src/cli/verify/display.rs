@@ -6,7 +6,7 @@ use indicatif::{MultiProgress, ProgressBar};
 
 use super::human::mark;
 use crate::api::verify::{Assessment, Event};
-use crate::cli::figures::counted;
+use crate::cli::humanize::counted;
 use crate::cli::printer::Printer;
 use crate::cli::progress::{self, Mode};
 use crate::cli::sanitize;
@@ -221,8 +221,8 @@ fn row_text(terminal: &Terminal, spinner: &str, number: &str, row: &Row) -> Stri
             (spinner, spinner.to_owned(), "asking models", right)
         }
         State::Done(assessment) => {
-            let (symbol, look) = mark(terminal, assessment);
-            (symbol, terminal.err.paint.apply(look, symbol), assessment.as_str(), String::new())
+            let (symbol, style) = mark(terminal, assessment);
+            (symbol, terminal.err.paint.apply(style, symbol), assessment.as_str(), String::new())
         }
     };
     let head = format!("  {symbol}  {number}  {word:<13} ");

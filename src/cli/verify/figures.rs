@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::votes;
 use crate::api::verify::{Assessment, VerifyResponse};
-use crate::cli::figures::{counted, dollars, seconds, thousands};
+use crate::cli::humanize::{counted, dollars, seconds, thousands};
 
 /// A part of the summary.
 #[derive(Debug, PartialEq, Eq)]

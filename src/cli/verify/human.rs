@@ -9,9 +9,9 @@ use std::time::Duration;
 use super::figures;
 use super::votes::{self, Vote};
 use crate::api::verify::{Assessment, ClaimResult, Skipped, VerifyResponse};
-use crate::cli::figures::counted;
+use crate::cli::humanize::counted;
 use crate::cli::sanitize;
-use crate::cli::term::{Look, Terminal};
+use crate::cli::term::{Style, Terminal};
 use crate::cli::wrap::{cells, wrap};
 
 /// The page on which results are laid out.
@@ -24,11 +24,11 @@ pub(crate) struct Page<'a> {
 }
 
 /// The symbol and style of an assessment.
-pub(crate) fn mark(terminal: &Terminal, assessment: Assessment) -> (&'static str, Look) {
+pub(crate) fn mark(terminal: &Terminal, assessment: Assessment) -> (&'static str, Style) {
     match assessment {
-        Assessment::True => (terminal.symbols.yes, Look::True),
-        Assessment::False => (terminal.symbols.no, Look::False),
-        Assessment::NoConsensus => (terminal.symbols.open, Look::Open),
+        Assessment::True => (terminal.symbols.yes, Style::True),
+        Assessment::False => (terminal.symbols.no, Style::False),
+        Assessment::NoConsensus => (terminal.symbols.open, Style::Open),
     }
 }
 
@@ -84,7 +84,7 @@ impl Page<'_> {
 
     /// `✓  1  TRUE  3/3                                  T T T`
     fn headline(&self, number: usize, digits: usize, claim: &ClaimResult) -> Vec<String> {
-        let (symbol, look) = mark(self.terminal, claim.assessment);
+        let (symbol, style) = mark(self.terminal, claim.assessment);
         let name = format!("{number:>digits$}  {}", claim.assessment);
         let (tally, remark) = tally(claim);
         let letters = votes::letters(claim, " ");
@@ -100,7 +100,7 @@ impl Page<'_> {
             left = format!("{symbol}  {name}");
             below.insert(0, tally);
         }
-        let mut line = left.replacen(symbol, &self.terminal.out.paint.apply(look, symbol), 1);
+        let mut line = left.replacen(symbol, &self.terminal.out.paint.apply(style, symbol), 1);
         if self.fits(&left, &letters) {
             let gap = self.line_width() - cells(&left) - cells(&letters);
             line.push_str(&" ".repeat(gap));
@@ -141,7 +141,7 @@ impl Page<'_> {
         let text = format!("skipped ({reason}): {}", sanitize::line(&part.text));
         let mut lines = self.paragraph(3, 0, &text);
         if let Some(first) = lines.first_mut() {
-            let painted = self.terminal.out.paint.apply(Look::Open, symbol);
+            let painted = self.terminal.out.paint.apply(Style::Open, symbol);
             *first = format!("{painted}  {}", first.trim_start());
         }
         lines
@@ -150,8 +150,8 @@ impl Page<'_> {
     /// `4 claims: ✓ 2 true, ✗ 1 false, ~ 1 no consensus · 3 models · 2.4 s · 3,120 tokens · $0.0031`
     pub(crate) fn summary(&self, result: &VerifyResponse, elapsed: Duration) -> Vec<String> {
         let painted = |assessment| {
-            let (symbol, look) = mark(self.terminal, assessment);
-            self.terminal.out.paint.apply(look, symbol)
+            let (symbol, style) = mark(self.terminal, assessment);
+            self.terminal.out.paint.apply(style, symbol)
         };
         let mut lines: Vec<String> = Vec::new();
         for part in figures::summary(result, elapsed, painted) {

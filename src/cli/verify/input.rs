@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::args::VerifyArgs;
 use crate::cli::exit::Failure;
 use crate::cli::printer::Printer;
-use crate::cli::text::{MAX_BYTES, capped, not_empty, stdin, unreadable, without_mark};
+use crate::cli::text::{MAX_BYTES, not_empty, read_capped, stdin, unreadable, without_bom};
 
 /// Identifies one of several statements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -107,7 +107,7 @@ fn file(path: &Path, printer: &Printer) -> Result<String, Failure> {
     }
     let shown = path.display().to_string();
     let file = open(path).map_err(|cause| unreadable(&shown, cause))?;
-    capped(file, &shown)
+    read_capped(file, &shown)
 }
 
 /// A line of a file: a statement, or why it cannot be one.
@@ -168,7 +168,7 @@ fn next_line(reader: &mut impl BufRead, number: usize) -> io::Result<Option<Resu
     let text =
         String::from_utf8(bytes).map_err(|_| Failure::usage(format!("line {number} is not UTF-8 text")));
     Ok(Some(text.map(|text| {
-        let text = if number == 1 { without_mark(&text) } else { &text };
+        let text = if number == 1 { without_bom(&text) } else { &text };
         text.trim_end_matches(['\r', '\n']).to_owned()
     })))
 }

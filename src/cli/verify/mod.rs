@@ -51,7 +51,7 @@ use patience::Patience;
 use watch::Moment;
 
 /// The default of `--max-wait` for each of several statements.
-pub(super) const BATCH_PATIENCE: Duration = Duration::from_mins(5);
+pub(super) const BATCH_MAX_WAIT: Duration = Duration::from_mins(5);
 
 /// How many statements are verified at a time by default.
 const JOBS: usize = 4;
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
     let mut entries = Vec::new();
     match runtime::run(&plan.printer, execute(&plan, chosen, input, &mut entries)) {
         // What was found so far has been paid for, and is printed.
-        Err(failure) if failure.kind.stopped_by().is_some() && !entries.is_empty() => {
+        Err(failure) if failure.kind.stop_signal().is_some() && !entries.is_empty() => {
             let code = failure.kind.code();
             Err(failure.with_partial(json::batch(&entries, code)))
         }
@@ -148,9 +148,9 @@ fn format(args: &VerifyArgs, config: &ClientConfig, printer: &Printer) -> Format
     }
 }
 
-/// What a verifying command needs from a server; `trial` is the variant that works without a key.
-pub(super) const fn need(trial: &'static str) -> Need {
-    Need { service: Service::Verify, idle: remote::IDLE_TIMEOUT, trial }
+/// What a verifying command needs from a server; `keyless_command` is the variant that works without a key.
+pub(super) const fn need(keyless_command: &'static str) -> Need {
+    Need { service: Service::Verify, idle_timeout: remote::IDLE_TIMEOUT, keyless_command }
 }
 
 /// How many statements are verified at a time.

@@ -39,7 +39,10 @@ impl Patience {
     /// Whether `failure` may be waited out; if so, announces that through `tell` and sets the time for
     /// [`RateLimitWait::pause`].
     pub(crate) fn allows(&self, failure: &Failure, waited: &mut Waited, tell: impl FnOnce(&str)) -> bool {
-        let Some(wait) = failure.said.as_ref().and_then(|said| said.retry_after) else { return false };
+        let Some(wait) = failure.server_error.as_ref().and_then(|server_error| server_error.retry_after)
+        else {
+            return false;
+        };
         let wait = wait.max(Duration::from_secs(1));
         let in_all = waited.0.saturating_add(wait);
         if in_all > self.longest {
@@ -60,12 +63,12 @@ impl Patience {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::exit::{Kind, Said};
+    use crate::cli::exit::{Kind, ServerError};
 
     fn limited(seconds: u64) -> Failure {
         let mut failure = Failure::new(Kind::Busy, "too many requests per minute");
         let retry_after = Some(Duration::from_secs(seconds));
-        failure.said = Some(Box::new(Said { retry_after, ..Said::default() }));
+        failure.server_error = Some(Box::new(ServerError { retry_after, ..ServerError::default() }));
         failure
     }
 

@@ -4,7 +4,7 @@
 //! failures of the command itself always count.
 
 use crate::api::verify::{Assessment, VerifyResponse};
-use crate::cli::exit::{CLAIM_FALSE, CLAIM_OPEN, NOTHING_TO_VERIFY};
+use crate::cli::exit::{CLAIM_FALSE, NO_CONSENSUS, NOTHING_TO_VERIFY};
 use crate::config::FailOn;
 
 /// The default of `--fail-on`.
@@ -18,7 +18,7 @@ pub(crate) fn exit_code(result: &VerifyResponse, triggers: &[FailOn]) -> u8 {
         return CLAIM_FALSE;
     }
     if has(Assessment::NoConsensus) && fails_on(FailOn::NoConsensus) {
-        return CLAIM_OPEN;
+        return NO_CONSENSUS;
     }
     let has_nothing = result.results.is_empty() && fails_on(FailOn::Nothing);
     let has_skipped = !result.skipped.is_empty() && fails_on(FailOn::Skipped);
@@ -34,7 +34,7 @@ const fn severity(code: u8) -> u8 {
     match code {
         0 => 0,
         NOTHING_TO_VERIFY => 1,
-        CLAIM_OPEN => 2,
+        NO_CONSENSUS => 2,
         CLAIM_FALSE => 3,
         // Refused for now, incomplete, unreachable, server: the less a retry would help, the worse.
         7 => 4,

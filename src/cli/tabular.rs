@@ -6,16 +6,16 @@ use std::borrow::Cow;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
 use super::exit::Failure;
-use super::mark::{harmless, painted};
+use super::mark::{paint_marks, sanitized};
 use super::printer::Printer;
 use super::sanitize;
 use super::wrap::{cells, wrap};
 
 /// Padding of a cell: a space on each side of its text.
-const AROUND_TEXT: usize = 2;
+const CELL_PADDING: usize = 2;
 
 /// What a column takes beside its text: the padding, and one space between cells.
-const BESIDE_TEXT: usize = AROUND_TEXT + 1;
+const COLUMN_OVERHEAD: usize = CELL_PADDING + 1;
 
 /// A column: its heading, and whether it is shown on a terminal. Identifiers are long and people go by names, so tables
 /// mostly leave them out.
@@ -43,7 +43,7 @@ enum Breaks {
 }
 
 /// The least width for a column whose words may be broken.
-const LEAST_BROKEN: usize = 12;
+const MIN_BROKEN_WIDTH: usize = 12;
 
 /// A column for everybody.
 pub(crate) const fn column(heading: &'static str) -> Column {
@@ -51,12 +51,12 @@ pub(crate) const fn column(heading: &'static str) -> Column {
 }
 
 /// A column for everybody whose texts stay on one line.
-pub(crate) const fn whole(heading: &'static str) -> Column {
+pub(crate) const fn unbroken(heading: &'static str) -> Column {
     Column { heading, for_people: true, is_number: false, breaks: Breaks::Nowhere }
 }
 
 /// A column for everybody whose words are broken before the table layout is given up.
-pub(crate) const fn yielding(heading: &'static str) -> Column {
+pub(crate) const fn breakable(heading: &'static str) -> Column {
     Column { heading, for_people: true, is_number: false, breaks: Breaks::Anywhere }
 }
 
@@ -81,9 +81,9 @@ pub(crate) fn print(printer: &Printer, columns: &[Column], rows: &[Vec<String>])
 }
 
 /// Separates rows from what follows them for people; a table ends with a rule by itself.
-pub(crate) fn end(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Result<(), Failure> {
+pub(crate) fn separate(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Result<(), Failure> {
     let (columns, texts) = shown(printer, columns, rows);
-    if least_width(&columns, &texts) > printer.terminal.width { printer.line("") } else { Ok(()) }
+    if min_width(&columns, &texts) > printer.terminal.width { printer.line("") } else { Ok(()) }
 }
 
 /// Prints rows without as many of the `droppable` columns as [`fit_columns`] drops, and reports which.
@@ -91,18 +91,18 @@ pub(crate) fn print_fitting(
     printer: &Printer,
     columns: &[Column],
     rows: &[Vec<String>],
-    lesser: &[usize],
+    droppable: &[usize],
 ) -> Result<(), Failure> {
-    let fitting = fitting(printer, columns, rows, lesser);
+    let fitting = fit_columns(printer, columns, rows, droppable);
     print(printer, &fitting, rows)?;
-    say_left_out(printer, columns, &fitting);
+    report_dropped(printer, columns, &fitting);
     Ok(())
 }
 
 /// Reports which of `columns` were dropped in `fitting`, and how to see them.
-pub(crate) fn say_left_out(printer: &Printer, columns: &[Column], fitting: &[Column]) {
-    let gave_way = |(had, has): &(&Column, &Column)| had.for_people && !has.for_people;
-    let pairs = columns.iter().zip(fitting).filter(gave_way);
+pub(crate) fn report_dropped(printer: &Printer, columns: &[Column], fitting: &[Column]) {
+    let was_dropped = |(had, has): &(&Column, &Column)| had.for_people && !has.for_people;
+    let pairs = columns.iter().zip(fitting).filter(was_dropped);
     let headings: Vec<&str> = pairs.map(|(column, _)| column.heading).collect();
     if !headings.is_empty() {
         printer.sentence(&format!("left out for want of room: {} (--json shows all)", headings.join(", ")));
@@ -129,7 +129,7 @@ fn labelled(printer: &Printer, indent: usize, label: &str, text: &str) -> Vec<St
     wrap(&for_people(printer, text), printer.terminal.width.saturating_sub(indent))
         .iter()
         .enumerate()
-        .map(|(at, part)| painted(printer, &format!("{:<indent$}{part}", label(at))))
+        .map(|(at, part)| paint_marks(printer, &format!("{:<indent$}{part}", label(at))))
         .collect()
 }
 
@@ -140,49 +140,49 @@ fn tab_separated(row: &[String]) -> String {
 
 /// These columns without as many of the `droppable` ones (indices, the least important first) as must go for a table to
 /// fit the terminal; all columns if that does not suffice.
-pub(crate) fn fitting(
+pub(crate) fn fit_columns(
     printer: &Printer,
     columns: &[Column],
     rows: &[Vec<String>],
-    lesser: &[usize],
+    droppable: &[usize],
 ) -> Vec<Column> {
-    let mut fewer = columns.to_vec();
-    let fits = |fewer: &[Column]| {
-        let (columns, texts) = shown(printer, fewer, rows);
-        least_width(&columns, &texts) <= printer.terminal.width
+    let mut kept = columns.to_vec();
+    let fits = |kept: &[Column]| {
+        let (columns, texts) = shown(printer, kept, rows);
+        min_width(&columns, &texts) <= printer.terminal.width
     };
-    for at in lesser {
-        if fits(&fewer) {
-            return fewer;
+    for at in droppable {
+        if fits(&kept) {
+            return kept;
         }
-        fewer[*at].for_people = false;
+        kept[*at].for_people = false;
     }
-    if fits(&fewer) { fewer } else { columns.to_vec() }
+    if fits(&kept) { kept } else { columns.to_vec() }
 }
 
 /// How many cells a terminal has left for the text of one more column beside an unwrapped table.
-pub(crate) fn room(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> usize {
-    printer.terminal.width.saturating_sub(whole_width(printer, columns, rows) + BESIDE_TEXT)
+pub(crate) fn spare_width(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> usize {
+    printer.terminal.width.saturating_sub(unwrapped_width(printer, columns, rows) + COLUMN_OVERHEAD)
 }
 
 /// Whether a terminal is wide enough for a table in which no cell is wrapped.
-pub(crate) fn fits_whole(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> bool {
-    whole_width(printer, columns, rows) <= printer.terminal.width
+pub(crate) fn fits_unwrapped(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> bool {
+    unwrapped_width(printer, columns, rows) <= printer.terminal.width
 }
 
 /// The width of a table in which no cell is wrapped.
-fn whole_width(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> usize {
+fn unwrapped_width(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> usize {
     let (columns, texts) = shown(printer, columns, rows);
     let widest = |at: usize, column: &Column| {
         let of_rows = texts.iter().filter_map(|row| row.get(at)).map(|text| cells(text));
         of_rows.chain([cells(column.heading)]).max().unwrap_or(0)
     };
-    columns.iter().enumerate().map(|(at, column)| widest(at, column) + BESIDE_TEXT).sum()
+    columns.iter().enumerate().map(|(at, column)| widest(at, column) + COLUMN_OVERHEAD).sum()
 }
 
 /// A text as shown to people.
 fn for_people<'a>(printer: &Printer, text: &'a str) -> Cow<'a, str> {
-    printer.terminal.symbols.spelt(harmless(text))
+    printer.terminal.symbols.adapt(sanitized(text))
 }
 
 /// The columns and texts that are shown to people.
@@ -203,7 +203,7 @@ fn shown(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> (Vec<Co
 /// The lines of a table, or of blocks where a table does not fit.
 pub(crate) fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<String> {
     let (columns, rows) = shown(printer, columns, rows);
-    if least_width(&columns, &rows) > printer.terminal.width {
+    if min_width(&columns, &rows) > printer.terminal.width {
         return blocks(printer, &columns, &rows);
     }
     let mut table = Table::new();
@@ -214,7 +214,8 @@ pub(crate) fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>])
         .set_width(u16::try_from(printer.terminal.width).unwrap_or(80))
         .set_header(columns.iter().map(|column| column.heading));
     // Without this, a long name would be broken to keep a heading of two words on one line.
-    let least = columns.iter().enumerate().map(|(at, column)| least_text(at, column, &rows) + AROUND_TEXT);
+    let least =
+        columns.iter().enumerate().map(|(at, column)| min_text_width(at, column, &rows) + CELL_PADDING);
     let least = least.map(|width| Width::Fixed(u16::try_from(width).unwrap_or(u16::MAX)));
     table.set_constraints(least.map(ColumnConstraint::LowerBoundary));
     for row in rows {
@@ -225,22 +226,22 @@ pub(crate) fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>])
             figures.set_cell_alignment(CellAlignment::Right);
         }
     }
-    table.lines().map(|line| painted(printer, &line)).collect()
+    table.lines().map(|line| paint_marks(printer, &line)).collect()
 }
 
 /// The least width at which a table breaks only words that may be broken.
-fn least_width(columns: &[Column], rows: &[Vec<String>]) -> usize {
-    columns.iter().enumerate().map(|(at, column)| least_text(at, column, rows) + BESIDE_TEXT).sum()
+fn min_width(columns: &[Column], rows: &[Vec<String>]) -> usize {
+    columns.iter().enumerate().map(|(at, column)| min_text_width(at, column, rows) + COLUMN_OVERHEAD).sum()
 }
 
 /// The width of a column's longest word, or of its longest text if that must stay on one line, capped where its words
 /// may be broken.
-fn least_text(at: usize, column: &Column, rows: &[Vec<String>]) -> usize {
+fn min_text_width(at: usize, column: &Column, rows: &[Vec<String>]) -> usize {
     let longest_word = |text: &str| text.split_whitespace().map(cells).max().unwrap_or(0);
     let least = |text: &String| match column.breaks {
         Breaks::BetweenWords => longest_word(text),
         Breaks::Nowhere => cells(text),
-        Breaks::Anywhere => longest_word(text).min(LEAST_BROKEN),
+        Breaks::Anywhere => longest_word(text).min(MIN_BROKEN_WIDTH),
     };
     let of_rows = rows.iter().filter_map(|row| row.get(at)).map(least);
     of_rows.chain([longest_word(column.heading)]).max().unwrap_or(0)
@@ -257,7 +258,7 @@ fn blocks(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<St
         for (column, text) in columns.iter().zip(row) {
             for (at, part) in wrap(text, printer.terminal.width.saturating_sub(indent)).iter().enumerate() {
                 let label = if at == 0 { column.heading } else { "" };
-                lines.push(painted(printer, &format!("{label:<indent$}{part}")));
+                lines.push(paint_marks(printer, &format!("{label:<indent$}{part}")));
             }
         }
     }
@@ -310,7 +311,7 @@ mod tests {
     #[test]
     fn a_column_that_yields_is_broken_before_the_table_is() {
         let printer = Printer { terminal: Terminal::test(44, Paint::Plain), quiet: false, verbose: false };
-        let columns = [column("key"), yielding("value"), whole("from")];
+        let columns = [column("key"), breakable("value"), unbroken("from")];
         let row = ["server", "\"https://mk.example.org\"", "chosen at start"].map(str::to_owned).to_vec();
         let lines = table(&printer, &columns, &[row]);
         assert!(lines.iter().any(|line| line.contains("key") && line.contains("from")), "{lines:#?}");
@@ -325,7 +326,7 @@ mod tests {
         let shown = |width: usize| {
             let terminal = Terminal::test(width, Paint::Plain);
             let printer = Printer { terminal, quiet: false, verbose: false };
-            let fitting = fitting(&printer, &columns, &rows, &[2, 1]);
+            let fitting = fit_columns(&printer, &columns, &rows, &[2, 1]);
             [0, 1, 2].map(|at: usize| fitting[at].for_people)
         };
         assert_eq!(shown(31), [true, true, true]);
@@ -350,7 +351,7 @@ mod tests {
 
     #[test]
     fn what_ascii_spells_longer_is_given_the_room() {
-        let columns = [whole("key"), column("name")];
+        let columns = [unbroken("key"), column("name")];
         let rows = [vec!["verify …wXyZ".to_owned(), "ci".to_owned()]];
         let shown = |width: usize| {
             let terminal = Terminal { symbols: &ASCII, ..Terminal::test(width, Paint::Plain) };
