@@ -26,7 +26,7 @@ mod humanize;
 mod keys;
 mod last_console_key;
 #[cfg(unix)]
-mod line;
+mod line_editor;
 mod log;
 mod login;
 mod mark;

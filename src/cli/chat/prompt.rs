@@ -6,14 +6,14 @@ use crate::cli::printer::Printer;
 #[cfg(unix)]
 use crate::cli::{
     exit::Kind,
-    line::{Console, Line},
+    line_editor::{LineEditor, ReadLine},
     text::unreadable,
 };
 
 /// Prompts for questions.
 pub(super) enum Prompt<'a> {
     #[cfg(unix)]
-    Edited(Box<Console<'a>>),
+    Edited(Box<LineEditor<'a>>),
     Plain(Plain<'a>),
 }
 
@@ -22,9 +22,9 @@ impl<'a> Prompt<'a> {
     pub(super) fn open(printer: &'a Printer) -> Self {
         #[cfg(unix)]
         if printer.terminal.can_animate
-            && let Ok(console) = Console::open(printer)
+            && let Ok(editor) = LineEditor::open(printer)
         {
-            return Self::Edited(Box::new(console));
+            return Self::Edited(Box::new(editor));
         }
         Self::Plain(Plain::open(printer))
     }
@@ -33,12 +33,12 @@ impl<'a> Prompt<'a> {
     pub(super) async fn ask(&mut self) -> Result<Option<String>, Failure> {
         match self {
             #[cfg(unix)]
-            Self::Edited(console) => {
-                match console.line().await.map_err(|cause| unreadable("the terminal", cause))? {
-                    Line::Text(text) => Ok(Some(text)),
-                    Line::End => Ok(None),
-                    Line::Interrupted => {
-                        console.interrupt_all();
+            Self::Edited(editor) => {
+                match editor.read_line().await.map_err(|cause| unreadable("the terminal", cause))? {
+                    ReadLine::Text(text) => Ok(Some(text)),
+                    ReadLine::End => Ok(None),
+                    ReadLine::Interrupted => {
+                        editor.interrupt_process_group();
                         Err(Failure::new(Kind::Interrupted, "interrupted"))
                     }
                 }
@@ -51,7 +51,7 @@ impl<'a> Prompt<'a> {
     pub(super) async fn interrupted(&mut self) {
         match self {
             #[cfg(unix)]
-            Self::Edited(console) => console.interrupted().await,
+            Self::Edited(editor) => editor.interrupted().await,
             Self::Plain(plain) => plain.interrupted().await,
         }
     }

@@ -14,7 +14,7 @@ fn keys(bytes: &[u8]) -> Vec<Key> {
 }
 
 #[test]
-fn characters_come_whole_and_what_is_none_is_marked() {
+fn characters_arrive_whole_and_invalid_bytes_are_marked() {
     let of = |text: &str| text.chars().map(Key::Char).collect::<Vec<_>>();
     assert_eq!(keys("aé東😀\t".as_bytes()), of("aé東😀\t"));
     assert_eq!(keys(b"\xffa\xe6\x9db\xc3"), of("\u{fffd}a\u{fffd}b"));
@@ -22,7 +22,7 @@ fn characters_come_whole_and_what_is_none_is_marked() {
 }
 
 #[test]
-fn terminals_have_several_words_for_a_key() {
+fn terminals_have_several_sequences_for_a_key() {
     let same: [(&[&[u8]], Key); 14] = [
         (&[b"\x1b[A", b"\x1bOA"], Key::Up),
         (&[b"\x1b[B", b"\x1bOB"], Key::Down),
@@ -49,19 +49,19 @@ fn terminals_have_several_words_for_a_key() {
         [
             Key::DeleteToEnd,
             Key::Clear,
-            Key::Later,
-            Key::Earlier,
+            Key::HistoryForward,
+            Key::HistoryBack,
             Key::DeleteToStart,
             Key::DeleteBlankLeft,
             Key::Yank,
             Key::Interrupt,
-            Key::EndOrDelete,
+            Key::QuitOrDelete,
         ]
     );
 }
 
 #[test]
-fn keys_that_mean_nothing_here_leave_nothing() {
+fn unknown_keys_leave_nothing() {
     for bytes in
         [&b"\x1b[15~"[..], b"\x1b[[A", b"\x1bOP", b"\x1b[?1;2c", b"\x1b[97;5u", b"\x1bx", b"\x00\x1c"]
     {
@@ -71,7 +71,7 @@ fn keys_that_mean_nothing_here_leave_nothing() {
 }
 
 #[test]
-fn ctrl_c_is_heard_within_any_sequence() {
+fn ctrl_c_is_recognised_within_any_sequence() {
     for begun in [&b"\x1b"[..], b"\x1b[", b"\x1b[1;", b"\x1bO", b"\x1b[[", b"\xe6", b"\xe6\x9d"] {
         assert_eq!(keys(&[begun, b"\x03"].concat()).last(), Some(&Key::Interrupt), "{begun:?}");
         assert_eq!(keys(&[begun, b"\x1b[A"].concat()).last(), Some(&Key::Up), "{begun:?}");
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn printable_text_is_what_comes_out(text in "[a-zé東😀 ]{0,40}") {
+    fn printable_text_comes_out_unchanged(text in "[a-zé東😀 ]{0,40}") {
         let found: String = keys(text.as_bytes())
             .into_iter()
             .map(|key| if let Key::Char(c) = key { c } else { '!' })

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! input (bytes) ─ keys ─ editor (buffer, history) ─ layout ─ screen ─ terminal
-//!                 modes (of the terminal, and signals)
+//!                 raw_mode (restored whatever happens), readiness (waits for input)
 //! ```
 //!
 //! This is our own because the available crates discard what is typed between two reads, or treat Ctrl-C as a signal in
@@ -18,10 +18,10 @@ mod history;
 mod input;
 mod keys;
 mod layout;
-mod modes;
 mod paste;
+mod raw_mode;
+mod readiness;
 mod screen;
-mod watch;
 
 use std::io;
 
@@ -31,16 +31,16 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::printer::Printer;
 use super::term::{ASCII, Terminal};
-use editor::{Editor, Step};
+use editor::{Editor, Effect};
 use input::Input;
 use keys::Key;
 use layout::{Layout, lay_out};
-use modes::Modes;
+use raw_mode::RawMode;
 use screen::Screen;
 
 /// The result of a prompt.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum ReadLine {
     /// A text, possibly of several lines, without a trailing line end.
     Text(String),
     /// Ctrl-D, or the terminal is gone.
@@ -51,17 +51,17 @@ pub(crate) enum Line {
 
 /// A terminal in raw mode, and the editor on it.
 #[derive(Debug)]
-pub(crate) struct Console<'a> {
+pub(crate) struct LineEditor<'a> {
     printer: &'a Printer,
     input: Input,
     editor: Editor,
     screen: Screen,
     interrupts: Signal,
     resizes: Signal,
-    modes: Modes,
+    raw_mode: RawMode,
 }
 
-impl<'a> Console<'a> {
+impl<'a> LineEditor<'a> {
     /// Takes over the terminal; on failure the terminal is left as it was.
     pub(crate) fn open(printer: &'a Printer) -> io::Result<Self> {
         Ok(Self {
@@ -71,14 +71,14 @@ impl<'a> Console<'a> {
             screen: Screen::default(),
             interrupts: signal(SignalKind::interrupt())?,
             resizes: signal(SignalKind::window_change())?,
-            modes: Modes::enter()?,
+            raw_mode: RawMode::enter()?,
         })
     }
 
     /// Prompts for a text.
-    pub(crate) async fn line(&mut self) -> io::Result<Line> {
+    pub(crate) async fn read_line(&mut self) -> io::Result<ReadLine> {
         // Earlier stops and resizes do not concern this prompt.
-        while self.modes.goes_on().now_or_never().is_some() {}
+        while self.raw_mode.resumed().now_or_never().is_some() {}
         while self.resizes.recv().now_or_never().is_some() {}
         loop {
             loop {
@@ -86,7 +86,7 @@ impl<'a> Console<'a> {
                     Ok(Some(key)) => self.press(key)?,
                     Ok(None) => break,
                     // The terminal is gone.
-                    Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => Some(Line::End),
+                    Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => Some(ReadLine::End),
                     Err(cause) => return Err(cause),
                 };
                 if let Some(line) = line {
@@ -101,7 +101,7 @@ impl<'a> Console<'a> {
                         return Ok(line);
                     }
                 }
-                () = self.modes.goes_on() => self.screen.forget(),
+                () = self.raw_mode.resumed() => self.screen.forget(),
                 _ = self.resizes.recv() => {
                     let out = self.screen.resized(&self.layout());
                     self.printer.draw(&out)?;
@@ -129,36 +129,36 @@ impl<'a> Console<'a> {
 
     /// Restores the terminal and interrupts everything that shares it, as the terminal itself would for Ctrl-C: shells
     /// end their loops at that. This process must then end by itself, of the same signal.
-    pub(crate) fn interrupt_all(&self) {
-        self.modes.leave();
+    pub(crate) fn interrupt_process_group(&self) {
+        self.raw_mode.leave();
         // Fails only for a process that no longer exists.
         let _ = kill_current_process_group(Number::INT);
     }
 
     /// Applies a key; returns the result of the prompt if that ends it.
-    fn press(&mut self, key: Key) -> io::Result<Option<Line>> {
+    fn press(&mut self, key: Key) -> io::Result<Option<ReadLine>> {
         let line = match self.editor.press(key) {
-            Step::Edited => return Ok(None),
-            Step::Refused => return self.printer.draw("\u{7}").map(|()| None),
-            Step::Clear => {
+            Effect::Edited => return Ok(None),
+            Effect::Refused => return self.printer.draw("\u{7}").map(|()| None),
+            Effect::Clear => {
                 self.screen.forget();
                 return self.printer.draw(screen::CLEAR).map(|()| None);
             }
-            Step::Oversized => {
+            Effect::Oversized => {
                 let text = self.editor.buffer().text().to_owned();
                 self.finish(&text, "")?;
                 self.printer.warning("what was pasted is left out: a text may have 1 MiB");
                 return Ok(None);
             }
-            Step::Discarded(text) => {
+            Effect::Discarded(text) => {
                 self.finish(&text, "^C")?;
                 return Ok(None);
             }
-            Step::Sent(text) => Line::Text(text),
-            Step::Interrupted => Line::Interrupted,
-            Step::Ended => Line::End,
+            Effect::Submitted(text) => ReadLine::Text(text),
+            Effect::Interrupted => ReadLine::Interrupted,
+            Effect::Quit => ReadLine::End,
         };
-        let written = if let Line::Text(text) = &line { text } else { "" };
+        let written = if let ReadLine::Text(text) = &line { text } else { "" };
         self.finish(written, "")?;
         Ok(Some(line))
     }
@@ -167,20 +167,20 @@ impl<'a> Console<'a> {
         let (_, height) = size(&self.printer.terminal);
         let out = self.screen.draw(&self.layout(), height);
         self.printer.draw(&out)?;
-        self.modes.say_below(self.screen.below() + 1);
+        self.raw_mode.set_rows_below(self.screen.rows_below() + 1);
         Ok(())
     }
 
     /// Leaves the whole text on the terminal, and moves to the row below it.
     fn finish(&mut self, text: &str, mark: &str) -> io::Result<()> {
         let out = self.screen.finish(&self.lay_out(text, text.len()), mark);
-        self.modes.say_below(0);
+        self.raw_mode.set_rows_below(0);
         self.printer.draw(&out)
     }
 
     fn layout(&self) -> Layout {
         let buffer = self.editor.buffer();
-        self.lay_out(buffer.text(), buffer.at())
+        self.lay_out(buffer.text(), buffer.cursor())
     }
 
     fn lay_out(&self, text: &str, at: usize) -> Layout {

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 /// More entries than anybody recalls.
-const MOST: usize = 500;
+const MAX_ENTRIES: usize = 500;
 
 /// Sent texts in order, and which of them is shown.
 #[derive(Debug, Default)]
@@ -20,18 +20,18 @@ pub(crate) struct History {
 impl History {
     /// Adds a sent text, unless it repeats the last one, and returns to the end.
     pub(crate) fn add(&mut self, text: &str) {
-        self.leave();
+        self.reset();
         if text.trim().is_empty() || self.sent.back().is_some_and(|last| last == text) {
             return;
         }
-        if self.sent.len() == MOST {
+        if self.sent.len() == MAX_ENTRIES {
             self.sent.pop_front();
         }
         self.sent.push_back(text.to_owned());
     }
 
     /// Returns to the end, with an empty draft.
-    pub(crate) fn leave(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.back = 0;
         self.draft.clear();
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_come_back_in_order_and_so_does_the_draft() {
+    fn entries_come_back_in_order_and_so_does_the_draft() {
         let mut history = History::default();
         assert_eq!((history.earlier("x"), history.later()), (None, None));
         for text in ["one", "two", "two", " ", "three"] {
@@ -80,9 +80,9 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_grow_without_bound() {
+    fn the_history_does_not_grow_without_bound() {
         let mut history = History::default();
-        (0..2 * MOST).for_each(|n| history.add(&n.to_string()));
-        assert_eq!(std::iter::from_fn(|| history.earlier("")).count(), MOST);
+        (0..2 * MAX_ENTRIES).for_each(|n| history.add(&n.to_string()));
+        assert_eq!(std::iter::from_fn(|| history.earlier("")).count(), MAX_ENTRIES);
     }
 }

@@ -13,14 +13,14 @@ pub(super) struct Screen {
     /// The visible row with the cursor.
     row: usize,
     /// The first row of the text that is visible.
-    top: usize,
+    first_visible: usize,
 }
 
 /// Clears from the cursor to the end of the row.
 const CLEAR_ROW: &str = "\u{1b}[K";
 /// Clears from the cursor to the end of the screen. Not from its top: there some terminals move what they clear into
 /// the scrollback.
-const CLEAR_BEHIND: &str = "\u{1b}[J";
+const CLEAR_TO_END: &str = "\u{1b}[J";
 
 /// Clears the screen and moves to its top.
 pub(super) const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
@@ -30,10 +30,10 @@ impl Screen {
     pub(super) fn draw(&mut self, layout: &Layout, height: usize) -> String {
         let height = height.max(1);
         // Scrolls as few rows as needed out of view.
-        self.top = self.top.clamp((layout.row + 1).saturating_sub(height), layout.row);
-        self.top = self.top.min(layout.rows.len().saturating_sub(height));
-        let rows: Vec<Row> = layout.rows.iter().skip(self.top).take(height).cloned().collect();
-        let row = layout.row - self.top;
+        self.first_visible = self.first_visible.clamp((layout.row + 1).saturating_sub(height), layout.row);
+        self.first_visible = self.first_visible.min(layout.rows.len().saturating_sub(height));
+        let rows: Vec<Row> = layout.rows.iter().skip(self.first_visible).take(height).cloned().collect();
+        let row = layout.row - self.first_visible;
         let mut out = String::new();
         if rows != self.rows {
             self.replace(rows, &mut out);
@@ -72,13 +72,13 @@ impl Screen {
     /// Moves back to the prompt after the terminal was resized, where the text now has this layout: terminals reflow
     /// the rows.
     pub(super) fn resized(&mut self, layout: &Layout) -> String {
-        let row = layout.row.saturating_sub(self.top);
+        let row = layout.row.saturating_sub(self.first_visible);
         *self = Self::default();
         format!("{}\r", vertical(row, 0))
     }
 
     /// How many rows are below the cursor.
-    pub(super) fn below(&self) -> usize {
+    pub(super) fn rows_below(&self) -> usize {
         self.rows.len().saturating_sub(self.row + 1)
     }
 
@@ -98,14 +98,14 @@ impl Screen {
             match next {
                 _ if row.is_full => {}
                 Some(_) => out.push_str(CLEAR_ROW),
-                None => out.push_str(CLEAR_BEHIND),
+                None => out.push_str(CLEAR_TO_END),
             }
             if next.is_some_and(|next| !row.flows_on || next.text.is_empty()) {
                 out.push_str("\r\n");
             }
         }
         if rows.last().is_some_and(|last| last.is_full) && self.rows.len() > rows.len() {
-            out.push_str(&[&vertical(0, 1), "\r", CLEAR_BEHIND, &vertical(1, 0)].concat());
+            out.push_str(&[&vertical(0, 1), "\r", CLEAR_TO_END, &vertical(1, 0)].concat());
         }
         self.row = rows.len().saturating_sub(1);
         self.rows = rows;

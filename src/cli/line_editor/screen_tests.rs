@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::cli::line::layout::lay_out;
+use crate::cli::line_editor::layout::lay_out;
 
 const WIDTH: u16 = 12;
 const HEIGHT: u16 = 5;
@@ -29,7 +29,7 @@ fn contents(terminal: &vt100::Parser) -> String {
 }
 
 #[test]
-fn a_text_is_shown_below_what_was_there_and_the_cursor_in_it() {
+fn a_text_and_its_cursor_are_shown_below_what_was_there() {
     let (mut screen, mut terminal) = (Screen::default(), terminal());
     draw(&mut screen, &mut terminal, "", 0);
     assert_eq!((contents(&terminal).as_str(), terminal.screen().cursor_position()), ("above\n> ", (1, 2)));
@@ -44,7 +44,7 @@ fn a_text_is_shown_below_what_was_there_and_the_cursor_in_it() {
 }
 
 #[test]
-fn what_stays_is_not_written_again() {
+fn unchanged_rows_are_not_rewritten() {
     let mut screen = Screen::default();
     screen.draw(&laid("one\ntwo", 7), 5);
     assert_eq!(screen.draw(&laid("one\ntwo", 4), 5), "\u{1b}[3G");
@@ -53,7 +53,7 @@ fn what_stays_is_not_written_again() {
 }
 
 #[test]
-fn what_comes_next_begins_below_the_text() {
+fn further_output_begins_below_the_text() {
     let (mut screen, mut terminal) = (Screen::default(), terminal());
     draw(&mut screen, &mut terminal, "0123456789ab", 1);
     terminal.process(screen.finish(&laid("0123456789ab", 12), "^C").as_bytes());
@@ -62,7 +62,7 @@ fn what_comes_next_begins_below_the_text() {
 }
 
 #[test]
-fn a_text_larger_than_the_screen_is_shown_in_part_and_whole_at_the_end() {
+fn a_text_larger_than_the_screen_is_shown_in_part_and_in_full_at_the_end() {
     let (mut screen, mut terminal) = (Screen::default(), terminal());
     let text = "1\n2\n3\n4\n5\n6\n7";
     draw(&mut screen, &mut terminal, text, text.len());
@@ -84,7 +84,7 @@ proptest! {
             last = laid(text, *at);
             one_by_one.process(screen.draw(&last, usize::from(HEIGHT)).as_bytes());
         }
-        let shown = &last.rows[screen.top..];
+        let shown = &last.rows[screen.first_visible..];
         let column = u16::try_from(last.column).unwrap();
         prop_assert_eq!(one_by_one.screen().cursor_position().1, column);
         let cells = one_by_one.screen().cursor_position().0;

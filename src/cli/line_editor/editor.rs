@@ -6,7 +6,7 @@ use super::keys::Key;
 
 /// The effect of a key.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum Effect {
     /// The text or the cursor may have changed.
     Edited,
     /// There was nothing to do, or no room.
@@ -18,11 +18,11 @@ pub(crate) enum Step {
     /// The text is discarded, and a new one begins.
     Discarded(String),
     /// The text is submitted.
-    Sent(String),
+    Submitted(String),
     /// The person quits with Ctrl-C.
     Interrupted,
     /// The person quits with Ctrl-D.
-    Ended,
+    Quit,
 }
 
 /// The text being edited, and those submitted before.
@@ -31,7 +31,7 @@ pub(crate) struct Editor {
     buffer: Buffer,
     history: History,
     /// The text last deleted, other than by single characters.
-    killed: String,
+    last_deleted: String,
 }
 
 impl Editor {
@@ -41,14 +41,14 @@ impl Editor {
     }
 
     /// Applies a key.
-    pub(crate) fn press(&mut self, key: Key) -> Step {
+    pub(crate) fn press(&mut self, key: Key) -> Effect {
         let buffer = &mut self.buffer;
         match key {
             Key::Char(c) => return inserted(buffer.insert(c.encode_utf8(&mut [0; 4]))),
-            Key::Paste(text) => return if buffer.insert(&text) { Step::Edited } else { Step::Oversized },
-            Key::Oversized => return Step::Oversized,
+            Key::Paste(text) => return if buffer.insert(&text) { Effect::Edited } else { Effect::Oversized },
+            Key::Oversized => return Effect::Oversized,
             Key::NewLine => return inserted(buffer.insert("\n")),
-            Key::Yank => return inserted(!self.killed.is_empty() && buffer.insert(&self.killed)),
+            Key::Yank => return inserted(!self.last_deleted.is_empty() && buffer.insert(&self.last_deleted)),
             Key::Left => buffer.move_to(buffer.left()),
             Key::Right => buffer.move_to(buffer.right()),
             Key::WordLeft => buffer.move_to(buffer.word_left()),
@@ -63,82 +63,82 @@ impl Editor {
                 Some(at) => buffer.move_to(at),
                 None => return self.later(),
             },
-            Key::Earlier => return self.earlier(),
-            Key::Later => return self.later(),
+            Key::HistoryBack => return self.earlier(),
+            Key::HistoryForward => return self.later(),
             Key::Backspace => drop(buffer.delete(buffer.left())),
             Key::DeleteBlankLeft => return self.kill(Buffer::blank_left),
             Key::DeleteWordLeft => return self.kill(Buffer::word_left),
             Key::DeleteWordRight => return self.kill(Buffer::word_right),
             Key::DeleteToStart => return self.kill(Buffer::line_start),
             Key::DeleteToEnd => return self.kill(Buffer::line_end),
-            Key::Clear => return Step::Clear,
+            Key::Clear => return Effect::Clear,
             Key::Enter => return self.send(),
-            Key::Interrupt if buffer.is_empty() => return Step::Interrupted,
+            Key::Interrupt if buffer.is_empty() => return Effect::Interrupted,
             Key::Interrupt => {
-                self.history.leave();
-                return Step::Discarded(self.take());
+                self.history.reset();
+                return Effect::Discarded(self.take());
             }
-            Key::EndOrDelete if buffer.is_empty() => return Step::Ended,
-            Key::Delete | Key::EndOrDelete => drop(buffer.delete(buffer.right())),
+            Key::QuitOrDelete if buffer.is_empty() => return Effect::Quit,
+            Key::Delete | Key::QuitOrDelete => drop(buffer.delete(buffer.right())),
         }
-        Step::Edited
+        Effect::Edited
     }
 
-    fn send(&mut self) -> Step {
+    fn send(&mut self) -> Effect {
         let text = self.take();
         self.history.add(&text);
-        Step::Sent(text)
+        Effect::Submitted(text)
     }
 
     fn take(&mut self) -> String {
         std::mem::take(&mut self.buffer).into_text()
     }
 
-    fn earlier(&mut self) -> Step {
+    fn earlier(&mut self) -> Effect {
         let text = self.history.earlier(self.buffer.text());
-        self.show(text)
+        self.replace_text(text)
     }
 
-    fn later(&mut self) -> Step {
+    fn later(&mut self) -> Effect {
         let text = self.history.later();
-        self.show(text)
+        self.replace_text(text)
     }
 
-    fn show(&mut self, text: Option<String>) -> Step {
-        let Some(text) = text else { return Step::Refused };
-        self.buffer = Buffer::holding(text);
-        Step::Edited
+    fn replace_text(&mut self, text: Option<String>) -> Effect {
+        let Some(text) = text else { return Effect::Refused };
+        self.buffer = Buffer::with_cursor_at_end(text);
+        Effect::Edited
     }
 
-    fn kill(&mut self, to: impl Fn(&Buffer) -> usize) -> Step {
-        let killed = self.buffer.delete(to(&self.buffer));
-        if !killed.is_empty() {
-            self.killed = killed;
+    fn kill(&mut self, to: impl Fn(&Buffer) -> usize) -> Effect {
+        let last_deleted = self.buffer.delete(to(&self.buffer));
+        if !last_deleted.is_empty() {
+            self.last_deleted = last_deleted;
         }
-        Step::Edited
+        Effect::Edited
     }
 }
 
-fn inserted(is_done: bool) -> Step {
-    if is_done { Step::Edited } else { Step::Refused }
+fn inserted(is_done: bool) -> Effect {
+    if is_done { Effect::Edited } else { Effect::Refused }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn press(editor: &mut Editor, keys: &[Key]) -> Step {
-        keys.iter().fold(Step::Edited, |_, key| editor.press(key.clone()))
+    fn press(editor: &mut Editor, keys: &[Key]) -> Effect {
+        keys.iter().fold(Effect::Edited, |_, key| editor.press(key.clone()))
     }
 
     fn typed(editor: &mut Editor, text: &str) {
         for c in text.chars() {
-            assert_eq!(editor.press(Key::Char(c)), Step::Edited);
+            assert_eq!(editor.press(Key::Char(c)), Effect::Edited);
         }
     }
 
     fn sent(editor: &mut Editor) -> String {
-        let Step::Sent(text) = editor.press(Key::Enter) else { panic!("not sent") };
+        let Effect::Submitted(text) = editor.press(Key::Enter) else { panic!("not sent") };
         text
     }
 
@@ -158,9 +158,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_deleted_can_be_put_back() {
+    fn deleted_text_can_be_put_back() {
         let mut editor = Editor::default();
-        assert_eq!(editor.press(Key::Yank), Step::Refused);
+        assert_eq!(editor.press(Key::Yank), Effect::Refused);
         typed(&mut editor, "one two three");
         press(&mut editor, &[Key::DeleteBlankLeft, Key::WordLeft, Key::Yank]);
         assert_eq!(editor.buffer().text(), "one threetwo ");
@@ -181,22 +181,22 @@ mod tests {
             sent(&mut editor);
         }
         typed(&mut editor, "draft");
-        press(&mut editor, &[Key::Up, Key::Earlier]);
+        press(&mut editor, &[Key::Up, Key::HistoryBack]);
         assert_eq!(editor.buffer().text(), "first");
-        assert_eq!(editor.press(Key::Up), Step::Refused);
-        press(&mut editor, &[Key::Down, Key::Later]);
+        assert_eq!(editor.press(Key::Up), Effect::Refused);
+        press(&mut editor, &[Key::Down, Key::HistoryForward]);
         assert_eq!(editor.buffer().text(), "draft");
-        assert_eq!(editor.press(Key::Down), Step::Refused);
+        assert_eq!(editor.press(Key::Down), Effect::Refused);
     }
 
     #[test]
-    fn in_a_text_of_several_lines_up_and_down_stay_in_it_first() {
+    fn up_and_down_move_within_several_lines_first() {
         let mut editor = Editor::default();
         typed(&mut editor, "before");
         sent(&mut editor);
-        assert_eq!(editor.press(Key::Paste("one\ntwo".to_owned())), Step::Edited);
+        assert_eq!(editor.press(Key::Paste("one\ntwo".to_owned())), Effect::Edited);
         press(&mut editor, &[Key::NewLine, Key::Up, Key::Up]);
-        assert_eq!(editor.buffer().at(), 0);
+        assert_eq!(editor.buffer().cursor(), 0);
         press(&mut editor, &[Key::Up]);
         assert_eq!(editor.buffer().text(), "before");
         press(&mut editor, &[Key::Down]);
@@ -204,26 +204,26 @@ mod tests {
     }
 
     #[test]
-    fn ctrl_c_and_ctrl_d_ask_whether_there_is_a_text() {
+    fn ctrl_c_and_ctrl_d_depend_on_whether_there_is_text() {
         let mut editor = Editor::default();
         typed(&mut editor, "ab");
         press(&mut editor, &[Key::Left]);
-        assert_eq!(editor.press(Key::EndOrDelete), Step::Edited);
+        assert_eq!(editor.press(Key::QuitOrDelete), Effect::Edited);
         assert_eq!(editor.buffer().text(), "a");
-        assert_eq!(editor.press(Key::Interrupt), Step::Discarded("a".to_owned()));
+        assert_eq!(editor.press(Key::Interrupt), Effect::Discarded("a".to_owned()));
         assert_eq!(
-            (editor.press(Key::Interrupt), editor.press(Key::EndOrDelete)),
-            (Step::Interrupted, Step::Ended)
+            (editor.press(Key::Interrupt), editor.press(Key::QuitOrDelete)),
+            (Effect::Interrupted, Effect::Quit)
         );
     }
 
     #[test]
-    fn a_text_has_a_largest_size() {
+    fn a_text_has_a_maximum_size() {
         let mut editor = Editor::default();
         let long = "x".repeat(usize::try_from(crate::cli::text::MAX_BYTES).unwrap());
-        assert_eq!(editor.press(Key::Paste(long)), Step::Edited);
-        assert_eq!(editor.press(Key::Char('y')), Step::Refused);
-        assert_eq!(editor.press(Key::Paste("y".to_owned())), Step::Oversized);
-        assert_eq!(editor.press(Key::Oversized), Step::Oversized);
+        assert_eq!(editor.press(Key::Paste(long)), Effect::Edited);
+        assert_eq!(editor.press(Key::Char('y')), Effect::Refused);
+        assert_eq!(editor.press(Key::Paste("y".to_owned())), Effect::Oversized);
+        assert_eq!(editor.press(Key::Oversized), Effect::Oversized);
     }
 }

@@ -9,7 +9,7 @@ use super::paste::Paste;
 const ESC: u8 = 0x1b;
 
 /// Longer sequences are discarded.
-const LONGEST: usize = 32;
+const MAX_SEQUENCE_BYTES: usize = 32;
 
 /// A key, named by its effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,9 +41,9 @@ pub(crate) enum Key {
     /// The line below, or the later history entry.
     Down,
     /// The earlier history entry.
-    Earlier,
+    HistoryBack,
     /// The later history entry.
-    Later,
+    HistoryForward,
     /// Deletes to the left.
     Backspace,
     /// Deletes to the right.
@@ -65,7 +65,7 @@ pub(crate) enum Key {
     /// Ctrl-C.
     Interrupt,
     /// Ctrl-D: quits if there is no text, otherwise deletes to the right.
-    EndOrDelete,
+    QuitOrDelete,
 }
 
 /// The state of the decoder: what the next byte belongs to.
@@ -77,7 +77,7 @@ enum State {
     /// A sequence after ESC.
     Escape,
     /// A sequence after `ESC O`.
-    Single,
+    SingleShift,
     /// A sequence after `ESC [`, with its bytes so far.
     Control(Vec<u8>),
     /// A sequence after `ESC [ [`, with which the Linux console begins function keys.
@@ -105,7 +105,7 @@ impl Decoder {
             State::Text => self.text(byte, &mut found),
             State::Escape => match byte {
                 b'[' => self.state = State::Control(Vec::new()),
-                b'O' => self.state = State::Single,
+                b'O' => self.state = State::SingleShift,
                 // Some terminals send this for Alt with a key that has a sequence of its own.
                 ESC => self.state = State::Escape,
                 b'\r' | b'\n' | 0x08 | 0x20..=0x7f => with_alt(byte).into_iter().for_each(found),
@@ -113,13 +113,13 @@ impl Decoder {
             },
             // Control characters are recognised anywhere, and abort a sequence.
             _ if byte < 0x20 => self.text(byte, &mut found),
-            State::Single => single(byte).into_iter().for_each(found),
+            State::SingleShift => single(byte).into_iter().for_each(found),
             State::Console => {}
             State::Control(mut bytes) => match byte {
                 b'[' if bytes.is_empty() => self.state = State::Console,
                 0x40..=0x7e if bytes == b"200" => self.state = State::Paste(Paste::default()),
                 0x40..=0x7e => sequence(&bytes, byte).into_iter().for_each(found),
-                _ if bytes.len() < LONGEST => {
+                _ if bytes.len() < MAX_SEQUENCE_BYTES => {
                     bytes.push(byte);
                     self.state = State::Control(bytes);
                 }
@@ -156,7 +156,7 @@ fn control(byte: u8, mut found: impl FnMut(Key)) {
         0x01 => Key::Home,
         0x02 => Key::Left,
         0x03 => Key::Interrupt,
-        0x04 => Key::EndOrDelete,
+        0x04 => Key::QuitOrDelete,
         0x05 => Key::End,
         0x06 => Key::Right,
         0x08 | 0x7f => Key::Backspace,
@@ -164,8 +164,8 @@ fn control(byte: u8, mut found: impl FnMut(Key)) {
         b'\n' | b'\r' => Key::Enter,
         0x0b => Key::DeleteToEnd,
         0x0c => Key::Clear,
-        0x0e => Key::Later,
-        0x10 => Key::Earlier,
+        0x0e => Key::HistoryForward,
+        0x10 => Key::HistoryBack,
         0x15 => Key::DeleteToStart,
         0x17 => Key::DeleteBlankLeft,
         0x19 => Key::Yank,
@@ -199,17 +199,17 @@ fn sequence(parameters: &[u8], last: u8) -> Option<Key> {
     let mut numbers = parameters.split(|&byte| byte == b';');
     let number = numbers.next().unwrap_or_default();
     // The modifier is one more than the sum of 1 Shift, 2 Alt, 4 Ctrl.
-    let with_more = matches!(numbers.next(), Some(b"3" | b"4" | b"5" | b"6" | b"7" | b"8"));
+    let has_modifier = matches!(numbers.next(), Some(b"3" | b"4" | b"5" | b"6" | b"7" | b"8"));
     Some(match (last, number) {
         (b'A', _) => Key::Up,
         (b'B', _) => Key::Down,
-        (b'C', _) if with_more => Key::WordRight,
-        (b'D', _) if with_more => Key::WordLeft,
+        (b'C', _) if has_modifier => Key::WordRight,
+        (b'D', _) if has_modifier => Key::WordLeft,
         (b'C', _) => Key::Right,
         (b'D', _) => Key::Left,
         (b'H', _) | (b'~', b"1" | b"7") => Key::Home,
         (b'F', _) | (b'~', b"4" | b"8") => Key::End,
-        (b'~', b"3") if with_more => Key::DeleteWordRight,
+        (b'~', b"3") if has_modifier => Key::DeleteWordRight,
         (b'~', b"3") => Key::Delete,
         _ => return None,
     })

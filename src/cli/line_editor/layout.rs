@@ -39,35 +39,35 @@ pub(super) struct Layout {
 /// ASCII.
 pub(super) fn lay_out(text: &str, at: usize, width: usize, is_ascii: bool) -> Layout {
     // At least one character must fit behind the prompt.
-    let mut pen = Pen {
+    let mut writer = RowWriter {
         width: width.max(PROMPT.len() + TAB.len()),
         rows: Vec::new(),
         text: String::new(),
         column: 0,
-        is_sure: true,
+        is_column_certain: true,
     };
-    pen.put(PROMPT);
-    let mut place = None;
+    writer.put(PROMPT);
+    let mut cursor = None;
     for (offset, cluster) in text.grapheme_indices(true) {
-        let is_here = place.is_none() && offset >= at;
+        let is_here = cursor.is_none() && offset >= at;
         if cluster.ends_with('\n') {
             // A full row has no column behind its last one.
-            place = place.or(is_here.then(|| (pen.rows.len(), pen.column.min(pen.width - 1))));
-            pen.end_row(false);
-            pen.put(INDENT);
+            cursor = cursor.or(is_here.then(|| (writer.rows.len(), writer.column.min(writer.width - 1))));
+            writer.end_row(false);
+            writer.put(INDENT);
             continue;
         }
         let shown = shown(cluster, is_ascii);
-        pen.make_room(shown.width());
-        place = place.or(is_here.then_some((pen.rows.len(), pen.column)));
-        pen.put(&shown);
+        writer.wrap_if_needed(shown.width());
+        cursor = cursor.or(is_here.then_some((writer.rows.len(), writer.column)));
+        writer.put(&shown);
     }
-    if place.is_none() {
-        pen.make_room(1);
+    if cursor.is_none() {
+        writer.wrap_if_needed(1);
     }
-    let (row, column) = place.unwrap_or((pen.rows.len(), pen.column));
-    pen.end_row(false);
-    Layout { rows: pen.rows, row, column }
+    let (row, column) = cursor.unwrap_or((writer.rows.len(), writer.column));
+    writer.end_row(false);
+    Layout { rows: writer.rows, row, column }
 }
 
 /// A character without anything that controls a terminal.
@@ -79,21 +79,21 @@ fn shown(cluster: &str, is_ascii: bool) -> String {
     if is_ascii { safe.replace(char::REPLACEMENT_CHARACTER, "?") } else { safe.into_owned() }
 }
 
-struct Pen {
+struct RowWriter {
     width: usize,
     rows: Vec<Row>,
     /// The current row.
     text: String,
     column: usize,
     /// Whether the terminal's cursor is certain to be at `column` too.
-    is_sure: bool,
+    is_column_certain: bool,
 }
 
-impl Pen {
-    fn make_room(&mut self, cells: usize) {
+impl RowWriter {
+    fn wrap_if_needed(&mut self, cells: usize) {
         if self.column + cells > self.width {
             // If the terminal may disagree that the row is full, it needs an explicit line end.
-            self.end_row(self.column == self.width && self.is_sure);
+            self.end_row(self.column == self.width && self.is_column_certain);
         }
     }
 
@@ -101,8 +101,8 @@ impl Pen {
         self.text.push_str(text);
         self.column += text.width();
         let by_characters: usize = text.chars().filter_map(UnicodeWidthChar::width).sum();
-        self.is_sure = by_characters == text.width();
-        if !self.is_sure {
+        self.is_column_certain = by_characters == text.width();
+        if !self.is_column_certain {
             self.text.push_str(&column_set(self.column.min(self.width - 1)));
         }
     }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     /// The position of the first character that is `mark`.
-    fn place(text: &str, mark: char, width: usize) -> (usize, usize) {
+    fn position(text: &str, mark: char, width: usize) -> (usize, usize) {
         let layout = lay_out(text, text.find(mark).unwrap(), width, false);
         (layout.row, layout.column)
     }
@@ -140,40 +140,40 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_go_on_and_line_ends_begin_rows() {
+    fn long_lines_wrap_and_line_ends_begin_rows() {
         assert_eq!(rows("", 10), [("> ".into(), false)]);
         assert_eq!(rows("abcdefghijk", 10), [("> abcdefgh".into(), true), ("ijk".into(), false)]);
         assert_eq!(rows("ab\ncd", 10), [("> ab".into(), false), ("  cd".into(), false)]);
-        assert_eq!((end("ab\ncd", 10), place("ab\ncd", 'a', 10)), ((1, 4), (0, 2)));
-        assert_eq!(place("abcdefghijk", 'i', 10), (1, 0));
-        assert_eq!(place("ab\ncd", '\n', 10), (0, 4));
+        assert_eq!((end("ab\ncd", 10), position("ab\ncd", 'a', 10)), ((1, 4), (0, 2)));
+        assert_eq!(position("abcdefghijk", 'i', 10), (1, 0));
+        assert_eq!(position("ab\ncd", '\n', 10), (0, 4));
     }
 
     #[test]
-    fn a_full_row_has_its_end_on_the_next_one() {
+    fn the_end_of_a_full_row_is_on_the_next_one() {
         assert_eq!(rows("abcdefgh", 10), [("> abcdefgh".into(), true), (String::new(), false)]);
         assert_eq!(end("abcdefgh", 10), (1, 0));
         assert_eq!(rows("abcdefgh\ni", 10), [("> abcdefgh".into(), false), ("  i".into(), false)]);
-        assert_eq!(place("abcdefgh\ni", '\n', 10), (0, 9));
+        assert_eq!(position("abcdefgh\ni", '\n', 10), (0, 9));
     }
 
     #[test]
-    fn wide_characters_take_two_cells_and_are_not_parted() {
+    fn wide_characters_take_two_cells_and_are_not_split() {
         assert_eq!(end("東京", 10), (0, 6));
-        assert_eq!(place("東京x", 'x', 10), (0, 6));
+        assert_eq!(position("東京x", 'x', 10), (0, 6));
         assert_eq!(rows("abcdefg東", 10), [("> abcdefg".into(), false), ("東".into(), false)]);
         assert_eq!(end("e\u{301}x", 10), (0, 4));
     }
 
     #[test]
-    fn behind_signs_of_doubtful_width_the_column_is_set() {
+    fn after_characters_of_doubtful_width_the_column_is_set() {
         assert_eq!(rows("👨‍👩‍👧x", 20), [("> 👨‍👩‍👧\u{1b}[5Gx".into(), false)]);
         assert_eq!(end("👨‍👩‍👧x", 20), (0, 5));
         assert_eq!(rows("abcdef👨‍👩‍👧", 10).first().map(|row| row.1), Some(false));
     }
 
     #[test]
-    fn nothing_that_a_terminal_obeys_is_shown() {
+    fn nothing_that_controls_a_terminal_is_shown() {
         assert_eq!(rows("a\tb\u{202e}c", 20), [("> a    b\u{fffd}c".into(), false)]);
         assert_eq!(lay_out("\u{fffd}\u{202e}", 0, 20, true).rows[0].text, "> ??");
     }

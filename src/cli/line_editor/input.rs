@@ -9,31 +9,31 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 
 use super::keys::{Decoder, Key};
-use super::watch::{self, Watch};
+use super::readiness::{self, InputWatch};
 use crate::cli::text::MAX_BYTES;
 
 /// Keys from the terminal behind standard input.
 #[derive(Debug)]
 pub(super) struct Input {
     terminal: File,
-    watch: Watch,
+    readiness: InputWatch,
     decoder: Decoder,
-    ahead: Ahead,
+    type_ahead: TypeAhead,
 }
 
 impl Input {
     pub(super) fn open() -> io::Result<Self> {
         let terminal = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-        let watch = Watch::over(terminal.try_clone()?)?;
-        Ok(Self { terminal, watch, decoder: Decoder::default(), ahead: Ahead::default() })
+        let readiness = InputWatch::over(terminal.try_clone()?)?;
+        Ok(Self { terminal, readiness, decoder: Decoder::default(), type_ahead: TypeAhead::default() })
     }
 
     /// The next complete key that has arrived, without waiting.
     pub(super) fn next(&mut self) -> io::Result<Option<Key>> {
-        while self.ahead.keys.is_empty() && self.is_ready()? {
+        while self.type_ahead.keys.is_empty() && self.is_ready()? {
             self.read(&mut [0])?;
         }
-        Ok(self.ahead.pop())
+        Ok(self.type_ahead.pop())
     }
 
     /// Reads what has arrived, and returns whether Ctrl-C is in it. Whatever was typed before it waits for the next
@@ -42,17 +42,17 @@ impl Input {
         if self.is_ready()? {
             self.read(&mut [0; 4096])?;
         }
-        Ok(self.ahead.take_interrupt())
+        Ok(self.type_ahead.take_interrupt())
     }
 
     /// Resolves when there may be something to read.
     pub(super) async fn arrives(&self) {
-        self.watch.arrives().await;
+        self.readiness.arrives().await;
     }
 
     /// Whether a read would not block.
     pub(super) fn is_ready(&self) -> io::Result<bool> {
-        watch::is_ready(&self.terminal)
+        readiness::is_ready(&self.terminal)
     }
 
     fn read(&mut self, room: &mut [u8]) -> io::Result<()> {
@@ -60,7 +60,7 @@ impl Input {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => {
                 for &byte in &room[..count] {
-                    self.decoder.take(byte, |key| self.ahead.push(key));
+                    self.decoder.take(byte, |key| self.type_ahead.push(key));
                 }
                 Ok(())
             }
@@ -72,24 +72,24 @@ impl Input {
 
 /// Keys that were typed ahead.
 #[derive(Debug, Default)]
-struct Ahead {
+struct TypeAhead {
     keys: VecDeque<Key>,
-    weight: usize,
+    size: usize,
 }
 
-impl Ahead {
+impl TypeAhead {
     /// Adds a key. Keys beyond the maximum length of a text are dropped, except for Ctrl-C.
     fn push(&mut self, key: Key) {
-        let weight = weight(&key);
-        if (self.weight + weight) as u64 <= MAX_BYTES || key == Key::Interrupt {
-            self.weight += weight;
+        let size = size(&key);
+        if (self.size + size) as u64 <= MAX_BYTES || key == Key::Interrupt {
+            self.size += size;
             self.keys.push_back(key);
         }
     }
 
     fn pop(&mut self) -> Option<Key> {
         let key = self.keys.pop_front()?;
-        self.weight -= weight(&key);
+        self.size -= size(&key);
         Some(key)
     }
 
@@ -106,12 +106,12 @@ impl Ahead {
             *key = Key::NewLine;
         }
         self.keys.extend(behind.into_iter().skip(1));
-        self.weight = self.keys.iter().map(weight).sum();
+        self.size = self.keys.iter().map(size).sum();
         true
     }
 }
 
-fn weight(key: &Key) -> usize {
+fn size(key: &Key) -> usize {
     if let Key::Paste(text) = key { text.len().max(1) } else { 1 }
 }
 
@@ -119,28 +119,28 @@ fn weight(key: &Key) -> usize {
 mod tests {
     use super::*;
 
-    fn ahead(text: &str) -> Ahead {
-        let mut ahead = Ahead::default();
+    fn type_ahead(text: &str) -> TypeAhead {
+        let mut type_ahead = TypeAhead::default();
         let mut decoder = Decoder::default();
-        text.bytes().for_each(|byte| decoder.take(byte, |key| ahead.push(key)));
-        ahead
+        text.bytes().for_each(|byte| decoder.take(byte, |key| type_ahead.push(key)));
+        type_ahead
     }
 
     #[test]
-    fn ctrl_c_sends_nothing_that_was_typed_before_it() {
-        assert!(!ahead("one\rtwo").take_interrupt());
-        let mut keys = ahead("one\rtwo\r\x03three\r");
+    fn ctrl_c_submits_nothing_that_was_typed_before_it() {
+        assert!(!type_ahead("one\rtwo").take_interrupt());
+        let mut keys = type_ahead("one\rtwo\r\x03three\r");
         assert!(keys.take_interrupt() && !keys.take_interrupt());
         let left: Vec<Key> = std::iter::from_fn(|| keys.pop()).collect();
         let mut wanted: Vec<Key> = "one\ntwothree\n".chars().map(Key::Char).collect();
         (wanted[3], wanted[12]) = (Key::NewLine, Key::Enter);
-        assert_eq!((left, keys.weight), (wanted, 0));
+        assert_eq!((left, keys.size), (wanted, 0));
     }
 
     #[test]
-    fn what_is_typed_ahead_has_a_bound_but_ctrl_c_is_heard() {
+    fn type_ahead_is_bounded_but_ctrl_c_gets_through() {
         let most = usize::try_from(MAX_BYTES).unwrap();
-        let mut keys = ahead(&"x".repeat(most + 10));
+        let mut keys = type_ahead(&"x".repeat(most + 10));
         assert_eq!(keys.keys.len(), most);
         keys.push(Key::Paste("y".to_owned()));
         keys.push(Key::Interrupt);

@@ -24,61 +24,66 @@ use signal_hook::low_level::emulate_default_handler;
 use tokio::sync::Notify;
 
 /// The value that disables a special character: `_POSIX_VDISABLE`, which differs between systems.
-const NO_CHARACTER: u8 = if cfg!(any(target_os = "linux", target_os = "android")) { 0 } else { 0xff };
+const DISABLED_CHARACTER: u8 = if cfg!(any(target_os = "linux", target_os = "android")) { 0 } else { 0xff };
 
 /// Turns bracketed paste on, and off again.
-const MARK_PASTES: &[u8] = b"\x1b[?2004h";
-const LEAVE_PASTES: &[u8] = b"\x1b[?2004l";
+const BRACKETED_PASTE_ON: &[u8] = b"\x1b[?2004h";
+const BRACKETED_PASTE_OFF: &[u8] = b"\x1b[?2004l";
 
 /// The terminal is in raw mode as long as this lives.
 #[derive(Debug)]
-pub(super) struct Modes(Arc<Shared>);
+pub(super) struct RawMode(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     input: File,
     output: File,
     /// The original modes to restore; `None` once they are restored for good.
-    theirs: Mutex<Option<Termios>>,
+    original: Mutex<Option<Termios>>,
     /// How many rows below the cursor the prompt ends, counting from 1; 0 where there is no prompt.
-    below: AtomicUsize,
+    rows_below: AtomicUsize,
     /// Notified when the process continues after a stop.
-    goes_on: Notify,
+    resumed: Notify,
 }
 
-impl Modes {
+impl RawMode {
     /// Puts the terminal behind standard input into raw mode; escape sequences go to the one behind standard error.
     pub(super) fn enter() -> io::Result<Self> {
         let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
         let output = File::from(io::stderr().as_fd().try_clone_to_owned()?);
-        let theirs = Mutex::new(Some(tcgetattr(&input)?));
-        let shared =
-            Arc::new(Shared { input, output, theirs, below: AtomicUsize::new(0), goes_on: Notify::new() });
+        let original = Mutex::new(Some(tcgetattr(&input)?));
+        let shared = Arc::new(Shared {
+            input,
+            output,
+            original,
+            rows_below: AtomicUsize::new(0),
+            resumed: Notify::new(),
+        });
         let signals = Signals::new([SIGCONT, SIGHUP, SIGQUIT, SIGTERM, SIGTSTP])?;
         let modes = Self(Arc::clone(&shared));
-        thread::Builder::new().name("signals".to_owned()).spawn(move || listen(signals, &shared))?;
+        thread::Builder::new().name("signals".to_owned()).spawn(move || handle_signals(signals, &shared))?;
         modes.0.set()?;
         Ok(modes)
     }
 
     /// Records how many rows below the cursor the prompt ends, counting from 1; 0 where there is no prompt.
-    pub(super) fn say_below(&self, rows: usize) {
-        self.0.below.store(rows, Ordering::Relaxed);
+    pub(super) fn set_rows_below(&self, rows: usize) {
+        self.0.rows_below.store(rows, Ordering::Relaxed);
     }
 
     /// Restores the original modes for good.
     pub(super) fn leave(&self) {
-        let mut theirs = self.0.lock();
-        self.0.give_back(theirs.take().as_ref());
+        let mut original = self.0.lock();
+        self.0.restore(original.take().as_ref());
     }
 
     /// Resolves when the process continues after a stop; immediately if it did since the last call.
-    pub(super) async fn goes_on(&self) {
-        self.0.goes_on.notified().await;
+    pub(super) async fn resumed(&self) {
+        self.0.resumed.notified().await;
     }
 }
 
-impl Drop for Modes {
+impl Drop for RawMode {
     fn drop(&mut self) {
         self.leave();
     }
@@ -86,24 +91,24 @@ impl Drop for Modes {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Option<Termios>> {
-        self.theirs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.original.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets raw mode, unless the original modes were restored for good.
     fn set(&self) -> io::Result<()> {
-        let theirs = self.lock();
-        let Some(theirs) = theirs.as_ref() else { return Ok(()) };
+        let original = self.lock();
+        let Some(original) = original.as_ref() else { return Ok(()) };
         // `Now` keeps what was typed before; anything else would wait for output or discard input.
-        tcsetattr(&self.input, OptionalActions::Now, &ours(theirs))?;
-        (&self.output).write_all(MARK_PASTES)
+        tcsetattr(&self.input, OptionalActions::Now, &raw(original))?;
+        (&self.output).write_all(BRACKETED_PASTE_ON)
     }
 
     /// Restores the original modes and moves below the prompt. Fails only if the terminal is gone.
-    fn give_back(&self, theirs: Option<&Termios>) {
-        let Some(theirs) = theirs else { return };
-        let _ = tcsetattr(&self.input, OptionalActions::Now, theirs);
-        let mut leave = LEAVE_PASTES.to_vec();
-        match self.below.swap(0, Ordering::Relaxed) {
+    fn restore(&self, original: Option<&Termios>) {
+        let Some(original) = original else { return };
+        let _ = tcsetattr(&self.input, OptionalActions::Now, original);
+        let mut leave = BRACKETED_PASTE_OFF.to_vec();
+        match self.rows_below.swap(0, Ordering::Relaxed) {
             0 => {}
             1 => leave.extend_from_slice(b"\r\n"),
             more => leave.extend_from_slice(format!("\x1b[{}B\r\n", more - 1).as_bytes()),
@@ -113,23 +118,23 @@ impl Shared {
 }
 
 /// Adjusts the modes for each signal, and then lets the signal take its default action.
-fn listen(mut signals: Signals, shared: &Shared) {
+fn handle_signals(mut signals: Signals, shared: &Shared) {
     for signal in signals.forever() {
         match signal {
             SIGCONT => {
                 // Fails only if the terminal is gone, which the next read reports.
                 let _ = shared.set();
-                shared.goes_on.notify_one();
+                shared.resumed.notify_one();
             }
             // Without a shell that could continue us, the system would not stop us either.
             SIGTSTP if !has_shell() => {}
             _ => {
-                let mut theirs = shared.lock();
-                shared.give_back(theirs.as_ref());
+                let mut original = shared.lock();
+                shared.restore(original.as_ref());
                 if signal != SIGTSTP {
-                    theirs.take();
+                    original.take();
                 }
-                drop(theirs);
+                drop(original);
                 let _ = emulate_default_handler(signal);
             }
         }
@@ -142,14 +147,14 @@ fn has_shell() -> bool {
 }
 
 /// Raw mode: the terminal's modes without those that would withhold keys from us. Output processing stays.
-fn ours(theirs: &Termios) -> Termios {
-    let mut modes = theirs.clone();
+fn raw(original: &Termios) -> Termios {
+    let mut modes = original.clone();
     modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ECHONL | LocalModes::IEXTEN;
     modes.local_modes |= LocalModes::ISIG;
     // Without IXON: a terminal stopped by Ctrl-S would block us, and with us whatever handles Ctrl-C.
     modes.input_modes -=
         InputModes::ICRNL | InputModes::INLCR | InputModes::IGNCR | InputModes::ISTRIP | InputModes::IXON;
-    modes.special_codes[SpecialCodeIndex::VINTR] = NO_CHARACTER;
+    modes.special_codes[SpecialCodeIndex::VINTR] = DISABLED_CHARACTER;
     modes.special_codes[SpecialCodeIndex::VMIN] = 1;
     modes.special_codes[SpecialCodeIndex::VTIME] = 0;
     modes

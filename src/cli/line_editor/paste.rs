@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_not_kept_and_said() {
+    fn what_is_too_long_is_dropped_and_reported() {
         let long = vec![b'x'; usize::try_from(MAX_BYTES).unwrap() * 2];
         let mut paste = Paste::default();
         assert!(long.iter().all(|&byte| paste.take(byte).is_none()));
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paste_without_end_is_left_by_pressing_ctrl_c_twice() {
+    fn pressing_ctrl_c_twice_ends_a_paste_without_end() {
         assert_eq!(pasted(b"abc\x03"), []);
         assert_eq!(pasted(b"abc\x03\x03"), [Key::Interrupt]);
     }

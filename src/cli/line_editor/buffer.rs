@@ -12,13 +12,13 @@ use crate::cli::text::MAX_BYTES;
 pub(crate) struct Buffer {
     text: String,
     /// The cursor, in bytes from the start.
-    at: usize,
+    cursor: usize,
 }
 
 impl Buffer {
     /// A buffer holding `text`, with the cursor at its end.
-    pub(crate) fn holding(text: String) -> Self {
-        Self { at: text.len(), text }
+    pub(crate) fn with_cursor_at_end(text: String) -> Self {
+        Self { cursor: text.len(), text }
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -30,8 +30,8 @@ impl Buffer {
     }
 
     /// The cursor, in bytes from the start.
-    pub(crate) fn at(&self) -> usize {
-        self.at
+    pub(crate) fn cursor(&self) -> usize {
+        self.cursor
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -44,63 +44,63 @@ impl Buffer {
         if (self.text.len() + text.len()) as u64 > MAX_BYTES {
             return false;
         }
-        self.text.insert_str(self.at, text);
-        self.at += text.len();
-        self.settle();
+        self.text.insert_str(self.cursor, text);
+        self.cursor += text.len();
+        self.snap_to_boundary();
         true
     }
 
     /// Deletes and returns what is between the cursor and `other`.
     pub(crate) fn delete(&mut self, other: usize) -> String {
-        let (from, to) = (self.at.min(other), self.at.max(other));
+        let (from, to) = (self.cursor.min(other), self.cursor.max(other));
         let deleted = self.text.drain(from..to).collect();
-        self.at = from;
-        self.settle();
+        self.cursor = from;
+        self.snap_to_boundary();
         deleted
     }
 
     pub(crate) fn move_to(&mut self, at: usize) {
-        self.at = at.min(self.text.len());
-        self.settle();
+        self.cursor = at.min(self.text.len());
+        self.snap_to_boundary();
     }
 
     /// The position before the character to the left.
     pub(crate) fn left(&self) -> usize {
-        let mut cursor = GraphemeCursor::new(self.at, self.text.len(), true);
+        let mut cursor = GraphemeCursor::new(self.cursor, self.text.len(), true);
         cursor.prev_boundary(&self.text, 0).ok().flatten().unwrap_or(0)
     }
 
     /// The position behind the character to the right.
     pub(crate) fn right(&self) -> usize {
-        let mut cursor = GraphemeCursor::new(self.at, self.text.len(), true);
+        let mut cursor = GraphemeCursor::new(self.cursor, self.text.len(), true);
         cursor.next_boundary(&self.text, 0).ok().flatten().unwrap_or(self.text.len())
     }
 
     /// The start of the line.
     pub(crate) fn line_start(&self) -> usize {
-        self.before().rfind('\n').map_or(0, |at| at + 1)
+        self.before_cursor().rfind('\n').map_or(0, |at| at + 1)
     }
 
     /// The end of the line.
     pub(crate) fn line_end(&self) -> usize {
-        self.behind().find('\n').map_or(self.text.len(), |at| self.at + at)
+        self.after_cursor().find('\n').map_or(self.text.len(), |at| self.cursor + at)
     }
 
     /// The start of the word to the left; words consist of letters and digits.
     pub(crate) fn word_left(&self) -> usize {
-        let rest = self.before().trim_end_matches(|c| !is_of_word(c));
+        let rest = self.before_cursor().trim_end_matches(|c| !is_of_word(c));
         rest.trim_end_matches(is_of_word).len()
     }
 
     /// The end of the word to the right.
     pub(crate) fn word_right(&self) -> usize {
-        let rest = self.behind().trim_start_matches(|c| !is_of_word(c));
+        let rest = self.after_cursor().trim_start_matches(|c| !is_of_word(c));
         self.text.len() - rest.trim_start_matches(is_of_word).len()
     }
 
     /// The start of the whitespace-separated word to the left.
     pub(crate) fn blank_left(&self) -> usize {
-        let rest = self.before().trim_end_matches(char::is_whitespace);
+        let rest = self.before_cursor().trim_end_matches(char::is_whitespace);
         rest.trim_end_matches(|c: char| !c.is_whitespace()).len()
     }
 
@@ -109,7 +109,7 @@ impl Buffer {
         let start = self.line_start();
         let above = start.checked_sub(1)?;
         let from = self.text[..above].rfind('\n').map_or(0, |at| at + 1);
-        Some(self.at_distance(from, above, start))
+        Some(self.at_same_column(from, above, start))
     }
 
     /// The same character column in the line below, if there is one.
@@ -117,32 +117,32 @@ impl Buffer {
         let from = self.line_end() + 1;
         let below = self.text.get(from..)?;
         let to = below.find('\n').map_or(self.text.len(), |at| from + at);
-        Some(self.at_distance(from, to, self.line_start()))
+        Some(self.at_same_column(from, to, self.line_start()))
     }
 
     /// The position in the line `from..to` with the cursor's character column in its line, which begins at `start`.
-    fn at_distance(&self, from: usize, to: usize, start: usize) -> usize {
-        let distance = self.text[start..self.at].graphemes(true).count();
+    fn at_same_column(&self, from: usize, to: usize, start: usize) -> usize {
+        let distance = self.text[start..self.cursor].graphemes(true).count();
         let line = &self.text[from..to];
         line.grapheme_indices(true).nth(distance).map_or(to, |(at, _)| from + at)
     }
 
-    fn before(&self) -> &str {
-        &self.text[..self.at]
+    fn before_cursor(&self) -> &str {
+        &self.text[..self.cursor]
     }
 
-    fn behind(&self) -> &str {
-        &self.text[self.at..]
+    fn after_cursor(&self) -> &str {
+        &self.text[self.cursor..]
     }
 
     /// Moves the cursor right out of the middle of a character: inserted text may have merged with its surroundings.
-    fn settle(&mut self) {
-        while !self.text.is_char_boundary(self.at) {
-            self.at += 1;
+    fn snap_to_boundary(&mut self) {
+        while !self.text.is_char_boundary(self.cursor) {
+            self.cursor += 1;
         }
-        let mut cursor = GraphemeCursor::new(self.at, self.text.len(), true);
+        let mut cursor = GraphemeCursor::new(self.cursor, self.text.len(), true);
         if !cursor.is_boundary(&self.text, 0).unwrap_or(true) {
-            self.at = self.right();
+            self.cursor = self.right();
         }
     }
 }
@@ -160,7 +160,7 @@ mod tests {
     /// A buffer whose cursor is marked by `|`.
     fn marked(text: &str) -> Buffer {
         let at = text.find('|').unwrap();
-        let mut buffer = Buffer::holding(text.replace('|', ""));
+        let mut buffer = Buffer::with_cursor_at_end(text.replace('|', ""));
         buffer.move_to(at);
         buffer
     }
@@ -170,22 +170,22 @@ mod tests {
     }
 
     #[test]
-    fn places_are_between_characters_as_people_see_them() {
+    fn positions_are_between_characters_as_people_see_them() {
         for character in ["e\u{301}", "👨‍👩‍👧", "🇨🇭", "👍🏽", "東", "❤\u{fe0f}"] {
             let buffer = marked(&format!("a{character}|b"));
             assert_eq!(buffer.left(), 1, "{character}");
             assert_eq!(marked(&format!("a|{character}b")).right(), 1 + character.len(), "{character}");
             let mut buffer = marked(&format!("a{character}|b"));
             buffer.delete(buffer.left());
-            assert_eq!(shown(&buffer, buffer.at), "a|b", "{character}");
+            assert_eq!(shown(&buffer, buffer.cursor), "a|b", "{character}");
         }
         let mut buffer = marked("|\u{301}x");
         assert!(buffer.insert("e"));
-        assert_eq!(buffer.at, 3, "what has grown together is not parted");
+        assert_eq!(buffer.cursor, 3, "what has grown together is not parted");
     }
 
     #[test]
-    fn words_are_of_letters_and_digits_and_blanks_part_more() {
+    fn words_consist_of_letters_and_digits_and_blanks_separate_more() {
         let left = |text: &str| shown(&marked(text), marked(text).word_left());
         let right = |text: &str| shown(&marked(text), marked(text).word_right());
         let blank = |text: &str| shown(&marked(text), marked(text).blank_left());
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_have_starts_and_ends_and_others_above_and_below() {
+    fn lines_have_starts_ends_and_neighbours() {
         let buffer = marked("one\ntw|o\nthree");
         assert_eq!((buffer.line_start(), buffer.line_end()), (4, 7));
         assert_eq!(shown(&buffer, buffer.up().unwrap()), "on|e\ntwo\nthree");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_refused_whole() {
+    fn what_is_too_long_is_refused_entirely() {
         let mut buffer = Buffer::default();
         let half = "x".repeat(usize::try_from(MAX_BYTES / 2).unwrap());
         assert!(buffer.insert(&half) && buffer.insert(&half));
@@ -219,10 +219,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_place_is_always_between_characters(text in "\\PC{0,20}", more in "\\PC{0,4}", at in 0usize..40) {
-            let mut buffer = Buffer::holding(text);
+        fn the_cursor_is_always_between_characters(text in "\\PC{0,20}", more in "\\PC{0,4}", at in 0usize..40) {
+            let mut buffer = Buffer::with_cursor_at_end(text);
             let holds = |buffer: &Buffer| {
-                buffer.at == buffer.text.len() || buffer.text.grapheme_indices(true).any(|(at, _)| at == buffer.at)
+                buffer.cursor == buffer.text.len() || buffer.text.grapheme_indices(true).any(|(at, _)| at == buffer.cursor)
             };
             buffer.move_to(at);
             prop_assert!(holds(&buffer));
