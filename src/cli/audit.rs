@@ -11,7 +11,7 @@ use super::globals::Session;
 use super::number::within;
 use super::printer::Printer;
 use super::tabular::{self, Column, column, hidden, unbroken};
-use super::usage::short;
+use super::usage::shortened;
 use crate::api::console::{AUDIT_ACTIONS, AuditEntry, Channel};
 use crate::clock::Time;
 use crate::storage::AuditFilter;
@@ -156,7 +156,7 @@ fn for_people(printer: &Printer, entries: &[AuditEntry]) -> Result<(), Failure> 
 }
 
 fn cells(entry: &AuditEntry) -> Vec<String> {
-    let named = |name: &Option<String>, id: &str| name.clone().unwrap_or_else(|| short(id));
+    let named = |name: &Option<String>, id: &str| name.clone().unwrap_or_else(|| shortened(id));
     let by = match (&entry.actor, &entry.actor_name, entry.channel) {
         (Some(id), name, _) => named(name, id),
         (None, Some(name), _) => name.clone(),
@@ -193,7 +193,7 @@ fn brief(name: &str, value: &Value) -> String {
         // Without a list, a key may be used for all models and from all addresses.
         Value::Array(items) if items.is_empty() => "all".to_owned(),
         Value::Array(items) => items.iter().map(|item| brief(name, item)).collect::<Vec<_>>().join(" "),
-        Value::String(text) if is_id(text) => short(text),
+        Value::String(text) if is_id(text) => shortened(text),
         Value::String(text) => timestamp(text).unwrap_or_else(|| text.clone()),
         Value::Number(number) => {
             number.as_f64().map_or_else(|| number.to_string(), |number| number.to_string())

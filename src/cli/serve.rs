@@ -117,11 +117,11 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
         tls: tls.map_err(|cause| Failure::usage(cause.to_string()).caused_by(cause))?,
         ..Options::default()
     };
-    let logged = log::wanted(session)?;
+    let log_filter = log::filter_from_env(session)?;
     if args.check {
         return check(session, &config);
     }
-    let _log = log::begin(session, logged)?;
+    let _log = log::begin(session, log_filter)?;
     disable_core_dumps();
     let options = resources::limit_connections(options);
     let app = App::open(&config, Clock::system()).map_err(|cause| cannot_start(&config, cause))?;

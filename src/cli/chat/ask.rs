@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use tokio::time;
 
-use super::Talk;
-use super::output::Pen;
+use super::Conversation;
+use super::output::AnswerWriter;
 use crate::api::chat::{ChatRequest, ChatUsage};
 use crate::cli::exit::Failure;
 use crate::cli::remote;
@@ -42,17 +42,17 @@ impl Answer {
 
 /// Requests an answer and fills `answer` as it arrives; on failure, what has arrived stays in it.
 pub(crate) async fn ask(
-    talk: &Talk<'_>,
+    conversation: &Conversation<'_>,
     request: &ChatRequest,
     answer: &mut Answer,
-    pen: &mut Pen<'_>,
+    writer: &mut AnswerWriter<'_>,
 ) -> Result<(), Failure> {
     let begun = Instant::now();
-    let limit = talk.plan.limit;
-    let asked = time::timeout(limit, follow(talk, request, answer, pen)).await;
+    let limit = conversation.plan.limit;
+    let asked = time::timeout(limit, follow(conversation, request, answer, writer)).await;
     answer.elapsed = begun.elapsed();
     match asked {
-        Ok(Ok(())) => pen.end(),
+        Ok(Ok(())) => writer.end(),
         // If a stream was silent up to the limit, the idle timeout may fire first.
         Ok(Err(failure)) if answer.elapsed < limit => Err(failure),
         _ => Err(remote::too_slow("whole answer", limit, "")),
@@ -60,22 +60,22 @@ pub(crate) async fn ask(
 }
 
 async fn follow(
-    talk: &Talk<'_>,
+    conversation: &Conversation<'_>,
     request: &ChatRequest,
     answer: &mut Answer,
-    pen: &mut Pen<'_>,
+    writer: &mut AnswerWriter<'_>,
 ) -> Result<(), Failure> {
-    let failed = |cause| talk.failure(cause);
-    let client = &talk.backend.client;
+    let failed = |cause| conversation.failure(cause);
+    let client = &conversation.backend.client;
     if !request.stream {
         let piece = client.chat(request).await.map_err(failed)?;
-        pen.piece(&piece)?;
+        writer.piece(&piece)?;
         answer.take(piece);
         return Ok(());
     }
     let mut stream = client.chat_stream(request).map_err(failed)?;
     while let Some(piece) = stream.next().await.map_err(failed)? {
-        pen.piece(&piece)?;
+        writer.piece(&piece)?;
         answer.take(piece);
     }
     Ok(())

@@ -3,7 +3,7 @@
 //! A question becomes part of the conversation once its answer is complete: one that was interrupted or that failed is
 //! forgotten, so that it can be asked again. Ctrl-C stops a running answer, and quits at the prompt.
 
-use super::Talk;
+use super::Conversation;
 use super::ask::{Answer, ask};
 use super::prompt::Prompt;
 use crate::api::chat::ChatMessage;
@@ -16,11 +16,11 @@ const EXIT: &str = "/exit";
 const HELP: &str = "Ctrl-C stops an answer; /exit or Ctrl-D ends the conversation";
 
 /// Prompts for questions and answers them until the person quits.
-pub(super) async fn run(talk: &Talk<'_>) -> Outcome {
-    let printer = &talk.plan.printer;
+pub(super) async fn run(conversation: &Conversation<'_>) -> Outcome {
+    let printer = &conversation.plan.printer;
     printer.sentence(HELP);
     let mut prompt = Prompt::open(printer);
-    let mut messages = talk.opening();
+    let mut messages = conversation.opening();
     loop {
         let Some(text) = prompt.ask().await? else { return Ok(0) };
         match text.trim() {
@@ -36,7 +36,7 @@ pub(super) async fn run(talk: &Talk<'_>) -> Outcome {
             }
             text => messages.push(ChatMessage::new("user", text)),
         }
-        match turn(talk, &messages, &mut prompt).await? {
+        match turn(conversation, &messages, &mut prompt).await? {
             Some(text) => messages.push(ChatMessage::new("assistant", text)),
             None => drop(messages.pop()),
         }
@@ -51,23 +51,23 @@ fn is_command(text: &str) -> bool {
 
 /// Answers the last message; `None` if there is no complete answer, which was then reported.
 async fn turn(
-    talk: &Talk<'_>,
+    conversation: &Conversation<'_>,
     messages: &[ChatMessage],
     prompt: &mut Prompt<'_>,
 ) -> Result<Option<String>, Failure> {
-    let printer = &talk.plan.printer;
+    let printer = &conversation.plan.printer;
     let mut answer = Answer::default();
-    let mut pen = talk.output.pen(&talk.shown_model(), false);
-    let request = talk.request(messages.to_vec());
+    let mut writer = conversation.output.writer(&conversation.shown_model(), false);
+    let request = conversation.request(messages.to_vec());
     let asked = tokio::select! {
         biased;
         () = prompt.interrupted() => None,
-        asked = ask(talk, &request, &mut answer, &mut pen) => Some(asked),
+        asked = ask(conversation, &request, &mut answer, &mut writer) => Some(asked),
     };
-    drop(pen);
+    drop(writer);
     match asked {
         Some(Ok(())) => {
-            talk.output.epilogue(&answer);
+            conversation.output.epilogue(&answer);
             Ok(Some(answer.text))
         }
         Some(Err(failure)) if matches!(failure.kind, Kind::ClosedPipe | Kind::Unauthorized) => Err(failure),

@@ -14,7 +14,7 @@ mod ask;
 mod interactive;
 mod one_shot;
 mod output;
-mod plain;
+mod plain_prompt;
 mod prompt;
 
 pub(crate) use args::{ChatArgs, EXAMPLES, NOTES};
@@ -36,10 +36,10 @@ use ask::Answer;
 use output::Output;
 
 /// How long a complete answer may take by default: more than servers allow themselves.
-const LIMIT: Duration = Duration::from_mins(11);
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(11);
 
 /// How long a question waits for the models' prices, which are shown with its answer.
-const FOR_PRICES: Duration = Duration::from_secs(3);
+const PRICES_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The flag that names the model, as it appears in failures.
 const FLAG: &str = "-m";
@@ -52,7 +52,7 @@ struct Plan {
     request: ChatRequest,
     model: Option<String>,
     /// Where the model was set, as named in messages.
-    model_set_by: String,
+    model_source: String,
     system: Option<String>,
     json: bool,
     limit: Duration,
@@ -62,7 +62,7 @@ struct Plan {
 pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
     check_given(args, session)?;
     let config = session.client_config(args.timeout.as_deref(), None)?;
-    let limit = config.timeout.unwrap_or(LIMIT);
+    let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
     // A server is silent until its model begins, however many it has to try; so only the limit on the whole applies.
     let need =
         Need { service: Service::Inference, idle_timeout: limit, keyless_command: "mk chat --sandbox" };
@@ -71,8 +71,8 @@ pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
         printer: session.printer.clone(),
         progress: session.progress(&config),
         request: request(args),
-        model: args.model.clone().or_else(|| usual_model(args, &config)),
-        model_set_by: model_set_by(args, &config.chat_model_origin()),
+        model: args.model.clone().or_else(|| default_model(args, &config)),
+        model_source: model_source(args, &config.chat_model_origin()),
         system: args.system.clone(),
         json: args.json,
         limit,
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
             let work = async { one_shot::run(&begin(&plan, chosen).await?, prompt, &mut answer).await };
             let outcome = runtime::run(&plan.printer, work);
             outcome.map_err(
-                |failure| if plan.json { one_shot::with_what_came(failure, &answer) } else { failure },
+                |failure| if plan.json { one_shot::with_partial_answer(failure, &answer) } else { failure },
             )
         }
         None => runtime::run_handling_ctrl_c(async { interactive::run(&begin(&plan, chosen).await?).await }),
@@ -92,11 +92,11 @@ pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
 }
 
 /// The configured model. With the sandbox it is ignored, unless it is a simulated one itself.
-fn usual_model(args: &ChatArgs, config: &ClientConfig) -> Option<String> {
+fn default_model(args: &ChatArgs, config: &ClientConfig) -> Option<String> {
     config.chat_model.clone().filter(|model| !args.backend.sandbox || is_simulated(model))
 }
 
-fn model_set_by(args: &ChatArgs, origin: &Origin) -> String {
+fn model_source(args: &ChatArgs, origin: &Origin) -> String {
     match origin {
         Origin::Variable(name) if args.model.is_none() => (*name).to_owned(),
         Origin::File { .. } if args.model.is_none() => format!("chat.model ({origin})"),
@@ -141,14 +141,14 @@ fn resolve(prompt: &str, printer: &Printer) -> Result<String, Failure> {
 }
 
 /// A plan with a server to ask.
-struct Talk<'a> {
+struct Conversation<'a> {
     plan: &'a Plan,
     backend: Backend,
     model: String,
     output: Output<'a>,
 }
 
-async fn begin(plan: &Plan, chosen: Chosen) -> Result<Talk<'_>, Failure> {
+async fn begin(plan: &Plan, chosen: Chosen) -> Result<Conversation<'_>, Failure> {
     let backend = chosen.open(&plan.printer).await?;
     let mut output = Output::new(&plan.printer, plan.progress, backend.is_sandbox);
     if let Some(model) = &plan.model {
@@ -156,10 +156,10 @@ async fn begin(plan: &Plan, chosen: Chosen) -> Result<Talk<'_>, Failure> {
         if plan.printer.terminal.err.is_terminal && !plan.printer.quiet && !plan.json {
             let waiting = output.wait("Connecting");
             output.models =
-                models::list_within(&backend, plan.limit.min(FOR_PRICES)).await.unwrap_or_default();
+                models::list_within(&backend, plan.limit.min(PRICES_TIMEOUT)).await.unwrap_or_default();
             drop(waiting);
         }
-        return Ok(Talk { plan, backend, model: model.clone(), output });
+        return Ok(Conversation { plan, backend, model: model.clone(), output });
     }
     let waiting = output.wait("Connecting");
     output.models = models::list_within(&backend, plan.limit).await?;
@@ -167,7 +167,7 @@ async fn begin(plan: &Plan, chosen: Chosen) -> Result<Talk<'_>, Failure> {
     let model = cheapest(&output.models)?;
     let shown = sanitize::line(&model);
     plan.printer.sentence(&format!("asking {shown}; -m or MK_MODEL names another, `mk models` lists them"));
-    Ok(Talk { plan, backend, model, output })
+    Ok(Conversation { plan, backend, model, output })
 }
 
 /// The model to use if none is named: the cheapest one, so that nobody is surprised by a bill. Models with an unknown
@@ -189,7 +189,7 @@ fn cheapest(models: &[Model]) -> Result<String, Failure> {
     cheapest.map(|model| model.id.clone()).ok_or_else(none)
 }
 
-impl Talk<'_> {
+impl Conversation<'_> {
     /// The conversation before the first question.
     fn opening(&self) -> Vec<ChatMessage> {
         self.plan.system.iter().map(|text| ChatMessage::new("system", text.as_str())).collect()
@@ -203,7 +203,7 @@ impl Talk<'_> {
     fn failure(&self, cause: client::Error) -> Failure {
         let mut failure = remote::inference_failure(&self.backend.server, cause);
         if let Some(what) = failure.message.strip_prefix(FLAG) {
-            failure.message = format!("{}{what}", self.plan.model_set_by);
+            failure.message = format!("{}{what}", self.plan.model_source);
         }
         failure
     }

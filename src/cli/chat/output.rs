@@ -23,7 +23,7 @@ pub(crate) struct Output<'a> {
     mode: Mode,
     /// The models with their prices, as far as known.
     pub(crate) models: Vec<Model>,
-    has_told_sandbox: Cell<bool>,
+    has_announced_sandbox: Cell<bool>,
 }
 
 /// A notice that something is awaited. Dropping it erases the notice.
@@ -38,8 +38,8 @@ impl Drop for Waiting {
 }
 
 impl<'a> Output<'a> {
-    pub(crate) fn new(printer: &'a Printer, mode: Mode, has_told_sandbox: bool) -> Self {
-        Self { printer, mode, models: Vec::new(), has_told_sandbox: Cell::new(has_told_sandbox) }
+    pub(crate) fn new(printer: &'a Printer, mode: Mode, has_announced_sandbox: bool) -> Self {
+        Self { printer, mode, models: Vec::new(), has_announced_sandbox: Cell::new(has_announced_sandbox) }
     }
 
     /// Shows what (sanitized) is awaited, until the returned value is dropped.
@@ -59,9 +59,9 @@ impl<'a> Output<'a> {
     }
 
     /// A writer for an answer that waits for `model` (sanitized); if `is_mute`, the text is not printed.
-    pub(crate) fn pen(&self, model: &str, is_mute: bool) -> Pen<'_> {
+    pub(crate) fn writer(&self, model: &str, is_mute: bool) -> AnswerWriter<'_> {
         let waiting = self.wait(&format!("Waiting for {model}"));
-        Pen { output: self, waiting: Some(waiting), is_mute, is_in_line: false }
+        AnswerWriter { output: self, waiting: Some(waiting), is_mute, is_in_line: false }
     }
 
     /// Reports what a person should know about a complete answer.
@@ -102,17 +102,17 @@ impl<'a> Output<'a> {
 }
 
 /// Prints one answer. Dropping it ends the line in which an answer broke off.
-pub(crate) struct Pen<'a> {
+pub(crate) struct AnswerWriter<'a> {
     output: &'a Output<'a>,
     waiting: Option<Waiting>,
     is_mute: bool,
     is_in_line: bool,
 }
 
-impl Pen<'_> {
+impl AnswerWriter<'_> {
     /// Prints a piece.
     pub(crate) fn piece(&mut self, piece: &Piece) -> Result<(), Failure> {
-        if piece.is_sandbox && !self.output.has_told_sandbox.replace(true) {
+        if piece.is_sandbox && !self.output.has_announced_sandbox.replace(true) {
             self.waiting = None;
             self.output.printer.notice(SANDBOX_BANNER);
         }
@@ -138,7 +138,7 @@ impl Pen<'_> {
     }
 }
 
-impl Drop for Pen<'_> {
+impl Drop for AnswerWriter<'_> {
     fn drop(&mut self) {
         // If nobody reads it, the failure that led here says so.
         let _ = self.end();

@@ -1,6 +1,6 @@
 //! Where questions come from: the line editor on a terminal, or plain lines where it cannot draw.
 
-use super::plain::Plain;
+use super::plain_prompt::PlainPrompt;
 use crate::cli::exit::Failure;
 use crate::cli::printer::Printer;
 #[cfg(unix)]
@@ -14,7 +14,7 @@ use crate::cli::{
 pub(super) enum Prompt<'a> {
     #[cfg(unix)]
     Edited(Box<LineEditor<'a>>),
-    Plain(Plain<'a>),
+    Plain(PlainPrompt<'a>),
 }
 
 impl<'a> Prompt<'a> {
@@ -26,7 +26,7 @@ impl<'a> Prompt<'a> {
         {
             return Self::Edited(Box::new(editor));
         }
-        Self::Plain(Plain::open(printer))
+        Self::Plain(PlainPrompt::open(printer))
     }
 
     /// The next text; `None` at the end of input.

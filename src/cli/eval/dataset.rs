@@ -20,13 +20,13 @@ use crate::cli::verify::input::{self, Line};
 use crate::clock::Time;
 
 /// The most statements. A larger dataset is none for paid models, and all of it is held in memory.
-const MOST: usize = 100_000;
+const MAX_STATEMENTS: usize = 100_000;
 
 /// The most bytes, for the same reason.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_DATASET_BYTES: usize = 64 << 20;
 
 /// How many wrong lines are reported at once.
-const MOST_TOLD: usize = 5;
+const MAX_REPORTED: usize = 5;
 
 /// What a statement is, or was judged to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,7 +137,7 @@ pub(crate) struct Item {
 /// # Errors
 /// If a file cannot be read, a line is malformed, or there is no line at all.
 pub(crate) fn read(files: &[PathBuf], limit: Option<usize>, printer: &Printer) -> Result<Vec<Item>, Failure> {
-    let mut reading = Reading { limit, bytes: 0, items: Vec::new(), wrong: Vec::new(), over: None };
+    let mut reading = Reading { limit, bytes: 0, items: Vec::new(), wrong: Vec::new(), exceeded: None };
     for path in files {
         if reading.is_full() {
             break;
@@ -164,7 +164,7 @@ struct Reading {
     items: Vec<Item>,
     wrong: Vec<String>,
     /// Which maximum was exceeded, if any.
-    over: Option<&'static str>,
+    exceeded: Option<&'static str>,
 }
 
 impl Reading {
@@ -176,9 +176,9 @@ impl Reading {
     /// Adds a line; returns whether another one may follow.
     fn take(&mut self, file: Option<&str>, (source, line): Line) -> bool {
         self.bytes += line.as_ref().map_or(0, String::len);
-        let is_too_much = self.bytes > MOST_BYTES;
-        if is_too_much || self.items.len() == MOST {
-            self.over = Some(if is_too_much { "64 MiB" } else { "100,000 statements" });
+        let is_too_much = self.bytes > MAX_DATASET_BYTES;
+        if is_too_much || self.items.len() == MAX_STATEMENTS {
+            self.exceeded = Some(if is_too_much { "64 MiB" } else { "100,000 statements" });
             return false;
         }
         let input::Source::Line { line: number } = source else { return true };
@@ -195,19 +195,19 @@ impl Reading {
                 });
             }
         }
-        self.wrong.len() <= MOST_TOLD && !self.is_full()
+        self.wrong.len() <= MAX_REPORTED && !self.is_full()
     }
 
     fn items(self) -> Result<Vec<Item>, Failure> {
         if !self.wrong.is_empty() {
-            let told: Vec<&str> = self.wrong.iter().take(MOST_TOLD).map(String::as_str).collect();
-            let more = if self.wrong.len() > MOST_TOLD { "; and more" } else { "" };
+            let told: Vec<&str> = self.wrong.iter().take(MAX_REPORTED).map(String::as_str).collect();
+            let more = if self.wrong.len() > MAX_REPORTED { "; and more" } else { "" };
             return Err(Failure::usage(format!("{}{more}", told.join("; "))).hint(
                 "each line is an object such as {\"fact\": \"Two and two is four.\", \"expected\": \"TRUE\"}; \
                  `jq -c '.[]'` makes lines of an array. Nothing was verified",
             ));
         }
-        if let Some(most) = self.over {
+        if let Some(most) = self.exceeded {
             return Err(Failure::usage(format!("the dataset has more than {most}"))
                 .hint("take some of them: --limit N, or split the file"));
         }

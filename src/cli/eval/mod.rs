@@ -1,7 +1,7 @@
 //! `mk eval`: measures how often the panel is right about statements with known answers.
 //!
 //! ```text
-//! dataset (all of it read and checked first) ─ verify::asking, some at a time ─ score ─ report
+//! dataset (all of it read and checked first) ─ verify::verifier, several at a time ─ score ─ report
 //! ```
 //!
 //! Nothing is sent before every line of the dataset has been parsed. A failed statement counts as failed and never as
@@ -27,10 +27,10 @@ use super::printer::Printer;
 use super::progress::Mode;
 use super::runtime;
 use super::verify::args::How;
-use super::verify::asking::Asking;
 use super::verify::batch_display::BatchDisplay;
-use super::verify::patience::Patience;
-use super::verify::watch::Moment;
+use super::verify::observe::Update;
+use super::verify::rate_limit::RateLimitWait;
+use super::verify::verifier::Verifier;
 use super::verify::{self, BATCH_MAX_WAIT};
 use crate::api::verify::{VerifyRequest, VerifyResponse};
 use crate::keys::expiry;
@@ -105,7 +105,7 @@ pub(crate) struct EvalArgs {
 }
 
 /// How many statements in a row may fail to reach the server before the rest is given up.
-const FUTILE: usize = 5;
+const MAX_FUTILE: usize = 5;
 
 /// Value parser for a percentage, with or without its sign.
 fn percent(text: &str) -> Result<f64, String> {
@@ -120,21 +120,21 @@ struct Plan {
     printer: Printer,
     progress: Mode,
     json: bool,
-    asking: Asking,
+    verifier: Verifier,
     jobs: usize,
     max_wait: Duration,
     min_accuracy: Option<f64>,
 }
 
 /// The outcome of a statement.
-struct Done {
+struct StatementOutcome {
     /// Its index in the dataset.
-    place: usize,
+    index: usize,
     item: Item,
     /// `None` for a statement that was no longer asked.
     outcome: Option<Result<(VerifyResponse, Duration), Failure>>,
     /// Whether it is the reason why the rest is not asked.
-    ends_the_rest: bool,
+    ends_evaluation: bool,
 }
 
 /// Runs the command.
@@ -143,7 +143,7 @@ pub(crate) fn run(args: &EvalArgs, session: &mut Session) -> Outcome {
     let plan = Plan {
         progress: session.progress(&config),
         json: args.json,
-        asking: Asking::of(&args.how, false, &config)?,
+        verifier: Verifier::new(&args.how, false, &config)?,
         jobs: verify::jobs(args.jobs, &config),
         max_wait: args.max_wait.unwrap_or(BATCH_MAX_WAIT),
         min_accuracy: args.min_accuracy,
@@ -172,53 +172,54 @@ async fn execute(
 ) -> Result<(), Failure> {
     let backend = chosen.open(&plan.printer).await?;
     let display = BatchDisplay::begin(&plan.printer, plan.progress, Some(items.len()), backend.is_sandbox);
-    let course = Course {
+    let evaluation = Evaluation {
         plan,
         backend: &backend,
-        patience: Patience::new(plan.max_wait),
+        rate_limit_wait: RateLimitWait::new(plan.max_wait),
         display: RefCell::new(display),
-        in_vain: Cell::new(0),
+        futile_in_a_row: Cell::new(0),
         is_over: Cell::new(false),
     };
-    let running = stream::iter(items.into_iter().enumerate()).map(|(place, item)| course.one(place, item));
+    let running =
+        stream::iter(items.into_iter().enumerate()).map(|(index, item)| evaluation.run_one(index, item));
     let mut running = std::pin::pin!(running.buffer_unordered(plan.jobs));
     while let Some(done) = running.next().await {
-        report.take(done, &course.display)?;
+        report.take(done, &evaluation.display)?;
     }
-    course.display.borrow_mut().end();
+    evaluation.display.borrow_mut().end();
     Ok(())
 }
 
 /// An evaluation in progress.
-struct Course<'a> {
+struct Evaluation<'a> {
     plan: &'a Plan,
     backend: &'a Backend,
-    patience: Patience,
+    rate_limit_wait: RateLimitWait,
     display: RefCell<BatchDisplay<'a>>,
     /// How many statements in a row failed to reach the server.
-    in_vain: Cell<usize>,
+    futile_in_a_row: Cell<usize>,
     /// Whether further statements are pointless. Those already running continue, as they may be paid for.
     is_over: Cell<bool>,
 }
 
-impl Course<'_> {
-    async fn one(&self, place: usize, item: Item) -> Done {
+impl Evaluation<'_> {
+    async fn run_one(&self, index: usize, item: Item) -> StatementOutcome {
         if self.is_over.get() {
-            return Done { place, item, outcome: None, ends_the_rest: false };
+            return StatementOutcome { index, item, outcome: None, ends_evaluation: false };
         }
-        let tell = |text: &str| self.display.borrow().notice(text);
-        let mut observe = |moment: Moment<'_>| {
-            match moment {
-                Moment::Tick => self.display.borrow_mut().tick(),
-                Moment::Event(event) => {
-                    if verify::tells_sandbox(event) && self.display.borrow_mut().learn_sandbox() {
-                        tell(SANDBOX_BANNER);
+        let announce = |text: &str| self.display.borrow().notice(text);
+        let mut observe = |update: Update<'_>| {
+            match update {
+                Update::Tick => self.display.borrow_mut().tick(),
+                Update::Event(event) => {
+                    if verify::announces_sandbox(event) && self.display.borrow_mut().note_sandbox() {
+                        announce(SANDBOX_BANNER);
                     }
                 }
             }
             Ok(())
         };
-        let general = &self.plan.asking.request;
+        let general = &self.plan.verifier.request;
         let request = VerifyRequest {
             fact: item.fact.clone(),
             domain: item.domain.or(general.domain),
@@ -226,20 +227,21 @@ impl Course<'_> {
             context: item.context.clone().or_else(|| general.context.clone()),
             ..general.clone()
         };
-        let asking = &self.plan.asking;
-        let outcome = asking.verify(self.backend, &request, &self.patience, &tell, &mut observe).await;
-        let ends_the_rest = self.is_futile(&outcome) && !self.is_over.replace(true);
-        Done { place, item, outcome: Some(outcome), ends_the_rest }
+        let verifier = &self.plan.verifier;
+        let outcome =
+            verifier.verify(self.backend, &request, &self.rate_limit_wait, &announce, &mut observe).await;
+        let ends_evaluation = self.is_futile(&outcome) && !self.is_over.replace(true);
+        StatementOutcome { index, item, outcome: Some(outcome), ends_evaluation }
     }
 
     /// Whether further statements are pointless.
     fn is_futile<T>(&self, outcome: &Result<T, Failure>) -> bool {
         let kind = outcome.as_ref().err().map(|failure| failure.kind);
         // The server is unreachable, or a limit is reached that would take too long to wait out.
-        let is_in_vain = matches!(kind, Some(Kind::Unreachable | Kind::Busy));
-        self.in_vain.set(if is_in_vain { self.in_vain.get() + 1 } else { 0 });
+        let has_not_begun = matches!(kind, Some(Kind::Unreachable | Kind::Busy));
+        self.futile_in_a_row.set(if has_not_begun { self.futile_in_a_row.get() + 1 } else { 0 });
         // The key is refused, or its budget is used up.
-        kind == Some(Kind::Unauthorized) || self.in_vain.get() >= FUTILE
+        kind == Some(Kind::Unauthorized) || self.futile_in_a_row.get() >= MAX_FUTILE
     }
 }
 

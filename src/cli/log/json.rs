@@ -27,7 +27,7 @@ thread_local! {
 }
 
 /// The buffer of a longer line is not kept.
-const MOST_KEPT_BYTES: usize = 16 * 1024;
+const MAX_KEPT_BYTES: usize = 16 * 1024;
 
 /// The line that stands for `count` dropped ones.
 pub(super) fn dropped_lines(count: u64) -> String {
@@ -83,7 +83,7 @@ where
 
 /// Keeps a line's buffer for reuse.
 fn keep(line: String) {
-    if line.capacity() <= MOST_KEPT_BYTES {
+    if line.capacity() <= MAX_KEPT_BYTES {
         LINE.set(line);
     }
 }

@@ -23,15 +23,15 @@ use super::globals::Session;
 use super::term::Paint;
 
 /// How long lines are collected before they are written.
-const GATHER: Duration = Duration::from_millis(20);
+const BATCH_DELAY: Duration = Duration::from_millis(20);
 /// The size at which a batch is written at once. This small, it stays in the processor's cache, however much is logged.
-const FULL: usize = 64 * 1024;
+const BATCH_BYTES: usize = 64 * 1024;
 /// The most bytes that may wait to be written; further lines are dropped.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+const MAX_PENDING_BYTES: usize = 4 * 1024 * 1024;
 
 /// Targets that are never logged: one repeats every path as received, with any secret in it, the other only repeats
 /// what is reported anyway where a connection was requested.
-const QUIET: [&str; 2] = ["warp", "deadpool"];
+const SILENCED_TARGETS: [&str; 2] = ["warp", "deadpool"];
 
 /// The log of this process, from [`begin`] on. Pending lines are written when it is dropped.
 #[must_use = "the log ends when this is dropped"]
@@ -40,7 +40,7 @@ pub(crate) struct Log {
 }
 
 /// The filter that `MK_LOG` sets.
-pub(crate) fn wanted(session: &Session) -> Result<Targets, Failure> {
+pub(crate) fn filter_from_env(session: &Session) -> Result<Targets, Failure> {
     let wanted = session.env.text("MK_LOG")?.unwrap_or("info");
     filter(wanted).ok_or_else(|| {
         Failure::usage(format!("MK_LOG: `{wanted}` cannot be understood"))
@@ -50,7 +50,7 @@ pub(crate) fn wanted(session: &Session) -> Result<Targets, Failure> {
 
 /// Starts the log of this process with a filter from [`filter_from_env`].
 pub(crate) fn begin(session: &Session, filter: Targets) -> Result<Log, Failure> {
-    let unbegun =
+    let failure =
         |cause: &dyn std::fmt::Display| Failure::new(Kind::Other, format!("cannot begin the log: {cause}"));
     let err = session.printer.terminal.err;
     // By default, a failure to write the log is reported to standard error, which panics if nobody reads that: every
@@ -58,16 +58,16 @@ pub(crate) fn begin(session: &Session, filter: Targets) -> Result<Log, Failure> 
     let log = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).log_internal_errors(false);
     if err.is_terminal {
         let log = log.with_writer(io::stderr).with_ansi(err.paint == Paint::Full).with_target(false);
-        log.finish().with(filter).try_init().map_err(|cause| unbegun(&cause))?;
+        log.finish().with(filter).try_init().map_err(|cause| failure(&cause))?;
         return Ok(Log { writing: None });
     }
     let lines = Lines::default();
     let writer = lines.clone();
     let thread =
         thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_to(&mut io::stderr()));
-    let thread = thread.map_err(|cause| unbegun(&cause))?;
+    let thread = thread.map_err(|cause| failure(&cause))?;
     let log = log.with_ansi(false).fmt_fields(SpanFields).event_format(JsonLines).with_writer(lines.clone());
-    log.finish().with(filter).try_init().map_err(|cause| unbegun(&cause))?;
+    log.finish().with(filter).try_init().map_err(|cause| failure(&cause))?;
     Ok(Log { writing: Some((lines, thread)) })
 }
 
@@ -82,15 +82,15 @@ fn filter(wanted: &str) -> Option<Targets> {
     }
     let wanted: Targets = wanted.parse().ok()?;
     let default = wanted.default_level().unwrap_or(LevelFilter::OFF);
-    let is_quiet = |target: &str| QUIET.iter().any(|quiet| target.starts_with(quiet));
-    let named: Targets = wanted.into_iter().filter(|(target, _)| !is_quiet(target)).collect();
-    Some(named.with_default(default).with_targets(QUIET.map(|quiet| (quiet, LevelFilter::OFF))))
+    let is_silenced = |target: &str| SILENCED_TARGETS.iter().any(|quiet| target.starts_with(quiet));
+    let named: Targets = wanted.into_iter().filter(|(target, _)| !is_silenced(target)).collect();
+    Some(named.with_default(default).with_targets(SILENCED_TARGETS.map(|quiet| (quiet, LevelFilter::OFF))))
 }
 
 impl Drop for Log {
     fn drop(&mut self) {
         let Some((lines, thread)) = self.writing.take() else { return };
-        lines.waiting().is_over = true;
+        lines.pending().is_closed = true;
         lines.0.changed.notify_one();
         // A thread that panicked has nothing left to write.
         let _ = thread.join();
@@ -103,16 +103,16 @@ struct Lines(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    waiting: Mutex<Waiting>,
+    pending: Mutex<Pending>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct Pending {
     bytes: Vec<u8>,
     /// Number of lines dropped for lack of space.
     dropped: u64,
-    is_over: bool,
+    is_closed: bool,
 }
 
 impl Lines {
@@ -120,47 +120,47 @@ impl Lines {
     fn write_to(&self, out: &mut impl Write) {
         let mut taken = Vec::new();
         loop {
-            let mut waiting = self.waiting();
-            while waiting.bytes.is_empty() && !waiting.is_over {
-                waiting = self.0.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            let mut pending = self.pending();
+            while pending.bytes.is_empty() && !pending.is_closed {
+                pending = self.0.changed.wait(pending).unwrap_or_else(PoisonError::into_inner);
             }
-            let has_time = |waiting: &mut Waiting| waiting.bytes.len() < FULL && !waiting.is_over;
-            let gathered = self.0.changed.wait_timeout_while(waiting, GATHER, has_time);
-            (waiting, _) = gathered.unwrap_or_else(PoisonError::into_inner);
-            let is_over = waiting.is_over;
-            let dropped = std::mem::take(&mut waiting.dropped);
-            std::mem::swap(&mut waiting.bytes, &mut taken);
-            drop(waiting);
+            let has_time = |pending: &mut Pending| pending.bytes.len() < BATCH_BYTES && !pending.is_closed;
+            let gathered = self.0.changed.wait_timeout_while(pending, BATCH_DELAY, has_time);
+            (pending, _) = gathered.unwrap_or_else(PoisonError::into_inner);
+            let is_closed = pending.is_closed;
+            let dropped = std::mem::take(&mut pending.dropped);
+            std::mem::swap(&mut pending.bytes, &mut taken);
+            drop(pending);
             // A log that cannot be written must not keep the server from its work.
             let _ = out.write_all(&taken);
             if dropped > 0 {
                 let _ = out.write_all(json::dropped_lines(dropped).as_bytes());
             }
             taken.clear();
-            if is_over {
+            if is_closed {
                 return;
             }
         }
     }
 
     /// Also usable after a panic elsewhere, as lines are added whole.
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.0.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Receives one whole line per call from the subscriber.
 impl Write for &Lines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut waiting = self.waiting();
-        if waiting.bytes.len() + line.len() > MOST_BYTES {
-            waiting.dropped += 1;
+        let mut pending = self.pending();
+        if pending.bytes.len() + line.len() > MAX_PENDING_BYTES {
+            pending.dropped += 1;
             return Ok(line.len());
         }
-        let before = waiting.bytes.len();
-        waiting.bytes.extend_from_slice(line);
-        let is_heard = before == 0 || (before < FULL && waiting.bytes.len() >= FULL);
-        drop(waiting);
+        let before = pending.bytes.len();
+        pending.bytes.extend_from_slice(line);
+        let is_heard = before == 0 || (before < BATCH_BYTES && pending.bytes.len() >= BATCH_BYTES);
+        drop(pending);
         if is_heard {
             self.0.changed.notify_one();
         }
@@ -238,11 +238,11 @@ mod tests {
     #[test]
     fn a_reader_who_has_stopped_misses_lines_and_is_told_how_many() {
         let lines = Lines::default();
-        let line = vec![b'x'; MOST_BYTES / 4];
+        let line = vec![b'x'; MAX_PENDING_BYTES / 4];
         for _ in 0..7 {
             (&lines).write_all(&line).unwrap();
         }
-        lines.waiting().is_over = true;
+        lines.pending().is_closed = true;
         let mut written = Vec::new();
         lines.write_to(&mut written);
         let notice = written.split_off(4 * line.len());

@@ -3,25 +3,25 @@
 use crate::cli::wrap::cells;
 
 /// The widest bar; longer ones would be too far from what they belong to.
-const WIDEST: usize = 24;
+const MAX_WIDTH: usize = 24;
 
 /// The width of bars in this space; `None` if their heading would not fit.
 pub(super) fn width(room: usize, heading: &str) -> Option<usize> {
-    (room >= cells(heading)).then_some(room.min(WIDEST))
+    (room >= cells(heading)).then_some(room.min(MAX_WIDTH))
 }
 
 /// A bar for `value`, at most `width` cells wide, where the longest bar stands for `max`. `cell` lists the symbols for
 /// a partly filled cell, up to the full one. A value above zero is never drawn as nothing.
-pub(super) fn bar(value: f64, most: f64, width: usize, cell: &[&str]) -> String {
-    let (Some(whole), true) = (cell.last(), value > 0.0 && most > 0.0) else { return String::new() };
-    let degrees = width * cell.len();
+pub(super) fn bar(value: f64, max: f64, width: usize, cell: &[&str]) -> String {
+    let (Some(whole), true) = (cell.last(), value > 0.0 && max > 0.0) else { return String::new() };
+    let steps = width * cell.len();
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         clippy::cast_precision_loss,
         reason = "a share of some cells"
     )]
-    let filled = ((value / most).min(1.0) * degrees as f64).round() as usize;
+    let filled = ((value / max).min(1.0) * steps as f64).round() as usize;
     let filled = filled.max(1);
     let rest = filled % cell.len();
     let part = if rest == 0 { "" } else { cell[rest - 1] };

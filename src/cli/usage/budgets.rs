@@ -10,25 +10,25 @@ use crate::cli::wrap::wrap;
 use crate::usage::ReportRequest;
 
 /// How many budgets are shown, the fullest ones.
-const MOST_SHOWN: usize = 10;
+const MAX_SHOWN: usize = 10;
 /// The width of what precedes a line's text: a symbol and a space.
 const INDENT: usize = 2;
 
 /// The budgets that match the report's filters, the fullest first.
-pub(super) fn concerning<'a>(
+pub(super) fn matching<'a>(
     billing: &'a Billing,
-    asked: &'a ReportRequest,
+    request: &'a ReportRequest,
 ) -> impl Iterator<Item = &'a BudgetLine> {
-    let is_meant = |wanted: &Option<String>, id: &str| wanted.as_deref().is_none_or(|wanted| wanted == id);
+    let matches = |wanted: &Option<String>, id: &str| wanted.as_deref().is_none_or(|wanted| wanted == id);
     billing
         .budgets
         .iter()
-        .filter(move |line| is_meant(&asked.app_id, &line.app_id) && is_meant(&asked.key_id, &line.id))
+        .filter(move |line| matches(&request.app_id, &line.app_id) && matches(&request.key_id, &line.id))
 }
 
 /// Prints the budgets for people.
-pub(super) fn print(printer: &Printer, billing: &Billing, asked: &ReportRequest) -> Result<(), Failure> {
-    let lines: Vec<_> = concerning(billing, asked).collect();
+pub(super) fn print(printer: &Printer, billing: &Billing, request: &ReportRequest) -> Result<(), Failure> {
+    let lines: Vec<_> = matching(billing, request).collect();
     if lines.is_empty() {
         return Ok(());
     }
@@ -38,12 +38,12 @@ pub(super) fn print(printer: &Printer, billing: &Billing, asked: &ReportRequest)
     for line in wrap(&heading, printer.terminal.width) {
         printer.line(&line)?;
     }
-    for line in lines.iter().take(MOST_SHOWN) {
+    for line in lines.iter().take(MAX_SHOWN) {
         for text in shown(printer, line) {
             printer.line(&text)?;
         }
     }
-    match lines.len().saturating_sub(MOST_SHOWN) {
+    match lines.len().saturating_sub(MAX_SHOWN) {
         0 => Ok(()),
         more => printer.line(&format!("  and {} less full; --json shows all", counted(more, "budget"))),
     }

@@ -19,22 +19,22 @@ pub(super) fn in_report(report: &mut UsageReport, admin: &Admin) {
         all.extend(row.app_id.as_deref().zip(row.app.as_mut()));
         all.extend(row.key_id.as_deref().zip(row.key.as_mut()));
     }
-    tell_apart(all, admin);
+    disambiguate(all, admin);
 }
 
 /// Extends names in a statement that stand for several keys.
 pub(super) fn in_statement(statement: &mut Statement, admin: &Admin) {
     let all = statement.lines.iter_mut().map(|line| (line.key_id.as_str(), &mut line.key));
-    tell_apart(all.collect(), admin);
+    disambiguate(all.collect(), admin);
 }
 
 /// Extends names of budgets that stand for several keys.
 pub(super) fn in_budgets(billing: &mut Billing, admin: &Admin) {
     let all = billing.budgets.iter_mut().map(|line| (line.id.as_str(), &mut line.name));
-    tell_apart(all.collect(), admin);
+    disambiguate(all.collect(), admin);
 }
 
-fn tell_apart(mut all: Vec<Named<'_>>, admin: &Admin) {
+fn disambiguate(mut all: Vec<Named<'_>>, admin: &Admin) {
     let namesakes = namesakes(&all);
     if namesakes.is_empty() {
         return;
@@ -44,10 +44,12 @@ fn tell_apart(mut all: Vec<Named<'_>>, admin: &Admin) {
     let keys = namesakes.iter().any(|id| id.starts_with("key_"));
     let keys = if keys { admin.keys(None, None).unwrap_or_default() } else { Vec::new() };
     let endings: BTreeMap<String, String> = keys.into_iter().map(|key| (key.id, key.last4)).collect();
-    add(&mut all, &namesakes, |id| endings.get(id).map_or_else(|| short(id), |last4| format!("…{last4}")));
+    add(&mut all, &namesakes, |id| {
+        endings.get(id).map_or_else(|| shortened(id), |last4| format!("…{last4}"))
+    });
     // Four characters may coincide.
     let still = self::namesakes(&all);
-    add(&mut all, &still, short);
+    add(&mut all, &still, shortened);
 }
 
 /// The ids that share their name with another one of their kind.
@@ -72,7 +74,7 @@ fn kind(id: &str) -> &str {
 }
 
 /// An id shortened to what tells it from others, in the dashboard's format: `key_…f3a802`.
-pub(crate) fn short(id: &str) -> String {
+pub(crate) fn shortened(id: &str) -> String {
     let ending: Vec<char> = id.chars().rev().take(ID_ENDING).collect();
     format!("{}…{}", kind(id), ending.into_iter().rev().collect::<String>())
 }
@@ -94,7 +96,7 @@ mod tests {
 
     #[test]
     fn ids_are_shortened_to_what_differs() {
-        assert_eq!(short("key_019aa0e7c2f47b1c8d3e5f60718293a4"), "key_…8293a4");
-        assert_eq!(short("é"), "…é");
+        assert_eq!(shortened("key_019aa0e7c2f47b1c8d3e5f60718293a4"), "key_…8293a4");
+        assert_eq!(shortened("é"), "…é");
     }
 }

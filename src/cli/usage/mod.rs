@@ -24,7 +24,7 @@ use crate::api::console::{self, Dimension, UsageReport};
 use crate::clock::{Clock, Time};
 use crate::keys::expiry;
 use crate::usage::{Days, Month, ReportRequest, parse_date};
-pub(crate) use labels::short;
+pub(crate) use labels::shortened;
 pub(crate) use statement::statement;
 
 /// Examples of `mk usage`, first in its help.
@@ -162,7 +162,7 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
     } else {
         args.by.iter().map(|by| (*by).into()).collect()
     };
-    let asked = ReportRequest {
+    let request = ReportRequest {
         days,
         by,
         app_id: args.app.as_deref().map(|app| admin.app_id(app)).transpose()?,
@@ -170,13 +170,13 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
         service: args.service,
         model: args.model.clone(),
     };
-    let mut report = admin.report(&asked)?;
+    let mut report = admin.report(&request)?;
     let printer = &session.printer;
     match Format::of(args.csv, args.json) {
-        Format::Csv => printer.part(&console::csv::report(&harmless(report)))?,
+        Format::Csv => printer.part(&console::csv::report(&sanitized(report)))?,
         Format::Json => {
             let billing = admin.billing()?;
-            let budgets: Vec<_> = budgets::concerning(&billing, &asked).collect();
+            let budgets: Vec<_> = budgets::matching(&billing, &request).collect();
             let UsageReport { from, to, by, data, totals, .. } = report;
             let document = json!({
                 "schema": "mk.usage/1",
@@ -189,7 +189,7 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
             table::for_people(printer, &report)?;
             let mut billing = admin.billing()?;
             labels::in_budgets(&mut billing, &admin);
-            budgets::print(printer, &billing, &asked)?;
+            budgets::print(printer, &billing, &request)?;
         }
         Format::Lines => table::for_programs(printer, &report)?,
     }
@@ -197,7 +197,7 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
 }
 
 /// The report with its texts sanitized for a terminal.
-fn harmless(mut report: UsageReport) -> UsageReport {
+fn sanitized(mut report: UsageReport) -> UsageReport {
     for row in &mut report.data {
         for text in [&mut row.app, &mut row.key, &mut row.model].into_iter().flatten() {
             *text = sanitize::line(text).into_owned();

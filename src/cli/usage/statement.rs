@@ -28,7 +28,7 @@ pub(crate) fn statement(
     let mut statement = admin.statement(app, month)?;
     let printer = &session.printer;
     match format {
-        Format::Csv => printer.part(&csv::statement(&harmless(statement))),
+        Format::Csv => printer.part(&csv::statement(&sanitized(statement))),
         Format::Json => {
             let mut document = serde_json::to_value(&statement).map_err(|cause| {
                 Failure::new(Kind::Other, "the statement cannot be written as JSON").caused_by(cause)
@@ -81,7 +81,7 @@ fn row(line: &StatementLine, for_people: Option<&Symbols>) -> Vec<String> {
 }
 
 /// The statement with its texts sanitized for a terminal.
-fn harmless(mut statement: Statement) -> Statement {
+fn sanitized(mut statement: Statement) -> Statement {
     statement.app = sanitize::line(&statement.app).into_owned();
     for line in &mut statement.lines {
         for text in [&mut line.key, &mut line.model] {

@@ -12,7 +12,7 @@ const LESS_THAN_BARS: usize = 2;
 
 /// Prints a report for programs: the dimensions it is summed by, and all numbers.
 pub(super) fn for_programs(printer: &Printer, report: &UsageReport) -> Result<(), Failure> {
-    let (columns, rows) = sheet_of(report, None);
+    let (columns, rows) = columns_and_rows(report, None);
     tabular::print(printer, &columns, &rows)
 }
 
@@ -23,18 +23,17 @@ pub(super) fn for_people(printer: &Printer, report: &UsageReport) -> Result<(), 
         return Ok(());
     }
     let symbols = printer.terminal.symbols;
-    let (all, mut rows) = sheet_of(report, Some(symbols));
+    let (all, mut rows) = columns_and_rows(report, Some(symbols));
     let first_figure = all.len() - figures::COLUMNS.len();
     let droppable = figures::DROPPABLE.map(|at| first_figure + at);
     let fitting = tabular::fit_columns(printer, &all, &rows, &droppable);
-    let (heading, value) = drawn(&report.totals);
-    let room_beside =
-        |columns: &[Column]| bars::width(tabular::spare_width(printer, columns, &rows), heading);
-    let (mut columns, width) = beside_bars(fitting, &droppable[..LESS_THAN_BARS], room_beside);
+    let (heading, value) = bar_value(&report.totals);
+    let bar_width = |columns: &[Column]| bars::width(tabular::spare_width(printer, columns, &rows), heading);
+    let (mut columns, width) = beside_bars(fitting, &droppable[..LESS_THAN_BARS], bar_width);
     if let Some(width) = width {
-        let most = report.data.iter().map(|row| value(&row.sums)).fold(0.0, f64::max);
+        let max = report.data.iter().map(|row| value(&row.sums)).fold(0.0, f64::max);
         for (row, sums) in rows.iter_mut().zip(report.data.iter().map(|row| &row.sums)) {
-            row.push(bars::bar(value(sums), most, width, symbols.bar));
+            row.push(bars::bar(value(sums), max, width, symbols.bar));
         }
         columns.push(column(heading));
     }
@@ -67,7 +66,7 @@ fn beside_bars(
 }
 
 /// What the bars show, and its value for a row: the cost if any is known, otherwise tokens.
-fn drawn(totals: &UsageSums) -> (&'static str, fn(&UsageSums) -> f64) {
+fn bar_value(totals: &UsageSums) -> (&'static str, fn(&UsageSums) -> f64) {
     if totals.cost_usd.is_some_and(|cost| cost > 0.0) {
         return ("by cost", |sums| sums.cost_usd.unwrap_or(0.0));
     }
@@ -76,7 +75,7 @@ fn drawn(totals: &UsageSums) -> (&'static str, fn(&UsageSums) -> f64) {
     ("by tokens", tokens)
 }
 
-fn sheet_of(report: &UsageReport, for_people: Option<&Symbols>) -> (Vec<Column>, Vec<Vec<String>>) {
+fn columns_and_rows(report: &UsageReport, for_people: Option<&Symbols>) -> (Vec<Column>, Vec<Vec<String>>) {
     let columns = report.by.iter().flat_map(|dimension| columns(*dimension));
     let row = |row: &UsageRow| {
         let texts = report.by.iter().flat_map(|dimension| texts(row, *dimension, for_people.is_some()));

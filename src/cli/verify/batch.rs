@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::batch_display::BatchDisplay;
 use super::input::Source;
 use super::json::{self, Finished};
-use super::patience::Patience;
-use super::watch::Moment;
-use super::{BATCH_MAX_WAIT, Format, Plan, plain, table, tells_sandbox, verdict};
+use super::observe::Update;
+use super::rate_limit::RateLimitWait;
+use super::{BATCH_MAX_WAIT, Format, Plan, announces_sandbox, plain, table, verdict};
 use crate::api::verify::Event;
 use crate::cli::backend::Backend;
 use crate::cli::embedded::SANDBOX_BANNER;
@@ -23,7 +23,7 @@ use crate::cli::term::Style;
 use crate::cli::wrap::cut;
 
 /// The outcome of a statement.
-struct Done {
+struct StatementOutcome {
     source: Source,
     text: String,
     outcome: Result<Finished, Failure>,
@@ -40,16 +40,18 @@ pub(crate) async fn run(
     let batch = Batch {
         plan,
         backend,
-        patience: Patience::new(plan.max_wait.unwrap_or(BATCH_MAX_WAIT)),
+        rate_limit_wait: RateLimitWait::new(plan.max_wait.unwrap_or(BATCH_MAX_WAIT)),
         display: RefCell::new(BatchDisplay::begin(&plan.printer, plan.progress, None, backend.is_sandbox)),
-        refused: RefCell::default(),
+        refusal: RefCell::default(),
         done: RefCell::default(),
         begun: Instant::now(),
     };
     let mut report =
         Report { batch: &batch, entries, worst: 0, verified: 0, empty: 0, failed: 0, first_failure: None };
-    let running =
-        statements.enumerate().map(|(at, (source, text))| batch.one(at, source, text)).buffered(plan.jobs);
+    let running = statements
+        .enumerate()
+        .map(|(at, (source, text))| batch.run_one(at, source, text))
+        .buffered(plan.jobs);
     let mut running = std::pin::pin!(running);
     while let Some(at) = running.next().await {
         let done = batch.done.borrow_mut().remove(&at);
@@ -61,59 +63,60 @@ pub(crate) async fn run(
 struct Batch<'a> {
     plan: &'a Plan,
     backend: &'a Backend,
-    patience: Patience,
+    rate_limit_wait: RateLimitWait,
     display: RefCell<BatchDisplay<'a>>,
     /// Why the key was refused. It holds for all other statements too, and servers limit how often a caller may be
     /// refused.
-    refused: RefCell<Option<String>>,
+    refusal: RefCell<Option<String>>,
     /// Outcomes that cannot be reported yet, as an earlier statement is not done; at most as many as run at a time.
-    done: RefCell<BTreeMap<usize, Done>>,
+    done: RefCell<BTreeMap<usize, StatementOutcome>>,
     begun: Instant,
 }
 
 impl Batch<'_> {
     /// Verifies one statement and stores its outcome under its index, which is returned.
-    async fn one(&self, at: usize, source: Source, text: Result<String, Failure>) -> usize {
+    async fn run_one(&self, at: usize, source: Source, text: Result<String, Failure>) -> usize {
         let done = match text {
             Ok(text) => {
                 let outcome = self.verify(&source, text.clone()).await;
-                Done { source, text, outcome }
+                StatementOutcome { source, text, outcome }
             }
-            Err(failure) => Done { source, text: String::new(), outcome: Err(failure) },
+            Err(failure) => StatementOutcome { source, text: String::new(), outcome: Err(failure) },
         };
         self.done.borrow_mut().insert(at, done);
         at
     }
 
     async fn verify(&self, source: &Source, text: String) -> Result<Finished, Failure> {
-        if let Some(why) = &*self.refused.borrow() {
+        if let Some(why) = &*self.refusal.borrow() {
             return Err(Failure::new(
                 Kind::Unauthorized,
                 format!("not asked, as another was refused: {why}"),
             ));
         }
-        let tell = |text: &str| self.display.borrow().notice(text);
+        let announce = |text: &str| self.display.borrow().notice(text);
         let mut claims = Vec::new();
-        let mut observe = |moment: Moment<'_>| {
-            let event = match moment {
-                Moment::Tick => {
+        let mut observe = |update: Update<'_>| {
+            let event = match update {
+                Update::Tick => {
                     self.display.borrow_mut().tick();
                     return Ok(());
                 }
-                Moment::Event(event) => event,
+                Update::Event(event) => event,
             };
-            if tells_sandbox(event) && self.display.borrow_mut().learn_sandbox() {
-                tell(SANDBOX_BANNER);
+            if announces_sandbox(event) && self.display.borrow_mut().note_sandbox() {
+                announce(SANDBOX_BANNER);
             }
             if self.plan.format == Format::JsonLines {
                 self.json_line(source, event, &mut claims)?;
             }
             Ok(())
         };
-        let outcome = self.plan.verify(self.backend, text, &self.patience, &tell, &mut observe).await;
+        let outcome =
+            self.plan.verify(self.backend, text, &self.rate_limit_wait, &announce, &mut observe).await;
         let finished = outcome.inspect_err(|failure| {
             if failure.kind == Kind::Unauthorized {
-                self.refused.replace(Some(failure.message.clone()));
+                self.refusal.replace(Some(failure.message.clone()));
             }
         })?;
         if self.plan.format == Format::JsonLines {
@@ -151,7 +154,7 @@ struct Report<'a, 'p> {
 }
 
 impl Report<'_, '_> {
-    fn take(&mut self, done: Done) -> Result<(), Failure> {
+    fn take(&mut self, done: StatementOutcome) -> Result<(), Failure> {
         let code = match &done.outcome {
             Ok(finished) => {
                 self.verified += 1;
@@ -182,14 +185,14 @@ impl Report<'_, '_> {
         Ok(())
     }
 
-    fn failed_json_line(&self, done: &Done) -> Result<(), Failure> {
+    fn failed_json_line(&self, done: &StatementOutcome) -> Result<(), Failure> {
         match &done.outcome {
             Ok(_) => Ok(()),
             Err(failure) => self.batch.plan.printer.json_line(&json::failed(&done.source, failure)),
         }
     }
 
-    fn plain(&self, done: &Done) -> Result<(), Failure> {
+    fn plain(&self, done: &StatementOutcome) -> Result<(), Failure> {
         let label = done.source.label();
         let source = Some(label.as_str());
         let lines = match &done.outcome {
@@ -209,7 +212,7 @@ impl Report<'_, '_> {
         self.print(&lines)
     }
 
-    fn for_people(&self, done: &Done) -> Result<(), Failure> {
+    fn for_people(&self, done: &StatementOutcome) -> Result<(), Failure> {
         let (terminal, page) = (&self.batch.plan.printer.terminal, self.batch.plan.page());
         let heading = format!("{}: {}", done.source.label(), done.text);
         let heading = cut(&sanitize::line(&heading), terminal.width - 1, terminal.symbols.cut);

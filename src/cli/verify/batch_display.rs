@@ -42,7 +42,7 @@ impl<'a> BatchDisplay<'a> {
     }
 
     /// Records that simulated models take part; returns whether that is news.
-    pub(crate) fn learn_sandbox(&mut self) -> bool {
+    pub(crate) fn note_sandbox(&mut self) -> bool {
         !std::mem::replace(&mut self.is_sandbox, true)
     }
 

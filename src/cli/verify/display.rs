@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar};
 
-use super::human::mark;
+use super::page::mark;
 use crate::api::verify::{Assessment, Event};
 use crate::cli::humanize::counted;
 use crate::cli::printer::Printer;
@@ -210,7 +210,7 @@ fn found(claims: usize, skipped: usize) -> String {
     if skipped == 0 { found } else { format!("{found}, {} skipped", counted(skipped, "part")) }
 }
 
-/// `  ⠹  2  asking models It was completed in 1925.                       2/3`
+/// `  ⠹  2  verifier models It was completed in 1925.                       2/3`
 fn row_text(terminal: &Terminal, spinner: &str, number: &str, row: &Row) -> String {
     let (symbol, painted, word, right) = match row.state {
         State::Waiting => {

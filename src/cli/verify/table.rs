@@ -10,15 +10,15 @@ use crate::api::verify::{Assessment, ClaimResult, Skipped, VerifyResponse};
 use crate::cli::sanitize;
 use crate::cli::term::{Paint, Terminal};
 
-use super::human::{Page, mark};
+use super::page::{Page, mark};
 
 /// The indices of columns with our own words.
-const VERDICT: usize = 2;
-const MODELS: usize = 5;
+const VERDICT_COLUMN: usize = 2;
+const MODELS_COLUMN: usize = 5;
 /// The least width for a table: it leaves the claim about twenty cells.
-const LEAST_WIDTH: usize = 64;
+const MIN_WIDTH: usize = 64;
 /// The width of the longest of these words, `CONSENSUS`, with a space on either side.
-const NARROWEST: u16 = 11;
+const WORD_WIDTH: u16 = 11;
 
 /// All lines on a verification: the table and the summary.
 pub(crate) fn result(page: &Page<'_>, result: &VerifyResponse, elapsed: Duration) -> Vec<String> {
@@ -31,18 +31,18 @@ pub(crate) fn result(page: &Page<'_>, result: &VerifyResponse, elapsed: Duration
 }
 
 /// What was found for some of `total` claims, by index, before a verification broke off.
-pub(crate) fn part(page: &Page<'_>, found: &BTreeMap<usize, ClaimResult>, of: usize) -> Vec<String> {
+pub(crate) fn partial(page: &Page<'_>, found: &BTreeMap<usize, ClaimResult>, total: usize) -> Vec<String> {
     if is_too_narrow(page.terminal) {
-        return page.part(found, of);
+        return page.partial(found, total);
     }
     let mut lines = lines(page.terminal, found.iter().map(|(index, claim)| (*index, claim)), &[]);
-    lines.extend(page.remainder(found.len(), of));
+    lines.extend(page.remainder(found.len(), total));
     lines
 }
 
 /// Whether the column for the claim would be too narrow for words, so that claims are listed instead.
 const fn is_too_narrow(terminal: &Terminal) -> bool {
-    terminal.out.is_terminal && terminal.width < LEAST_WIDTH
+    terminal.out.is_terminal && terminal.width < MIN_WIDTH
 }
 
 /// The lines of the table.
@@ -91,8 +91,10 @@ fn lines<'a>(
 /// Gives the claim only the width that the other columns do not need: they hold few words, and none of those may be
 /// broken.
 fn keep_words_whole(table: &mut Table) {
-    for column in table.column_iter_mut().filter(|column| [VERDICT, MODELS].contains(&column.index)) {
-        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(NARROWEST)));
+    for column in
+        table.column_iter_mut().filter(|column| [VERDICT_COLUMN, MODELS_COLUMN].contains(&column.index))
+    {
+        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(WORD_WIDTH)));
     }
 }
 
@@ -144,7 +146,7 @@ mod tests {
     fn no_word_is_broken_on_a_narrow_terminal() {
         let mut result = result();
         result.results.push(claim("NO CONSENSUS", "A", &[("p/a", "A"), ("p/b", "B"), ("p/c", "D")]));
-        for width in [40, 44, LEAST_WIDTH, 80] {
+        for width in [40, 44, MIN_WIDTH, 80] {
             let terminal = Terminal::test(width, Paint::Plain);
             let page = Page { terminal: &terminal, explain: false };
             let lines = super::result(&page, &result, Duration::ZERO);

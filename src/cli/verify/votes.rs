@@ -45,13 +45,13 @@ pub(crate) struct Group {
 /// The votes, in the order of [`models`].
 pub(crate) fn votes(claim: &ClaimResult) -> Vec<Vote> {
     let answers: HashMap<&str, &str> =
-        claim.model_answers.iter().map(|given| (given.model.as_str(), given.answer.as_str())).collect();
-    let vote = |model| answers.get(model).map_or(Vote::Missing, |answer| of_answer(claim, answer));
+        claim.model_answers.iter().map(|answer| (answer.model.as_str(), answer.answer.as_str())).collect();
+    let vote = |model| answers.get(model).map_or(Vote::Missing, |answer| vote_for(claim, answer));
     models(claim).map(vote).collect()
 }
 
 /// The vote for an answer, given by its option key.
-pub(crate) fn of_answer(claim: &ClaimResult, key: &str) -> Vote {
+pub(crate) fn vote_for(claim: &ClaimResult, key: &str) -> Vote {
     if key == claim.claimed_answer {
         return Vote::Claimed;
     }
@@ -91,8 +91,8 @@ fn group(claim: &ClaimResult, key: &str) -> Option<Group> {
     let models: Vec<String> = claim
         .model_answers
         .iter()
-        .filter(|given| given.answer == key)
-        .map(|given| short_name(claim, &given.model))
+        .filter(|answer| answer.answer == key)
+        .map(|answer| short_name(claim, &answer.model))
         .collect();
     if models.is_empty() {
         return None;
@@ -107,11 +107,11 @@ fn group(claim: &ClaimResult, key: &str) -> Option<Group> {
 }
 
 /// Whether any model chose another specific option than the claimed one.
-pub(crate) fn names_a_rival(claim: &ClaimResult) -> bool {
+pub(crate) fn chose_other_option(claim: &ClaimResult) -> bool {
     claim
         .model_answers
         .iter()
-        .any(|given| given.answer != claim.claimed_answer && special(claim, &given.answer).is_none())
+        .any(|answer| answer.answer != claim.claimed_answer && special(claim, &answer.answer).is_none())
 }
 
 enum Special {
@@ -142,7 +142,7 @@ pub(crate) fn short_name(claim: &ClaimResult, model: &str) -> String {
 /// All models that were asked about a claim, in panel order as far as the server reports it; otherwise those that did
 /// not answer come last.
 pub(crate) fn models(claim: &ClaimResult) -> impl Iterator<Item = &str> {
-    let answered = claim.model_answers.iter().map(|given| given.model.as_str());
+    let answered = claim.model_answers.iter().map(|answer| answer.model.as_str());
     let asked = answered.chain(claim.model_errors.iter().map(|failed| failed.model.as_str()));
     let seated: HashSet<&str> = claim.seats.iter().map(String::as_str).collect();
     claim.seats.iter().map(String::as_str).chain(asked.filter(move |model| !seated.contains(model)))
@@ -160,7 +160,7 @@ pub(in crate::cli) mod tests {
 
     /// A claim about the year of a tower; `answers` are option keys by model, `!code` stands for an error.
     pub(in crate::cli) fn claim(assessment: &str, consensus: &str, answers: &[(&str, &str)]) -> ClaimResult {
-        let (failed, given): (Vec<_>, Vec<_>) =
+        let (failed, answer): (Vec<_>, Vec<_>) =
             answers.iter().partition(|(_, answer)| answer.starts_with('!'));
         serde_json::from_value(json!({
             "id": "c1",
@@ -172,7 +172,7 @@ pub(in crate::cli) mod tests {
                 "D": "None of these", "E": "Cannot be determined"
             },
             "claimed_answer": "A",
-            "model_answers": given
+            "model_answers": answer
                 .iter()
                 .map(|(model, answer)| json!({ "model": model, "answer": answer }))
                 .collect::<Vec<_>>(),

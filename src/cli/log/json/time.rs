@@ -6,11 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use jiff::Timestamp;
 
 /// The length of `2026-11-21T08:04:29`.
-const WHOLE: usize = 19;
+const SECOND_LENGTH: usize = 19;
 
 thread_local! {
     /// The last second, and its formatted text.
-    static LAST: Cell<(u64, [u8; WHOLE])> = const { Cell::new((u64::MAX, [0; WHOLE])) };
+    static LAST_SECOND: Cell<(u64, [u8; SECOND_LENGTH])> = const { Cell::new((u64::MAX, [0; SECOND_LENGTH])) };
 }
 
 /// Writes the current time. A clock before 1970 is written as the beginning of 1970.
@@ -20,10 +20,10 @@ pub(super) fn push_now(out: &mut String) {
 }
 
 fn push(out: &mut String, second: u64, micros: u32) {
-    let (mut last, mut written) = LAST.get();
+    let (mut last, mut written) = LAST_SECOND.get();
     if last != second {
-        (last, written) = (second, whole(second));
-        LAST.set((last, written));
+        (last, written) = (second, formatted_second(second));
+        LAST_SECOND.set((last, written));
     }
     out.push_str(str::from_utf8(&written).unwrap_or_default());
     let mut fraction = *b".000000Z";
@@ -36,7 +36,7 @@ fn push(out: &mut String, second: u64, micros: u32) {
 }
 
 /// The formatted second. Times for which a calendar has no four-digit year, which no working clock shows, become zeros.
-fn whole(second: u64) -> [u8; WHOLE] {
+fn formatted_second(second: u64) -> [u8; SECOND_LENGTH] {
     let time = i64::try_from(second).ok().and_then(|second| Timestamp::from_second(second).ok());
     let text = time.map(|time| time.strftime("%Y-%m-%dT%H:%M:%S").to_string());
     text.and_then(|text| text.as_bytes().try_into().ok()).unwrap_or(*b"0000-00-00T00:00:00")

@@ -14,19 +14,19 @@ use crate::cli::{remote, sanitize};
 
 /// The wait that the verifications of a command share.
 #[derive(Debug)]
-pub(crate) struct Patience {
-    longest: Duration,
+pub(crate) struct RateLimitWait {
+    max_wait: Duration,
     resume_at: Cell<Option<Instant>>,
 }
 
 /// How long one verification has waited so far.
 #[derive(Debug, Default)]
-pub(crate) struct Waited(Duration);
+pub(crate) struct TimeWaited(Duration);
 
-impl Patience {
+impl RateLimitWait {
     /// Allows each verification to wait for `max_wait` in all.
-    pub(crate) fn new(longest: Duration) -> Self {
-        Self { longest, resume_at: Cell::new(None) }
+    pub(crate) fn new(max_wait: Duration) -> Self {
+        Self { max_wait, resume_at: Cell::new(None) }
     }
 
     /// Waits while another verification has hit the rate limit.
@@ -36,25 +36,30 @@ impl Patience {
         }
     }
 
-    /// Whether `failure` may be waited out; if so, announces that through `tell` and sets the time for
+    /// Whether `failure` may be waited out; if so, announces that through `announce` and sets the time for
     /// [`RateLimitWait::pause`].
-    pub(crate) fn allows(&self, failure: &Failure, waited: &mut Waited, tell: impl FnOnce(&str)) -> bool {
+    pub(crate) fn may_retry(
+        &self,
+        failure: &Failure,
+        waited: &mut TimeWaited,
+        announce: impl FnOnce(&str),
+    ) -> bool {
         let Some(wait) = failure.server_error.as_ref().and_then(|server_error| server_error.retry_after)
         else {
             return false;
         };
         let wait = wait.max(Duration::from_secs(1));
-        let in_all = waited.0.saturating_add(wait);
-        if in_all > self.longest {
+        let total = waited.0.saturating_add(wait);
+        if total > self.max_wait {
             return false;
         }
-        waited.0 = in_all;
+        waited.0 = total;
         let at = Instant::now() + wait;
         let is_later = self.resume_at.get().is_none_or(|known| at > known + Duration::from_secs(1));
         if is_later {
             self.resume_at.set(Some(at));
             let why = failure.message.split(';').next().unwrap_or_default();
-            tell(&format!("waiting {}: {}", remote::span(wait), sanitize::line(why)));
+            announce(&format!("waiting {}: {}", remote::span(wait), sanitize::line(why)));
         }
         true
     }
@@ -74,39 +79,40 @@ mod tests {
 
     #[test]
     fn waits_as_long_as_allowed_in_all() {
-        let patience = Patience::new(Duration::from_secs(100));
-        let mut waited = Waited::default();
-        assert!(patience.allows(&limited(60), &mut waited, |_| {}));
-        assert!(!patience.allows(&limited(60), &mut waited, |_| {}));
-        assert!(patience.allows(&limited(40), &mut waited, |_| {}));
-        assert!(!patience.allows(&limited(u64::MAX), &mut waited, |_| {}));
-        assert!(patience.allows(&limited(100), &mut Waited::default(), |_| {}));
+        let rate_limit_wait = RateLimitWait::new(Duration::from_secs(100));
+        let mut waited = TimeWaited::default();
+        assert!(rate_limit_wait.may_retry(&limited(60), &mut waited, |_| {}));
+        assert!(!rate_limit_wait.may_retry(&limited(60), &mut waited, |_| {}));
+        assert!(rate_limit_wait.may_retry(&limited(40), &mut waited, |_| {}));
+        assert!(!rate_limit_wait.may_retry(&limited(u64::MAX), &mut waited, |_| {}));
+        assert!(rate_limit_wait.may_retry(&limited(100), &mut TimeWaited::default(), |_| {}));
     }
 
     #[test]
     fn what_the_server_gives_no_time_for_is_not_waited_out() {
-        let patience = Patience::new(Duration::from_secs(100));
+        let rate_limit_wait = RateLimitWait::new(Duration::from_secs(100));
         let failure = Failure::new(Kind::Busy, "too many requests per day");
-        assert!(!patience.allows(&failure, &mut Waited::default(), |_| {}));
+        assert!(!rate_limit_wait.may_retry(&failure, &mut TimeWaited::default(), |_| {}));
     }
 
     #[test]
     fn one_wait_is_told_once() {
-        let patience = Patience::new(Duration::from_secs(100));
+        let rate_limit_wait = RateLimitWait::new(Duration::from_secs(100));
         let mut told = Vec::new();
         for _ in 0..3 {
-            patience.allows(&limited(42), &mut Waited::default(), |text| told.push(text.to_owned()));
+            rate_limit_wait
+                .may_retry(&limited(42), &mut TimeWaited::default(), |text| told.push(text.to_owned()));
         }
         assert_eq!(told, ["waiting 42 s: too many requests per minute"]);
     }
 
     #[test]
     fn the_others_wait_for_the_same_moment() {
-        let patience = Patience::new(Duration::from_secs(100));
-        assert_eq!(patience.resume_at.get(), None);
+        let rate_limit_wait = RateLimitWait::new(Duration::from_secs(100));
+        assert_eq!(rate_limit_wait.resume_at.get(), None);
         let before = Instant::now();
-        patience.allows(&limited(42), &mut Waited::default(), |_| {});
-        let ahead = patience.resume_at.get().unwrap() - before;
+        rate_limit_wait.may_retry(&limited(42), &mut TimeWaited::default(), |_| {});
+        let ahead = rate_limit_wait.resume_at.get().unwrap() - before;
         assert!(ahead >= Duration::from_secs(42) && ahead < Duration::from_secs(44), "{ahead:?}");
     }
 }

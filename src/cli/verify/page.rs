@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::figures;
+use super::summary;
 use super::votes::{self, Vote};
 use crate::api::verify::{Assessment, ClaimResult, Skipped, VerifyResponse};
 use crate::cli::humanize::counted;
@@ -49,19 +49,19 @@ impl Page<'_> {
     }
 
     /// What was found for some of `total` claims, by index, before a verification broke off.
-    pub(crate) fn part(&self, found: &BTreeMap<usize, ClaimResult>, of: usize) -> Vec<String> {
-        let digits = of.to_string().len();
+    pub(crate) fn partial(&self, found: &BTreeMap<usize, ClaimResult>, total: usize) -> Vec<String> {
+        let digits = total.to_string().len();
         let claims = found.iter().flat_map(|(index, claim)| self.claim(index + 1, digits, claim));
         let mut lines: Vec<String> = claims.collect();
         lines.push(String::new());
-        lines.extend(self.remainder(found.len(), of));
+        lines.extend(self.remainder(found.len(), total));
         lines
     }
 
-    /// `only 1 of 4 claims was verified`
-    pub(crate) fn remainder(&self, found: usize, of: usize) -> Vec<String> {
+    /// `only 1 total 4 claims was verified`
+    pub(crate) fn remainder(&self, found: usize, total: usize) -> Vec<String> {
         let were = if found == 1 { "was" } else { "were" };
-        self.paragraph(0, 0, &format!("only {found} of {} {were} verified", counted(of, "claim")))
+        self.paragraph(0, 0, &format!("only {found} of {} {were} verified", counted(total, "claim")))
     }
 
     fn claim(&self, number: usize, digits: usize, claim: &ClaimResult) -> Vec<String> {
@@ -69,7 +69,7 @@ impl Page<'_> {
         let mut lines = self.headline(number, digits, claim);
         lines.extend(self.paragraph(indent, 0, &sanitize::line(&claim.claim)));
         let details = details(claim);
-        if claim.assessment == Assessment::False || votes::names_a_rival(claim) {
+        if claim.assessment == Assessment::False || votes::chose_other_option(claim) {
             let question = format!("Q: {}", sanitize::line(&claim.original_question));
             lines.extend(self.paragraph(indent, 3, &question));
         }
@@ -124,11 +124,11 @@ impl Page<'_> {
 
     fn reasons(&self, indent: usize, claim: &ClaimResult) -> Vec<String> {
         let with_reason =
-            claim.model_answers.iter().filter_map(|given| Some((given, given.reason.as_ref()?)));
+            claim.model_answers.iter().filter_map(|answer| Some((answer, answer.reason.as_ref()?)));
         with_reason
-            .flat_map(|(given, reason)| {
-                let model = votes::short_name(claim, &given.model);
-                let letter = votes::of_answer(claim, &given.answer).letter();
+            .flat_map(|(answer, reason)| {
+                let model = votes::short_name(claim, &answer.model);
+                let letter = votes::vote_for(claim, &answer.answer).letter();
                 let text = format!("{letter} {model}: {}", sanitize::line(reason));
                 self.paragraph(indent, 2, &text)
             })
@@ -154,7 +154,7 @@ impl Page<'_> {
             self.terminal.out.paint.apply(style, symbol)
         };
         let mut lines: Vec<String> = Vec::new();
-        for part in figures::summary(result, elapsed, painted) {
+        for part in summary::parts(result, elapsed, painted) {
             let Some(line) = lines.last_mut() else {
                 lines.push(part.text);
                 continue;
@@ -214,7 +214,8 @@ fn tally(claim: &ClaimResult) -> (String, String) {
             .collect();
         return (counted.join(", "), missing);
     }
-    let agreeing = claim.model_answers.iter().filter(|given| given.answer == claim.consensus_answer).count();
+    let agreeing =
+        claim.model_answers.iter().filter(|answer| answer.answer == claim.consensus_answer).count();
     (format!("{agreeing}/{}", claim.model_answers.len()), missing)
 }
 
@@ -251,5 +252,5 @@ fn details(claim: &ClaimResult) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "human_tests.rs"]
+#[path = "page_tests.rs"]
 mod tests;

@@ -12,7 +12,7 @@ use crate::cli::exit::Failure;
 use crate::cli::remote;
 
 /// What an observer receives.
-pub(crate) enum Moment<'a> {
+pub(crate) enum Update<'a> {
     /// An event.
     Event(&'a Event),
     /// A tick of the spinner.
@@ -21,11 +21,11 @@ pub(crate) enum Moment<'a> {
 
 /// Runs one verification, for at most `limit`; returns its result and how long it took. The observer may abort it with
 /// a failure.
-pub(crate) async fn watch(
+pub(crate) async fn run(
     backend: &Backend,
     limit: Duration,
     request: &VerifyRequest,
-    observe: &mut (dyn FnMut(Moment<'_>) -> Result<(), Failure> + '_),
+    observe: &mut (dyn FnMut(Update<'_>) -> Result<(), Failure> + '_),
 ) -> Result<(VerifyResponse, Duration), Failure> {
     let begun = Instant::now();
     let running = follow(backend, request, observe);
@@ -38,7 +38,7 @@ pub(crate) async fn watch(
 async fn follow(
     backend: &Backend,
     request: &VerifyRequest,
-    observe: &mut (dyn FnMut(Moment<'_>) -> Result<(), Failure> + '_),
+    observe: &mut (dyn FnMut(Update<'_>) -> Result<(), Failure> + '_),
 ) -> Result<VerifyResponse, Failure> {
     let failed = |cause| remote::failure(&backend.server, cause);
     let mut events = backend.client.verify(request).map_err(failed)?;
@@ -52,7 +52,7 @@ async fn follow(
             loop {
                 tokio::select! {
                     event = &mut next => return event.map_err(failed),
-                    _ = ticks.tick() => observe(Moment::Tick)?,
+                    _ = ticks.tick() => observe(Update::Tick)?,
                 }
             }
         };
@@ -67,7 +67,7 @@ async fn follow(
             Event::Completed(result) => result.results.iter_mut().for_each(|result| result.seat(&models)),
             _ => {}
         }
-        observe(Moment::Event(&event))?;
+        observe(Update::Event(&event))?;
         match event {
             Event::Completed(result) => return Ok(*result),
             Event::Error(error) => return Err(remote::failed_event(&error)),

@@ -23,7 +23,7 @@ impl Part {
 }
 
 /// The parts of the summary. `symbol` returns an assessment's symbol as it should be printed.
-pub(crate) fn summary(
+pub(crate) fn parts(
     result: &VerifyResponse,
     elapsed: Duration,
     symbol: impl Fn(Assessment) -> String,

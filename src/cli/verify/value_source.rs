@@ -17,18 +17,18 @@ pub(crate) const TOTAL_MODELS: &str = "--total-models";
 
 /// The settings of this command that come from files.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SetBy(Vec<FromFile>);
+pub(crate) struct ValueSources(Vec<SetInFile>);
 
 #[derive(Clone, Debug)]
-struct FromFile {
+struct SetInFile {
     flag: &'static str,
     key: &'static str,
     place: Origin,
 }
 
-impl SetBy {
+impl ValueSources {
     /// Determines what was set where for this command.
-    pub(crate) fn of(how: &How, config: &ClientConfig) -> Self {
+    pub(crate) fn new(how: &How, config: &ClientConfig) -> Self {
         let is_flag_given = |flag: &str| match flag {
             MIN_REQUIRED => how.min_required.is_some(),
             TOTAL_MODELS => how.total_models.is_some(),
@@ -37,36 +37,36 @@ impl SetBy {
         let from_file = |(flag, key): (&'static str, &'static str)| {
             let place = config.origin(key);
             let is_decided_there = matches!(place, Origin::File { .. }) && !is_flag_given(flag);
-            is_decided_there.then_some(FromFile { flag, key, place })
+            is_decided_there.then_some(SetInFile { flag, key, place })
         };
         Self(SETTINGS.into_iter().filter_map(from_file).collect())
     }
 
     /// A setting with its value: `--total-models 2`, or `verify.total_models = 2 (/home/me/.mk.toml:3)`.
     pub(crate) fn with_value(&self, flag: &str, value: u32) -> String {
-        match self.file_of(flag) {
-            Some(FromFile { key, place, .. }) => format!("{key} = {value} ({place})"),
+        match self.in_file(flag) {
+            Some(SetInFile { key, place, .. }) => format!("{key} = {value} ({place})"),
             None => format!("{flag} {value}"),
         }
     }
 
     /// Rewrites a message that begins with a flag to name the place where the value was set.
-    pub(crate) fn told(&self, message: String) -> String {
-        let told = |FromFile { flag, key, place }: &FromFile| {
+    pub(crate) fn attribute(&self, message: String) -> String {
+        let attribute = |SetInFile { flag, key, place }: &SetInFile| {
             message.strip_prefix(flag).map(|rest| format!("{key} ({place}){rest}"))
         };
-        self.0.iter().find_map(told).unwrap_or(message)
+        self.0.iter().find_map(attribute).unwrap_or(message)
     }
 
     /// A hint for changing values of these flags, if any of them comes from a file.
-    pub(crate) fn way_out(&self, flags: &[&'static str]) -> Option<String> {
+    pub(crate) fn hint(&self, flags: &[&'static str]) -> Option<String> {
         let outranked: Vec<&str> =
-            flags.iter().copied().filter(|flag| self.file_of(flag).is_some()).collect();
+            flags.iter().copied().filter(|flag| self.in_file(flag).is_some()).collect();
         (!outranked.is_empty())
             .then(|| format!("change the file, or outrank it by {}", outranked.join(" or ")))
     }
 
-    fn file_of(&self, flag: &str) -> Option<&FromFile> {
+    fn in_file(&self, flag: &str) -> Option<&SetInFile> {
         self.0.iter().find(|found| found.flag == flag)
     }
 }

@@ -12,12 +12,12 @@ use crate::cli::runtime;
 use crate::cli::text::{MAX_BYTES, unreadable};
 
 /// Prompts for lines.
-pub(super) struct Plain<'a> {
+pub(super) struct PlainPrompt<'a> {
     printer: &'a Printer,
     interrupts: Interrupts,
 }
 
-impl<'a> Plain<'a> {
+impl<'a> PlainPrompt<'a> {
     pub(super) fn open(printer: &'a Printer) -> Self {
         Self { printer, interrupts: Interrupts::listen() }
     }
@@ -36,7 +36,7 @@ impl<'a> Plain<'a> {
         if line.is_none() {
             self.printer.notice("");
         }
-        Ok(line.map(|line| typed(&line)))
+        Ok(line.map(|line| without_key_sequences(&line)))
     }
 
     /// Resolves when Ctrl-C is pressed.
@@ -46,7 +46,7 @@ impl<'a> Plain<'a> {
 }
 
 /// A line without the bytes of keys that are not characters (an arrow sends `ESC [ A`), which nobody means to send.
-fn typed(line: &str) -> String {
+fn without_key_sequences(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     let mut chars = line.chars().peekable();
     while let Some(c) = chars.next() {
@@ -103,9 +103,12 @@ mod tests {
 
     #[test]
     fn keys_that_are_no_characters_are_not_sent() {
-        assert_eq!(typed("\u{1b}[A\u{1b}[1;5Dhi\tyou\u{7}é\n"), "hi\tyoué");
-        assert_eq!(typed("\u{1b}OPa"), "a");
-        assert_eq!((typed("\u{1b}"), typed("\u{1b}[")), (String::new(), String::new()));
+        assert_eq!(without_key_sequences("\u{1b}[A\u{1b}[1;5Dhi\tyou\u{7}é\n"), "hi\tyoué");
+        assert_eq!(without_key_sequences("\u{1b}OPa"), "a");
+        assert_eq!(
+            (without_key_sequences("\u{1b}"), without_key_sequences("\u{1b}[")),
+            (String::new(), String::new())
+        );
     }
 
     #[test]

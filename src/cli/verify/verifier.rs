@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::args::How;
-use super::patience::{Patience, Waited};
-use super::set_by::{MIN_REQUIRED, SetBy, TOTAL_MODELS};
-use super::watch::{self, Moment};
+use super::observe::{self, Update};
+use super::rate_limit::{RateLimitWait, TimeWaited};
+use super::value_source::{MIN_REQUIRED, TOTAL_MODELS, ValueSources};
 use crate::api::verify::{VerifyRequest, VerifyResponse};
 use crate::cli::backend::Backend;
 use crate::cli::exit::Failure;
@@ -16,21 +16,21 @@ use crate::clock::Time;
 use crate::config::ClientConfig;
 
 /// How long a verification may take in all by default: more than servers allow themselves.
-const LIMIT: Duration = Duration::from_mins(10);
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// What all verifications of a command have in common.
-pub(crate) struct Asking {
+pub(crate) struct Verifier {
     /// The request, except for the statement.
     pub(crate) request: VerifyRequest,
     /// How long a verification may take in all.
     limit: Duration,
-    set_by: SetBy,
+    value_sources: ValueSources,
 }
 
-impl Asking {
+impl Verifier {
     /// Built from flags and configuration; `explain` asks for the models' reasons.
-    pub(crate) fn of(how: &How, explain: bool, config: &ClientConfig) -> Result<Self, Failure> {
-        let set_by = SetBy::of(how, config);
+    pub(crate) fn new(how: &How, explain: bool, config: &ClientConfig) -> Result<Self, Failure> {
+        let value_sources = ValueSources::new(how, config);
         if let Some(date) = &how.as_of
             && Time::parse(date).is_none()
         {
@@ -43,11 +43,11 @@ impl Asking {
         if let (Some(needed), Some(asked)) = (min_required, total_models)
             && asked < needed
         {
-            let asks = set_by.with_value(TOTAL_MODELS, asked);
-            let needs = set_by.with_value(MIN_REQUIRED, needed);
+            let asks = value_sources.with_value(TOTAL_MODELS, asked);
+            let needs = value_sources.with_value(MIN_REQUIRED, needed);
             let failure = Failure::usage(format!("{asks} asks fewer models than {needs} needs"));
-            let way_out = set_by.way_out(&[TOTAL_MODELS, MIN_REQUIRED]);
-            return Err(way_out.into_iter().fold(failure, Failure::hint));
+            let hint = value_sources.hint(&[TOTAL_MODELS, MIN_REQUIRED]);
+            return Err(hint.into_iter().fold(failure, Failure::hint));
         }
         let request = VerifyRequest {
             fact: String::new(),
@@ -58,7 +58,7 @@ impl Asking {
             explain: explain.then_some(true),
             context: how.context.as_deref().map(context).transpose()?,
         };
-        Ok(Self { request, limit: config.timeout.unwrap_or(LIMIT), set_by })
+        Ok(Self { request, limit: config.timeout.unwrap_or(DEFAULT_TIMEOUT), value_sources })
     }
 
     /// Runs one verification, again after each 429 that may be waited out. Also returns how long the last attempt took.
@@ -66,18 +66,18 @@ impl Asking {
         &self,
         backend: &Backend,
         request: &VerifyRequest,
-        patience: &Patience,
-        tell: &dyn Fn(&str),
-        observe: &mut (dyn FnMut(Moment<'_>) -> Result<(), Failure> + '_),
+        rate_limit_wait: &RateLimitWait,
+        announce: &dyn Fn(&str),
+        observe: &mut (dyn FnMut(Update<'_>) -> Result<(), Failure> + '_),
     ) -> Result<(VerifyResponse, Duration), Failure> {
-        let mut waited = Waited::default();
+        let mut waited = TimeWaited::default();
         loop {
-            patience.pause().await;
-            match watch::watch(backend, self.limit, request, observe).await {
+            rate_limit_wait.pause().await;
+            match observe::run(backend, self.limit, request, observe).await {
                 Ok(done) => return Ok(done),
-                Err(failure) if patience.allows(&failure, &mut waited, tell) => {}
+                Err(failure) if rate_limit_wait.may_retry(&failure, &mut waited, announce) => {}
                 Err(mut failure) => {
-                    failure.message = self.set_by.told(failure.message);
+                    failure.message = self.value_sources.attribute(failure.message);
                     return Err(failure);
                 }
             }
