@@ -65,7 +65,7 @@ pub struct ChatUsage {
 
 /// A completion, or a chunk of a streamed one, which has `delta` in place of `message`.
 #[derive(Debug, Deserialize)]
-pub struct ChatAnswer {
+pub struct ChatCompletion {
     /// The model that answers.
     #[serde(default)]
     pub model: String,
@@ -80,7 +80,7 @@ pub struct ChatAnswer {
     pub usage: Option<ChatUsage>,
     /// Why the completion is incomplete.
     #[serde(default)]
-    pub error: Option<ChatFault>,
+    pub error: Option<ChatError>,
 }
 
 /// One choice, or a piece of one.
@@ -91,7 +91,7 @@ pub struct ChatChoice {
     pub index: u64,
     /// The message or delta.
     #[serde(default, alias = "delta")]
-    pub message: Option<ChatSaid>,
+    pub message: Option<ChatContent>,
     /// Why the choice has ended; `None` while it has not.
     #[serde(default)]
     pub finish_reason: Option<String>,
@@ -99,7 +99,7 @@ pub struct ChatChoice {
 
 /// The content of a message or delta.
 #[derive(Debug, Default, Deserialize)]
-pub struct ChatSaid {
+pub struct ChatContent {
     /// The text.
     #[serde(default)]
     pub content: Option<String>,
@@ -110,7 +110,7 @@ pub struct ChatSaid {
 
 /// Why a stream broke off, in its last chunk.
 #[derive(Debug, Default, Deserialize)]
-pub struct ChatFault {
+pub struct ChatError {
     /// What happened.
     #[serde(default)]
     pub message: String,

@@ -101,7 +101,7 @@ fn check(config: &ClientConfig, key: &SecretString, session: &Session) -> Result
     let client = remote::client(config, Some(key.clone()))?;
     let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
     let asked = runtime::run(&session.printer, async {
-        Ok(time::timeout(limit, client.own_key()).await.unwrap_or(Err(Error::Silent)))
+        Ok(time::timeout(limit, client.own_key()).await.unwrap_or(Err(Error::Timeout)))
     })?;
     let Err(cause) = asked else { return Ok(()) };
     if remote::is_unknown_endpoint(&cause) {

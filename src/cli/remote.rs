@@ -127,11 +127,11 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
             Failure::new(Kind::Unreachable, format!("cannot reach {server} ({reason})"))
                 .hint(unreachable_hint(server, reason))
         }
-        Error::Distrusted(flaw, _) => {
+        Error::BadCertificate(flaw, _) => {
             Failure::new(Kind::Unreachable, format!("cannot reach {server} ({})", flaw.as_str()))
                 .hint(flaw.hint())
         }
-        Error::Silent => Failure::new(Kind::Unreachable, format!("{server} does not answer (timeout)"))
+        Error::Timeout => Failure::new(Kind::Unreachable, format!("{server} does not answer (timeout)"))
             .hint("is the server well? `mk doctor` checks"),
         Error::Refused(refusal) => refused(server, refusal),
         Error::Failed(event) => failed_event(event),
@@ -140,8 +140,10 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
             format!("the answer of {server} ended before its result was there"),
         )
         .hint("the server may have been stopped; what it found until then is not the whole result"),
-        Error::Unwell(why) => Failure::new(Kind::Server, format!("{server} says that it is not well: {why}")),
-        Error::Broken(what) => {
+        Error::Unhealthy(why) => {
+            Failure::new(Kind::Server, format!("{server} says that it is not well: {why}"))
+        }
+        Error::Malformed(what) => {
             Failure::new(Kind::Server, format!("{server} does not answer as mk does: {what}"))
                 .hint(foreign_hint(server, what))
         }
@@ -430,7 +432,7 @@ mod tests {
             assert_eq!(failure("s", refusal(status, "x", "m", None)).kind.code(), code, "{status}");
         }
         assert_eq!(failure("s", Error::Incomplete).kind.code(), 8);
-        assert_eq!(failure("s", Error::Silent).kind.code(), 6);
+        assert_eq!(failure("s", Error::Timeout).kind.code(), 6);
     }
 
     #[test]

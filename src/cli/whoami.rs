@@ -53,7 +53,7 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
     let mut held = Service::ALL.map(|service| held(&config, service));
     let health = runtime::run(&printer, async {
-        let asked = time::timeout(limit, client.health()).await.unwrap_or(Err(client::Error::Silent));
+        let asked = time::timeout(limit, client.health()).await.unwrap_or(Err(client::Error::Timeout));
         asked.map_err(|cause| remote::failure(&config.server, cause))?;
         for key in &mut held {
             key.verdict = verdict(&config, &client, key, limit).await;
@@ -131,8 +131,8 @@ async fn verdict(
     limit: Duration,
 ) -> Option<Result<OwnKey, Failure>> {
     let key = config.key_for(held.service).ok().flatten().filter(|_| !held.is_mistyped)?;
-    let asked = time::timeout(limit, client.bearing(key.clone()).own_key()).await;
-    match asked.unwrap_or(Err(client::Error::Silent)) {
+    let asked = time::timeout(limit, client.with_api_key(key.clone()).own_key()).await;
+    match asked.unwrap_or(Err(client::Error::Timeout)) {
         Ok(own) => Some(Ok(own)),
         Err(cause) if remote::is_unknown_endpoint(&cause) => None,
         Err(cause) => Some(Err(remote::failure(&config.server, cause))),

@@ -4,7 +4,7 @@ use tokio_rustls::rustls::{CertificateError, Error};
 
 /// A flaw of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub enum CertificateFlaw {
     /// It is signed by no authority that is trusted here.
     Untrusted,
     /// It is for other server names.
@@ -17,7 +17,7 @@ pub enum Flaw {
     Other,
 }
 
-impl Flaw {
+impl CertificateFlaw {
     /// The flaw for which a handshake failed; `None` if it failed for another reason.
     pub(super) fn of(cause: &Error) -> Option<Self> {
         let Error::InvalidCertificate(cause) = cause else { return None };

@@ -7,7 +7,7 @@ use reqwest::RequestBuilder;
 
 use super::error::Error;
 use super::frames::{Frames, unreadable};
-use crate::api::chat::{ChatAnswer, ChatFault, ChatUsage};
+use crate::api::chat::{ChatCompletion, ChatError, ChatUsage};
 use crate::api::error::ErrorEvent;
 
 /// The largest stream that makes sense: one chunk per token, each with all its fields.
@@ -67,7 +67,7 @@ impl ChatStream {
 }
 
 /// A completion that was not streamed.
-pub(super) fn whole(answer: ChatAnswer) -> Result<Piece, Error> {
+pub(super) fn whole(answer: ChatCompletion) -> Result<Piece, Error> {
     let piece = piece(answer, "")?;
     if piece.finish_reason.is_none() {
         return Err(Error::Incomplete);
@@ -75,7 +75,7 @@ pub(super) fn whole(answer: ChatAnswer) -> Result<Piece, Error> {
     Ok(piece)
 }
 
-fn piece(answer: ChatAnswer, request_id: &str) -> Result<Piece, Error> {
+fn piece(answer: ChatCompletion, request_id: &str) -> Result<Piece, Error> {
     if let Some(fault) = answer.error {
         return Err(failed(fault, request_id));
     }
@@ -83,7 +83,7 @@ fn piece(answer: ChatAnswer, request_id: &str) -> Result<Piece, Error> {
     let mut piece = Piece { model: answer.model, is_sandbox, usage: answer.usage, ..Piece::default() };
     let Some(choice) = answer.choices.into_iter().find(|choice| choice.index == 0) else { return Ok(piece) };
     if choice.finish_reason.as_deref() == Some("error") {
-        return Err(failed(ChatFault::default(), request_id));
+        return Err(failed(ChatError::default(), request_id));
     }
     let said = choice.message.unwrap_or_default();
     piece.text = said.content.filter(|text| !text.is_empty()).or(said.refusal).unwrap_or_default();
@@ -91,7 +91,7 @@ fn piece(answer: ChatAnswer, request_id: &str) -> Result<Piece, Error> {
     Ok(piece)
 }
 
-fn failed(fault: ChatFault, request_id: &str) -> Error {
+fn failed(fault: ChatError, request_id: &str) -> Error {
     let told =
         if fault.message.is_empty() { "the model's answer broke off".to_owned() } else { fault.message };
     Error::Failed(Box::new(ErrorEvent {
@@ -173,6 +173,6 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_chunk_is_a_broken_answer() {
-        assert!(matches!(read(&["data: {\"choices\":7}"]).await.1, Some(Error::Broken(_))));
+        assert!(matches!(read(&["data: {\"choices\":7}"]).await.1, Some(Error::Malformed(_))));
     }
 }

@@ -10,7 +10,7 @@ use reqwest::{Response, StatusCode};
 use tokio_rustls::rustls;
 
 use super::Health;
-use super::certificate::Flaw;
+use super::certificate::CertificateFlaw;
 use crate::api::error::{ErrorBody, ErrorEvent};
 
 /// The most that is read of an error's body; ours are far smaller.
@@ -22,7 +22,7 @@ pub const UNRESOLVED: &str = "the name cannot be resolved";
 /// The reason in [`Error::Unreachable`] if the server does not speak TLS.
 pub const PLAIN: &str = "it does not speak TLS";
 
-/// The reason in [`Error::Broken`] if the server speaks something else, perhaps TLS.
+/// The reason in [`Error::Malformed`] if the server speaks something else, perhaps TLS.
 pub const NO_HTTP: &str = "its answer is not HTTP";
 
 /// Why there is no proper response.
@@ -33,19 +33,19 @@ pub enum Error {
     /// No connection, with the reason.
     Unreachable(String),
     /// No connection, as the server's certificate is refused: its flaw, and the library's message.
-    Distrusted(Flaw, String),
+    BadCertificate(CertificateFlaw, String),
     /// Connected, but nothing arrived for too long.
-    Silent,
+    Timeout,
     /// The server responded with an error status.
     Refused(Box<Refusal>),
     /// The server reports that it is unhealthy, and why.
-    Unwell(&'static str),
+    Unhealthy(&'static str),
     /// The server reported a failure within its response.
     Failed(Box<ErrorEvent>),
     /// The response ended before its terminal event.
     Incomplete,
     /// The response is not what this API sends; says what was found instead.
-    Broken(String),
+    Malformed(String),
 }
 
 /// A response with an error status.
@@ -65,34 +65,34 @@ impl Error {
     /// The error for a failure before a response began.
     pub(super) fn from_transport(cause: &reqwest::Error) -> Self {
         if cause.is_timeout() && !cause.is_connect() {
-            return Self::Silent;
+            return Self::Timeout;
         }
         if is_no_http(cause) {
-            return Self::Broken(NO_HTTP.to_owned());
+            return Self::Malformed(NO_HTTP.to_owned());
         }
         if cause.is_connect() || cause.is_request() {
-            let flaw = below(cause).find_map(|source| Flaw::of(tls_error(source)?));
+            let flaw = sources(cause).find_map(|source| CertificateFlaw::of(tls_error(source)?));
             return match flaw {
-                Some(flaw) => Self::Distrusted(flaw, innermost(cause)),
+                Some(flaw) => Self::BadCertificate(flaw, innermost(cause)),
                 None => Self::Unreachable(connect_reason(cause)),
             };
         }
-        Self::Broken(innermost(cause))
+        Self::Malformed(innermost(cause))
     }
 
     /// The error for a failure within a response.
     pub(super) fn from_body(cause: &reqwest::Error) -> Self {
-        if cause.is_timeout() { Self::Silent } else { Self::Incomplete }
+        if cause.is_timeout() { Self::Timeout } else { Self::Incomplete }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Setup(what) | Self::Unreachable(what) | Self::Broken(what) => f.write_str(what),
-            Self::Distrusted(flaw, what) => write!(f, "{} ({what})", flaw.as_str()),
-            Self::Unwell(why) => f.write_str(why),
-            Self::Silent => f.write_str("no answer in time"),
+            Self::Setup(what) | Self::Unreachable(what) | Self::Malformed(what) => f.write_str(what),
+            Self::BadCertificate(flaw, what) => write!(f, "{} ({what})", flaw.as_str()),
+            Self::Unhealthy(why) => f.write_str(why),
+            Self::Timeout => f.write_str("no answer in time"),
             Self::Refused(refusal) => write!(f, "{} ({})", refusal.body.message, refusal.status),
             Self::Failed(event) => f.write_str(&event.message),
             Self::Incomplete => f.write_str("the answer ended too early"),
@@ -103,19 +103,19 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// The error for a health check with status 503; for a server that is not one of ours, an error status like any other.
-pub(super) async fn unwell(response: Response) -> Error {
+pub(super) async fn unhealthy_response(response: Response) -> Error {
     let (status, headers) = (response.status(), response.headers().clone());
     let body = capped_body(response).await;
     let told = serde_json::from_slice(&body).map(|health: Health| health.status);
     match told.as_deref() {
-        Ok("store_unavailable") => Error::Unwell("its database cannot be used"),
-        Ok("draining") => Error::Unwell("it is shutting down"),
+        Ok("store_unavailable") => Error::Unhealthy("its database cannot be used"),
+        Ok("draining") => Error::Unhealthy("it is shutting down"),
         _ => refusal(status, &headers, &body),
     }
 }
 
 /// Reads a response with an error status.
-pub(super) async fn refused(response: Response) -> Error {
+pub(super) async fn error_response(response: Response) -> Error {
     let (status, headers) = (response.status(), response.headers().clone());
     refusal(status, &headers, &capped_body(response).await)
 }
@@ -161,11 +161,11 @@ async fn capped_body(mut response: Response) -> Vec<u8> {
 
 /// Whether the other side speaks another protocol, such as TLS where none was expected.
 fn is_no_http(cause: &reqwest::Error) -> bool {
-    below(cause).any(|source| source.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
+    sources(cause).any(|source| source.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
 }
 
 /// The sources of an error, from the outside in.
-fn below(cause: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+fn sources(cause: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
     std::iter::successors(cause.source(), |source| (*source).source())
 }
 
@@ -174,7 +174,7 @@ fn connect_reason(cause: &reqwest::Error) -> String {
     if cause.is_timeout() {
         return "no answer in time".to_owned();
     }
-    for source in below(cause) {
+    for source in sources(cause) {
         if source.to_string().contains("dns error") {
             return UNRESOLVED.to_owned();
         }
@@ -212,8 +212,8 @@ const fn io_reason(kind: io::ErrorKind) -> Option<&'static str> {
 /// The innermost source, which is the one that says something.
 pub(super) fn innermost(cause: &reqwest::Error) -> String {
     let mut last: &dyn std::error::Error = cause;
-    while let Some(below) = last.source() {
-        last = below;
+    while let Some(source) = last.source() {
+        last = source;
     }
     last.to_string()
 }

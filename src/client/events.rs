@@ -131,7 +131,7 @@ mod tests {
     async fn silence_has_a_limit() {
         let begun = stream("event: starting\ndata: {\"status\":\"starting\"}\n\n");
         let (client, _) = server_with(begun, true, Duration::from_millis(200)).await;
-        assert!(matches!(run(&client).await, Err(Error::Silent)));
+        assert!(matches!(run(&client).await, Err(Error::Timeout)));
     }
 
     #[tokio::test]
@@ -153,7 +153,7 @@ mod tests {
     async fn a_foreign_page_is_broken_or_refused() {
         let page = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<html>".to_vec();
         let (client, _) = server(page).await;
-        assert!(matches!(run(&client).await, Err(Error::Broken(_))));
+        assert!(matches!(run(&client).await, Err(Error::Malformed(_))));
         let redirect =
             b"HTTP/1.1 302 Found\r\nlocation: https://elsewhere/\r\nconnection: close\r\n\r\n".to_vec();
         let (client, _) = server(redirect).await;
@@ -164,7 +164,7 @@ mod tests {
     #[tokio::test]
     async fn a_byte_order_mark_does_not_end_the_program() {
         let (client, _) = server(stream("\u{feff}event: starting\ndata: {}\n\n")).await;
-        assert!(matches!(run(&client).await, Err(Error::Broken(_))));
+        assert!(matches!(run(&client).await, Err(Error::Malformed(_))));
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@
 //!
 //! The decoder has no size limit, so frames are measured once they are complete; one that never ends grows for as long
 //! as the caller lets it. The decoder also panics on a byte order mark at the start of a stream: such a server becomes
-//! [`Error::Broken`] rather than the end of this program, and [`is_decoding`] tells the panic hook not to report that.
+//! [`Error::Malformed`] rather than the end of this program, and [`is_decoding`] tells the panic hook not to report that.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -17,7 +17,7 @@ use futures_util::StreamExt;
 use reqwest::RequestBuilder;
 use reqwest_eventsource::{Error as SourceError, Event as SourceEvent, EventSource, retry};
 
-use super::error::{Error, refused};
+use super::error::{Error, error_response};
 
 /// The largest frame that makes sense: a result of 30 claims and 9 models with their reasons is far smaller.
 const MAX_FRAME_BYTES: usize = 4 * 1024 * 1024;
@@ -77,7 +77,7 @@ impl Frames {
             self.bytes = self.bytes.saturating_add(size);
             if size > MAX_FRAME_BYTES || self.bytes > self.max_bytes {
                 self.source.close();
-                return Err(Error::Broken("the answer is larger than any that makes sense".to_owned()));
+                return Err(Error::Malformed("the answer is larger than any that makes sense".to_owned()));
             }
             return Ok(Frame { event: message.event, data: message.data });
         }
@@ -91,7 +91,7 @@ impl Frames {
             IS_DECODING.set(false);
             match polled {
                 Ok(poll) => poll.map(Ok),
-                Err(_panic) => Poll::Ready(Err(improper())),
+                Err(_panic) => Poll::Ready(Err(malformed_stream())),
             }
         });
         item.await
@@ -101,20 +101,24 @@ impl Frames {
         match cause {
             SourceError::Transport(cause) if self.is_open => Error::from_body(&cause),
             SourceError::Transport(cause) => Error::from_transport(&cause),
-            SourceError::InvalidStatusCode(_, response) => refused(response).await,
-            SourceError::InvalidContentType(..) => Error::Broken("the answer is no event stream".to_owned()),
+            SourceError::InvalidStatusCode(_, response) => error_response(response).await,
+            SourceError::InvalidContentType(..) => {
+                Error::Malformed("the answer is no event stream".to_owned())
+            }
             SourceError::StreamEnded => Error::Incomplete,
-            SourceError::Utf8(_) | SourceError::Parser(_) | SourceError::InvalidLastEventId(_) => improper(),
+            SourceError::Utf8(_) | SourceError::Parser(_) | SourceError::InvalidLastEventId(_) => {
+                malformed_stream()
+            }
         }
     }
 }
 
-fn improper() -> Error {
-    Error::Broken("the answer is not a proper event stream".to_owned())
+fn malformed_stream() -> Error {
+    Error::Malformed("the answer is not a proper event stream".to_owned())
 }
 
 /// The error for a frame's data that cannot be parsed.
 pub(super) fn unreadable(what: &str, cause: &serde_json::Error) -> Error {
     let reason: String = cause.to_string().chars().take(MAX_REASON_CHARS).collect();
-    Error::Broken(format!("{what}: {reason}"))
+    Error::Malformed(format!("{what}: {reason}"))
 }

@@ -11,7 +11,7 @@ mod error;
 mod events;
 mod frames;
 
-pub use certificate::Flaw;
+pub use certificate::CertificateFlaw;
 pub use chat::{ChatStream, Piece};
 pub use error::{Error, NO_HTTP, PLAIN, Refusal, UNRESOLVED};
 pub use events::Events;
@@ -132,49 +132,49 @@ impl Client {
 
     /// A client of the same server with another key.
     #[must_use]
-    pub fn bearing(&self, key: SecretString) -> Self {
+    pub fn with_api_key(&self, key: SecretString) -> Self {
         Self { key: Some(key), ..self.clone() }
     }
 
     /// Checks that a server responds, and that it is healthy.
     pub async fn health(&self) -> Result<(), Error> {
-        self.well("verify/v1/health").await.map(|_| ())
+        self.check_health("verify/v1/health").await.map(|_| ())
     }
 
     /// The same, with what the server reports about itself.
     pub async fn about(&self) -> Result<About, Error> {
-        self.well("inference/v1/health").await
+        self.check_health("inference/v1/health").await
     }
 
     /// What is reported at `path` by a server that says it is healthy: anything else listening there may respond with
     /// 200 to any request.
-    async fn well(&self, path: &str) -> Result<About, Error> {
+    async fn check_health(&self, path: &str) -> Result<About, Error> {
         let asked = self.http.get(self.address(path)).send().await;
         let response = asked.map_err(|cause| Error::from_transport(&cause))?;
         if response.status() == StatusCode::SERVICE_UNAVAILABLE {
-            return Err(error::unwell(response).await);
+            return Err(error::unhealthy_response(response).await);
         }
         if !response.status().is_success() {
-            return Err(error::refused(response).await);
+            return Err(error::error_response(response).await);
         }
         let date = response.headers().get("date").and_then(|value| value.to_str().ok());
         let date = date.and_then(Time::parse_http);
         let health: Health = document("its answer", &body(response, MAX_BODY_BYTES).await?)?;
         if health.status != "ok" {
-            return Err(Error::Broken("the status in its answer is not `ok`".to_owned()));
+            return Err(Error::Malformed("the status in its answer is not `ok`".to_owned()));
         }
         Ok(About { version: health.version, date })
     }
 
     /// Sends a request whose response is one JSON document.
     async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Error> {
-        document("its answer", &body(self.answer(request).await?, MAX_BODY_BYTES).await?)
+        document("its answer", &body(self.send(request).await?, MAX_BODY_BYTES).await?)
     }
 
     /// Sends a request and returns the response, unless it has an error status.
-    async fn answer(&self, request: RequestBuilder) -> Result<Response, Error> {
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
         let response = request.send().await.map_err(|cause| Error::from_transport(&cause))?;
-        if response.status().is_success() { Ok(response) } else { Err(error::refused(response).await) }
+        if response.status().is_success() { Ok(response) } else { Err(error::error_response(response).await) }
     }
 
     fn post(&self, path: &str) -> RequestBuilder {
@@ -196,11 +196,11 @@ impl Client {
 }
 
 /// The whole body of a response, which must not be larger than `max` bytes.
-async fn body(mut response: Response, most: usize) -> Result<Vec<u8>, Error> {
+async fn body(mut response: Response, max: usize) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|cause| Error::from_body(&cause))? {
-        if body.len() + chunk.len() > most {
-            return Err(Error::Broken("the answer is larger than any that makes sense".to_owned()));
+        if body.len() + chunk.len() > max {
+            return Err(Error::Malformed("the answer is larger than any that makes sense".to_owned()));
         }
         body.extend_from_slice(&chunk);
     }
@@ -210,7 +210,7 @@ async fn body(mut response: Response, most: usize) -> Result<Vec<u8>, Error> {
 fn document<T: DeserializeOwned>(what: &str, body: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(body).map_err(|cause| match cause.classify() {
         Category::Data => frames::unreadable(what, &cause),
-        _ => Error::Broken(format!("{what} is not JSON")),
+        _ => Error::Malformed(format!("{what} is not JSON")),
     })
 }
 

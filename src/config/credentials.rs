@@ -41,7 +41,7 @@ struct File<'a> {
     servers: BTreeMap<&'a str, BTreeMap<&'static str, String>>,
 }
 
-const HEAD: &str = "# Keys of the command line, written by `mk login`. Keep this file to yourself.\n\n";
+const HEADER: &str = "# Keys of the command line, written by `mk login`. Keep this file to yourself.\n\n";
 
 /// The origin of a server's address (scheme, host and port), to which its keys are bound.
 ///
@@ -63,7 +63,7 @@ pub(super) fn origin(url: &Url) -> String {
 pub fn store(env: &Env, server: &str, service: Service, key: &SecretString) -> Result<PathBuf, ConfigError> {
     let origin = server_origin(server)?;
     let path = file(env)?;
-    let _lock = Lock::of(&path)?;
+    let _lock = Lock::acquire(&path)?;
     let mut credentials = parse(&path)?;
     credentials
         .0
@@ -84,7 +84,7 @@ pub fn remove(env: &Env, server: &str, service: Option<Service>) -> Result<Vec<S
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let _lock = Lock::of(&path)?;
+    let _lock = Lock::acquire(&path)?;
     let mut credentials = parse(&path)?;
     let Some(keys) = credentials.0.get_mut(&origin) else { return Ok(Vec::new()) };
     let wanted = |candidate: &Service| service.is_none_or(|one| one == *candidate);
@@ -164,7 +164,7 @@ fn write(path: &Path, credentials: &Credentials) -> Result<(), ConfigError> {
     let servers = credentials.0.iter().map(|(origin, keys)| (origin.as_str(), exposed(keys))).collect();
     let text = toml::to_string(&File { servers })
         .map_err(|_| ConfigError::new(format!("cannot write {}: a key is no text", path.display())))?;
-    files::replace_private(path, &format!("{HEAD}{text}"))
+    files::replace_private(path, &format!("{HEADER}{text}"))
 }
 
 fn file(env: &Env) -> Result<PathBuf, ConfigError> {

@@ -174,7 +174,7 @@ impl Env {
 
     /// Warnings on variables that look like misspelt ones of ours. Others that begin with `MK_` may belong to somebody
     /// else, and are none of our business.
-    pub(super) fn misspelt(&self) -> Vec<String> {
+    pub(super) fn misspelt_warnings(&self) -> Vec<String> {
         let ours = || VARIABLES.iter().map(|variable| variable.name);
         let names = self.variables.keys().filter_map(|name| name.to_str());
         names
@@ -242,7 +242,7 @@ mod tests {
     fn typing_errors_are_noticed_and_strangers_left_alone() {
         let env = Env::bare([("MK_LISTN", "x"), ("MK_SOMETHING_ELSE", "y"), ("MK_LISTEN", "z")], NOW);
         assert_eq!(
-            env.misspelt(),
+            env.misspelt_warnings(),
             ["the environment variable MK_LISTN is not known; did you mean MK_LISTEN?"]
         );
     }

@@ -15,9 +15,9 @@ use super::files;
 use crate::private;
 
 /// How long to wait for the lock. A change takes milliseconds; whoever holds it for longer is stopped, or hangs.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause between two attempts.
-const PAUSE: Duration = Duration::from_millis(10);
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A lock, held until dropped.
 #[derive(Debug)]
@@ -28,18 +28,18 @@ pub(super) struct Lock {
 
 impl Lock {
     /// Waits for the lock of this file, which need not exist.
-    pub(super) fn of(path: &Path) -> Result<Self, ConfigError> {
-        Self::within(path, PATIENCE)
+    pub(super) fn acquire(path: &Path) -> Result<Self, ConfigError> {
+        Self::acquire_within(path, TIMEOUT)
     }
 
-    fn within(path: &Path, patience: Duration) -> Result<Self, ConfigError> {
-        let path = beside(path);
+    fn acquire_within(path: &Path, timeout: Duration) -> Result<Self, ConfigError> {
+        let path = lock_path(path);
         let file = open(&path).map_err(|cause| files::unwritable(&path, &cause))?;
         let since = Instant::now();
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Self { _file: Some(file) }),
-                Err(TryLockError::WouldBlock) if since.elapsed() < patience => thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) if since.elapsed() < timeout => thread::sleep(RETRY_INTERVAL),
                 Err(TryLockError::WouldBlock) => {
                     let message = format!("another process has held {} for too long", path.display());
                     return Err(
@@ -56,7 +56,7 @@ impl Lock {
 }
 
 /// The path of the lock file; the same for every link to a file.
-fn beside(path: &Path) -> PathBuf {
+fn lock_path(path: &Path) -> PathBuf {
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!(".{name}.lock"))
@@ -75,12 +75,12 @@ mod tests {
     fn one_after_the_other_and_not_for_ever() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("new/credentials.toml");
-        let held = Lock::of(&path).unwrap();
-        let refused = Lock::within(&path, Duration::ZERO).unwrap_err();
+        let held = Lock::acquire(&path).unwrap();
+        let refused = Lock::acquire_within(&path, Duration::ZERO).unwrap_err();
         assert!(refused.message.contains(".credentials.toml.lock"), "{refused}");
         assert!(!refused.hints.is_empty());
         drop(held);
-        Lock::within(&path, Duration::ZERO).unwrap();
+        Lock::acquire_within(&path, Duration::ZERO).unwrap();
     }
 
     #[cfg(unix)]
@@ -91,9 +91,9 @@ mod tests {
         let (real, link) = (dir.path().join("real"), dir.path().join("link"));
         std::fs::write(&real, "").unwrap();
         std::os::unix::fs::symlink(&real, &link).unwrap();
-        let _held = Lock::of(&link).unwrap();
+        let _held = Lock::acquire(&link).unwrap();
         let mode = std::fs::metadata(dir.path().join(".real.lock")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert!(Lock::within(&real, Duration::ZERO).is_err());
+        assert!(Lock::acquire_within(&real, Duration::ZERO).is_err());
     }
 }

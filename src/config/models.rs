@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::origin::{Origin, Origins};
 use super::panel::{self, Chosen};
 use super::provider_file::ProviderFile;
-use super::reader::{Found, Location};
+use super::reader::{Located, Location};
 use super::server_file::{InferenceFile, PanelFile, VerifyFile};
 use super::{ConfigError, suggest, values};
 use crate::api::verify::MAX_MODELS;
@@ -35,13 +35,13 @@ impl Providers<'_> {
             if settings.kind != Kind::Sandbox || providers::sandbox::MODELS.contains(&model) {
                 return Ok(());
             }
-            let question = suggest::question(model, providers::sandbox::MODELS);
+            let question = suggest::did_you_mean(model, providers::sandbox::MODELS);
             let complaint = format!("names the model `{shown}`, which the sandbox does not have{question}");
             return Err(place
                 .error(&complaint)
                 .hint(format!("models of the sandbox: {}", providers::sandbox::MODELS.join(", "))));
         }
-        let question = suggest::question(provider, names());
+        let question = suggest::did_you_mean(provider, names());
         let complaint =
             format!("names the model `{shown}`, but no provider {provider} is configured{question}");
         let configured = names().collect::<Vec<_>>().join(", ");
@@ -49,7 +49,7 @@ impl Providers<'_> {
         Err(place.error(&complaint).hint(format!("configured providers: {configured}")))
     }
 
-    fn check_all(&self, found: &Found<Vec<String>>) -> Result<(), ConfigError> {
+    fn check_all(&self, found: &Located<Vec<String>>) -> Result<(), ConfigError> {
         found.value.iter().try_for_each(|id| self.check(id, &found.place))
     }
 
@@ -69,7 +69,7 @@ impl Providers<'_> {
         let legal = self.domain(&file.legal.over(&file.base), chosen, LEGAL, origins)?;
         let max_concurrent = Settings::default().max_concurrent;
         let max_concurrent =
-            origins.take("verify.max_concurrent", file.max_concurrent.as_ref(), max_concurrent);
+            origins.value_or("verify.max_concurrent", file.max_concurrent.as_ref(), max_concurrent);
         Ok(Settings { general, legal, max_concurrent })
     }
 
@@ -85,7 +85,7 @@ impl Providers<'_> {
         for field in ["panel", "standby", "extractor", "extractor_fallbacks"] {
             origins.set(key(field), Origin::Chosen);
         }
-        let panel = origins.take(key("panel"), file.panel.as_ref(), chosen.panel.clone());
+        let panel = origins.value_or(key("panel"), file.panel.as_ref(), chosen.panel.clone());
         if let Some(found) = &file.panel {
             self.check_panel(found)?;
         }
@@ -102,45 +102,45 @@ impl Providers<'_> {
             self.check(&found.value, &found.place)?;
         }
         let extractor = chosen.extractor.as_ref().or(panel.first()).cloned().unwrap_or_default();
-        let extractor = origins.take(key("extractor"), file.extractor.as_ref(), extractor);
+        let extractor = origins.value_or(key("extractor"), file.extractor.as_ref(), extractor);
         Ok(PanelSettings {
             // A model cannot replace itself: it has just failed, or has already answered.
             standby: standby.into_iter().filter(|id| !panel.contains(id)).collect(),
             extractor_fallbacks: fallbacks.into_iter().filter(|id| *id != extractor).collect(),
             extractor,
             panel,
-            max_fact_chars: origins.take(
+            max_fact_chars: origins.value_or(
                 key("max_fact_chars"),
                 file.max_fact_chars.as_ref(),
                 defaults.max_fact_chars,
             ),
-            max_claims: origins.take(key("max_claims"), file.max_claims.as_ref(), defaults.max_claims),
-            model_timeout: origins.take(
+            max_claims: origins.value_or(key("max_claims"), file.max_claims.as_ref(), defaults.max_claims),
+            model_timeout: origins.value_or(
                 key("model_timeout"),
                 file.model_timeout.as_ref(),
                 defaults.model_timeout,
             ),
-            deadline: origins.take(key("deadline"), file.deadline.as_ref(), defaults.deadline),
+            deadline: origins.value_or(key("deadline"), file.deadline.as_ref(), defaults.deadline),
         })
     }
 
     fn list(
         &self,
         key: String,
-        found: Option<&Found<Vec<String>>>,
+        found: Option<&Located<Vec<String>>>,
         default: Vec<String>,
         origins: &mut Origins,
     ) -> Result<Vec<String>, ConfigError> {
         if let Some(found) = found {
             self.check_all(found)?;
-            refuse_doubles(found)?;
+            refuse_duplicates(found)?;
         }
-        Ok(origins.take(key, found, default))
+        Ok(origins.value_or(key, found, default))
     }
 
-    fn check_panel(&self, found: &Found<Vec<String>>) -> Result<(), ConfigError> {
+    fn check_panel(&self, found: &Located<Vec<String>>) -> Result<(), ConfigError> {
         self.check_all(found)?;
-        refuse_doubles(found)?;
+        refuse_duplicates(found)?;
         let size = found.value.len();
         if u32::try_from(size).is_ok_and(|size| size <= MAX_MODELS) {
             return Ok(());
@@ -165,7 +165,7 @@ impl Providers<'_> {
         }
         let timeout = file.first_token_timeout_with_fallback.as_ref();
         Ok(inference::Settings {
-            first_token_timeout_with_fallback: origins.take(
+            first_token_timeout_with_fallback: origins.value_or(
                 "inference.first_token_timeout_with_fallback",
                 timeout,
                 defaults.first_token_timeout_with_fallback,
@@ -178,7 +178,7 @@ impl Providers<'_> {
 /// The table of the legal domain.
 pub(super) const LEGAL: &str = "verify.domains.legal";
 
-fn refuse_doubles(found: &Found<Vec<String>>) -> Result<(), ConfigError> {
+fn refuse_duplicates(found: &Located<Vec<String>>) -> Result<(), ConfigError> {
     let list = &found.value;
     match list.iter().enumerate().find(|(index, id)| list[..*index].contains(id)) {
         Some((_, id)) => Err(found.place.error(&format!("names `{}` twice", id.escape_debug()))),

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::model_id;
 
 /// Time limit for the connection, and for each read.
-const PATIENCE: Duration = Duration::from_millis(100);
+const IO_TIMEOUT: Duration = Duration::from_millis(100);
 /// Time limit for everything.
 const DEADLINE: Duration = Duration::from_millis(500);
 /// The largest response; a list of a thousand models is a tenth of this.
@@ -43,9 +43,9 @@ pub(super) fn installed_models(address: SocketAddr) -> Option<Vec<String>> {
 
 fn ask(address: SocketAddr) -> Option<Vec<u8>> {
     let end = Instant::now() + DEADLINE;
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    stream.set_write_timeout(Some(PATIENCE)).ok()?;
+    let mut stream = TcpStream::connect_timeout(&address, IO_TIMEOUT).ok()?;
+    stream.set_read_timeout(Some(IO_TIMEOUT)).ok()?;
+    stream.set_write_timeout(Some(IO_TIMEOUT)).ok()?;
     let request = format!("GET /v1/models HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = Vec::new();

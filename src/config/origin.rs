@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use super::reader::Found;
+use super::reader::Located;
 
 /// The layer that set a value. By precedence: flag, variable, project file, user file, default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,24 +55,24 @@ impl Origins {
     }
 
     /// Records the origin of a value in a file, if the file has it.
-    pub(super) fn found<T>(&mut self, key: impl Into<String>, found: Option<&Found<T>>) {
+    pub(super) fn record<T>(&mut self, key: impl Into<String>, found: Option<&Located<T>>) {
         if let Some(found) = found {
             self.set(key, found.place.origin());
         }
     }
 
     /// Returns the file's value if there is one, and records its origin; otherwise the default.
-    pub(super) fn take<T: Clone>(
+    pub(super) fn value_or<T: Clone>(
         &mut self,
         key: impl Into<String>,
-        found: Option<&Found<T>>,
+        found: Option<&Located<T>>,
         default: T,
     ) -> T {
-        self.found(key, found);
+        self.record(key, found);
         found.map_or(default, |found| found.value.clone())
     }
 
-    pub(super) fn of(&self, key: &str) -> Origin {
+    pub(super) fn get(&self, key: &str) -> Origin {
         self.0.get(key).cloned().unwrap_or_default()
     }
 }

@@ -8,9 +8,9 @@ use crate::providers::catalog;
 use crate::providers::{Kind, Settings};
 
 /// The size of a chosen panel: how many models are asked by default.
-const PANEL: usize = 3;
+const PANEL_SIZE: usize = 3;
 /// The number of standby models. More would only be asked after as many failures.
-const STANDBY: usize = 3;
+const STANDBY_SIZE: usize = 3;
 
 /// A provider's models to choose from, best first.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub(super) struct Chosen {
 impl Offer {
     /// The recommended models of a provider that is known by its name or address.
     pub(super) fn known(settings: &Settings) -> Option<Self> {
-        let by_address = provider_file::known_by_address(&settings.base_url);
+        let by_address = provider_file::known_at_address(&settings.base_url);
         let known = by_address.or_else(|| catalog::known(&settings.name))?;
         let offered = |choice: &catalog::Choice| OfferedModel {
             name: choice.model.to_owned(),
@@ -76,8 +76,8 @@ pub(super) fn offers(providers: &[Settings], files: &[ProviderFile]) -> Vec<Offe
 pub(super) fn choose(offers: &[Offer]) -> Chosen {
     let mut order = in_rounds(offers).into_iter();
     Chosen {
-        panel: order.by_ref().take(PANEL).collect(),
-        standby: order.take(STANDBY).collect(),
+        panel: order.by_ref().take(PANEL_SIZE).collect(),
+        standby: order.take(STANDBY_SIZE).collect(),
         extractor: None,
     }
 }

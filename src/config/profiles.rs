@@ -27,21 +27,21 @@ pub fn has_profile(env: &Env, name: &str, server: &str) -> Result<bool, ConfigEr
 /// As for [`has_profile`], and if the file cannot be written.
 pub fn add_profile(env: &Env, name: &str, server: &str) -> Result<Option<PathBuf>, ConfigError> {
     let path = file(env)?;
-    let by_hand = |error: ConfigError| error.hint(written_by_hand(name, server));
-    let _lock = Lock::of(&path).map_err(by_hand)?;
+    let with_manual_hint = |error: ConfigError| error.hint(manual_hint(name, server));
+    let _lock = Lock::acquire(&path).map_err(with_manual_hint)?;
     let written = match addition(&path, name, server)? {
         None => return Ok(None),
         Some(Addition::NewFile(text)) => files::create_new(&path, &text),
-        Some(Addition::Behind(text)) => append(&path, &text),
+        Some(Addition::Appended(text)) => append(&path, &text),
     };
-    written.map_err(|cause| by_hand(files::unwritable(&path, &cause)))?;
+    written.map_err(|cause| with_manual_hint(files::unwritable(&path, &cause)))?;
     Ok(Some(path))
 }
 
 /// What to write to add a profile.
 enum Addition {
     NewFile(String),
-    Behind(String),
+    Appended(String),
 }
 
 /// The text that adds this profile; `None` if it already exists.
@@ -49,19 +49,19 @@ fn addition(path: &Path, name: &str, server: &str) -> Result<Option<Addition>, C
     let table = table(name, server);
     let Some(text) = files::read(path)? else { return Ok(Some(Addition::NewFile(table))) };
     let end = if text.is_empty() || text.ends_with('\n') { "\n" } else { "\n\n" };
-    let behind = format!("{end}{table}");
-    let would_be = Document::new(path, format!("{text}{behind}"));
-    if is_in(&client_file::parse_user(&Document::new(path, text))?, name, server)? {
+    let appended = format!("{end}{table}");
+    let would_be = Document::new(path, format!("{text}{appended}"));
+    if contains(&client_file::parse_user(&Document::new(path, text))?, name, server)? {
         return Ok(None);
     }
     if client_file::parse_user(&would_be).is_err() {
         let message = format!("{} cannot take a profile at its end, as it is written", path.display());
-        return Err(ConfigError::new(message).hint(written_by_hand(name, server)));
+        return Err(ConfigError::new(message).hint(manual_hint(name, server)));
     }
-    Ok(Some(Addition::Behind(behind)))
+    Ok(Some(Addition::Appended(appended)))
 }
 
-fn is_in(user: &ClientFile, name: &str, server: &str) -> Result<bool, ConfigError> {
+fn contains(user: &ClientFile, name: &str, server: &str) -> Result<bool, ConfigError> {
     let Some((found, theirs)) = user.profiles.iter().find(|(found, _)| found.value == name) else {
         return Ok(false);
     };
@@ -79,7 +79,7 @@ fn table(name: &str, server: &str) -> String {
     format!("[profiles.{key}]\nserver = {}\n", quoted(server))
 }
 
-fn written_by_hand(name: &str, server: &str) -> String {
+fn manual_hint(name: &str, server: &str) -> String {
     let table = table(name, server);
     format!("write it there yourself: {}", table.trim_end().replace('\n', " with "))
 }

@@ -36,13 +36,13 @@ pub(super) struct Location {
 
 /// A value and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found<T> {
+pub(super) struct Located<T> {
     pub(super) value: T,
     pub(super) place: Location,
 }
 
 /// Values under user-defined names.
-pub(super) type Named<T> = Vec<(Found<String>, T)>;
+pub(super) type Named<T> = Vec<(Located<String>, T)>;
 
 impl Location {
     /// An error about the value here; `complaint` reads `must be …` or `names …`.
@@ -61,15 +61,15 @@ impl Location {
     }
 }
 
-impl<T> Found<T> {
+impl<T> Located<T> {
     /// Converts the value, keeping its location.
     pub(super) fn try_map<U>(
         self,
         convert: impl FnOnce(T) -> Option<U>,
         expected: &str,
-    ) -> Result<Found<U>, ConfigError> {
+    ) -> Result<Located<U>, ConfigError> {
         match convert(self.value) {
-            Some(value) => Ok(Found { value, place: self.place }),
+            Some(value) => Ok(Located { value, place: self.place }),
             None => Err(self.place.error(&format!("must be {expected}"))),
         }
     }
@@ -114,13 +114,13 @@ impl<'d> Section<'d> {
     }
 
     /// A string.
-    pub(super) fn text(&mut self, key: &'static str) -> Result<Option<Found<String>>, ConfigError> {
+    pub(super) fn text(&mut self, key: &'static str) -> Result<Option<Located<String>>, ConfigError> {
         self.read(key, "a string", |value| value.as_str().map(str::to_owned))
     }
 
     /// A path, for [`Location::resolve`]. Anything that a shell would expand is refused, as it would name a file or
     /// directory that is literally called that.
-    pub(super) fn path(&mut self, key: &'static str) -> Result<Option<Found<String>>, ConfigError> {
+    pub(super) fn path(&mut self, key: &'static str) -> Result<Option<Located<String>>, ConfigError> {
         let Some(found) = self.text(key)? else { return Ok(None) };
         let first = found.value.split(['/', std::path::MAIN_SEPARATOR]).next().unwrap_or_default();
         let complaint = match first {
@@ -140,7 +140,7 @@ impl<'d> Section<'d> {
         key: &'static str,
         expected: &str,
         convert: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<Option<Found<T>>, ConfigError> {
+    ) -> Result<Option<Located<T>>, ConfigError> {
         self.read(key, expected, |value| value.as_str().and_then(convert))
     }
 
@@ -149,7 +149,7 @@ impl<'d> Section<'d> {
         &mut self,
         key: &'static str,
         range: RangeInclusive<T>,
-    ) -> Result<Option<Found<T>>, ConfigError>
+    ) -> Result<Option<Located<T>>, ConfigError>
     where
         T: TryFrom<u64> + PartialOrd + std::fmt::Display,
     {
@@ -167,7 +167,7 @@ impl<'d> Section<'d> {
         key: &'static str,
         expected: &str,
         convert: impl FnOnce(f64) -> Option<T>,
-    ) -> Result<Option<Found<T>>, ConfigError> {
+    ) -> Result<Option<Located<T>>, ConfigError> {
         self.read(key, expected, |value| {
             let number = match value {
                 DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().parse().ok()?,
@@ -179,12 +179,12 @@ impl<'d> Section<'d> {
     }
 
     /// A positive duration.
-    pub(super) fn duration(&mut self, key: &'static str) -> Result<Option<Found<Duration>>, ConfigError> {
+    pub(super) fn duration(&mut self, key: &'static str) -> Result<Option<Located<Duration>>, ConfigError> {
         self.read(key, values::DURATION, |value| value.as_str().and_then(values::duration))
     }
 
     /// A list of strings.
-    pub(super) fn texts(&mut self, key: &'static str) -> Result<Option<Found<Vec<String>>>, ConfigError> {
+    pub(super) fn texts(&mut self, key: &'static str) -> Result<Option<Located<Vec<String>>>, ConfigError> {
         self.read(key, "a list of strings", strings)
     }
 
@@ -198,15 +198,15 @@ impl<'d> Section<'d> {
     /// All nested tables that were not read by name, with their names, in the order of the file. For tables with
     /// user-defined keys.
     pub(super) fn named_sections(&self) -> Result<Named<Self>, ConfigError> {
-        self.rest().map(|(name, value)| Ok((self.found_name(name), self.inside(name, value)?))).collect()
+        self.unread().map(|(name, value)| Ok((self.found_name(name), self.inside(name, value)?))).collect()
     }
 
     /// All lists of strings that were not read by name, with their names, in the order of the file.
     pub(super) fn named_texts(&self) -> Result<Named<Vec<String>>, ConfigError> {
-        self.rest()
+        self.unread()
             .map(|(name, value)| {
                 let list = strings(value.get_ref())
-                    .ok_or_else(|| self.place(name).error(&not("a list of strings", value.get_ref())))?;
+                    .ok_or_else(|| self.place(name).error(&mismatch("a list of strings", value.get_ref())))?;
                 Ok((self.found_name(name), list))
             })
             .collect()
@@ -222,9 +222,9 @@ impl<'d> Section<'d> {
 
     /// Refuses keys that were never read.
     pub(super) fn finish(self) -> Result<(), ConfigError> {
-        let Some((name, _)) = self.rest().next() else { return Ok(()) };
+        let Some((name, _)) = self.unread().next() else { return Ok(()) };
         let Location { key, path, line } = self.place(name);
-        let question = suggest::question(name.get_ref(), self.known.iter().copied());
+        let question = suggest::did_you_mean(name.get_ref(), self.known.iter().copied());
         let error =
             ConfigError::new(format!("unknown key `{key}` in {} line {line}{question}", path.display()));
         let list = self.known.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
@@ -237,34 +237,34 @@ impl<'d> Section<'d> {
         key: &'static str,
         expected: &str,
         convert: impl FnOnce(&DeValue<'_>) -> Option<T>,
-    ) -> Result<Option<Found<T>>, ConfigError> {
+    ) -> Result<Option<Located<T>>, ConfigError> {
         self.known.push(key);
         let Some((name, value)) = self.table.get_key_value(key) else { return Ok(None) };
         let place = self.place(name);
         match convert(value.get_ref()) {
-            Some(value) => Ok(Some(Found { value, place })),
-            None => Err(place.error(&not(expected, value.get_ref()))),
+            Some(value) => Ok(Some(Located { value, place })),
+            None => Err(place.error(&mismatch(expected, value.get_ref()))),
         }
     }
 
     fn inside(&self, name: &Key<'_>, value: &'d Value<'d>) -> Result<Self, ConfigError> {
         let place = self.place(name);
         let Some(table) = value.get_ref().as_table() else {
-            return Err(place.error(&not("a table", value.get_ref())));
+            return Err(place.error(&mismatch("a table", value.get_ref())));
         };
         Ok(Self { document: self.document, table, name: place.key, known: Vec::new() })
     }
 
     /// The entries that were not read, in the order of the file.
-    fn rest(&self) -> impl Iterator<Item = (&'d Key<'d>, &'d Value<'d>)> {
-        let unasked = |name: &str| !self.known.contains(&name);
-        let mut rest: Vec<_> = self.table.iter().filter(|(name, _)| unasked(name.get_ref())).collect();
-        rest.sort_by_key(|(name, _)| name.span().start);
-        rest.into_iter()
+    fn unread(&self) -> impl Iterator<Item = (&'d Key<'d>, &'d Value<'d>)> {
+        let is_unread = |name: &str| !self.known.contains(&name);
+        let mut unread: Vec<_> = self.table.iter().filter(|(name, _)| is_unread(name.get_ref())).collect();
+        unread.sort_by_key(|(name, _)| name.span().start);
+        unread.into_iter()
     }
 
-    fn found_name(&self, name: &Key<'_>) -> Found<String> {
-        Found { value: name.get_ref().to_string(), place: self.place(name) }
+    fn found_name(&self, name: &Key<'_>) -> Located<String> {
+        Located { value: name.get_ref().to_string(), place: self.place(name) }
     }
 
     fn place(&self, name: &Key<'_>) -> Location {
@@ -284,7 +284,7 @@ fn quoted_unless_bare(key: &str) -> String {
     if bare { key.to_owned() } else { format!("{key:?}") }
 }
 
-fn not(expected: &str, found: &DeValue<'_>) -> String {
+fn mismatch(expected: &str, found: &DeValue<'_>) -> String {
     let kind = match found {
         DeValue::String(_) => "this string",
         DeValue::Integer(_) => "this whole number",

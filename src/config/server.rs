@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::origin::{Origin, Origins};
-use super::reader::Found;
+use super::reader::Located;
 use super::server_file::{self, LimitsFile, ServerFile, UsageFile};
-use super::{ConfigError, Env, models, paths, recognise};
+use super::{ConfigError, Env, discovery, models, paths};
 use crate::limits::{LimitsStore, Quota};
 use crate::model_id;
 use crate::providers::Settings;
@@ -100,11 +100,11 @@ pub fn load_server_values(args: &ServerArgs, env: &Env) -> Result<ServerConfig, 
 fn load(args: &ServerArgs, env: &Env, needs_provider: bool) -> Result<ServerConfig, ConfigError> {
     let (path, file) = open(args, env)?;
     let mut origins = Origins::default();
-    let mut found = recognise::providers(args.sandbox, env, &file, &mut origins)?;
+    let mut found = discovery::providers(args.sandbox, env, &file, &mut origins)?;
     if needs_provider && found.providers.is_empty() {
-        return Err(recognise::no_providers(path.as_deref()));
+        return Err(discovery::no_providers(path.as_deref()));
     }
-    found.warnings.extend(env.misspelt());
+    found.warnings.extend(env.misspelt_warnings());
 
     let providers = models::Providers(&found.providers);
     let (verify, inference) = if args.sandbox {
@@ -114,17 +114,17 @@ fn load(args: &ServerArgs, env: &Env, needs_provider: bool) -> Result<ServerConf
         let verify = providers.verify(&file.verify, &found.chosen, &mut origins)?;
         (verify, providers.inference(&file.inference, &mut origins)?)
     };
-    found.notes.extend(panel_notes(&verify.general, &origins.of("verify.panel")));
+    found.notes.extend(panel_notes(&verify.general, &origins.get("verify.panel")));
     found.warnings.extend(models::retirements(&verify, &inference, &found.providers, env.now));
-    found.warnings.extend(panel_doubts(&verify));
+    found.warnings.extend(panel_warnings(&verify));
 
     Ok(ServerConfig {
         listen: listen(args, env, file.listen.as_ref(), &mut origins)?,
         data_dir: data_dir(args, env, file.data_dir.as_ref(), &mut origins)?,
         database: database(file.database_url.as_ref(), env, &mut origins)?,
-        trusted_proxies: origins.take("trusted_proxies", file.trusted_proxies.as_ref(), Vec::new()),
+        trusted_proxies: origins.value_or("trusted_proxies", file.trusted_proxies.as_ref(), Vec::new()),
         tls: tls(&file, &mut origins)?,
-        max_body_bytes: origins.take("max_body_bytes", file.max_body_bytes.as_ref(), 1024 * 1024),
+        max_body_bytes: origins.value_or("max_body_bytes", file.max_body_bytes.as_ref(), 1024 * 1024),
         limits: limits(&file.limits, &mut origins),
         limits_store: limits_store(file.limits_url.as_ref(), env, &mut origins)?,
         providers: found.providers,
@@ -202,7 +202,7 @@ pub type NamedProvider = (String, Result<Settings, ConfigError>);
 /// If the whole file is wrong.
 pub fn load_providers(args: &ServerArgs, env: &Env) -> Result<Vec<NamedProvider>, ConfigError> {
     let (_, file) = open(args, env)?;
-    Ok(recognise::each(env, &file))
+    Ok(discovery::each_provider(env, &file))
 }
 
 /// The path of the configuration file: `--config`, `MK_CONFIG` or the default, whether or not it exists.
@@ -255,30 +255,30 @@ fn is_of_one_provider(panel: &[String]) -> bool {
 }
 
 /// What is doubtful about panels; these doubts are among [`ServerConfig::warnings`].
-pub fn panel_doubts(settings: &crate::verify::Settings) -> Vec<String> {
-    let mut doubts = Vec::new();
+pub fn panel_warnings(settings: &crate::verify::Settings) -> Vec<String> {
+    let mut warnings = Vec::new();
     for (domain, table) in [(&settings.general, "verify"), (&settings.legal, models::LEGAL)] {
         let size = domain.panel.len();
-        if size < 2 && (doubts.is_empty() || domain.panel != settings.general.panel) {
+        if size < 2 && (warnings.is_empty() || domain.panel != settings.general.panel) {
             let count = if size == 0 { "no model".to_owned() } else { "one model only".to_owned() };
-            doubts.push(format!(
+            warnings.push(format!(
                 "the panel has {count}, verification needs two: set `panel` in [{table}]; until then it answers 503"
             ));
         }
     }
-    doubts
+    warnings
 }
 
 fn listen(
     args: &ServerArgs,
     env: &Env,
-    found: Option<&Found<SocketAddr>>,
+    found: Option<&Located<SocketAddr>>,
     origins: &mut Origins,
 ) -> Result<SocketAddr, ConfigError> {
     let by_variable = env.text("MK_LISTEN")?.map(|text| (text, Origin::Variable("MK_LISTEN")));
     let given = args.listen.as_deref().map(|text| (text, Origin::Flag("--listen"))).or(by_variable);
     let Some((text, origin)) = given else {
-        return Ok(origins.take("listen", found, SocketAddr::from(([127, 0, 0, 1], 8080))));
+        return Ok(origins.value_or("listen", found, SocketAddr::from(([127, 0, 0, 1], 8080))));
     };
     let wrong = || ConfigError::new(format!("{origin} must be {}", server_file::LISTEN));
     let address = server_file::listen_address(text).ok_or_else(wrong)?;
@@ -289,7 +289,7 @@ fn listen(
 fn data_dir(
     args: &ServerArgs,
     env: &Env,
-    found: Option<&Found<String>>,
+    found: Option<&Located<String>>,
     origins: &mut Origins,
 ) -> Result<PathBuf, ConfigError> {
     if let Some(path) = &args.data_dir {
@@ -301,7 +301,7 @@ fn data_dir(
         return Ok(path);
     }
     if let Some(found) = found {
-        origins.found("data_dir", Some(found));
+        origins.record("data_dir", Some(found));
         return Ok(found.place.resolve(&found.value));
     }
     env.data_home.clone().ok_or_else(|| {
@@ -312,7 +312,7 @@ fn data_dir(
 
 /// Where the database is. The variable may also be a credential, as an address may contain a password.
 fn database(
-    found: Option<&Found<DatabaseUrl>>,
+    found: Option<&Located<DatabaseUrl>>,
     env: &Env,
     origins: &mut Origins,
 ) -> Result<DatabaseUrl, ConfigError> {
@@ -321,12 +321,12 @@ fn database(
         let parsed = DatabaseUrl::parse(text.expose_secret());
         return parsed.map_err(|why| ConfigError::new(format!("{DATABASE_URL} {why}")));
     }
-    Ok(origins.take("database_url", found, DatabaseUrl::Sqlite))
+    Ok(origins.value_or("database_url", found, DatabaseUrl::Sqlite))
 }
 
 /// Where limits are counted; the variable may be a credential, as in [`database`].
 fn limits_store(
-    found: Option<&Found<LimitsStore>>,
+    found: Option<&Located<LimitsStore>>,
     env: &Env,
     origins: &mut Origins,
 ) -> Result<LimitsStore, ConfigError> {
@@ -335,12 +335,12 @@ fn limits_store(
         let wrong = || ConfigError::new(format!("{LIMITS_URL} must be {}", server_file::LIMITS));
         return LimitsStore::parse(text.expose_secret()).ok_or_else(wrong);
     }
-    Ok(origins.take("limits_url", found, LimitsStore::Memory))
+    Ok(origins.value_or("limits_url", found, LimitsStore::Memory))
 }
 
 fn tls(file: &ServerFile, origins: &mut Origins) -> Result<Option<TlsFiles>, ConfigError> {
-    origins.found("tls_cert", file.tls_cert.as_ref());
-    origins.found("tls_key", file.tls_key.as_ref());
+    origins.record("tls_cert", file.tls_cert.as_ref());
+    origins.record("tls_key", file.tls_key.as_ref());
     match (&file.tls_cert, &file.tls_key) {
         (None, None) => Ok(None),
         (Some(cert), Some(key)) => Ok(Some(TlsFiles { cert: readable(cert)?, key: readable(key)? })),
@@ -349,7 +349,7 @@ fn tls(file: &ServerFile, origins: &mut Origins) -> Result<Option<TlsFiles>, Con
     }
 }
 
-fn readable(found: &Found<String>) -> Result<PathBuf, ConfigError> {
+fn readable(found: &Located<String>) -> Result<PathBuf, ConfigError> {
     let path = found.place.resolve(&found.value);
     let complain = |reason: &str| {
         Err(found.place.error(&format!("names {}, which cannot be read: {reason}", path.display())))
@@ -363,8 +363,8 @@ fn readable(found: &Found<String>) -> Result<PathBuf, ConfigError> {
 
 fn limits(file: &LimitsFile, origins: &mut Origins) -> crate::limits::Settings {
     let defaults = crate::limits::Settings::default();
-    let mut take = |key: &str, found: &Option<Found<u32>>, default| {
-        origins.take(format!("limits.{key}"), found.as_ref(), default)
+    let mut take = |key: &str, found: &Option<Located<u32>>, default| {
+        origins.value_or(format!("limits.{key}"), found.as_ref(), default)
     };
     crate::limits::Settings {
         keys: Quota {
@@ -386,7 +386,7 @@ fn limits(file: &LimitsFile, origins: &mut Origins) -> crate::limits::Settings {
 
 fn usage_retention(file: &UsageFile, origins: &mut Origins) -> Option<Duration> {
     let found = file.retention.as_ref();
-    origins.found("usage.retention", found);
+    origins.record("usage.retention", found);
     found.map(|found| found.value)
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use super::provider_file::{self, ProviderFile};
-use super::reader::{Document, Found, Section};
+use super::reader::{Document, Located, Section};
 use super::{ConfigError, values};
 use crate::limits::LimitsStore;
 use crate::storage::DatabaseUrl;
@@ -15,14 +15,14 @@ use crate::storage::DatabaseUrl;
 /// The contents of a file; `None` for keys that it does not have.
 #[derive(Default)]
 pub(super) struct ServerFile {
-    pub(super) listen: Option<Found<SocketAddr>>,
-    pub(super) data_dir: Option<Found<String>>,
-    pub(super) database_url: Option<Found<DatabaseUrl>>,
-    pub(super) limits_url: Option<Found<LimitsStore>>,
-    pub(super) trusted_proxies: Option<Found<Vec<IpNet>>>,
-    pub(super) tls_cert: Option<Found<String>>,
-    pub(super) tls_key: Option<Found<String>>,
-    pub(super) max_body_bytes: Option<Found<usize>>,
+    pub(super) listen: Option<Located<SocketAddr>>,
+    pub(super) data_dir: Option<Located<String>>,
+    pub(super) database_url: Option<Located<DatabaseUrl>>,
+    pub(super) limits_url: Option<Located<LimitsStore>>,
+    pub(super) trusted_proxies: Option<Located<Vec<IpNet>>>,
+    pub(super) tls_cert: Option<Located<String>>,
+    pub(super) tls_key: Option<Located<String>>,
+    pub(super) max_body_bytes: Option<Located<usize>>,
     pub(super) limits: LimitsFile,
     pub(super) providers: Vec<ProviderFile>,
     pub(super) verify: VerifyFile,
@@ -33,16 +33,16 @@ pub(super) struct ServerFile {
 /// `[limits]`.
 #[derive(Default)]
 pub(super) struct LimitsFile {
-    pub(super) per_minute: Option<Found<u32>>,
-    pub(super) per_day: Option<Found<u32>>,
-    pub(super) open_pages_per_minute: Option<Found<u32>>,
-    pub(super) failed_auth_per_minute: Option<Found<u32>>,
+    pub(super) per_minute: Option<Located<u32>>,
+    pub(super) per_day: Option<Located<u32>>,
+    pub(super) open_pages_per_minute: Option<Located<u32>>,
+    pub(super) failed_auth_per_minute: Option<Located<u32>>,
 }
 
 /// `[verify]`.
 #[derive(Default)]
 pub(super) struct VerifyFile {
-    pub(super) max_concurrent: Option<Found<usize>>,
+    pub(super) max_concurrent: Option<Located<usize>>,
     pub(super) base: PanelFile,
     pub(super) general: PanelFile,
     pub(super) legal: PanelFile,
@@ -51,27 +51,27 @@ pub(super) struct VerifyFile {
 /// The keys of `[verify]` that a domain may override.
 #[derive(Clone, Default)]
 pub(super) struct PanelFile {
-    pub(super) extractor: Option<Found<String>>,
-    pub(super) extractor_fallbacks: Option<Found<Vec<String>>>,
-    pub(super) panel: Option<Found<Vec<String>>>,
-    pub(super) standby: Option<Found<Vec<String>>>,
-    pub(super) max_fact_chars: Option<Found<usize>>,
-    pub(super) max_claims: Option<Found<usize>>,
-    pub(super) model_timeout: Option<Found<Duration>>,
-    pub(super) deadline: Option<Found<Duration>>,
+    pub(super) extractor: Option<Located<String>>,
+    pub(super) extractor_fallbacks: Option<Located<Vec<String>>>,
+    pub(super) panel: Option<Located<Vec<String>>>,
+    pub(super) standby: Option<Located<Vec<String>>>,
+    pub(super) max_fact_chars: Option<Located<usize>>,
+    pub(super) max_claims: Option<Located<usize>>,
+    pub(super) model_timeout: Option<Located<Duration>>,
+    pub(super) deadline: Option<Located<Duration>>,
 }
 
 /// `[usage]`.
 #[derive(Default)]
 pub(super) struct UsageFile {
-    pub(super) retention: Option<Found<Duration>>,
+    pub(super) retention: Option<Located<Duration>>,
 }
 
 /// `[inference]`.
 #[derive(Default)]
 pub(super) struct InferenceFile {
-    pub(super) first_token_timeout_with_fallback: Option<Found<Duration>>,
-    pub(super) fallbacks: Vec<(Found<String>, Vec<String>)>,
+    pub(super) first_token_timeout_with_fallback: Option<Located<Duration>>,
+    pub(super) fallbacks: Vec<(Located<String>, Vec<String>)>,
 }
 
 /// An address and port; `localhost` means 127.0.0.1.
@@ -97,10 +97,10 @@ pub(super) fn read(path: &Path) -> Result<Option<ServerFile>, ConfigError> {
 }
 
 /// Where the database is. The error does not quote the value, as it may contain a password.
-fn database_url(root: &mut Section<'_>) -> Result<Option<Found<DatabaseUrl>>, ConfigError> {
+fn database_url(root: &mut Section<'_>) -> Result<Option<Located<DatabaseUrl>>, ConfigError> {
     let Some(found) = root.text("database_url")? else { return Ok(None) };
     match DatabaseUrl::parse(&found.value) {
-        Ok(value) => Ok(Some(Found { value, place: found.place })),
+        Ok(value) => Ok(Some(Located { value, place: found.place })),
         Err(why) => Err(found.place.error(why)),
     }
 }
@@ -131,7 +131,7 @@ fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
 }
 
 /// Networks or single addresses.
-fn networks(root: &mut Section<'_>) -> Result<Option<Found<Vec<IpNet>>>, ConfigError> {
+fn networks(root: &mut Section<'_>) -> Result<Option<Located<Vec<IpNet>>>, ConfigError> {
     let network = |text: &String| {
         text.parse::<IpNet>().ok().or_else(|| text.parse::<std::net::IpAddr>().ok().map(IpNet::from))
     };

@@ -12,7 +12,7 @@ pub fn closest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -
 }
 
 /// `; did you mean "…"?`, or an empty string.
-pub(super) fn question<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+pub(super) fn did_you_mean<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     closest(typed, candidates).map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 
@@ -26,7 +26,7 @@ mod tests {
         assert_eq!(closest("pannel", ["panel", "standby"]), Some("panel"));
         assert_eq!(closest("colour", ["color", "view"]), Some("color"));
         assert_eq!(closest("zzz", ["panel", "standby"]), None);
-        assert_eq!(question("x", ["y"]), "; did you mean `y`?");
-        assert_eq!(question("password", ["panel"]), "");
+        assert_eq!(did_you_mean("x", ["y"]), "; did you mean `y`?");
+        assert_eq!(did_you_mean("password", ["panel"]), "");
     }
 }

@@ -10,7 +10,7 @@ use crate::loopback::is_loopback;
 pub(super) const DURATION: &str = "a span of time such as \"500ms\", \"30s\", \"2m\" or \"1h\"";
 
 /// The longest duration; no timeout has reason to be longer.
-const LONGEST: Duration = Duration::from_hours(24);
+const MAX_DURATION: Duration = Duration::from_hours(24);
 
 /// A duration above zero and of at most a day, given as a whole number and its unit.
 pub(super) fn duration(text: &str) -> Option<Duration> {
@@ -24,7 +24,7 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
         "h" => Duration::from_secs(number.checked_mul(3600)?),
         _ => return None,
     };
-    (!span.is_zero() && span <= LONGEST).then_some(span)
+    (!span.is_zero() && span <= MAX_DURATION).then_some(span)
 }
 
 /// A duration in the syntax of [`duration`].
@@ -59,7 +59,7 @@ pub(super) fn base_url(text: &str) -> Option<Url> {
 /// The base address probably meant by one without a scheme: plain HTTP only if that stays on this machine.
 pub(super) fn base_url_meant(text: &str) -> Option<String> {
     let complete = |scheme: &str| base_url(&format!("{scheme}://{text}"));
-    let url = complete("http").filter(|url| !text.contains("://") && !is_clear_to_others(url));
+    let url = complete("http").filter(|url| !text.contains("://") && !is_unencrypted_remote(url));
     url.or_else(|| complete("https").filter(|_| !text.contains("://"))).map(|url| url_text(&url))
 }
 
@@ -89,7 +89,7 @@ pub(super) fn url_text(url: &Url) -> String {
 }
 
 /// Whether data sent there would leave this machine unencrypted.
-pub(super) fn is_clear_to_others(url: &Url) -> bool {
+pub(super) fn is_unencrypted_remote(url: &Url) -> bool {
     url.scheme() == "http" && !url.host_str().is_some_and(is_loopback)
 }
 
@@ -121,13 +121,13 @@ mod tests {
         assert_eq!(duration("5s"), Some(Duration::from_secs(5)));
         assert_eq!(duration("500ms"), Some(Duration::from_millis(500)));
         assert_eq!(duration("2m"), Some(Duration::from_mins(2)));
-        assert_eq!(duration("24h"), Some(LONGEST));
+        assert_eq!(duration("24h"), Some(MAX_DURATION));
         for wrong in ["", "5", "s", "5 s", "-5s", "0s", "25h", "1.5s", "5sec", "99999999999999999999s", "５s"]
         {
             assert_eq!(duration(wrong), None, "{wrong}");
         }
         assert_eq!(duration_text(Duration::from_millis(1500)), "1500ms");
-        assert_eq!(duration(&duration_text(LONGEST)), Some(LONGEST));
+        assert_eq!(duration(&duration_text(MAX_DURATION)), Some(MAX_DURATION));
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
             ("http://example.org", true),
             ("http://192.168.0.1", true),
         ] {
-            assert_eq!(is_clear_to_others(&base_url(address).unwrap()), expected, "{address}");
+            assert_eq!(is_unencrypted_remote(&base_url(address).unwrap()), expected, "{address}");
         }
     }
 }

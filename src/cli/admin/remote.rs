@@ -87,7 +87,7 @@ impl Remote {
     }
 
     pub(super) fn key_by_secret(&self, key: &SecretString) -> Result<Option<Key>, Failure> {
-        let bearer = self.client.bearing(key.clone());
+        let bearer = self.client.with_api_key(key.clone());
         let asked = runtime::run(&self.printer, async { Ok(self.with_timeout(bearer.own_key()).await) })?;
         let cause = match asked {
             Ok(own) => return Ok(Some(own.key)),
@@ -147,7 +147,7 @@ impl Remote {
     ) -> Result<CreatedKey, Failure> {
         runtime::run(&self.printer, async {
             self.with_timeout(call).await.map_err(|cause| {
-                let is_open = matches!(cause, Error::Silent | Error::Incomplete | Error::Broken(_));
+                let is_open = matches!(cause, Error::Timeout | Error::Incomplete | Error::Malformed(_));
                 let failure = self.failure(what, cause);
                 if !is_open {
                     return failure;
@@ -158,7 +158,7 @@ impl Remote {
     }
 
     async fn with_timeout<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        time::timeout(self.timeout, call).await.unwrap_or(Err(Error::Silent))
+        time::timeout(self.timeout, call).await.unwrap_or(Err(Error::Timeout))
     }
 
     /// The keys of one of several apps. Each app takes a request, and there may be more apps than the console key has

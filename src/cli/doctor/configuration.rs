@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::check::Check;
 use crate::api::Service;
-use crate::config::{ClientConfig, ConfigError, Env, ServerConfig, panel_doubts, paths};
+use crate::config::{ClientConfig, ConfigError, Env, ServerConfig, panel_warnings, paths};
 use crate::keys;
 use crate::model_id;
 use crate::secret::ExposeSecret;
@@ -63,7 +63,7 @@ pub(super) fn server(config: &ServerConfig) -> Vec<Check> {
     };
     let notes: String = config.notes.iter().flat_map(|note| ["; ", note]).collect();
     let mut checks = vec![Check::ok(SERVER, format!("{what}{notes}"))];
-    let of_panels = panel_doubts(&config.verify);
+    let of_panels = panel_warnings(&config.verify);
     let warnings = config.warnings.iter().filter(|warning| !of_panels.contains(warning));
     checks.extend(warnings.map(|warning| Check::warning(SERVER, warning)));
     if let Some(files) = &config.tls {

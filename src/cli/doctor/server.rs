@@ -55,7 +55,7 @@ pub(super) async fn ask(config: &ClientConfig, owns_keys: bool) -> (Vec<Check>, 
         }
     };
     let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
-    let about = time::timeout(limit, client.about()).await.unwrap_or(Err(client::Error::Silent));
+    let about = time::timeout(limit, client.about()).await.unwrap_or(Err(client::Error::Timeout));
     match about {
         Ok(about) => {
             let ours = Clock::system().now();
@@ -83,7 +83,7 @@ pub(super) async fn ask(config: &ClientConfig, owns_keys: bool) -> (Vec<Check>, 
 async fn refused_key(config: &ClientConfig, client: &client::Client, service: Service) -> Option<Check> {
     let key = config.key_for(service).ok().flatten()?;
     keys::service_of(key.expose_secret())?;
-    let cause = client.bearing(key).own_key().await.err()?;
+    let cause = client.with_api_key(key).own_key().await.err()?;
     let failure = remote::failure(&config.server, cause);
     let message = format!("the {service} key ({}): {}", config.key_origin(service), failure.message);
     (failure.kind == Kind::Unauthorized)

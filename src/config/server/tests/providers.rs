@@ -6,8 +6,8 @@ use super::*;
 fn a_local_ollama_is_found_by_its_port() {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut world = world(None, &[]);
-    world.env.ollama = listener.local_addr().unwrap();
+    let mut fixture = fixture(None, &[]);
+    fixture.env.ollama = listener.local_addr().unwrap();
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let count = stream.read(&mut [0; 1024]).unwrap();
@@ -15,10 +15,10 @@ fn a_local_ollama_is_found_by_its_port() {
         let body = r#"{"data":[{"id":"llama3.1:8b"},{"id":"qwen2.5:7b"}]}"#;
         stream.write_all(format!("HTTP/1.0 200 OK\r\n\r\n{body}").as_bytes()).unwrap();
     });
-    let config = world.load().unwrap();
+    let config = fixture.load().unwrap();
     server.join().unwrap();
     assert_eq!(config.verify.general.panel, ["ollama/llama3.1:8b", "ollama/qwen2.5:7b"]);
-    assert_eq!(config.providers[0].base_url, format!("http://{}/v1", world.env.ollama));
+    assert_eq!(config.providers[0].base_url, format!("http://{}/v1", fixture.env.ollama));
     assert!(config.providers[0].api_key.is_none());
     assert!(config.notes[0].contains("2 models"), "{:?}", config.notes);
 }
@@ -27,9 +27,9 @@ fn a_local_ollama_is_found_by_its_port() {
 fn the_sandbox_takes_the_place_of_all_providers() {
     let file = "[limits]\nper_minute = 5\n[providers.openai]\napi_key_env = \"NOT_SET\"\n\
                 [verify]\npanel = [\"openai/x\", \"openai/y\"]\nmax_claims = 7\n";
-    let world = world(Some(file), &[OPENAI]);
+    let fixture = fixture(Some(file), &[OPENAI]);
     let args = ServerArgs { sandbox: true, ..ServerArgs::default() };
-    let config = load_server(&args, &world.env).unwrap();
+    let config = load_server(&args, &fixture.env).unwrap();
     assert_eq!(config.providers.len(), 1);
     assert_eq!(config.providers[0].kind, Kind::Sandbox);
     for domain in [&config.verify.general, &config.verify.legal] {
@@ -177,8 +177,8 @@ fn models_that_are_being_retired_are_named() {
 
 #[test]
 fn a_key_file_is_read_beside_the_configuration() {
-    let world = world(Some("[providers.openai]\napi_key_file = \"key\"\n"), &[]);
-    fs::write(world.dir.path().join("key"), "sk-from-file\n").unwrap();
-    let config = world.load().unwrap();
+    let fixture = fixture(Some("[providers.openai]\napi_key_file = \"key\"\n"), &[]);
+    fs::write(fixture.dir.path().join("key"), "sk-from-file\n").unwrap();
+    let config = fixture.load().unwrap();
     assert_eq!(config.providers[0].api_key.as_ref().unwrap().expose_secret(), "sk-from-file");
 }

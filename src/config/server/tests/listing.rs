@@ -14,7 +14,7 @@ fn what_is_set_for_simulated_models_is_listed_too() {
 
 #[test]
 fn the_example_changes_nothing_and_shows_the_defaults() {
-    let bare = world(None, &[OPENAI]).load().unwrap();
+    let bare = fixture(None, &[OPENAI]).load().unwrap();
     let untouched = load(EXAMPLE, &[OPENAI]).unwrap();
     let settings: String = EXAMPLE
         .lines()
@@ -51,12 +51,12 @@ fn the_example_changes_nothing_and_shows_the_defaults() {
 
 #[test]
 fn the_example_is_written_once() {
-    let world = world(None, &[]);
-    let path = init(&ServerArgs::default(), &world.env).unwrap();
-    assert_eq!(path, world.dir.path().join("server.toml"));
+    let fixture = fixture(None, &[]);
+    let path = init(&ServerArgs::default(), &fixture.env).unwrap();
+    assert_eq!(path, fixture.dir.path().join("server.toml"));
     assert_eq!(fs::read_to_string(&path).unwrap(), EXAMPLE);
     fs::write(&path, "mine").unwrap();
-    let error = init(&ServerArgs::default(), &world.env).unwrap_err();
+    let error = init(&ServerArgs::default(), &fixture.env).unwrap_err();
     assert!(error.message.ends_with("is there already and is left as it is"), "{error}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
 }
@@ -70,9 +70,9 @@ fn the_listing_tells_origins_and_no_secrets() {
                 [usage]\nretention = \"400d\"\n";
     let store = ("MK_LIMITS_URL", "rediss://mk:hunter2@db.example/1");
     let database = ("MK_DATABASE_URL", "postgres://robin:hunter2@db.example/mk?sslmode=require");
-    let world = world(Some(file), &[OPENAI, ("MK_LISTEN", "127.0.0.1:9"), store, database]);
-    let entries = server_listing(&world.load().unwrap());
-    let path = world.dir.path().join("server.toml").display().to_string();
+    let fixture = fixture(Some(file), &[OPENAI, ("MK_LISTEN", "127.0.0.1:9"), store, database]);
+    let entries = server_listing(&fixture.load().unwrap());
+    let path = fixture.dir.path().join("server.toml").display().to_string();
     let shown = |key: &str| {
         let entry = entries.iter().find(|entry| entry.key == key).unwrap_or_else(|| panic!("{key}"));
         (entry.value.as_str(), entry.origin.to_string())

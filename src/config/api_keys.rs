@@ -15,27 +15,27 @@ use crate::secret::{self, ExposeSecret, SecretString};
 
 /// A key, and where it comes from.
 #[derive(Clone, Debug)]
-struct Bearer {
+struct SourcedKey {
     key: SecretString,
     origin: Origin,
 }
 
 /// A source that could not be read, and why.
 #[derive(Clone, Debug)]
-struct Closed {
+struct Unreadable {
     origin: Origin,
     error: ConfigError,
 }
 
 /// The result of looking in one source: a key, or `None` if there is none.
-type Held = Result<Option<Bearer>, Closed>;
+type Lookup = Result<Option<SourcedKey>, Unreadable>;
 
 /// The keys that are available, at most one per service.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bearers {
-    held: Vec<(Service, Held)>,
+pub(super) struct ApiKeys {
+    lookups: Vec<(Service, Lookup)>,
     /// The servers, by origin, for which a key is stored.
-    stored_for: Vec<(Service, String)>,
+    servers_with_key: Vec<(Service, String)>,
 }
 
 /// The variables for a service's own key: the key itself, and a file that contains it.
@@ -47,18 +47,18 @@ const fn variables(service: Service) -> (&'static str, &'static str) {
     }
 }
 
-const ANY: &str = "MK_API_KEY";
-const ANY_FILE: &str = "MK_API_KEY_FILE";
+const ANY_SERVICE: &str = "MK_API_KEY";
+const ANY_SERVICE_FILE: &str = "MK_API_KEY_FILE";
 const FLAG: &str = "--api-key-file";
 
 /// The sources that may contain a key for any service.
-struct Shared {
-    variable: Held,
-    file: Held,
-    stored: Result<Credentials, Closed>,
+struct SharedSources {
+    variable: Lookup,
+    file: Lookup,
+    stored: Result<Credentials, Unreadable>,
 }
 
-impl Bearers {
+impl ApiKeys {
     /// Looks in all sources, in order of precedence. A file that a flag names is the only source: whoever names it does
     /// not mean another key. Adds warnings for other sources that are set but contain no key.
     pub(super) fn find(
@@ -69,31 +69,31 @@ impl Bearers {
     ) -> Self {
         if let Some(path) = flag_file {
             let by_flag = from_flag(path);
-            let held = Service::ALL.map(|service| (service, fitting(&by_flag, service))).into();
-            return Self { held, stored_for: Vec::new() };
+            let lookups = Service::ALL.map(|service| (service, for_service(&by_flag, service))).into();
+            return Self { lookups, servers_with_key: Vec::new() };
         }
-        let shared = Shared {
-            variable: from_variable(env, ANY),
-            file: from_file_variable(env, ANY_FILE),
+        let shared = SharedSources {
+            variable: from_variable(env, ANY_SERVICE),
+            file: from_file_variable(env, ANY_SERVICE_FILE),
             stored: all_stored(env),
         };
         let of_any_service =
-            [&shared.variable, &shared.file].into_iter().filter_map(|held| held.as_ref().ok()?.as_ref());
-        warnings.extend(of_any_service.filter(|bearer| service_of(&bearer.key).is_none()).map(|bearer| {
-            format!("what {} gives is not a key (mk_<service>_…) and is not used", bearer.origin)
+            [&shared.variable, &shared.file].into_iter().filter_map(|lookup| lookup.as_ref().ok()?.as_ref());
+        warnings.extend(of_any_service.filter(|sourced| service_of(&sourced.key).is_none()).map(|sourced| {
+            format!("what {} gives is not a key (mk_<service>_…) and is not used", sourced.origin)
         }));
-        let held =
-            Service::ALL.map(|service| (service, strongest(&shared, env, server_origin, service))).into();
-        let stored_for = shared.stored.iter().flat_map(|stored| {
+        let lookups =
+            Service::ALL.map(|service| (service, first_found(&shared, env, server_origin, service))).into();
+        let servers_with_key = shared.stored.iter().flat_map(|stored| {
             let servers = |service| stored.servers(service).map(move |server| (service, server.to_owned()));
             Service::ALL.into_iter().flat_map(servers)
         });
-        Self { held, stored_for: stored_for.collect() }
+        Self { lookups, servers_with_key: servers_with_key.collect() }
     }
 
     /// The servers, by origin, for which a key for this service is stored.
-    pub(super) fn stored_for(&self, service: Service) -> impl Iterator<Item = &str> {
-        let servers = self.stored_for.iter().filter(move |(candidate, _)| *candidate == service);
+    pub(super) fn servers_with_key(&self, service: Service) -> impl Iterator<Item = &str> {
+        let servers = self.servers_with_key.iter().filter(move |(candidate, _)| *candidate == service);
         servers.map(|(_, server)| server.as_str())
     }
 
@@ -102,58 +102,58 @@ impl Bearers {
     /// # Errors
     /// If the source that it would come from cannot be read.
     pub(super) fn key(&self, service: Service) -> Result<Option<&SecretString>, ConfigError> {
-        match self.held(service) {
-            Some(Ok(bearer)) => Ok(bearer.as_ref().map(|bearer| &bearer.key)),
-            Some(Err(closed)) => Err(closed.error.clone()),
+        match self.lookup(service) {
+            Some(Ok(sourced)) => Ok(sourced.as_ref().map(|sourced| &sourced.key)),
+            Some(Err(unreadable)) => Err(unreadable.error.clone()),
             None => Ok(None),
         }
     }
 
     /// Where that key comes from, or would come from if it could be read; the default if there is none.
     pub(super) fn origin(&self, service: Service) -> Origin {
-        match self.held(service) {
-            Some(Ok(bearer)) => bearer.as_ref().map(|bearer| bearer.origin.clone()).unwrap_or_default(),
-            Some(Err(closed)) => closed.origin.clone(),
+        match self.lookup(service) {
+            Some(Ok(sourced)) => sourced.as_ref().map(|sourced| sourced.origin.clone()).unwrap_or_default(),
+            Some(Err(unreadable)) => unreadable.origin.clone(),
             None => Origin::Default,
         }
     }
 
-    fn held(&self, service: Service) -> Option<&Held> {
-        self.held.iter().find(|(candidate, _)| *candidate == service).map(|(_, held)| held)
+    fn lookup(&self, service: Service) -> Option<&Lookup> {
+        self.lookups.iter().find(|(candidate, _)| *candidate == service).map(|(_, lookup)| lookup)
     }
 }
 
 /// The result of the first source in order of precedence that is not empty for a service; a file is only read if its
 /// key would be used.
-fn strongest(shared: &Shared, env: &Env, server_origin: &str, service: Service) -> Held {
+fn first_found(shared: &SharedSources, env: &Env, server_origin: &str, service: Service) -> Lookup {
     let (own, own_file) = variables(service);
-    let places: [&dyn Fn() -> Held; 5] = [
+    let places: [&dyn Fn() -> Lookup; 5] = [
         &|| from_variable(env, own),
-        &|| fitting(&shared.variable, service),
+        &|| for_service(&shared.variable, service),
         &|| from_file_variable(env, own_file),
-        &|| fitting(&shared.file, service),
+        &|| for_service(&shared.file, service),
         &|| stored(&shared.stored, server_origin, service),
     ];
-    places.iter().map(|look| look()).find(|held| !matches!(held, Ok(None))).unwrap_or(Ok(None))
+    places.iter().map(|look| look()).find(|lookup| !matches!(lookup, Ok(None))).unwrap_or(Ok(None))
 }
 
 /// The key in a source for any service, if it is for this service.
-fn fitting(held: &Held, service: Service) -> Held {
-    let bearer = held.as_ref().map_err(Closed::clone)?;
-    Ok(bearer.clone().filter(|bearer| service_of(&bearer.key) == Some(service)))
+fn for_service(lookup: &Lookup, service: Service) -> Lookup {
+    let sourced = lookup.as_ref().map_err(Unreadable::clone)?;
+    Ok(sourced.clone().filter(|sourced| service_of(&sourced.key) == Some(service)))
 }
 
 /// The stored keys of all servers.
-fn all_stored(env: &Env) -> Result<Credentials, Closed> {
+fn all_stored(env: &Env) -> Result<Credentials, Unreadable> {
     let Some(path) = paths::credentials_file(env) else { return Ok(Credentials::default()) };
     // The file as a whole cannot be read, so the line is arbitrary.
-    credentials::read(&path).map_err(|error| Closed { origin: Origin::File { path, line: 1 }, error })
+    credentials::read(&path).map_err(|error| Unreadable { origin: Origin::File { path, line: 1 }, error })
 }
 
-fn stored(credentials: &Result<Credentials, Closed>, server_origin: &str, service: Service) -> Held {
-    let credentials = credentials.as_ref().map_err(Closed::clone)?;
+fn stored(credentials: &Result<Credentials, Unreadable>, server_origin: &str, service: Service) -> Lookup {
+    let credentials = credentials.as_ref().map_err(Unreadable::clone)?;
     let stored = credentials.key(server_origin, service);
-    Ok(stored.map(|stored| Bearer { key: stored.key.clone(), origin: stored.origin.clone() }))
+    Ok(stored.map(|stored| SourcedKey { key: stored.key.clone(), origin: stored.origin.clone() }))
 }
 
 /// The service in a key's prefix.
@@ -165,35 +165,35 @@ fn service_of(key: &SecretString) -> Option<Service> {
 }
 
 /// The file that a flag names must contain a key, as no other source is consulted.
-fn from_flag(path: &Path) -> Held {
-    let bearer = from_file(path, Origin::Flag(FLAG))?;
-    if service_of(&bearer.key).is_none() {
+fn from_flag(path: &Path) -> Lookup {
+    let sourced = from_file(path, Origin::Flag(FLAG))?;
+    if service_of(&sourced.key).is_none() {
         let path = path.display();
         let error = ConfigError::new(format!("{FLAG} names {path}, which holds no key (mk_<service>_…)"));
-        return Err(Closed { origin: bearer.origin, error });
+        return Err(Unreadable { origin: sourced.origin, error });
     }
-    Ok(Some(bearer))
+    Ok(Some(sourced))
 }
 
-fn from_variable(env: &Env, name: &'static str) -> Held {
+fn from_variable(env: &Env, name: &'static str) -> Lookup {
     let origin = Origin::Variable(name);
     match env.text(name) {
-        Ok(key) => Ok(key.map(|key| Bearer { key: SecretString::from(key), origin })),
-        Err(error) => Err(Closed { origin, error }),
+        Ok(key) => Ok(key.map(|key| SourcedKey { key: SecretString::from(key), origin })),
+        Err(error) => Err(Unreadable { origin, error }),
     }
 }
 
-fn from_file_variable(env: &Env, name: &'static str) -> Held {
+fn from_file_variable(env: &Env, name: &'static str) -> Lookup {
     env.path(name).map(|path| from_file(&path, Origin::Variable(name))).transpose()
 }
 
-fn from_file(path: &Path, origin: Origin) -> Result<Bearer, Closed> {
+fn from_file(path: &Path, origin: Origin) -> Result<SourcedKey, Unreadable> {
     match secret::from_file(path) {
-        Ok(key) => Ok(Bearer { key, origin }),
+        Ok(key) => Ok(SourcedKey { key, origin }),
         Err(error) => {
             let message =
                 format!("{origin} names {}, which cannot be read: {}", path.display(), reason::of(&error));
-            Err(Closed { origin, error: ConfigError::new(message) })
+            Err(Unreadable { origin, error: ConfigError::new(message) })
         }
     }
 }
@@ -206,14 +206,14 @@ mod tests {
 
     const SERVER: &str = "https://mk.example.org";
 
-    fn find(variables: &[(&str, &str)], flag: Option<&Path>) -> (Bearers, Vec<String>) {
+    fn find(variables: &[(&str, &str)], flag: Option<&Path>) -> (ApiKeys, Vec<String>) {
         let env = Env::bare(variables.iter().copied(), Time::from_unix_ms(0));
         let mut warnings = Vec::new();
-        (Bearers::find(flag, &env, SERVER, &mut warnings), warnings)
+        (ApiKeys::find(flag, &env, SERVER, &mut warnings), warnings)
     }
 
-    fn verify_key(bearers: &Bearers) -> Option<&str> {
-        bearers.key(Service::Verify).unwrap().map(ExposeSecret::expose_secret)
+    fn verify_key(api_keys: &ApiKeys) -> Option<&str> {
+        api_keys.key(Service::Verify).unwrap().map(ExposeSecret::expose_secret)
     }
 
     #[test]
@@ -246,20 +246,20 @@ mod tests {
 
     #[test]
     fn the_prefix_tells_for_which_service_a_key_is() {
-        let (bearers, warnings) =
+        let (api_keys, warnings) =
             find(&[("MK_API_KEY", "mk_console_abc"), ("MK_VERIFY_KEY", "mk_verify_abc")], None);
-        assert!(bearers.key(Service::Console).unwrap().is_some());
-        assert_eq!(verify_key(&bearers), Some("mk_verify_abc"));
-        assert!(bearers.key(Service::Inference).unwrap().is_none());
-        assert_eq!(bearers.origin(Service::Console), Origin::Variable("MK_API_KEY"));
+        assert!(api_keys.key(Service::Console).unwrap().is_some());
+        assert_eq!(verify_key(&api_keys), Some("mk_verify_abc"));
+        assert!(api_keys.key(Service::Inference).unwrap().is_none());
+        assert_eq!(api_keys.origin(Service::Console), Origin::Variable("MK_API_KEY"));
         assert!(warnings.is_empty());
     }
 
     #[test]
     fn what_is_no_key_is_not_sent_and_not_shown() {
         for text in ["sk-openai-key", "mk_verify_", "mk_verify", "mk_other_abc"] {
-            let (bearers, warnings) = find(&[("MK_API_KEY", text)], None);
-            assert!(Service::ALL.iter().all(|service| bearers.key(*service).unwrap().is_none()));
+            let (api_keys, warnings) = find(&[("MK_API_KEY", text)], None);
+            assert!(Service::ALL.iter().all(|service| api_keys.key(*service).unwrap().is_none()));
             assert_eq!(warnings, ["what MK_API_KEY gives is not a key (mk_<service>_…) and is not used"]);
         }
     }
@@ -267,18 +267,18 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_read_is_told_to_those_who_need_its_key() {
         let missing = ("MK_VERIFY_KEY_FILE", "/no/such/file");
-        let (bearers, _) = find(&[missing], None);
-        let error = bearers.key(Service::Verify).unwrap_err();
+        let (api_keys, _) = find(&[missing], None);
+        let error = api_keys.key(Service::Verify).unwrap_err();
         let expected = "MK_VERIFY_KEY_FILE names /no/such/file, which cannot be read: no such file";
         assert!(error.message.starts_with(expected), "{error}");
-        assert_eq!(bearers.origin(Service::Verify), Origin::Variable("MK_VERIFY_KEY_FILE"));
-        assert!(bearers.key(Service::Inference).unwrap().is_none());
-        let (bearers, _) = find(&[("MK_VERIFY_KEY", "mk_verify_abc"), missing], None);
-        assert_eq!(verify_key(&bearers), Some("mk_verify_abc"));
-        let (bearers, _) =
+        assert_eq!(api_keys.origin(Service::Verify), Origin::Variable("MK_VERIFY_KEY_FILE"));
+        assert!(api_keys.key(Service::Inference).unwrap().is_none());
+        let (api_keys, _) = find(&[("MK_VERIFY_KEY", "mk_verify_abc"), missing], None);
+        assert_eq!(verify_key(&api_keys), Some("mk_verify_abc"));
+        let (api_keys, _) =
             find(&[("MK_VERIFY_KEY", "mk_verify_abc"), ("MK_API_KEY_FILE", "/no/such/file")], None);
-        assert_eq!(verify_key(&bearers), Some("mk_verify_abc"));
-        bearers.key(Service::Inference).unwrap_err();
+        assert_eq!(verify_key(&api_keys), Some("mk_verify_abc"));
+        api_keys.key(Service::Inference).unwrap_err();
     }
 
     #[test]
@@ -286,9 +286,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (file, others) = (dir.path().join("key"), [("MK_INFERENCE_KEY", "mk_inference_abc")]);
         fs::write(&file, "mk_verify_abc").unwrap();
-        let (bearers, warnings) = find(&others, Some(&file));
-        assert_eq!(verify_key(&bearers), Some("mk_verify_abc"));
-        assert!(bearers.key(Service::Inference).unwrap().is_none() && warnings.is_empty());
+        let (api_keys, warnings) = find(&others, Some(&file));
+        assert_eq!(verify_key(&api_keys), Some("mk_verify_abc"));
+        assert!(api_keys.key(Service::Inference).unwrap().is_none() && warnings.is_empty());
         fs::write(&file, "sk-openai-secret").unwrap();
         let error = find(&others, Some(&file)).0.key(Service::Inference).unwrap_err();
         assert!(error.message.contains("holds no key") && !error.message.contains("secret"), "{error}");
@@ -305,7 +305,7 @@ mod tests {
             &SecretString::from("mk_verify_x"),
         )
         .unwrap();
-        let bearers = Bearers::find(None, &env, SERVER, &mut Vec::new());
-        assert!(bearers.key(Service::Verify).unwrap().is_none());
+        let api_keys = ApiKeys::find(None, &env, SERVER, &mut Vec::new());
+        assert!(api_keys.key(Service::Verify).unwrap().is_none());
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn word(choice: &impl ValueEnum) -> String {
 }
 
 /// The value for a word.
-pub(super) fn choice<T: ValueEnum>(word: &str) -> Option<T> {
+pub(super) fn parse<T: ValueEnum>(word: &str) -> Option<T> {
     T::from_str(word, false).ok()
 }
 

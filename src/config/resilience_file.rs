@@ -3,40 +3,40 @@
 use std::time::Duration;
 
 use super::origin::Origins;
-use super::reader::{Found, Section};
+use super::reader::{Located, Section};
 use super::{ConfigError, values};
 use crate::providers::{LONGEST_BREAKER_PAUSE, ModelPatience, Settings};
 
 /// What `breaker_pause` expects.
-const PAUSE: &str = "a span of time of at most five minutes, such as \"10s\"";
+const BREAKER_PAUSE: &str = "a span of time of at most five minutes, such as \"10s\"";
 
 /// The keys that providers and models have in common.
 #[derive(Default)]
-pub(super) struct PatienceFile {
-    first_byte_timeout: Option<Found<Duration>>,
-    idle_timeout: Option<Found<Duration>>,
-    total_timeout: Option<Found<Duration>>,
-    first_token_timeout: Option<Found<Duration>>,
-    retries: Option<Found<u32>>,
-    breaker_failures: Option<Found<u32>>,
-    breaker_pause: Option<Found<Duration>>,
+pub(super) struct ResilienceFile {
+    first_byte_timeout: Option<Located<Duration>>,
+    idle_timeout: Option<Located<Duration>>,
+    total_timeout: Option<Located<Duration>>,
+    first_token_timeout: Option<Located<Duration>>,
+    retries: Option<Located<u32>>,
+    breaker_failures: Option<Located<u32>>,
+    breaker_pause: Option<Located<Duration>>,
 }
 
 /// Reads the keys from the table of a provider or model.
-pub(super) fn read(section: &mut Section<'_>) -> Result<PatienceFile, ConfigError> {
+pub(super) fn read(section: &mut Section<'_>) -> Result<ResilienceFile, ConfigError> {
     let pause = |text: &str| values::duration(text).filter(|pause| *pause <= LONGEST_BREAKER_PAUSE);
-    Ok(PatienceFile {
+    Ok(ResilienceFile {
         first_byte_timeout: section.duration("first_byte_timeout")?,
         idle_timeout: section.duration("idle_timeout")?,
         total_timeout: section.duration("total_timeout")?,
         first_token_timeout: section.duration("first_token_timeout")?,
         retries: section.number("retries", 0..=10)?,
         breaker_failures: section.number("breaker_failures", 0..=1000)?,
-        breaker_pause: section.parsed("breaker_pause", PAUSE, pause)?,
+        breaker_pause: section.parsed("breaker_pause", BREAKER_PAUSE, pause)?,
     })
 }
 
-impl PatienceFile {
+impl ResilienceFile {
     /// Overrides a provider's settings by these; `table` is the provider's.
     pub(super) fn apply(&self, settings: &mut Settings, table: &str, origins: &mut Origins) {
         let ModelPatience {
@@ -47,7 +47,7 @@ impl PatienceFile {
             first_token_timeout,
             breaker_failures,
             breaker_pause,
-        } = self.of_model(table, origins);
+        } = self.for_model(table, origins);
         settings.retries = retries.unwrap_or(settings.retries);
         settings.first_byte_timeout = first_byte_timeout.unwrap_or(settings.first_byte_timeout);
         settings.idle_timeout = idle_timeout.unwrap_or(settings.idle_timeout);
@@ -58,7 +58,7 @@ impl PatienceFile {
     }
 
     /// The settings for a model; `table` is the model's.
-    pub(super) fn of_model(&self, table: &str, origins: &mut Origins) -> ModelPatience {
+    pub(super) fn for_model(&self, table: &str, origins: &mut Origins) -> ModelPatience {
         ModelPatience {
             retries: take(table, "retries", self.retries.as_ref(), origins),
             first_byte_timeout: take(table, "first_byte_timeout", self.first_byte_timeout.as_ref(), origins),
@@ -76,7 +76,7 @@ impl PatienceFile {
     }
 }
 
-fn take<T: Copy>(table: &str, key: &str, found: Option<&Found<T>>, origins: &mut Origins) -> Option<T> {
-    origins.found(format!("{table}.{key}"), found);
+fn take<T: Copy>(table: &str, key: &str, found: Option<&Located<T>>, origins: &mut Origins) -> Option<T> {
+    origins.record(format!("{table}.{key}"), found);
     found.map(|found| found.value)
 }

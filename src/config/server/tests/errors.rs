@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn nothing_found_explains_three_ways_forward() {
-    let error = world(None, &[]).load().unwrap_err();
+    let error = fixture(None, &[]).load().unwrap_err();
     assert_eq!(error.hints.len(), 3);
     for (hint, way) in error.hints.iter().zip(["OPENAI_API_KEY", "mk config init", "mk serve --sandbox"]) {
         assert!(hint.contains(way), "{hint}");
@@ -13,17 +13,17 @@ fn nothing_found_explains_three_ways_forward() {
 
 #[test]
 fn a_named_file_must_be_there() {
-    let world = world(None, &[OPENAI]);
-    let missing = world.dir.path().join("no.toml");
+    let fixture = fixture(None, &[OPENAI]);
+    let missing = fixture.dir.path().join("no.toml");
     let args = ServerArgs { config: Some(missing.clone()), ..ServerArgs::default() };
-    let error = load_server(&args, &world.env).unwrap_err();
+    let error = load_server(&args, &fixture.env).unwrap_err();
     assert_eq!(
         error.message,
         format!("the configuration file {} (--config) does not exist", missing.display())
     );
-    let by_variable = self::world(None, &[OPENAI, ("MK_CONFIG", "/no/such.toml")]);
+    let by_variable = self::fixture(None, &[OPENAI, ("MK_CONFIG", "/no/such.toml")]);
     assert!(by_variable.load().unwrap_err().message.contains("(MK_CONFIG) does not exist"));
-    assert_eq!(world.load().unwrap().file, None);
+    assert_eq!(fixture.load().unwrap().file, None);
 }
 
 #[test]
@@ -115,14 +115,14 @@ fn what_is_wrong_is_named_with_line_and_remedy() {
         ("a = ", "line 1 is not TOML"),
         (too_many.as_str(), "names 10 models; a panel has at most 9"),
     ] {
-        let error = complaint(file);
+        let error = error_of(file);
         assert!(error.message.contains(expected), "{file}\n{error}");
         assert!(error.message.contains("server.toml"), "{file}\n{error}");
     }
-    let hints = complaint("[verify]\npanel = [\"opnai/x\"]\n[providers.openai]\n[providers.groq]").hints;
+    let hints = error_of("[verify]\npanel = [\"opnai/x\"]\n[providers.openai]\n[providers.groq]").hints;
     assert_eq!(hints, ["configured providers: openai, groq"]);
     let by_variable =
-        world(None, &[OPENAI, ("MK_DATABASE_URL", "postgres://u:secret@h/db#x")]).load().unwrap_err();
+        fixture(None, &[OPENAI, ("MK_DATABASE_URL", "postgres://u:secret@h/db#x")]).load().unwrap_err();
     assert!(
         by_variable.message.starts_with("MK_DATABASE_URL contains a character that must be percent-encoded"),
         "{by_variable}"

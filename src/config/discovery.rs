@@ -43,7 +43,7 @@ pub(super) fn providers(
         });
     }
     if file.providers.is_empty() {
-        return recognised(env, origins);
+        return recognised_by_environment(env, origins);
     }
     let mut warnings = Vec::new();
     let providers = file
@@ -64,10 +64,11 @@ pub(super) fn providers(
 
 /// Each provider separately, so that a wrong one does not hide the others: those of the file, otherwise those that can
 /// be recognised, which may be none.
-pub(super) fn each(env: &Env, file: &ServerFile) -> Vec<NamedProvider> {
+pub(super) fn each_provider(env: &Env, file: &ServerFile) -> Vec<NamedProvider> {
     let (mut origins, mut warnings) = (Origins::default(), Vec::new());
     if file.providers.is_empty() {
-        let found = recognised(env, &mut origins).map(|found| found.providers).unwrap_or_default();
+        let found =
+            recognised_by_environment(env, &mut origins).map(|found| found.providers).unwrap_or_default();
         return found.into_iter().map(|settings| (settings.name.clone(), Ok(settings))).collect();
     }
     let providers = file.providers.iter();
@@ -77,7 +78,7 @@ pub(super) fn each(env: &Env, file: &ServerFile) -> Vec<NamedProvider> {
 }
 
 /// Providers recognised by their usual variables, and a local Ollama recognised by its port; may be none.
-fn recognised(env: &Env, origins: &mut Origins) -> Result<FoundProviders, ConfigError> {
+fn recognised_by_environment(env: &Env, origins: &mut Origins) -> Result<FoundProviders, ConfigError> {
     let mut providers = Vec::new();
     let mut offers = Vec::new();
     let mut reasons = Vec::new();
