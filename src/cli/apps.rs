@@ -171,7 +171,7 @@ pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
             show(session, admin.update_app(&admin.app(app)?, &change)?, is_json)?;
         }
         Command::Statement { app, month, csv, .. } => {
-            let format = Format::of(*csv, is_json);
+            let format = Format::from_flags(*csv, is_json);
             usage::statement(
                 session,
                 &admin,

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn how_full_it_is_is_told_in_words_and_never_early() {
+    fn how_full_it_is_is_said_in_words_and_never_early() {
         let mut terminal = Terminal::test(80, Paint::Plain);
         terminal.out.is_terminal = false;
         let printer = Printer { terminal, quiet: false, verbose: false };

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_defect_is_a_failure_like_any_other() {
+    fn a_defect_becomes_an_ordinary_failure() {
         let failure = catch(|| panic!("as a test wants it")).unwrap_err();
         assert_eq!(failure.kind.code(), 1);
         assert_eq!(catch(|| Ok(7)).unwrap(), 7);

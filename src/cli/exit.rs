@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_those_of_the_table() {
+    fn codes_match_the_table() {
         let table = [
             (Kind::Other, 1),
             (Kind::Usage, 2),
@@ -267,13 +267,13 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_the_words_of_the_system_and_not_its_numbers() {
+    fn a_message_has_the_system_s_words_but_not_its_numbers() {
         let failure = Failure::usage("cannot read x: No such file (os error 2); try y (os error 13)");
         assert_eq!(failure.message, "cannot read x: No such file; try y");
     }
 
     #[test]
-    fn the_document_names_what_is_known() {
+    fn the_document_contains_what_is_known() {
         let mut failure = Failure::new(Kind::Busy, "too many requests").hint("wait");
         failure.server_error = Some(Box::new(ServerError {
             code: "rate_limited_minute".to_owned(),

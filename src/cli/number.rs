@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_outside_and_what_is_none_are_refused_alike() {
+    fn numbers_out_of_range_and_non_numbers_are_refused_alike() {
         let read = within(2..=9_u32);
         assert_eq!((read("2"), read("9")), (Ok(2), Ok(9)));
         for wrong in ["1", "10", "", "two", "-3", "2.5", "99999999999999999999"] {

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_drawing_is_out_before_its_end() {
+    fn a_drawing_is_not_written_before_it_is_complete() {
         let target = Stderr { width: 80, height: 24, drawing: Mutex::default() };
         target.clear_line().unwrap();
         target.move_cursor_up(2).unwrap();

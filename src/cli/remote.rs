@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_says_so_and_what_to_do() {
+    fn an_unreachable_server_is_reported_with_what_to_do() {
         let failure = failure("http://127.0.0.1:1", Error::Unreachable("connection refused".to_owned()));
         assert_eq!(failure.message, "cannot reach http://127.0.0.1:1 (connection refused)");
         assert_eq!(failure.kind.code(), 6);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_the_message_tells_is_not_told_twice() {
+    fn a_wait_in_the_message_is_not_repeated() {
         for (wait, message) in
             [(9, "m is paused; try again in 9 s"), (200, "m is paused; try again in 200 s")]
         {
@@ -436,13 +436,13 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_declines_is_no_mistake_in_usage() {
+    fn a_model_that_declines_is_not_a_usage_error() {
         let declined = failure("s", refusal(400, "content_filter", "a/b declined to answer this", None));
         assert_eq!(declined.kind.code(), 1);
     }
 
     #[test]
-    fn fields_are_told_by_their_flags_and_entries_by_their_list_s() {
+    fn fields_are_named_by_their_flags_and_entries_by_their_list_s() {
         let shown = |message, param| in_flags(message, Some(param));
         assert_eq!(shown("`budget_usd` must be", "budget_usd"), "--budget-usd must be");
         assert_eq!(shown("`models[1]`: \"x\" is no", "models[1]"), "--model: \"x\" is no");

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_needed_is_left_for_callers_and_their_requests() {
+    fn what_is_not_reserved_is_left_for_callers_and_their_requests() {
         assert_eq!(connections(1024), 448);
         assert_eq!((connections(64), connections(0)), (8, 1));
         assert!(connections(32_768) >= Options::default().max_connections);

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_several_lines_keep_them_and_nothing_else() {
+    fn text_of_several_lines_keeps_its_lines_and_nothing_else() {
         assert_eq!(lines("a\r\nb\tc\u{2028}d\u{1b}[2Je\u{202e}"), "a\nb\tc\nd\u{fffd}[2Je\u{fffd}");
         assert!(matches!(lines("Zürich\n\t東京"), Cow::Borrowed(_)));
     }

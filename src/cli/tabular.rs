@@ -272,7 +272,7 @@ mod tests {
     use crate::cli::term::{ASCII, Paint, Terminal};
 
     #[test]
-    fn tables_fit_and_leave_out_what_is_for_programs() {
+    fn tables_fit_and_leave_out_columns_for_programs() {
         let printer = Printer { terminal: Terminal::test(44, Paint::Plain), quiet: false, verbose: false };
         let row =
             vec!["key_0123456789".to_owned(), "a name that is rather long\u{1b}[0m for a cell".to_owned()];
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn where_words_would_break_each_record_is_a_block() {
+    fn if_words_would_break_each_record_is_a_block() {
         let printer = Printer { terminal: Terminal::test(20, Paint::Plain), quiet: false, verbose: false };
         let row = |name: &str| vec!["key_1".to_owned(), name.to_owned(), "2026-11-20".to_owned()];
         let columns = [hidden("id"), column("name"), column("created")];
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_just_fits_breaks_headings_between_words_and_no_word() {
+    fn a_table_that_just_fits_breaks_headings_only_between_words() {
         let printer = Printer { terminal: Terminal::test(44, Paint::Plain), quiet: false, verbose: false };
         let columns = [column("model"), column("$/M in"), column("$/M out"), column("retired on")];
         let row = ["sandbox/extractor", "0", "0", "-"].map(str::to_owned).to_vec();
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_yields_is_broken_before_the_table_is() {
+    fn a_breakable_column_is_broken_before_the_table_is_given_up() {
         let printer = Printer { terminal: Terminal::test(44, Paint::Plain), quiet: false, verbose: false };
         let columns = [column("key"), breakable("value"), unbroken("from")];
         let row = ["server", "\"https://mk.example.org\"", "chosen at start"].map(str::to_owned).to_vec();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn lesser_columns_give_way_to_a_table_that_fits() {
+    fn droppable_columns_are_dropped_for_the_table_to_fit() {
         let columns = [column("name"), column("lesser"), column("least")];
         let rows = [vec!["a-long-name".to_owned(), "1".to_owned(), "2".to_owned()]];
         let shown = |width: usize| {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ascii_spells_longer_is_given_the_room() {
+    fn ascii_substitutes_get_the_width_they_need() {
         let columns = [unbroken("key"), column("name")];
         let rows = [vec!["verify …wXyZ".to_owned(), "ci".to_owned()]];
         let shown = |width: usize| {
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_for_programs_hold_everything() {
+    fn lines_for_programs_contain_everything() {
         assert_eq!(tab_separated(&["key_1".to_owned(), "a\tb\n".to_owned()]), "key_1\ta b ");
     }
 }

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn paint_shows_what_it_may() {
+    fn paint_applies_what_the_stream_supports() {
         assert_eq!(Paint::Full.apply(Style::True, "x"), "\u{1b}[36mx\u{1b}[0m");
         assert_eq!(Paint::Full.apply(Style::False, "x"), "\u{1b}[1;31mx\u{1b}[0m");
         assert_eq!(Paint::Bold.apply(Style::False, "x"), "\u{1b}[1mx\u{1b}[0m");
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_spelt_with_the_symbols_there_are() {
+    fn texts_are_adapted_to_the_available_symbols() {
         let text = "key …wXyZ: ≥$2";
         assert_eq!(ASCII.adapt(text.into()), "key ...wXyZ: >=$2");
         assert!(matches!(UNICODE.adapt(text.into()), Cow::Borrowed(kept) if kept == text));

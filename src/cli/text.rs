@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_large_or_no_text_is_refused() {
+    fn oversized_and_non_text_input_is_refused() {
         assert!(read_capped(io::repeat(b'x'), "it").unwrap_err().message.contains("1 MiB"));
         assert!(read_capped(&b"\xff"[..], "it").unwrap_err().message.contains("UTF-8"));
         assert!(read_capped(&b" \n"[..], "it").unwrap_err().message.contains("empty"));

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_survives_the_unit_s_own_signs() {
+    fn a_path_survives_the_unit_s_own_syntax() {
         assert_eq!(quoted("/usr/local/bin/mk"), "/usr/local/bin/mk");
         assert_eq!(quoted("/a b/100%/$x/mk"), "\"/a b/100%%/$$x/mk\"");
     }

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_one_of_those_that_are_listed() {
+    fn a_service_must_be_one_of_those_listed() {
         for (command, services) in [
             (&["keys", "create"][..], "verify, inference, console"),
             (&["keys", "list"], "verify, inference, console"),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_before_its_command_is_sent_behind_it() {
+    fn an_option_before_its_command_gets_a_hint_to_move_it() {
         for early in [
             &["mk", "--data-dir", "/srv/mk", "apps", "list"][..],
             &["mk", "apps", "--data-dir", "/srv/mk", "list"],

@@ -139,14 +139,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_steps_name_the_server_where_it_is_not_the_usual_one() {
+    fn the_next_steps_name_the_server_unless_it_is_the_default() {
         let steps = next_steps("http://127.0.0.1:9000", "", None);
         assert!(steps.iter().all(|step| step.contains("--server http://127.0.0.1:9000")), "{steps:?}");
         assert!(next_steps("http://127.0.0.1:8080", "", None).iter().all(|step| !step.contains("--server")));
     }
 
     #[test]
-    fn the_key_is_made_in_the_database_that_the_server_uses() {
+    fn the_key_is_created_in_the_database_that_the_server_uses() {
         let first = |path: &str| {
             next_steps("http://127.0.0.1:8080", &flag("--data-dir", Path::new(path)), None).remove(0)
         };
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sandbox_gives_three_commands_that_work_as_they_stand() {
+    fn the_sandbox_suggests_three_commands_that_work_as_printed() {
         let key = SecretString::from("mk_verify_x");
         let steps = next_steps("http://127.0.0.1:8080", "", Some(&key));
         assert_eq!(steps.len(), 3);

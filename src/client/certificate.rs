@@ -19,7 +19,7 @@ pub enum CertificateFlaw {
 
 impl CertificateFlaw {
     /// The flaw for which a handshake failed; `None` if it failed for another reason.
-    pub(super) fn of(cause: &Error) -> Option<Self> {
+    pub(super) fn from_tls_error(cause: &Error) -> Option<Self> {
         let Error::InvalidCertificate(cause) = cause else { return None };
         Some(match cause {
             CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::Untrusted,

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_whole_stream_has_text_reason_and_usage() {
+    async fn a_complete_stream_has_text_reason_and_usage() {
         let (pieces, failure) = read(&[SAID, ": keep-alive", ENDED, USAGE, "data: [DONE]"]).await;
         assert!(failure.is_none(), "{failure:?}");
         let texts: String = pieces.iter().map(|piece| piece.text.as_str()).collect();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_chunk_with_an_error_is_a_failure_and_no_end() {
+    async fn a_chunk_with_an_error_is_a_failure_and_not_an_end() {
         let error = r#"data: {"model":"a/b","choices":[{"index":0,"delta":{},"finish_reason":"error"}],"error":{"message":"broke off","type":"Bad Gateway","code":"provider_error"}}"#;
         let (pieces, failure) = read(&[SAID, error, "data: [DONE]"]).await;
         let Some(Error::Failed(event)) = failure else { panic!("{failure:?}") };
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_chunk_is_a_broken_answer() {
+    async fn what_is_not_a_chunk_is_a_malformed_response() {
         assert!(matches!(read(&["data: {\"choices\":7}"]).await.1, Some(Error::Malformed(_))));
     }
 }

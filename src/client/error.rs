@@ -71,7 +71,7 @@ impl Error {
             return Self::Malformed(NO_HTTP.to_owned());
         }
         if cause.is_connect() || cause.is_request() {
-            let flaw = sources(cause).find_map(|source| CertificateFlaw::of(tls_error(source)?));
+            let flaw = sources(cause).find_map(|source| CertificateFlaw::from_tls_error(tls_error(source)?));
             return match flaw {
                 Some(flaw) => Self::BadCertificate(flaw, innermost(cause)),
                 None => Self::Unreachable(connect_reason(cause)),

@@ -109,7 +109,7 @@ mod tests {
     );
 
     #[tokio::test]
-    async fn a_proper_end_is_success_and_nothing_is_posted_again() {
+    async fn a_proper_end_is_success_and_nothing_is_sent_again() {
         let body = format!(
             "event: starting\ndata: {{\"status\":\"starting\"}}\n\n: keep-alive\n\nevent: later\ndata: 1\n\n{COMPLETED}"
         );
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_end_without_terminal_event_is_incomplete_and_not_posted_again() {
+    async fn an_end_without_terminal_event_is_incomplete_and_nothing_is_sent_again() {
         let (client, requests) = server(stream("event: starting\ndata: {\"status\":\"starting\"}\n\n")).await;
         assert!(matches!(run(&client).await, Err(Error::Incomplete)));
         assert_eq!(requests.load(Ordering::SeqCst), 1);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_brings_its_body_and_wait() {
+    async fn an_error_status_comes_with_its_body_and_retry_time() {
         let answer = concat!(
             "HTTP/1.1 429 Too Many Requests\r\nretry-after: 42\r\nx-should-retry: false\r\nconnection: close\r\n\r\n",
             "{\"error\":\"Rate Limit Exceeded\",\"message\":\"Too many requests per minute\",",
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_foreign_page_is_broken_or_refused() {
+    async fn a_foreign_page_is_malformed_or_refused() {
         let page = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<html>".to_vec();
         let (client, _) = server(page).await;
         assert!(matches!(run(&client).await, Err(Error::Malformed(_))));

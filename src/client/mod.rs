@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_said_before_anything_is_sent() {
+    fn an_invalid_address_is_reported_before_anything_is_sent() {
         for wrong in ["localhost:8080", "ftp://example.org", "not an address"] {
             assert!(matches!(Client::new(&settings(wrong)), Err(Error::Setup(_))), "{wrong}");
         }

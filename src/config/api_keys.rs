@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strongest_place_wins() {
+    fn the_first_source_in_order_wins() {
         let dir = tempfile::tempdir().unwrap();
         let file = |name: &str, key: &str| {
             fs::write(dir.path().join(name), format!("{key}\n")).unwrap();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prefix_tells_for_which_service_a_key_is() {
+    fn the_prefix_tells_which_service_a_key_is_for() {
         let (api_keys, warnings) =
             find(&[("MK_API_KEY", "mk_console_abc"), ("MK_VERIFY_KEY", "mk_verify_abc")], None);
         assert!(api_keys.key(Service::Console).unwrap().is_some());
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_not_sent_and_not_shown() {
+    fn what_is_not_a_key_is_neither_sent_nor_shown() {
         for text in ["sk-openai-key", "mk_verify_", "mk_verify", "mk_other_abc"] {
             let (api_keys, warnings) = find(&[("MK_API_KEY", text)], None);
             assert!(Service::ALL.iter().all(|service| api_keys.key(*service).unwrap().is_none()));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_is_told_to_those_who_need_its_key() {
+    fn an_unreadable_file_is_reported_to_those_who_need_its_key() {
         let missing = ("MK_VERIFY_KEY_FILE", "/no/such/file");
         let (api_keys, _) = find(&[missing], None);
         let error = api_keys.key(Service::Verify).unwrap_err();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_a_flag_names_is_the_only_place() {
+    fn a_file_named_by_a_flag_is_the_only_source() {
         let dir = tempfile::tempdir().unwrap();
         let (file, others) = (dir.path().join("key"), [("MK_INFERENCE_KEY", "mk_inference_abc")]);
         fs::write(&file, "mk_verify_abc").unwrap();

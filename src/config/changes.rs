@@ -91,26 +91,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_is_not_told() {
+    fn unchanged_settings_are_not_reported() {
         assert_eq!(between(ACME, &format!("max_body_bytes = 1048576\n{ACME}# a remark\n")), [""; 0]);
     }
 
     #[test]
-    fn settings_are_told_by_their_names() {
+    fn changed_settings_are_reported_by_name() {
         let after = format!("{ACME}retries = 1\n[limits]\nper_day = 7\n");
         assert_eq!(between(ACME, &after), ["limits.per_day", "providers.acme.retries"]);
         assert_eq!(between(&after, ACME), ["limits.per_day", "providers.acme.retries"]);
     }
 
     #[test]
-    fn providers_that_come_and_go_are_told_as_a_whole() {
+    fn added_and_removed_providers_are_reported_as_a_whole() {
         let both = format!("{ACME}[providers.acme2]\nbase_url = \"http://127.0.0.1:2/v1\"\n");
         assert_eq!(between(ACME, &both), ["providers.acme2 (new)"]);
         assert_eq!(between(&both, ACME), ["providers.acme2 (gone)"]);
     }
 
     #[test]
-    fn another_key_is_told_and_not_shown() {
+    fn a_changed_key_is_reported_but_not_shown() {
         let with = |variable: &str| format!("{ACME}api_key_env = \"{variable}\"\n");
         assert_eq!(between(&with("ONE"), &with("OTHER")), ["providers.acme.api_key"]);
         assert_eq!(between(ACME, &with("OTHER")), ["providers.acme.api_key"]);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_change_stays_and_is_named() {
+    fn what_cannot_change_stays_and_is_reported() {
         let running = load(ACME);
         let after = load(&format!("listen = \"127.0.0.1:9\"\n{ACME}"));
         for (has_own_listener, expected) in [(true, &["listen"][..]), (false, &[])] {

@@ -50,7 +50,7 @@ impl Fixture {
 }
 
 #[test]
-fn without_anything_it_is_the_server_on_this_machine() {
+fn the_default_is_the_server_on_this_machine() {
     let config = load_client(&ClientArgs::default(), &Env::bare([], Time::from_unix_ms(0))).unwrap();
     assert_eq!(config.server, "http://127.0.0.1:8080");
     assert!(!config.server_origin.is_set());
@@ -61,7 +61,7 @@ fn without_anything_it_is_the_server_on_this_machine() {
 }
 
 #[test]
-fn the_users_file_holds() {
+fn the_user_s_file_applies() {
     let fixture = fixture(Some(CONFIG), None, &[]);
     let config = fixture.load().unwrap();
     assert_eq!((config.server.as_str(), config.profile.as_deref()), ("https://mk.example.org", Some("work")));
@@ -113,7 +113,7 @@ fn each_layer_outranks_the_one_below() {
 }
 
 #[test]
-fn the_model_of_chats_is_the_variable_s_or_the_file_s() {
+fn the_chat_model_comes_from_the_variable_or_the_file() {
     const FILE: &str = "[chat]\nmodel = \"openai/gpt-5.4-mini\"";
     let chosen = |file, variables| fixture(file, None, variables).load().map(|config| config.chat_model);
     assert_eq!(chosen(None, &[]), Ok(None));
@@ -149,7 +149,7 @@ fn a_checked_out_file_cannot_redirect_keys() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn errors_name_what_is_wrong() {
     for (config, expected) in [
         ("profil = \"x\"", "unknown key `profil`"),
         ("[output]\ncolour = \"auto\"", "did you mean `color`?"),
@@ -177,7 +177,7 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
-fn plain_http_beyond_this_machine_is_warned_of() {
+fn plain_http_beyond_this_machine_gets_a_warning() {
     let config = fixture(None, None, &[("MK_SERVER", "http://mk.example.org")]).load().unwrap();
     assert!(config.warnings[0].starts_with("http://mk.example.org is plain http"), "{:?}", config.warnings);
 }
@@ -195,7 +195,7 @@ fn keys_follow_the_server() {
 }
 
 #[test]
-fn the_listing_tells_origins_and_no_secrets() {
+fn the_listing_shows_origins_and_no_secrets() {
     let variables = [("MK_API_KEY", "mk_verify_secret"), ("MK_PROGRESS", "bars")];
     let fixture = fixture(Some(CONFIG), Some("[verify]\njobs = 2\n"), &variables);
     let entries = client_listing(&fixture.load().unwrap());

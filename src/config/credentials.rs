@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_comes_back_for_its_origin_only() {
+    fn a_stored_key_is_only_returned_for_its_origin() {
         let dir = tempfile::tempdir().unwrap();
         let env = env(&dir);
         let key = |text: &str| SecretString::from(text);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_is_left_alone_and_not_repeated() {
+    fn an_invalid_file_is_left_alone_and_not_quoted() {
         let dir = tempfile::tempdir().unwrap();
         let env = env(&dir);
         let path = file(&env).unwrap();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_home_there_is_a_way_out() {
+    fn without_a_home_directory_there_is_a_hint() {
         let error = store(
             &Env::bare([], Time::from_unix_ms(0)),
             "https://a",

@@ -212,7 +212,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn bytes_that_are_no_text_are_named_not_shown() {
+    fn values_that_are_not_text_are_named_not_shown() {
         use std::os::unix::ffi::OsStringExt;
         let mut env = Env::bare([], NOW);
         env.variables.insert("MK_SERVER".into(), OsString::from_vec(vec![0xff]));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn typing_errors_are_noticed_and_strangers_left_alone() {
+    fn misspelt_variables_are_noticed_and_foreign_ones_left_alone() {
         let env = Env::bare([("MK_LISTN", "x"), ("MK_SOMETHING_ELSE", "y"), ("MK_LISTEN", "z")], NOW);
         assert_eq!(
             env.misspelt_warnings(),

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_text_and_says_nothing_of_what_is_not_there() {
+    fn reads_text_and_returns_nothing_for_a_missing_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.toml");
         assert_eq!(read(&path).unwrap(), None);
@@ -137,7 +137,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_is_written_is_private_and_leaves_no_draft() {
+    fn written_files_are_private_and_leave_no_draft() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("new/deep/credentials.toml");

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_after_the_other_and_not_for_ever() {
+    fn locks_are_exclusive_and_waits_end() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("new/credentials.toml");
         let held = Lock::acquire(&path).unwrap();
@@ -85,7 +85,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn it_is_private_and_the_same_through_a_link() {
+    fn the_lock_is_private_and_the_same_through_a_link() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let (real, link) = (dir.path().join("real"), dir.path().join("link"));

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_answers_is_nobody() {
+    fn any_other_server_is_ignored() {
         for bytes in [
             b"HTTP/1.1 404 Not Found\r\n\r\n{\"data\":[]}".to_vec(),
             b"SSH-2.0-OpenSSH_9.9\r\n".to_vec(),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_and_somebody_silent_cost_a_moment() {
+    fn an_absent_or_silent_server_costs_only_a_moment() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let silent = listener.local_addr().unwrap();
         let started = Instant::now();

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_on_offer_is_an_empty_panel() {
+    fn without_models_the_panel_is_empty() {
         assert_eq!(choose(&[]), Chosen::default());
         assert_eq!(choose(&[Offer::named("x", std::iter::empty())]), Chosen::default());
     }

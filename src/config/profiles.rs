@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_comes_behind_what_is_there() {
+    fn a_profile_is_appended_to_what_is_there() {
         for before in
             ["", "# mine\nprofile = \"home\"\n[profiles.home]\nserver = \"http://127.0.0.1:1\" # mine"]
         {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_made_where_there_is_none() {
+    fn a_missing_file_is_created() {
         let dir = tempfile::tempdir().unwrap();
         assert!(!has_profile(&env(&dir), "work", SERVER).unwrap());
         assert!(add_profile(&env(&dir), "work", SERVER).unwrap().is_some());
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_cannot_be_served_is_told_the_way_out() {
+    fn failures_say_what_to_write_by_hand() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join(".config.toml.lock")).unwrap();
         let error = add_profile(&env(&dir), "work", SERVER).unwrap_err();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_can_take_none_stays_as_it_is() {
+    fn a_file_that_cannot_take_a_profile_stays_as_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.toml");
         let inline = "profiles = { home = { server = \"http://127.0.0.1:1\" } }\n";

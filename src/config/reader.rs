@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_are_named_with_what_would_be_right_and_not_repeated() {
+    fn wrong_values_are_reported_with_what_would_be_right_and_not_quoted() {
         for (text, complaint) in [
             ("n = \"sk-secret\"", "must be a whole number from 1 to 9, not this string"),
             ("n = 10", "must be a whole number from 1 to 9, not this whole number"),
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_taken_as_it_stands_and_not_as_a_shell_would() {
+    fn a_path_is_taken_literally_and_not_as_a_shell_would() {
         let path = |value: &str| read(&format!("p = \"{value}\""), |mut root| root.path("p"));
         for (value, complaint) in [
             ("", "must be a path, not an empty string"),
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_toml_names_the_line_and_repeats_nothing() {
+    fn invalid_toml_names_the_line_and_quotes_nothing() {
         let error = read("a = 1\nkey = sk-secret\n", |_| Ok(())).unwrap_err();
         assert!(error.message.starts_with("/etc/mk/server.toml line 2 is not TOML: "), "{error}");
         assert!(!error.message.contains("secret"), "{error}");
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_the_user_gives_come_in_the_order_of_the_file() {
+    fn user_defined_names_come_in_the_order_of_the_file() {
         let names = read("[z]\n[a]\n[\"m.1\"]\n", |root| {
             let sections = root.named_sections()?;
             Ok(sections.into_iter().map(|(name, _)| name.place.key).collect::<Vec<_>>())
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn other_radices_and_decimals_read() {
+    fn other_radices_and_decimals_are_read() {
         let found = read("a = 0x10\nb = 1_000\nc = 0.25\nd = 2", |mut root| {
             let a = root.number("a", 0..=99_u32)?.map(|found| found.value);
             let b = root.number("b", 0..=9999_u32)?.map(|found| found.value);

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_a_text_holds_it_is_quoted_on_one_line() {
+    fn any_text_is_quoted_on_one_line() {
         for text in ["", "a/b", "\"'\\", "a\nb\u{1b}\u{7f}\u{200b}\u{2028}ö"] {
             let line = quoted(text);
             let read: std::collections::BTreeMap<String, String> =
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_clear_is_fine_on_this_machine_only() {
+    fn plain_http_is_only_fine_on_this_machine() {
         for (address, expected) in [
             ("http://127.0.0.1:8080", false),
             ("http://[::1]:8080", false),

@@ -115,7 +115,7 @@ mod tests {
     use crate::money::NanoUsd;
 
     #[test]
-    fn a_report_has_the_columns_that_were_asked_for_and_no_totals() {
+    fn a_report_has_the_requested_columns_and_no_totals() {
         let unknown = UsageSums { requests: 1, attempts: 2, unpriced_attempts: 2, ..UsageSums::default() };
         let known = UsageSums { cost_usd: Some(0.000_037_5), total_tokens: 7, ..unknown };
         let row = |app: Option<&str>, sums| UsageRow {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_is_a_formula_or_breaks_its_row() {
+    fn no_text_becomes_a_formula_or_breaks_its_row() {
         for (value, cell) in [
             ("plain name", "plain name"),
             ("=HYPERLINK(\"http://x\")", "\"'=HYPERLINK(\"\"http://x\"\")\""),

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_and_what_is_taken_away_differ() {
+    fn omitted_and_removed_fields_differ() {
         let nothing = serde_json::to_value(KeyPatch::default()).unwrap();
         assert_eq!(nothing, json!({ "limits": {} }));
         let patch = KeyPatch {

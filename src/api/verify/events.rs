@@ -196,7 +196,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back_whatever_the_text(
+        fn what_is_encoded_is_decoded_whatever_the_text(
             claim in "(?s).{0,40}|\r\n\r\ndata: x|\u{2028}\u{85}event: completed",
             index in 0..1000_usize,
             answers in prop::collection::vec(("[a-z/]{1,9}", "[A-F]"), 0..4),

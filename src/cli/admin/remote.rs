@@ -221,7 +221,7 @@ mod tests {
     use crate::api::error::ErrorBody;
 
     #[test]
-    fn a_whole_minute_is_waited_for_and_no_day() {
+    fn waits_for_a_minute_but_not_for_a_day() {
         let refused = |code: &str, seconds| {
             let body = ErrorBody {
                 error: String::new(),

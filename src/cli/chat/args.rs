@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn temperatures_outside_and_what_is_none_are_refused_alike() {
+    fn temperatures_out_of_range_and_non_numbers_are_refused_alike() {
         assert_eq!((temperature("0"), temperature("0.7"), temperature("2")), (Ok(0.0), Ok(0.7), Ok(2.0)));
         for wrong in ["-0.1", "2.1", "warm", "", "NaN", "inf"] {
             assert!(temperature(wrong).is_err(), "{wrong}");

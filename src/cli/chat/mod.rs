@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cheapest_model_is_asked_and_a_simulated_one_where_there_is_no_other() {
+    fn the_cheapest_model_is_asked_and_a_simulated_one_only_if_there_is_no_other() {
         let priced = |id: &str, price: Option<f64>| Model {
             id: id.to_owned(),
             input_usd_per_mtok: price,

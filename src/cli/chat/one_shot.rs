@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interrupt_keeps_what_had_come() {
+    fn an_interrupt_keeps_the_partial_answer() {
         let told = |kind, text: &str| {
             let answer = Answer { text: text.to_owned(), ..Answer::default() };
             with_partial_answer(Failure::new(kind, "x"), &answer).partial

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usage_line_says_what_is_known_and_no_more() {
+    fn the_usage_line_only_says_what_is_known() {
         assert_eq!(line(|_, _| {}), "a/b · 1,234 tokens · $0.0033 · 2.4 s");
         assert_eq!(line(|_, model| model.output_usd_per_mtok = None), "a/b · 1,234 tokens · 2.4 s");
         assert_eq!(line(|_, model| model.id = "a/c".to_owned()), "a/b · 1,234 tokens · 2.4 s");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_tells_whether_the_answer_is_whole() {
+    fn a_document_shows_whether_the_answer_is_complete() {
         let whole = document(&answer(), None);
         assert_eq!((&whole["schema"], &whole["exit"]), (&json!(SCHEMA), &json!(0)));
         assert_eq!(whole["message"], json!({"role": "assistant", "content": "Hi"}));

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_are_no_characters_are_not_sent() {
+    fn keys_that_are_not_characters_are_not_sent() {
         assert_eq!(without_key_sequences("\u{1b}[A\u{1b}[1;5Dhi\tyou\u{7}é\n"), "hi\tyoué");
         assert_eq!(without_key_sequences("\u{1b}OPa"), "a");
         assert_eq!(
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_and_input_does() {
+    fn lines_end_and_so_does_input() {
         assert_eq!(read(&b"one\ntwo"[..]).unwrap().as_deref(), Some("one\n"));
         assert_eq!(read(&b"no end"[..]).unwrap().as_deref(), Some("no end"));
         assert_eq!(read(&b"\xffx\n"[..]).unwrap().as_deref(), Some("\u{fffd}x\n"));

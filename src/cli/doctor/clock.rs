@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn small_differences_are_none() {
+    fn small_differences_do_not_count() {
         assert_eq!(judge(NOON, vec![reading(2)]).state, Status::Ok);
         assert_eq!(judge(NOON, vec![]).state, Status::Ok);
         assert_eq!(judge(NOON, vec![reading(-40)]).state, Status::Warning);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_do_not_agree_neither_is_believed() {
+    fn if_two_disagree_neither_is_believed() {
         for elsewhere in [-3600, 3600] {
             let torn = judge(NOON, vec![reading(1), reading(elsewhere)]);
             assert_eq!(torn.state, Status::Warning, "{elsewhere}");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_year_that_cannot_be_is_wrong_by_itself() {
+    fn an_impossible_year_is_wrong_by_itself() {
         assert_eq!(judge(Time::from_unix_ms(0), vec![]).state, Status::Failed);
         assert_eq!(judge(Time::parse("2126-01-01").unwrap(), vec![]).state, Status::Failed);
     }

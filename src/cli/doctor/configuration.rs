@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panel_is_of_different_makers() {
+    fn a_panel_should_have_different_makers() {
         let state =
             |models: &[&str]| panel("", &models.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>()).state;
         assert_eq!(state(&["openai/a", "anthropic/b"]), Status::Ok);

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_to_be_whole_is_not_called_whole() {
+    fn what_is_not_known_to_be_intact_is_not_called_intact() {
         let halfway = Condition { is_complete: false, ..condition() };
         assert_eq!(sqlite_check("mk.db", &halfway).state, Status::Warning);
         assert_eq!(sqlite_check("mk.db", &condition()).state, Status::Ok);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_database_is_told_by_its_address() {
+    fn a_shared_database_is_named_by_its_address() {
         let found = |condition: &Condition| {
             let check = postgres_check("postgres://db:5432/mk", condition);
             (check.state, check.message)
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn space_is_judged_before_it_is_gone() {
+    fn low_space_is_reported_before_it_runs_out() {
         assert_eq!(space(10 * MIB).state, Status::Failed);
         assert_eq!(space(100 * MIB).state, Status::Warning);
         assert_eq!(space(100 * 1024 * MIB).state, Status::Ok);

@@ -72,7 +72,7 @@ mod tests {
     use crate::clock::Time;
 
     #[test]
-    fn a_store_that_is_slow_or_forgets_is_doubtful() {
+    fn a_store_that_is_slow_or_evicts_gets_a_warning() {
         let condition = |took: u64, policy: Option<&str>| StoreCondition {
             took: Duration::from_micros(took),
             clock: Time::from_unix_ms(0),

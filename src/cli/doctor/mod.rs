@@ -125,7 +125,7 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
             let other = client.as_mut().and_then(|client| server::prefer_own_server(client, &config));
             owns_keys = other.is_none();
             checks.extend(other);
-            models = ConfiguredModels::of(&config);
+            models = ConfiguredModels::from_config(&config);
             (checks, Some(config.limits_store.clone()), named_providers(config))
         }
         Err(error) => {

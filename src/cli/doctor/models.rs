@@ -16,7 +16,7 @@ pub(super) struct ConfiguredModels(BTreeMap<String, BTreeMap<String, BTreeSet<&'
 
 impl ConfiguredModels {
     /// The models that a server's configuration names.
-    pub(super) fn of(config: &ServerConfig) -> Self {
+    pub(super) fn from_config(config: &ServerConfig) -> Self {
         let mut wanted = Self::default();
         for domain in [&config.verify.general, &config.verify.legal] {
             wanted.add("extractor", [&domain.extractor]);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_like_nothing_on_the_list_is_doubted() {
+    fn names_unlike_anything_on_the_list_are_doubted() {
         let listed = listed(&[
             "gpt-5.4-mini",
             "claude-opus-4-5-20251101",
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_names_the_settings_and_what_may_be_meant() {
+    fn a_doubt_names_the_settings_and_a_suggestion() {
         let mut wanted = ConfiguredModels::default();
         let ids = ["x/gpt-5.4-mimi".to_owned(), "x/gpt-5.4-mini".to_owned(), "y/other".to_owned()];
         wanted.add("panel", &ids);

@@ -66,7 +66,7 @@ mod tests {
     use crate::cli::term::Paint;
 
     #[test]
-    fn a_finding_fits_a_narrow_terminal_and_the_word_stands_beside_the_symbol() {
+    fn a_finding_fits_a_narrow_terminal_with_a_word_beside_the_symbol() {
         let check = Check::failed("provider openai", "its key is refused").hint("set another one");
         let lines = lines(&Terminal::test(44, Paint::Plain), &check);
         assert_eq!(

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_listens_everywhere_is_asked_at_home() {
+    fn a_server_listening_everywhere_is_asked_on_loopback() {
         for (listen, has_tls, expected) in [
             ("0.0.0.0:9000", false, "http://127.0.0.1:9000"),
             ("[::]:9000", true, "https://[::1]:9000"),

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_line_is_said_by_name() {
+    fn errors_in_a_line_name_the_field() {
         let wrong = [
             ("{\"fact\": ", "it is no JSON that can be read, from column 9 on: EOF while parsing a value"),
             ("{\"id\": 1e400}", "it is no JSON that can be read, from column 12 on: number out of range"),

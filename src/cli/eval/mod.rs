@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_from_0_to_100() {
+    fn a_percentage_is_from_0_to_100() {
         assert_eq!(percent("90"), Ok(90.0));
         assert_eq!(percent("87.5%"), Ok(87.5));
         for wrong in ["", "-1", "100.1", "NaN", "inf", "many", "%"] {

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_of_what_they_say() {
+    fn rates_have_the_right_totals() {
         let mut score = Score::new();
         let found = |judged| result(&[(judged, &[])], Some(0.25));
         for (expected, judged) in [
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_of_tokens_and_cost_breaks_no_sum() {
+    fn absurd_tokens_and_costs_from_a_server_break_no_sum() {
         let mut score = Score::new();
         let mut odd = result(&[("TRUE", &[])], Some(-5.0));
         odd.token_usage.total_tokens = u64::MAX;

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_one_object_whatever_it_tells() {
+    fn a_line_is_one_object_whatever_it_contains() {
         let nasty = "a\"b\\c\n\r\t\u{0}\u{1f}\u{7f}é😀</script>";
         let lines = logged(|| {
             let span = tracing::info_span!("request", id = nasty, late = tracing::field::Empty);

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_secrets_is_heard_at_no_level_and_a_mistyped_level_is_told() {
+    fn targets_that_repeat_secrets_are_never_logged_and_a_mistyped_level_is_refused() {
         for wanted in ["trace", "warp=trace", "info,warp::filters=trace", "w=trace,warp::filters::path=trace"]
         {
             let filter = filter(wanted).unwrap();
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_who_has_stopped_misses_lines_and_is_told_how_many() {
+    fn a_stalled_reader_misses_lines_and_is_told_how_many() {
         let lines = Lines::default();
         let line = vec![b'x'; MAX_PENDING_BYTES / 4];
         for _ in 0..7 {

@@ -34,7 +34,7 @@ mod tests {
     use crate::cli::term::{ASCII, UNICODE};
 
     #[test]
-    fn the_longest_fills_its_width_and_the_shortest_can_be_seen() {
+    fn the_longest_fills_its_width_and_the_shortest_is_visible() {
         let unicode = |value| bar(value, 8.0, 4, UNICODE.bar);
         assert_eq!([8.0, 4.0, 1.0, 0.000_1, 0.0].map(unicode), ["████", "██", "▌", "▏", ""]);
         assert_eq!(unicode(3.25), "█▋");
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn they_take_the_room_there_is() {
+    fn bars_take_the_available_width() {
         assert_eq!(
             [0, 6, 7, 20, 90].map(|room| width(room, "by cost")),
             [None, None, Some(7), Some(20), Some(24)]

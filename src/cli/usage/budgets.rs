@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_is_told_in_words_too_and_never_early() {
+    fn a_threshold_is_also_stated_in_words_and_never_early() {
         let plain = |percent, threshold| on(80, Paint::Plain, &line(percent, threshold)).join("\n");
         let key = "key nightly \u{fffd}[2Jbuild:";
         assert_eq!(plain(0.0, None), format!("  {key} $0.0000 of $20.00, 0 %"));

@@ -83,7 +83,7 @@ mod tests {
     use crate::cli::term::{ASCII, UNICODE};
 
     #[test]
-    fn an_unknown_cost_is_never_zero_and_a_part_of_it_never_the_whole() {
+    fn an_unknown_cost_is_never_zero_and_a_partial_one_never_complete() {
         let shown = |cost_usd, unpriced_attempts| {
             let sums = UsageSums { cost_usd, unpriced_attempts, ..UsageSums::default() };
             let cost = |for_people| cells(&sums, for_people)[6].clone();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_calls_are_told_where_there_are_some() {
+    fn failed_calls_are_mentioned_if_there_are_any() {
         let sums = UsageSums { requests: 1, errors: 1234, cost_usd: Some(0.0), ..UsageSums::default() };
         assert_eq!(summary(&sums), ["1 request", "1,234 failed calls", "0 tokens", "$0.0000"]);
     }

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_shares_a_name_of_its_kind_gets_more() {
+    fn only_names_shared_within_a_kind_are_extended() {
         let rows = [("key_1", "ci"), ("key_2", "ci"), ("key_1", "ci"), ("app_3", "ci"), ("key_4", "till")];
         let mut names: Vec<String> = rows.iter().map(|(_, name)| (*name).to_owned()).collect();
         let mut all: Vec<Named<'_>> = rows.iter().map(|(id, _)| *id).zip(&mut names).collect();

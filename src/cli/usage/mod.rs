@@ -127,7 +127,7 @@ pub(crate) enum Format {
 
 impl Format {
     /// The format that the flags select.
-    pub(crate) const fn of(csv: bool, json: bool) -> Self {
+    pub(crate) const fn from_flags(csv: bool, json: bool) -> Self {
         match (csv, json) {
             (_, true) => Self::Json,
             (true, false) => Self::Csv,
@@ -172,7 +172,7 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
     };
     let mut report = admin.report(&request)?;
     let printer = &session.printer;
-    match Format::of(args.csv, args.json) {
+    match Format::from_flags(args.csv, args.json) {
         Format::Csv => printer.part(&console::csv::report(&sanitized(report)))?,
         Format::Json => {
             let billing = admin.billing()?;

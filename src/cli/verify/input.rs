@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_before_the_first_line_is_no_part_of_it() {
+    fn a_byte_order_mark_is_not_part_of_the_first_line() {
         let mut seen = Vec::new();
         let mark_alone = "\u{feff}\r\ntwo\n".as_bytes();
         for text in ["\u{feff}one\n\u{feff}two\n".as_bytes(), mark_alone] {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_fails_is_not_taken_for_one_that_ends() {
+    fn a_read_error_is_not_mistaken_for_the_end() {
         struct Torn;
         impl Read for Torn {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {

@@ -127,7 +127,7 @@ fn colour_is_on_symbols_only_and_moves_nothing() {
 }
 
 #[test]
-fn ascii_where_the_locale_has_nothing_else() {
+fn ascii_where_the_locale_allows_nothing_else() {
     let terminal = Terminal { symbols: &ASCII, ..Terminal::test(80, Paint::Plain) };
     let page = page(&terminal);
     assert!(page.is_ascii(), "{page}");

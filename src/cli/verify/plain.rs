@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn every_statement_leaves_a_line() {
+    fn every_statement_produces_a_line() {
         let part = Skipped { text: "So nice!".to_owned(), reason: SkipReason::OverLimit };
         assert_eq!(skipped(None, &part), "-\tSKIPPED\tover_limit\tSo nice!");
         assert_eq!(failed(Some("2"), "busy", "later"), "2\t-\tERROR\tbusy\tlater");

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_as_long_as_allowed_in_all() {
+    fn waits_as_long_as_allowed_in_total() {
         let rate_limit_wait = RateLimitWait::new(Duration::from_secs(100));
         let mut waited = TimeWaited::default();
         assert!(rate_limit_wait.may_retry(&limited(60), &mut waited, |_| {}));
@@ -89,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_gives_no_time_for_is_not_waited_out() {
+    fn without_a_retry_time_nothing_is_waited_out() {
         let rate_limit_wait = RateLimitWait::new(Duration::from_secs(100));
         let failure = Failure::new(Kind::Busy, "too many requests per day");
         assert!(!rate_limit_wait.may_retry(&failure, &mut TimeWaited::default(), |_| {}));
     }
 
     #[test]
-    fn one_wait_is_told_once() {
+    fn a_wait_is_announced_once() {
         let rate_limit_wait = RateLimitWait::new(Duration::from_secs(100));
         let mut told = Vec::new();
         for _ in 0..3 {

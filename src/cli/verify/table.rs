@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_a_row() {
+    fn each_claim_is_a_row() {
         let lines = lines(&Terminal::test(80, Paint::Plain), &result());
         assert!(
             lines.iter().any(|line| line.contains("FALSE") && line.contains("FFT") && line.contains("1889"))

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn by_default_every_verdict_but_true_shows() {
+    fn by_default_every_verdict_but_true_counts() {
         let code = |assessments, skipped| exit_code(&result(assessments, skipped), &DEFAULT);
         assert_eq!(code(&["TRUE", "TRUE"], true), 0);
         assert_eq!(code(&["TRUE", "NO CONSENSUS", "FALSE"], false), 10);

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_line_commands_a_terminal() {
+    fn no_line_controls_a_terminal() {
         let hazards: String = ('\0'..='\u{2fff}').filter(|c| is_hazard(*c)).collect();
         let plain = "é€ — ‰ ش 日本 😀 \u{a0}";
         let mut written = String::new();

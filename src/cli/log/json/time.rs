@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_written_to_the_microsecond() {
+    fn a_time_is_formatted_to_the_microsecond() {
         let mut text = String::new();
         for (second, micros) in
             [(0, 0), (1_795_248_269, 123_456), (1_795_248_269, 7), (1_795_248_270, 999_999)]

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn nothing_found_explains_three_ways_forward() {
+fn without_providers_the_error_explains_three_ways_forward() {
     let error = fixture(None, &[]).load().unwrap_err();
     assert_eq!(error.hints.len(), 3);
     for (hint, way) in error.hints.iter().zip(["OPENAI_API_KEY", "mk config init", "mk serve --sandbox"]) {
@@ -12,7 +12,7 @@ fn nothing_found_explains_three_ways_forward() {
 }
 
 #[test]
-fn a_named_file_must_be_there() {
+fn a_named_file_must_exist() {
     let fixture = fixture(None, &[OPENAI]);
     let missing = fixture.dir.path().join("no.toml");
     let args = ServerArgs { config: Some(missing.clone()), ..ServerArgs::default() };
@@ -27,7 +27,7 @@ fn a_named_file_must_be_there() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_line_and_remedy() {
+fn errors_come_with_line_and_remedy() {
     let ten = (0..10).map(|n| format!("\"openai/{n}\"")).collect::<Vec<_>>().join(", ");
     let too_many = format!("[providers.openai]\n[verify]\npanel = [{ten}]");
     for (file, expected) in [
@@ -131,7 +131,7 @@ fn what_is_wrong_is_named_with_line_and_remedy() {
 }
 
 #[test]
-fn a_known_name_at_another_address_is_asked_which_format_it_means() {
+fn a_known_name_at_another_address_gets_a_warning_about_its_format() {
     let warned = |kind: &str| {
         let file = format!(
             "[providers.anthropic]\n{kind}base_url = \"http://127.0.0.1:9/v1\"\napi_key_env = \"OPENAI_API_KEY\"\n"
@@ -147,7 +147,7 @@ fn a_known_name_at_another_address_is_asked_which_format_it_means() {
 }
 
 #[test]
-fn a_key_in_the_clear_is_warned_of() {
+fn an_unencrypted_key_gets_a_warning() {
     let file = "[providers.lan]\nbase_url = \"http://10.0.0.5/v1\"\napi_key_env = \"OPENAI_API_KEY\"\n";
     let warnings = load(file, &[OPENAI]).unwrap().warnings;
     assert_eq!(warnings[0], "the key of provider lan is sent without encryption to http://10.0.0.5/v1");

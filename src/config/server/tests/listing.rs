@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_is_set_for_simulated_models_is_listed_too() {
+fn settings_of_simulated_models_are_listed_too() {
     let file = "[providers.sandbox]\nbreaker_failures = 3\n[providers.sandbox.models.alpha]\nretries = 0\n";
     let listed = server_listing(&load(file, &[]).unwrap());
     let value = |key: &str| listed.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str());
@@ -62,7 +62,7 @@ fn the_example_is_written_once() {
 }
 
 #[test]
-fn the_listing_tells_origins_and_no_secrets() {
+fn the_listing_shows_origins_and_no_secrets() {
     let file = "max_body_bytes = 5\n[providers.openai]\napi_key_env = \"OPENAI_API_KEY\"\nretries = 1\n\
                 [verify.domains.legal]\nmax_claims = 3\n\
                 [providers.openai.models.\"o.3\"]\nretries = 4\nbreaker_pause = \"2s\"\n\

@@ -54,7 +54,7 @@ fn localhost_is_an_address_to_listen_on() {
 }
 
 #[test]
-fn variables_alone_make_a_server() {
+fn variables_alone_configure_a_server() {
     let config = fixture(None, &[OPENAI, ANTHROPIC]).load().unwrap();
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.max_body_bytes, 1_048_576);
@@ -196,7 +196,7 @@ fn the_data_directory_needs_no_provider() {
 }
 
 #[test]
-fn a_database_that_is_named_is_used_unless_a_flag_names_a_directory() {
+fn a_configured_database_is_used_unless_a_flag_names_a_directory() {
     let file = "database_url = \"postgres://mk:secret@one.example/mk\"\n";
     let place = |fixture: &Fixture, args: &ServerArgs| load_database(args, &fixture.env).unwrap().to_string();
     let by_file = fixture(Some(file), &[OPENAI]);

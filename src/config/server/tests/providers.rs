@@ -24,7 +24,7 @@ fn a_local_ollama_is_found_by_its_port() {
 }
 
 #[test]
-fn the_sandbox_takes_the_place_of_all_providers() {
+fn the_sandbox_replaces_all_providers() {
     let file = "[limits]\nper_minute = 5\n[providers.openai]\napi_key_env = \"NOT_SET\"\n\
                 [verify]\npanel = [\"openai/x\", \"openai/y\"]\nmax_claims = 7\n";
     let fixture = fixture(Some(file), &[OPENAI]);
@@ -55,7 +55,7 @@ fn a_configured_sandbox_is_used_only_if_it_is_alone() {
 }
 
 #[test]
-fn what_is_set_for_a_model_comes_before_what_is_set_for_its_provider() {
+fn a_model_s_settings_outrank_its_provider_s() {
     let file = r#"
         [providers.openai]
         first_byte_timeout = "10s"
@@ -110,7 +110,7 @@ fn a_panel_is_chosen_from_configured_providers() {
 }
 
 #[test]
-fn formats_are_those_named_or_those_usual_at_the_address() {
+fn formats_are_as_configured_or_as_usual_at_the_address() {
     const COMPATIBLE: &str = "https://generativelanguage.googleapis.com/v1beta/openai";
     for (file, kind, base_url) in [
         ("[providers.anthropic]", Kind::Anthropic, "https://api.anthropic.com/v1"),
@@ -146,7 +146,7 @@ fn formats_are_those_named_or_those_usual_at_the_address() {
 }
 
 #[test]
-fn too_small_a_panel_is_said_and_not_refused() {
+fn too_small_a_panel_gets_a_warning_and_is_not_refused() {
     let file = "[providers.local]\nbase_url = \"http://127.0.0.1:8000/v1\"\n";
     let config = load(file, &[]).unwrap();
     assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
@@ -156,7 +156,7 @@ fn too_small_a_panel_is_said_and_not_refused() {
 }
 
 #[test]
-fn models_that_are_being_retired_are_named() {
+fn models_being_retired_are_named() {
     let file = "[providers.openai]\napi_key_env = \"OPENAI_API_KEY\"\n\
                 [verify]\npanel = [\"openai/gpt-4\", \"openai/gpt-5-2025-08-07\", \"openai/gpt-5.1\"]\n";
     assert_eq!(
