@@ -22,7 +22,7 @@ Examples:
   mk backup /var/backups/mk.tar
   mk backup --force /var/backups/mk-$(date +%a).tar     one for each day of the week";
 
-/// What stands below the options of `mk backup --help`.
+/// The text below the options in `mk backup --help`.
 pub(crate) const BACKUP_NOTES: &str = "\
 A server may run meanwhile; the backup is of one moment. It is a tar archive of
 both databases with their checksums, is checked before it gets its name, and can
@@ -38,7 +38,7 @@ Examples:
   mk restore /var/backups/mk.tar --data-dir /srv/mk
   MK_DATABASE_URL=postgres:///mk mk restore mk.tar     from one machine to several";
 
-/// What stands below the options of `mk restore --help`.
+/// The text below the options in `mk restore --help`.
 pub(crate) const RESTORE_NOTES: &str = "\
 Nothing is put over a database that is there: stop the server and move its
 directory away first, or name an empty PostgreSQL database. What happened after

@@ -9,8 +9,8 @@ use super::runtime;
 /// The flag that answers yes.
 const FLAG: &str = "--yes";
 
-/// Warns and asks `question`, which ends with the consequences, unless `is_confirmed` tells that the answer was given by the
-/// flag. Where nobody can be asked, the failure names the flag.
+/// Warns and asks `question`, which ends with the consequences, unless `is_confirmed` tells that the answer was given
+/// by the flag. Where nobody can be asked, the failure names the flag.
 pub(crate) fn confirm(
     printer: &Printer,
     question: &str,

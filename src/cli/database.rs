@@ -195,14 +195,14 @@ pub(crate) fn store_failure(cause: Error, what: &str) -> Failure {
 /// The failure for an app or key that was not created or changed; `what` as in [`store_failure`].
 pub(crate) fn manage_failure(cause: ManageError, what: &str) -> Failure {
     match cause {
-        ManageError::Invalid(field, why) => Failure::usage(invalid(&field, &why)),
+        ManageError::Invalid(field, why) => Failure::usage(field_message(&field, &why)),
         ManageError::Storage(cause) => store_failure(cause, what),
         ManageError::Randomness(_) => Failure::new(Kind::Other, cause.to_string()).caused_by(cause),
     }
 }
 
 /// What is wrong with a field, under the name it has on the command line.
-fn invalid(field: &str, why: &str) -> String {
+fn field_message(field: &str, why: &str) -> String {
     // For an entry of a list, the message quotes the one that is meant.
     let name = match field.split('[').next().unwrap_or_default() {
         "addresses" => "--address",

@@ -100,10 +100,10 @@ fn is_default_server(server: &str, session: &Session) -> bool {
 fn check(config: &ClientConfig, key: &SecretString, session: &Session) -> Result<(), Failure> {
     let client = remote::client(config, Some(key.clone()))?;
     let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
-    let asked = runtime::run(&session.printer, async {
+    let response = runtime::run(&session.printer, async {
         Ok(time::timeout(limit, client.own_key()).await.unwrap_or(Err(Error::Timeout)))
     })?;
-    let Err(cause) = asked else { return Ok(()) };
+    let Err(cause) = response else { return Ok(()) };
     if remote::is_unknown_endpoint(&cause) {
         session
             .printer
@@ -133,8 +133,8 @@ fn read(session: &Session, server: &str) -> Result<SecretString, Failure> {
         return read_stdin(&session.printer, secret::read)?.map_err(unreadable);
     }
     let terminal = console::Term::stderr();
-    let asked = terminal.write_str(&format!("API key for {server} (not shown): "));
-    let text = asked.and_then(|()| terminal.read_secure_line()).map_err(unreadable)?;
+    let prompted = terminal.write_str(&format!("API key for {server} (not shown): "));
+    let text = prompted.and_then(|()| terminal.read_secure_line()).map_err(unreadable)?;
     Ok(SecretString::from(text.trim()))
 }
 
@@ -151,8 +151,8 @@ pub(crate) fn logout(args: &LogoutArgs, session: &mut Session) -> Outcome {
     let removed = credentials::remove(&session.env, &server, args.service)?;
     if let Err(exposed) = exposed {
         // Only changing the file makes it private again.
-        let left = if removed.is_empty() { exposed.hints } else { Vec::new() };
-        let parts: Vec<String> = [exposed.message].into_iter().chain(left).collect();
+        let hints = if removed.is_empty() { exposed.hints } else { Vec::new() };
+        let parts: Vec<String> = [exposed.message].into_iter().chain(hints).collect();
         warn_of_exposed(session, &parts.join("; "));
     }
     let names: Vec<&str> = removed.iter().map(|service| service.as_str()).collect();

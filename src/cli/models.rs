@@ -92,8 +92,8 @@ async fn list(chosen: Chosen, printer: &Printer, limit: Duration) -> Result<(Vec
 
 /// The models that the server offers, if it responds within `limit`.
 pub(crate) async fn list_within(backend: &Backend, limit: Duration) -> Result<Vec<Model>, Failure> {
-    let asked = time::timeout(limit, backend.client.models()).await.unwrap_or(Err(client::Error::Timeout));
-    asked.map_err(|cause| remote::inference_failure(&backend.server, cause))
+    let response = time::timeout(limit, backend.client.models()).await.unwrap_or(Err(client::Error::Timeout));
+    response.map_err(|cause| remote::inference_failure(&backend.server, cause))
 }
 
 /// The texts of a row; what is unknown is `-`.

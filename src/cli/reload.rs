@@ -80,8 +80,8 @@ impl Reloader {
         let mut env = self.env.clone();
         env.now = Clock::system().now();
         let mut next = load_server(&self.args, &env)?;
-        if let (Some(gone), None) = (&running.config.file, &next.file) {
-            let message = format!("the configuration file {} does not exist any more", gone.display());
+        if let (Some(missing), None) = (&running.config.file, &next.file) {
+            let message = format!("the configuration file {} does not exist any more", missing.display());
             return Err(Failure::usage(message).hint("put it back, or restart without it"));
         }
         let is_certificate_configured = next.tls.is_some();
@@ -98,8 +98,9 @@ impl Reloader {
         {
             changed.push("the TLS certificate".to_owned());
         }
-        let said = &running.config.warnings;
-        let warnings = next.warnings.iter().filter(|warning| !said.contains(warning)).cloned().collect();
+        let known_warnings = &running.config.warnings;
+        let warnings =
+            next.warnings.iter().filter(|warning| !known_warnings.contains(warning)).cloned().collect();
         let has_file = next.file.is_some();
         running.config = next;
         Ok(Reloaded { changed, fixed, warnings, has_file })
@@ -124,7 +125,7 @@ impl Reloaded {
     }
 }
 
-/// Signals that request a reload; while this is listening, none of them ends the process.
+/// Signals that request a reload; from [`Reloads::listen`] on, none of them ends the process.
 pub(crate) struct Reloads {
     #[cfg(unix)]
     signals: Option<tokio::signal::unix::Signal>,

@@ -7,7 +7,7 @@ use super::exit::{Failure, Kind, ServerError};
 use super::wrap::cut;
 use crate::api::Service;
 use crate::api::error::ErrorEvent;
-use crate::client::{Client, Error, NO_HTTP, PLAIN, Refusal, Settings, UNRESOLVED};
+use crate::client::{Client, Error, NO_TLS, NOT_HTTP, Refusal, Settings, UNRESOLVED};
 use crate::config::{ClientConfig, Origin};
 use crate::secret::SecretString;
 
@@ -198,14 +198,14 @@ pub(crate) fn too_slow(what: &str, limit: Duration, instead: &str) -> Failure {
 fn unreachable_hint(server: &str, reason: &str) -> String {
     match (reason, server.strip_prefix("https://")) {
         (UNRESOLVED, _) => "is the server's address right? `mk whoami` tells where it comes from".to_owned(),
-        (PLAIN, Some(host)) => format!("is the server at http://{host}?"),
+        (NO_TLS, Some(host)) => format!("is the server at http://{host}?"),
         _ => "is the server running? `mk doctor` checks; `mk serve --sandbox` starts one here".to_owned(),
     }
 }
 
 fn foreign_hint(server: &str, what: &str) -> String {
     match (what, server.strip_prefix("http://")) {
-        (NO_HTTP, Some(host)) => format!("is the server at https://{host}? If not, is it mk's?"),
+        (NOT_HTTP, Some(host)) => format!("is the server at https://{host}? If not, is it mk's?"),
         _ => "is this the address of an mk server?".to_owned(),
     }
 }

@@ -82,10 +82,10 @@ async fn terminated() {
 /// The signal that asked the command to stop, if one arrived during or after its work: the process must die of it even
 /// if the work has completed meanwhile.
 pub(crate) fn received_stop_signal() -> Option<i32> {
-    let has_come =
+    let was_received =
         |seen: &OnceLock<Arc<AtomicBool>>| seen.get().is_some_and(|seen| seen.load(Ordering::SeqCst));
     let signals = [(&TERMINATED, SIGTERM), (&INTERRUPTED, SIGINT)];
-    signals.into_iter().find(|(seen, _)| has_come(seen)).map(|(_, signal)| signal)
+    signals.into_iter().find(|(seen, _)| was_received(seen)).map(|(_, signal)| signal)
 }
 
 /// Starts to handle a stop signal at the first call: the signal sets the returned flag, and soon after kills the
@@ -103,11 +103,11 @@ fn stop_flag(seen: &'static OnceLock<Arc<AtomicBool>>, signal: i32) -> &'static 
 #[cfg(unix)]
 fn die_after_grace_period(signal: i32) -> std::io::Result<()> {
     use std::io::Read;
-    let (mut heard, tells) = std::os::unix::net::UnixStream::pair()?;
-    signal_hook::low_level::pipe::register(signal, tells)?;
+    let (mut receiver, sender) = std::os::unix::net::UnixStream::pair()?;
+    signal_hook::low_level::pipe::register(signal, sender)?;
     // A thread of its own, as the others may be stuck in a write.
     std::thread::Builder::new().name("last-words".to_owned()).spawn(move || {
-        if heard.read_exact(&mut [0]).is_ok() {
+        if receiver.read_exact(&mut [0]).is_ok() {
             std::thread::sleep(GRACE_PERIOD);
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
@@ -127,8 +127,8 @@ async fn seen_or(seen: &AtomicBool, next: impl Future<Output = ()>) {
     // The flag is set before any other effect of the signal, such as the end of a pipe whose writer dies of it. It is
     // checked only once `next` is listening, or a signal between the two would be lost.
     poll_fn(|context| {
-        let has_come = next.as_mut().poll(context).is_ready() || seen.load(Ordering::SeqCst);
-        if has_come { Poll::Ready(()) } else { Poll::Pending }
+        let was_received = next.as_mut().poll(context).is_ready() || seen.load(Ordering::SeqCst);
+        if was_received { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
 }

@@ -38,7 +38,7 @@ Examples:
   OPENAI_API_KEY=... mk serve      providers are recognised by their usual variables
   mk serve --check                 is the configuration right?";
 
-/// What stands below the options of `mk serve --help`.
+/// The text below the options in `mk serve --help`.
 pub(crate) const NOTES: &str = "\
 Without a console key it gives a link that makes the first one in a browser,
 once, within 30 minutes: on a terminal, or in the file setup-link of the data
@@ -200,7 +200,7 @@ async fn serve(
     );
     let mut reloads = AbortOnDropHandle::new(tokio::spawn(reloads.follow(reloader)));
 
-    let patience = options.drain;
+    let drain = options.drain;
     let (cause_sender, cause_received) = tokio::sync::oneshot::channel();
     let shutdown = async {
         let cause_of_shutdown = tokio::select! {
@@ -210,7 +210,7 @@ async fn serve(
         drop(reloads);
         supervisor::notify_stopping();
         tracing::info!(
-            "shutting down; requests under way may end within {patience:?}, a second signal ends them now"
+            "shutting down; requests under way may end within {drain:?}, a second signal ends them now"
         );
         // Received below, unless the server has failed before that.
         let _ = cause_sender.send(cause_of_shutdown);

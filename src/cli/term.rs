@@ -15,10 +15,10 @@ use comfy_table::LineStyle;
 use crate::config::ColorMode;
 
 /// The most columns used for text, however wide the terminal is.
-const WIDEST_TEXT: usize = 100;
+const MAX_TEXT_WIDTH: usize = 100;
 
 /// The fewest columns that text is laid out for; narrower terminals wrap by themselves.
-const NARROWEST_TEXT: usize = 20;
+const MIN_TEXT_WIDTH: usize = 20;
 
 /// Which escape sequences a stream may get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,11 +155,11 @@ fn is_dumb(env: Lookup<'_>) -> bool {
 
 fn full_width(columns: Option<usize>, env: Lookup<'_>) -> usize {
     let forced = env("COLUMNS").and_then(|value| value.parse().ok()).filter(|&columns: &usize| columns > 0);
-    forced.or(columns).unwrap_or(80).max(NARROWEST_TEXT)
+    forced.or(columns).unwrap_or(80).max(MIN_TEXT_WIDTH)
 }
 
 fn text_width(full_width: usize) -> usize {
-    full_width.min(WIDEST_TEXT)
+    full_width.min(MAX_TEXT_WIDTH)
 }
 
 /// The symbols of output. There is always a word beside them.
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(full_width(Some(120), &env(&[("COLUMNS", "44")])), 44);
         assert_eq!(full_width(Some(60), &env(&[("COLUMNS", "wide")])), 60);
         assert_eq!(full_width(None, &env(&[])), 80);
-        assert_eq!(full_width(Some(3), &env(&[])), NARROWEST_TEXT);
+        assert_eq!(full_width(Some(3), &env(&[])), MIN_TEXT_WIDTH);
         assert_eq!([44, 100, 120].map(text_width), [44, 100, 100]);
     }
 

@@ -14,7 +14,7 @@ Examples:
   sudo systemctl daemon-reload && sudo systemctl enable --now mk
   mk serve unit --socket | sudo tee /etc/systemd/system/mk.socket";
 
-/// What stands below the options of `mk serve unit --help`.
+/// The text below the options in `mk serve unit --help`.
 pub(crate) const NOTES: &str = "\
 The server then runs as a user of its own, with data in /var/lib/mk and
 settings, if there are any, in /etc/mk/server.toml.

@@ -53,8 +53,8 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
     let mut held = Service::ALL.map(|service| held(&config, service));
     let health = runtime::run(&printer, async {
-        let asked = time::timeout(limit, client.health()).await.unwrap_or(Err(client::Error::Timeout));
-        asked.map_err(|cause| remote::failure(&config.server, cause))?;
+        let response = time::timeout(limit, client.health()).await.unwrap_or(Err(client::Error::Timeout));
+        response.map_err(|cause| remote::failure(&config.server, cause))?;
         for key in &mut held {
             key.verdict = verdict(&config, &client, key, limit).await;
         }
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     };
     let is_reachable = unreachable.is_none();
     let mut failures: Vec<Failure> = unreachable.into_iter().collect();
-    for failure in held.iter().filter_map(unusable) {
+    for failure in held.iter().filter_map(key_failure) {
         // A single file may be why several keys cannot be read.
         if failures.iter().all(|before| before.message != failure.message) {
             failures.push(failure);
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
 }
 
 /// Why commands that need this key would fail whatever they request; `None` if no such reason is known.
-fn unusable(held: &HeldKey) -> Option<Failure> {
+fn key_failure(held: &HeldKey) -> Option<Failure> {
     let whose = format!("the {} key ({})", held.service, held.origin.as_deref()?);
     if held.is_mistyped {
         let what = format!("{whose} is mistyped: its form or check digits do not fit");
@@ -131,8 +131,8 @@ async fn verdict(
     limit: Duration,
 ) -> Option<Result<OwnKey, Failure>> {
     let key = config.key_for(held.service).ok().flatten().filter(|_| !held.is_mistyped)?;
-    let asked = time::timeout(limit, client.with_api_key(key.clone()).own_key()).await;
-    match asked.unwrap_or(Err(client::Error::Timeout)) {
+    let response = time::timeout(limit, client.with_api_key(key.clone()).own_key()).await;
+    match response.unwrap_or(Err(client::Error::Timeout)) {
         Ok(own) => Some(Ok(own)),
         Err(cause) if remote::is_unknown_endpoint(&cause) => None,
         Err(cause) => Some(Err(remote::failure(&config.server, cause))),
@@ -145,8 +145,8 @@ fn document(config: &ClientConfig, held: &[HeldKey], is_reachable: bool, failure
         held.iter().map(|key| (key.service.to_string(), json!(key.origin))).collect();
     let mistyped: Vec<&str> =
         held.iter().filter(|key| key.is_mistyped).map(|key| key.service.as_str()).collect();
-    let checked: serde_json::Map<String, Value> =
-        held.iter().filter_map(|key| Some((key.service.to_string(), checked(key)?))).collect();
+    let verdicts: serde_json::Map<String, Value> =
+        held.iter().filter_map(|key| Some((key.service.to_string(), verdict_document(key)?))).collect();
     let mut document = json!({
         "schema": "mk.whoami/1",
         "server": config.server,
@@ -154,7 +154,7 @@ fn document(config: &ClientConfig, held: &[HeldKey], is_reachable: bool, failure
         "profile": config.profile,
         "keys": origins,
         "mistyped": mistyped,
-        "checked": checked,
+        "checked": verdicts,
         "reachable": is_reachable,
         "exit": failure.map_or(0, |failure| failure.kind.code()),
     });
@@ -191,7 +191,7 @@ fn fields(config: &ClientConfig, held: &[HeldKey], is_reachable: bool) -> Vec<(&
 }
 
 /// The server's record of a key, or why there is none. `None` if nothing is known.
-fn checked(held: &HeldKey) -> Option<Value> {
+fn verdict_document(held: &HeldKey) -> Option<Value> {
     let why = |failure: &Failure| json!({ "error": failure.document()["error"] });
     match (&held.read_failure, &held.verdict) {
         (Some(failure), _) | (None, Some(Err(failure))) => Some(why(failure)),
@@ -202,9 +202,10 @@ fn checked(held: &HeldKey) -> Option<Value> {
 
 /// What is left of a key's limits.
 fn limits(own: &OwnKey) -> String {
-    let left =
+    let window_text =
         |window: WindowLeft, span: &str| format!("{} of {} left {span}", window.remaining, window.limit);
-    let windows = [own.minute.map(|it| left(it, "this minute")), own.day.map(|it| left(it, "today"))];
+    let windows =
+        [own.minute.map(|it| window_text(it, "this minute")), own.day.map(|it| window_text(it, "today"))];
     let windows: Vec<String> = windows.into_iter().flatten().collect();
     if windows.is_empty() { "none".to_owned() } else { windows.join(", ") }
 }

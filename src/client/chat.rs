@@ -67,7 +67,7 @@ impl ChatStream {
 }
 
 /// A completion that was not streamed.
-pub(super) fn whole(answer: ChatCompletion) -> Result<Piece, Error> {
+pub(super) fn complete(answer: ChatCompletion) -> Result<Piece, Error> {
     let piece = piece(answer, "")?;
     if piece.finish_reason.is_none() {
         return Err(Error::Incomplete);
@@ -85,18 +85,18 @@ fn piece(answer: ChatCompletion, request_id: &str) -> Result<Piece, Error> {
     if choice.finish_reason.as_deref() == Some("error") {
         return Err(failed(ChatError::default(), request_id));
     }
-    let said = choice.message.unwrap_or_default();
-    piece.text = said.content.filter(|text| !text.is_empty()).or(said.refusal).unwrap_or_default();
+    let message = choice.message.unwrap_or_default();
+    piece.text = message.content.filter(|text| !text.is_empty()).or(message.refusal).unwrap_or_default();
     piece.finish_reason = choice.finish_reason;
     Ok(piece)
 }
 
 fn failed(fault: ChatError, request_id: &str) -> Error {
-    let told =
+    let message =
         if fault.message.is_empty() { "the model's answer broke off".to_owned() } else { fault.message };
     Error::Failed(Box::new(ErrorEvent {
         error: fault.kind,
-        message: told,
+        message,
         code: fault.code,
         request_id: request_id.to_owned(),
     }))

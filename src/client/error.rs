@@ -20,10 +20,10 @@ const MAX_ERROR_BYTES: usize = 64 * 1024;
 pub const UNRESOLVED: &str = "the name cannot be resolved";
 
 /// The reason in [`Error::Unreachable`] if the server does not speak TLS.
-pub const PLAIN: &str = "it does not speak TLS";
+pub const NO_TLS: &str = "it does not speak TLS";
 
 /// The reason in [`Error::Malformed`] if the server speaks something else, perhaps TLS.
-pub const NO_HTTP: &str = "its answer is not HTTP";
+pub const NOT_HTTP: &str = "its answer is not HTTP";
 
 /// Why there is no proper response.
 #[derive(Debug)]
@@ -67,8 +67,8 @@ impl Error {
         if cause.is_timeout() && !cause.is_connect() {
             return Self::Timeout;
         }
-        if is_no_http(cause) {
-            return Self::Malformed(NO_HTTP.to_owned());
+        if is_not_http(cause) {
+            return Self::Malformed(NOT_HTTP.to_owned());
         }
         if cause.is_connect() || cause.is_request() {
             let flaw = sources(cause).find_map(|source| CertificateFlaw::from_tls_error(tls_error(source)?));
@@ -106,8 +106,8 @@ impl std::error::Error for Error {}
 pub(super) async fn unhealthy_response(response: Response) -> Error {
     let (status, headers) = (response.status(), response.headers().clone());
     let body = capped_body(response).await;
-    let told = serde_json::from_slice(&body).map(|health: Health| health.status);
-    match told.as_deref() {
+    let status_text = serde_json::from_slice(&body).map(|health: Health| health.status);
+    match status_text.as_deref() {
         Ok("store_unavailable") => Error::Unhealthy("its database cannot be used"),
         Ok("draining") => Error::Unhealthy("it is shutting down"),
         _ => refusal(status, &headers, &body),
@@ -160,7 +160,7 @@ async fn capped_body(mut response: Response) -> Vec<u8> {
 }
 
 /// Whether the other side speaks another protocol, such as TLS where none was expected.
-fn is_no_http(cause: &reqwest::Error) -> bool {
+fn is_not_http(cause: &reqwest::Error) -> bool {
     sources(cause).any(|source| source.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
 }
 
@@ -179,7 +179,7 @@ fn connect_reason(cause: &reqwest::Error) -> String {
             return UNRESOLVED.to_owned();
         }
         if matches!(tls_error(source), Some(rustls::Error::InvalidMessage(_))) {
-            return PLAIN.to_owned();
+            return NO_TLS.to_owned();
         }
         if let Some(io) = source.downcast_ref::<io::Error>()
             && let Some(words) = io_reason(io.kind())

@@ -12,12 +12,12 @@ use crate::api::verify::Event;
 const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
 
 /// A verification in progress. Dropping it closes the connection, whereupon the server stops its work.
-pub struct Events {
+pub struct VerifyStream {
     frames: Frames,
     is_done: bool,
 }
 
-impl Events {
+impl VerifyStream {
     /// Sends `post` and reads the response.
     pub(super) fn begin(post: RequestBuilder) -> Result<Self, Error> {
         Ok(Self { frames: Frames::begin(post, MAX_STREAM_BYTES)?, is_done: false })

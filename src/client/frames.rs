@@ -6,7 +6,8 @@
 //!
 //! The decoder has no size limit, so frames are measured once they are complete; one that never ends grows for as long
 //! as the caller lets it. The decoder also panics on a byte order mark at the start of a stream: such a server becomes
-//! [`Error::Malformed`] rather than the end of this program, and [`is_decoding`] tells the panic hook not to report that.
+//! [`Error::Malformed`] rather than the end of this program, and [`is_decoding`] tells the panic hook not to report
+//! that.
 
 use std::cell::Cell;
 use std::future::poll_fn;

@@ -13,8 +13,8 @@ mod frames;
 
 pub use certificate::CertificateFlaw;
 pub use chat::{ChatStream, Piece};
-pub use error::{Error, NO_HTTP, PLAIN, Refusal, UNRESOLVED};
-pub use events::Events;
+pub use error::{Error, NO_TLS, NOT_HTTP, Refusal, UNRESOLVED};
+pub use events::VerifyStream;
 pub use frames::is_decoding;
 
 use std::path::PathBuf;
@@ -103,9 +103,9 @@ impl Client {
     }
 
     /// Starts a verification. The request is sent exactly once, whatever happens to the connection.
-    pub fn verify(&self, request: &VerifyRequest) -> Result<Events, Error> {
+    pub fn verify(&self, request: &VerifyRequest) -> Result<VerifyStream, Error> {
         let post = self.post("verify/v1/stream").header(PROGRESS_HEADER, "models").json(request);
-        Events::begin(post)
+        VerifyStream::begin(post)
     }
 
     /// Starts a streamed completion. The request is sent exactly once, whatever happens to the connection.
@@ -115,7 +115,7 @@ impl Client {
 
     /// Requests a completion as a whole.
     pub async fn chat(&self, request: &ChatRequest) -> Result<Piece, Error> {
-        chat::whole(self.json(self.post(CHAT).json(request)).await?)
+        chat::complete(self.json(self.post(CHAT).json(request)).await?)
     }
 
     /// The models that the key may use.
@@ -149,8 +149,8 @@ impl Client {
     /// What is reported at `path` by a server that says it is healthy: anything else listening there may respond with
     /// 200 to any request.
     async fn check_health(&self, path: &str) -> Result<About, Error> {
-        let asked = self.http.get(self.address(path)).send().await;
-        let response = asked.map_err(|cause| Error::from_transport(&cause))?;
+        let sent = self.http.get(self.address(path)).send().await;
+        let response = sent.map_err(|cause| Error::from_transport(&cause))?;
         if response.status() == StatusCode::SERVICE_UNAVAILABLE {
             return Err(error::unhealthy_response(response).await);
         }

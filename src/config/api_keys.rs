@@ -61,7 +61,7 @@ struct SharedSources {
 impl ApiKeys {
     /// Looks in all sources, in order of precedence. A file that a flag names is the only source: whoever names it does
     /// not mean another key. Adds warnings for other sources that are set but contain no key.
-    pub(super) fn find(
+    pub(super) fn resolve(
         flag_file: Option<&Path>,
         env: &Env,
         server_origin: &str,
@@ -209,7 +209,7 @@ mod tests {
     fn find(variables: &[(&str, &str)], flag: Option<&Path>) -> (ApiKeys, Vec<String>) {
         let env = Env::bare(variables.iter().copied(), Time::from_unix_ms(0));
         let mut warnings = Vec::new();
-        (ApiKeys::find(flag, &env, SERVER, &mut warnings), warnings)
+        (ApiKeys::resolve(flag, &env, SERVER, &mut warnings), warnings)
     }
 
     fn verify_key(api_keys: &ApiKeys) -> Option<&str> {
@@ -305,7 +305,7 @@ mod tests {
             &SecretString::from("mk_verify_x"),
         )
         .unwrap();
-        let api_keys = ApiKeys::find(None, &env, SERVER, &mut Vec::new());
+        let api_keys = ApiKeys::resolve(None, &env, SERVER, &mut Vec::new());
         assert!(api_keys.key(Service::Verify).unwrap().is_none());
     }
 }

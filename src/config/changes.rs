@@ -8,15 +8,15 @@ use super::{ServerConfig, server_listing};
 /// The settings that differ between `before` and `after`, in the order of the file. A provider that only one of them
 /// has is reported as such, without its settings.
 pub fn changes(before: &ServerConfig, after: &ServerConfig) -> Vec<String> {
-    let mut left: BTreeMap<String, String> =
+    let mut previous: BTreeMap<String, String> =
         server_listing(before).into_iter().map(|entry| (entry.key, entry.value)).collect();
     let mut changed = Vec::new();
     for entry in server_listing(after) {
-        if left.remove(&entry.key).is_none_or(|value| value != entry.value) {
+        if previous.remove(&entry.key).is_none_or(|value| value != entry.value) {
             changed.push(entry.key);
         }
     }
-    changed.extend(left.into_keys());
+    changed.extend(previous.into_keys());
 
     for (only, other, what) in [(after, before, "new"), (before, after, "gone")] {
         let others: Vec<&str> = other.providers.iter().map(|settings| settings.name.as_str()).collect();

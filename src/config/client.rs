@@ -143,7 +143,7 @@ pub fn load_client(args: &ClientArgs, env: &Env) -> Result<ClientConfig, ConfigE
         warnings.push(format!("{address} is plain http: keys and texts can be read on the way; use https"));
     }
     let api_keys =
-        ApiKeys::find(args.api_key_file.as_deref(), env, &credentials::origin(&server.url), &mut warnings);
+        ApiKeys::resolve(args.api_key_file.as_deref(), env, &credentials::origin(&server.url), &mut warnings);
     for service in Service::ALL {
         origins.set(format!("keys.{service}"), api_keys.origin(service));
     }
@@ -246,8 +246,9 @@ fn timeout(
     origins: &mut Origins,
 ) -> Result<Option<Duration>, ConfigError> {
     let from_variable = env.text("MK_TIMEOUT")?.map(|text| (text, Origin::Variable("MK_TIMEOUT")));
-    let given = args.timeout.as_deref().map(|text| (text, Origin::Flag("--timeout"))).or(from_variable);
-    let Some((text, origin)) = given else {
+    let from_flag_or_variable =
+        args.timeout.as_deref().map(|text| (text, Origin::Flag("--timeout"))).or(from_variable);
+    let Some((text, origin)) = from_flag_or_variable else {
         origins.record("network.timeout", found);
         return Ok(found.map(|found| found.value));
     };
@@ -321,25 +322,25 @@ fn chat_model(
 fn verify(project: &ClientFile, user: &ClientFile, origins: &mut Origins) -> VerifyDefaults {
     let (project, user) = (&project.verify, &user.verify);
     VerifyDefaults {
-        domain: either("verify.domain", project.domain.as_ref(), user.domain.as_ref(), origins),
-        min_required: either(
+        domain: project_or_user("verify.domain", project.domain.as_ref(), user.domain.as_ref(), origins),
+        min_required: project_or_user(
             "verify.min_required",
             project.min_required.as_ref(),
             user.min_required.as_ref(),
             origins,
         ),
-        total_models: either(
+        total_models: project_or_user(
             "verify.total_models",
             project.total_models.as_ref(),
             user.total_models.as_ref(),
             origins,
         ),
-        jobs: either("verify.jobs", project.jobs.as_ref(), user.jobs.as_ref(), origins),
-        fail_on: either("verify.fail_on", project.fail_on.as_ref(), user.fail_on.as_ref(), origins),
+        jobs: project_or_user("verify.jobs", project.jobs.as_ref(), user.jobs.as_ref(), origins),
+        fail_on: project_or_user("verify.fail_on", project.fail_on.as_ref(), user.fail_on.as_ref(), origins),
     }
 }
 
-fn either<T: Clone>(
+fn project_or_user<T: Clone>(
     key: &str,
     project: Option<&Located<T>>,
     user: Option<&Located<T>>,

@@ -87,10 +87,10 @@ pub fn remove(env: &Env, server: &str, service: Option<Service>) -> Result<Vec<S
     let _lock = Lock::acquire(&path)?;
     let mut credentials = parse(&path)?;
     let Some(keys) = credentials.0.get_mut(&origin) else { return Ok(Vec::new()) };
-    let wanted = |candidate: &Service| service.is_none_or(|one| one == *candidate);
+    let is_selected = |candidate: &Service| service.is_none_or(|one| one == *candidate);
     let removed: Vec<Service> = Service::ALL
         .into_iter()
-        .filter(wanted)
+        .filter(is_selected)
         .filter(|service| keys.remove(service.as_str()).is_some())
         .collect();
     if keys.is_empty() {

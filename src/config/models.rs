@@ -65,8 +65,8 @@ impl Providers<'_> {
         chosen: &Chosen,
         origins: &mut Origins,
     ) -> Result<Settings, ConfigError> {
-        let general = self.domain(&file.general.over(&file.base), chosen, "verify", origins)?;
-        let legal = self.domain(&file.legal.over(&file.base), chosen, LEGAL, origins)?;
+        let general = self.domain(&file.general.completed_by(&file.base), chosen, "verify", origins)?;
+        let legal = self.domain(&file.legal.completed_by(&file.base), chosen, LEGAL, origins)?;
         let max_concurrent = Settings::default().max_concurrent;
         let max_concurrent =
             origins.value_or("verify.max_concurrent", file.max_concurrent.as_ref(), max_concurrent);

@@ -84,11 +84,11 @@ pub(super) fn choose(offers: &[Offer]) -> Chosen {
 
 /// All models, taking one from each provider per round, by a maker that is not in yet if possible.
 fn in_rounds(offers: &[Offer]) -> Vec<String> {
-    let mut left: Vec<Offer> = offers.to_vec();
+    let mut remaining: Vec<Offer> = offers.to_vec();
     let mut makers: Vec<String> = Vec::new();
     let mut order = Vec::new();
-    while left.iter().any(|offer| !offer.models.is_empty()) {
-        for offer in left.iter_mut().filter(|offer| !offer.models.is_empty()) {
+    while remaining.iter().any(|offer| !offer.models.is_empty()) {
+        for offer in remaining.iter_mut().filter(|offer| !offer.models.is_empty()) {
             let fresh = offer.models.iter().position(|model| !makers.contains(&model.maker));
             let model = offer.models.remove(fresh.unwrap_or(0));
             order.push(format!("{}/{}", offer.provider, model.name));

@@ -46,7 +46,7 @@ struct ModelFile {
 }
 
 /// Reads `[providers]`.
-pub(super) fn all(section: &Section<'_>) -> Result<Vec<ProviderFile>, ConfigError> {
+pub(super) fn read_all(section: &Section<'_>) -> Result<Vec<ProviderFile>, ConfigError> {
     section.named_sections()?.into_iter().map(|(name, section)| provider(name, section)).collect()
 }
 
@@ -84,8 +84,8 @@ fn provider(name: Located<String>, mut section: Section<'_>) -> Result<ProviderF
 
 fn model(name: Located<String>, mut section: Section<'_>) -> Result<ModelFile, ConfigError> {
     if !model_id::is_model_name(&name.value) {
-        let most = model_id::MAX_NAME_BYTES;
-        return Err(name.place.error(&format!("must be a model's name: one word of at most {most} bytes")));
+        let max = model_id::MAX_NAME_BYTES;
+        return Err(name.place.error(&format!("must be a model's name: one word of at most {max} bytes")));
     }
     let expected = "an amount of US dollars, not negative";
     let input = section.decimal("input_usd_per_mtok", expected, NanoUsd::from_usd)?;

@@ -275,9 +275,10 @@ fn listen(
     found: Option<&Located<SocketAddr>>,
     origins: &mut Origins,
 ) -> Result<SocketAddr, ConfigError> {
-    let by_variable = env.text("MK_LISTEN")?.map(|text| (text, Origin::Variable("MK_LISTEN")));
-    let given = args.listen.as_deref().map(|text| (text, Origin::Flag("--listen"))).or(by_variable);
-    let Some((text, origin)) = given else {
+    let from_variable = env.text("MK_LISTEN")?.map(|text| (text, Origin::Variable("MK_LISTEN")));
+    let from_flag_or_variable =
+        args.listen.as_deref().map(|text| (text, Origin::Flag("--listen"))).or(from_variable);
+    let Some((text, origin)) = from_flag_or_variable else {
         return Ok(origins.value_or("listen", found, SocketAddr::from(([127, 0, 0, 1], 8080))));
     };
     let wrong = || ConfigError::new(format!("{origin} must be {}", server_file::LISTEN));

@@ -119,7 +119,7 @@ fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
         providers: root
             .section("providers")?
             .as_ref()
-            .map(provider_file::all)
+            .map(provider_file::read_all)
             .transpose()?
             .unwrap_or_default(),
         verify: root.section("verify")?.map(verify).transpose()?.unwrap_or_default(),
@@ -190,7 +190,7 @@ fn panel(section: &mut Section<'_>) -> Result<PanelFile, ConfigError> {
 
 impl PanelFile {
     /// These settings, completed by those of `base`.
-    pub(super) fn over(&self, base: &Self) -> Self {
+    pub(super) fn completed_by(&self, base: &Self) -> Self {
         let (own, base) = (self.clone(), base.clone());
         Self {
             extractor: own.extractor.or(base.extractor),

@@ -53,7 +53,7 @@ impl Admin {
     /// mistyped directory nor tables in somebody else's database are created.
     pub(crate) fn open(database: &DatabaseArgs, session: &mut Session) -> Result<Self, Failure> {
         if let Target::Remote(config) = choose(database, session)? {
-            return Ok(Self::Remote(Remote::at(&config, session)?));
+            return Ok(Self::Remote(Remote::connect(&config, session)?));
         }
         if !is_missing(&database.place(session)?)? {
             return Ok(Self::Local(database.open(session)?));
@@ -74,7 +74,7 @@ impl Admin {
         rehearse: impl FnOnce(&Self) -> Result<(), Failure>,
     ) -> Result<Self, Failure> {
         if let Target::Remote(config) = choose(database, session)? {
-            return Ok(Self::Remote(Remote::at(&config, session)?));
+            return Ok(Self::Remote(Remote::connect(&config, session)?));
         }
         let place = database.place(session)?;
         let is_new = is_missing(&place)?;
@@ -103,7 +103,9 @@ impl Admin {
                     .is_ok_and(|place| is_missing(&place).is_ok_and(|missing| !missing));
                 exists.then(|| database.open(session).map(Self::Local)).transpose()
             }
-            Target::Remote(config) => Remote::at(&config, session).map(|remote| Some(Self::Remote(remote))),
+            Target::Remote(config) => {
+                Remote::connect(&config, session).map(|remote| Some(Self::Remote(remote)))
+            }
         }
     }
 

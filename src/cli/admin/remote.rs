@@ -35,7 +35,7 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    pub(super) fn at(config: &ClientConfig, session: &Session) -> Result<Self, Failure> {
+    pub(super) fn connect(config: &ClientConfig, session: &Session) -> Result<Self, Failure> {
         let timeout = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
         let client = remote::client_with_timeout(config, config.key_for(Service::Console)?, timeout)?;
         session.printer.detail(&format!("on {}", config.server));
@@ -58,8 +58,8 @@ impl Remote {
     pub(super) fn update_app(&self, app: &App, change: &AppChange) -> Result<App, Failure> {
         let patch = requests::app_patch(change);
         runtime::run(&self.printer, async {
-            let asked = self.with_timeout(self.client.update_app(&app.id, &patch)).await;
-            asked.map_err(|cause| {
+            let response = self.with_timeout(self.client.update_app(&app.id, &patch)).await;
+            response.map_err(|cause| {
                 let is_taken = code_of(&cause) == "conflict";
                 self.failure(&conflicting_app(app, change, is_taken), cause)
             })
@@ -88,8 +88,8 @@ impl Remote {
 
     pub(super) fn key_by_secret(&self, key: &SecretString) -> Result<Option<Key>, Failure> {
         let bearer = self.client.with_api_key(key.clone());
-        let asked = runtime::run(&self.printer, async { Ok(self.with_timeout(bearer.own_key()).await) })?;
-        let cause = match asked {
+        let response = runtime::run(&self.printer, async { Ok(self.with_timeout(bearer.own_key()).await) })?;
+        let cause = match response {
             Ok(own) => return Ok(Some(own.key)),
             Err(cause) => cause,
         };
@@ -164,15 +164,15 @@ impl Remote {
     /// The keys of one of several apps. Each app takes a request, and there may be more apps than the console key has
     /// requests in a minute, so this waits for the next minute, once.
     async fn keys_in_app(&self, app: &App, service: Option<Service>) -> Result<Vec<Key>, Failure> {
-        let mut asked = self.with_timeout(self.client.keys(&app.id, service)).await;
-        if let Err(cause) = &asked
+        let mut response = self.with_timeout(self.client.keys(&app.id, service)).await;
+        if let Err(cause) = &response
             && let Some(wait) = rate_limit_wait(cause)
         {
             self.printer.sentence(&format!("too many requests per minute; going on in {}", span(wait)));
             time::sleep(wait).await;
-            asked = self.with_timeout(self.client.keys(&app.id, service)).await;
+            response = self.with_timeout(self.client.keys(&app.id, service)).await;
         }
-        match asked {
+        match response {
             // The app was deleted meanwhile.
             Err(cause) if code_of(&cause) == "not_found" => Ok(Vec::new()),
             outcome => outcome.map_err(|cause| self.failure("key", cause)),

@@ -14,7 +14,7 @@ Examples:
   git diff | mk chat - --system \"Write a commit message for this diff.\"
   mk chat --json \"Name a colour.\" | jq -r .message.content";
 
-/// What stands below the options of `mk chat --help`.
+/// The text below the options in `mk chat --help`.
 pub(crate) const NOTES: &str = "\
 The answer goes to standard output as it comes; what it took goes to standard
 error. -q leaves the answer alone.

@@ -49,9 +49,9 @@ pub(crate) async fn ask(
 ) -> Result<(), Failure> {
     let begun = Instant::now();
     let limit = conversation.plan.limit;
-    let asked = time::timeout(limit, follow(conversation, request, answer, writer)).await;
+    let outcome = time::timeout(limit, follow(conversation, request, answer, writer)).await;
     answer.elapsed = begun.elapsed();
-    match asked {
+    match outcome {
         Ok(Ok(())) => writer.end(),
         // If a stream was silent up to the limit, the idle timeout may fire first.
         Ok(Err(failure)) if answer.elapsed < limit => Err(failure),
@@ -88,10 +88,10 @@ mod tests {
     #[test]
     fn pieces_add_up() {
         let mut answer = Answer::default();
-        let said = |text: &str| Piece { model: "a/b".to_owned(), text: text.to_owned(), ..Piece::default() };
+        let piece = |text: &str| Piece { model: "a/b".to_owned(), text: text.to_owned(), ..Piece::default() };
         let usage = ChatUsage { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10, estimated: false };
-        answer.take(said("Hel"));
-        answer.take(said("lo"));
+        answer.take(piece("Hel"));
+        answer.take(piece("lo"));
         answer.take(Piece { finish_reason: Some("stop".to_owned()), ..Piece::default() });
         answer.take(Piece { usage: Some(usage), is_sandbox: true, ..Piece::default() });
         answer.take(Piece::default());

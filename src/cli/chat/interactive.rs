@@ -59,13 +59,13 @@ async fn turn(
     let mut answer = Answer::default();
     let mut writer = conversation.output.writer(&conversation.shown_model(), false);
     let request = conversation.request(messages.to_vec());
-    let asked = tokio::select! {
+    let outcome = tokio::select! {
         biased;
         () = prompt.interrupted() => None,
-        asked = ask(conversation, &request, &mut answer, &mut writer) => Some(asked),
+        outcome = ask(conversation, &request, &mut answer, &mut writer) => Some(outcome),
     };
     drop(writer);
-    match asked {
+    match outcome {
         Some(Ok(())) => {
             conversation.output.epilogue(&answer);
             Ok(Some(answer.text))

@@ -12,10 +12,10 @@ pub(super) async fn run(conversation: &Conversation<'_>, prompt: String, answer:
     messages.push(ChatMessage::new("user", prompt));
     let is_json = conversation.plan.json;
     let mut writer = conversation.output.writer(&conversation.shown_model(), is_json);
-    let asked = ask(conversation, &conversation.request(messages), answer, &mut writer).await;
+    let outcome = ask(conversation, &conversation.request(messages), answer, &mut writer).await;
     drop(writer);
     let printer = &conversation.plan.printer;
-    if let Err(failure) = asked {
+    if let Err(failure) = outcome {
         if !is_json || answer.text.is_empty() || failure.kind == Kind::ClosedPipe {
             return Err(failure);
         }
@@ -46,14 +46,14 @@ mod tests {
 
     #[test]
     fn an_interrupt_keeps_the_partial_answer() {
-        let told = |kind, text: &str| {
+        let partial_of = |kind, text: &str| {
             let answer = Answer { text: text.to_owned(), ..Answer::default() };
             with_partial_answer(Failure::new(kind, "x"), &answer).partial
         };
-        let partial = told(Kind::Interrupted, "half of").unwrap();
+        let partial = partial_of(Kind::Interrupted, "half of").unwrap();
         assert_eq!((&partial["schema"], &partial["exit"]), (&"mk.chat/1".into(), &130.into()));
         assert_eq!(partial["message"]["content"], "half of");
-        assert_eq!(told(Kind::Interrupted, ""), None);
-        assert_eq!(told(Kind::Server, "half of"), None, "it has a document of its own");
+        assert_eq!(partial_of(Kind::Interrupted, ""), None);
+        assert_eq!(partial_of(Kind::Server, "half of"), None, "it has a document of its own");
     }
 }

@@ -65,8 +65,8 @@ pub(super) fn is_on_this_machine(address: &str) -> bool {
 /// Judges our clock by the median of the others. With an even number, the two in the middle must agree, or neither is
 /// believed.
 pub(super) fn judge(now: Time, mut references: Vec<ClockReading>) -> Check {
-    let is_sane = Time::parse(EARLIEST).is_none_or(|least| now >= least)
-        && Time::parse(LATEST).is_none_or(|most| now < most);
+    let is_sane = Time::parse(EARLIEST).is_none_or(|earliest| now >= earliest)
+        && Time::parse(LATEST).is_none_or(|latest| now < latest);
     if !is_sane {
         return Check::failed(NAME, format!("it shows {now}, which cannot be"))
             .hint("set it, by NTP if there is a network: `timedatectl set-ntp true`");

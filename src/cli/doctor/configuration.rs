@@ -76,8 +76,8 @@ pub(super) fn server(config: &ServerConfig) -> Vec<Check> {
     checks
 }
 
-/// The finding for a server configuration that cannot be used. `is_server_expected` is whether anything suggests that a server
-/// should run here.
+/// The finding for a server configuration that cannot be used. `is_server_expected` is whether anything suggests that a
+/// server should run here.
 pub(super) fn no_server(error: ConfigError, is_without_providers: bool, is_server_expected: bool) -> Check {
     let found = Check::misconfigured(SERVER, error);
     match (is_without_providers, is_server_expected) {

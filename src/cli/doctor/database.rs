@@ -130,11 +130,11 @@ fn unusable(dir: &Path, path: &Path, cause: &Error) -> Check {
 }
 
 fn space(free: u64) -> Check {
-    let left = format!("{} MiB free", thousands(free / MIB));
+    let message = format!("{} MiB free", thousands(free / MIB));
     match free {
-        0..NO_SPACE => Check::failed("disk", left).hint("make room: nothing can be written without it"),
-        NO_SPACE..LITTLE_SPACE => Check::warning("disk", left).hint("make room before it is used up"),
-        _ => Check::ok("disk", left),
+        0..NO_SPACE => Check::failed("disk", message).hint("make room: nothing can be written without it"),
+        NO_SPACE..LITTLE_SPACE => Check::warning("disk", message).hint("make room before it is used up"),
+        _ => Check::ok("disk", message),
     }
 }
 

@@ -37,7 +37,7 @@ Examples:
   mk doctor --server https://mk.example.com
   mk doctor --json | jq -r '.checks[] | select(.status == \"failed\") | .message'";
 
-/// What stands below the options of `mk doctor --help`.
+/// The text below the options in `mk doctor --help`.
 pub(crate) const NOTES: &str = "\
 No model is asked and nothing is paid for: providers are asked for their list of
 models.
@@ -142,16 +142,16 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
             // Each error is reported once, by the first check that finds it.
             providers.retain(|(_, settings)| settings.as_ref().err() != Some(&error));
             // A limits store that is configured is examined whatever else is wrong.
-            let (store, wrong) = match load_limits_store(&server_args, &session.env) {
+            let (store, store_error) = match load_limits_store(&server_args, &session.env) {
                 Ok(store) => (Some(store).filter(|store| *store != LimitsStore::Memory), None),
                 Err(wrong) => (None, Some(wrong).filter(|wrong| *wrong != error)),
             };
             // If the whole file is wrong, that is reported once.
-            let no_database = database.as_ref().err().filter(|wrong| **wrong != error).cloned();
-            let wrong = wrong.filter(|wrong| no_database.as_ref() != Some(wrong));
+            let database_error = database.as_ref().err().filter(|wrong| **wrong != error).cloned();
+            let store_error = store_error.filter(|wrong| database_error.as_ref() != Some(wrong));
             let mut checks = vec![configuration::no_server(error, is_without_providers, is_server_expected)];
-            checks.extend(no_database.map(|wrong| Check::misconfigured(database::NAME, wrong)));
-            checks.extend(wrong.map(|wrong| Check::misconfigured(limits::NAME, wrong)));
+            checks.extend(database_error.map(|wrong| Check::misconfigured(database::NAME, wrong)));
+            checks.extend(store_error.map(|wrong| Check::misconfigured(limits::NAME, wrong)));
             (checks, store, providers)
         }
     };
@@ -164,12 +164,12 @@ fn named_providers(config: ServerConfig) -> Vec<NamedProvider> {
 
 /// Runs everything that takes time concurrently.
 async fn run_slow_checks(plan: Plan) -> Result<Vec<Check>, Failure> {
-    let beside = plan.database.clone();
+    let database_place = plan.database.clone();
     let database = async {
         // Why it was not found has been reported.
         let Some(place) = plan.database else { return Vec::new() };
-        let looked = tokio::task::spawn_blocking(move || database::examine(&place)).await;
-        looked.unwrap_or_else(|cause| {
+        let examined = tokio::task::spawn_blocking(move || database::examine(&place)).await;
+        examined.unwrap_or_else(|cause| {
             vec![Check::failed(database::NAME, format!("the check broke off: {cause}"))]
         })
     };
@@ -181,7 +181,7 @@ async fn run_slow_checks(plan: Plan) -> Result<Vec<Check>, Failure> {
     };
     let limits = async {
         match &plan.limits_store {
-            Some(store) => Some(limits::examine(store, beside.as_ref()).await),
+            Some(store) => Some(limits::examine(store, database_place.as_ref()).await),
             None => None,
         }
     };

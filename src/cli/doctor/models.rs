@@ -17,17 +17,17 @@ pub(super) struct ConfiguredModels(BTreeMap<String, BTreeMap<String, BTreeSet<&'
 impl ConfiguredModels {
     /// The models that a server's configuration names.
     pub(super) fn from_config(config: &ServerConfig) -> Self {
-        let mut wanted = Self::default();
+        let mut configured = Self::default();
         for domain in [&config.verify.general, &config.verify.legal] {
-            wanted.add("extractor", [&domain.extractor]);
-            wanted.add("extractor_fallbacks", &domain.extractor_fallbacks);
-            wanted.add("panel", &domain.panel);
-            wanted.add("standby", &domain.standby);
+            configured.add("extractor", [&domain.extractor]);
+            configured.add("extractor_fallbacks", &domain.extractor_fallbacks);
+            configured.add("panel", &domain.panel);
+            configured.add("standby", &domain.standby);
         }
-        wanted.add("fallbacks", config.inference.fallbacks.values().flatten());
+        configured.add("fallbacks", config.inference.fallbacks.values().flatten());
         let models = config.providers.iter().flat_map(|settings| settings.models.values());
-        wanted.add("fallbacks", models.flat_map(|model| &model.fallbacks));
-        wanted
+        configured.add("fallbacks", models.flat_map(|model| &model.fallbacks));
+        configured
     }
 
     fn add<'a>(&mut self, setting: &'static str, ids: impl IntoIterator<Item = &'a String>) {
@@ -39,8 +39,8 @@ impl ConfiguredModels {
 
     /// A warning for each model that is missing from a provider's list; `name` is that of the provider's checks.
     pub(super) fn doubts(&self, provider: &str, name: &str, listed: &BTreeSet<String>) -> Vec<Check> {
-        let wanted = self.0.get(provider).into_iter().flatten();
-        let missing = wanted.filter(|(model, _)| !is_listed(model, listed));
+        let configured = self.0.get(provider).into_iter().flatten();
+        let missing = configured.filter(|(model, _)| !is_listed(model, listed));
         let doubt = |(model, settings): (&String, &BTreeSet<&str>)| {
             let settings: Vec<_> = settings.iter().map(|setting| format!("`{setting}`")).collect();
             let message = format!("does not list {model}, which {} names", settings.join(", "));
@@ -93,13 +93,13 @@ mod tests {
 
     #[test]
     fn a_doubt_names_the_settings_and_a_suggestion() {
-        let mut wanted = ConfiguredModels::default();
+        let mut configured = ConfiguredModels::default();
         let ids = ["x/gpt-5.4-mimi".to_owned(), "x/gpt-5.4-mini".to_owned(), "y/other".to_owned()];
-        wanted.add("panel", &ids);
-        wanted.add("standby", &ids[..1]);
-        let doubts = wanted.doubts("x", "provider x", &listed(&["gpt-5.4-mini"]));
+        configured.add("panel", &ids);
+        configured.add("standby", &ids[..1]);
+        let doubts = configured.doubts("x", "provider x", &listed(&["gpt-5.4-mini"]));
         let message = "does not list gpt-5.4-mimi, which `panel`, `standby` names";
         assert_eq!(doubts, [Check::warning("provider x", message).hint("is gpt-5.4-mini meant?")]);
-        assert!(wanted.doubts("z", "provider z", &listed(&[])).is_empty());
+        assert!(configured.doubts("z", "provider z", &listed(&[])).is_empty());
     }
 }

@@ -18,11 +18,11 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Asks every provider; a misconfigured one is reported and not asked.
 pub(super) async fn ask(
     found: Vec<NamedProvider>,
-    wanted: &ConfiguredModels,
+    configured: &ConfiguredModels,
 ) -> Vec<(Vec<Check>, Option<ClockReading>)> {
     join_all(found.into_iter().map(|(name, settings)| async move {
         match settings {
-            Ok(settings) => one(settings, wanted).await,
+            Ok(settings) => one(settings, configured).await,
             Err(error) => (vec![Check::misconfigured(label(&name), error)], None),
         }
     }))
@@ -33,7 +33,7 @@ fn label(name: &str) -> String {
     format!("provider {name}")
 }
 
-async fn one(settings: Settings, wanted: &ConfiguredModels) -> (Vec<Check>, Option<ClockReading>) {
+async fn one(settings: Settings, configured: &ConfiguredModels) -> (Vec<Check>, Option<ClockReading>) {
     let (name, address) = (label(&settings.name), shown(&settings.base_url));
     let (who, has_key) = (settings.name.clone(), settings.api_key.is_some());
     let is_on_this_machine = clock::is_on_this_machine(&settings.base_url);
@@ -48,7 +48,7 @@ async fn one(settings: Settings, wanted: &ConfiguredModels) -> (Vec<Check>, Opti
         Err(failure) => return (vec![failed(name, &failure, &address, has_key)], None),
     };
     let took = humanize::seconds(begun.elapsed());
-    let doubts = standing.models.map(|listed| wanted.doubts(&who, &name, &listed)).unwrap_or_default();
+    let doubts = standing.models.map(|listed| configured.doubts(&who, &name, &listed)).unwrap_or_default();
     let check = match standing.key {
         KeyStanding::Simulated => Check::ok(name, "simulated: there is nobody to ask"),
         KeyStanding::Accepted => Check::ok(name, format!("answers in {took} and takes the key")),

@@ -68,9 +68,9 @@ pub(super) async fn ask(config: &ClientConfig, owns_keys: bool) -> (Vec<Check>, 
             });
             let mut checks = vec![healthy(&config.server, about.version.as_deref())];
             if owns_keys {
-                let asked =
+                let key_checks =
                     Service::ALL.map(|service| time::timeout(limit, refused_key(config, &client, service)));
-                checks.extend(join_all(asked).await.into_iter().flatten().flatten());
+                checks.extend(join_all(key_checks).await.into_iter().flatten().flatten());
             }
             (checks, reference)
         }

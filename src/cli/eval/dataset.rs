@@ -200,15 +200,15 @@ impl Reading {
 
     fn items(self) -> Result<Vec<Item>, Failure> {
         if !self.wrong.is_empty() {
-            let told: Vec<&str> = self.wrong.iter().take(MAX_REPORTED).map(String::as_str).collect();
+            let reported: Vec<&str> = self.wrong.iter().take(MAX_REPORTED).map(String::as_str).collect();
             let more = if self.wrong.len() > MAX_REPORTED { "; and more" } else { "" };
-            return Err(Failure::usage(format!("{}{more}", told.join("; "))).hint(
+            return Err(Failure::usage(format!("{}{more}", reported.join("; "))).hint(
                 "each line is an object such as {\"fact\": \"Two and two is four.\", \"expected\": \"TRUE\"}; \
                  `jq -c '.[]'` makes lines of an array. Nothing was verified",
             ));
         }
-        if let Some(most) = self.exceeded {
-            return Err(Failure::usage(format!("the dataset has more than {most}"))
+        if let Some(maximum) = self.exceeded {
+            return Err(Failure::usage(format!("the dataset has more than {maximum}"))
                 .hint("take some of them: --limit N, or split the file"));
         }
         if self.items.is_empty() {
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn labels_are_understood_as_datasets_write_them() {
-        let said = [
+        let labels = [
             (json!(true), Label::True),
             (json!("true"), Label::True),
             (json!("SUPPORTS"), Label::True),
@@ -315,7 +315,7 @@ mod tests {
             (json!("NO CONSENSUS"), Label::NoConsensus),
             (json!("nothing"), Label::Nothing),
         ];
-        for (value, label) in said {
+        for (value, label) in labels {
             let line = json!({ "claim": "F", "label": value }).to_string();
             assert_eq!(read_line(&line).unwrap().expected, label, "{line}");
         }

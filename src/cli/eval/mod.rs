@@ -46,7 +46,7 @@ Examples:
   mk eval facts.jsonl --json | jq .models      each model by itself
   mk eval facts.jsonl | awk -F'\\t' '$2 == \"WRONG\"'   what it was wrong about";
 
-/// What stands below the options of `mk eval --help`.
+/// The text below the options in `mk eval --help`.
 pub(crate) const NOTES: &str = "\
 A line of a dataset is a JSON object with a `fact` and what is `expected`: TRUE,
 FALSE, NO CONSENSUS or NOTHING (to verify). `id`, `domain`, `context` and `asOf`

@@ -14,7 +14,7 @@ use crate::cli::printer::Printer;
 use crate::cli::service::one_of;
 use crate::cli::tabular::{self, Column, column, hidden, number, unbroken};
 
-/// What stands below the options of `mk keys list --help`.
+/// The text below the options in `mk keys list --help`.
 pub(super) const NOTES: &str = "\
 On a wide terminal ids are shown as well; `mk keys show KEY`, --json and a pipe
 have them always.";

@@ -24,7 +24,7 @@ pub(super) struct Input {
 impl Input {
     pub(super) fn open() -> io::Result<Self> {
         let terminal = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-        let readiness = InputWatch::over(terminal.try_clone()?)?;
+        let readiness = InputWatch::new(terminal.try_clone()?)?;
         Ok(Self { terminal, readiness, decoder: Decoder::default(), type_ahead: TypeAhead::default() })
     }
 
@@ -46,8 +46,8 @@ impl Input {
     }
 
     /// Resolves when there may be something to read.
-    pub(super) async fn arrives(&self) {
-        self.readiness.arrives().await;
+    pub(super) async fn readable(&self) {
+        self.readiness.readable().await;
     }
 
     /// Whether a read would not block.

@@ -113,7 +113,7 @@ impl Decoder {
             },
             // Control characters are recognised anywhere, and abort a sequence.
             _ if byte < 0x20 => self.text(byte, &mut found),
-            State::SingleShift => single(byte).into_iter().for_each(found),
+            State::SingleShift => single_shift(byte).into_iter().for_each(found),
             State::Console => {}
             State::Control(mut bytes) => match byte {
                 b'[' if bytes.is_empty() => self.state = State::Console,
@@ -184,7 +184,7 @@ fn with_alt(byte: u8) -> Option<Key> {
     })
 }
 
-fn single(byte: u8) -> Option<Key> {
+fn single_shift(byte: u8) -> Option<Key> {
     match byte {
         b'M' => Some(Key::Enter),
         // Ctrl with an arrow key in rxvt.

@@ -106,7 +106,7 @@ impl<'a> LineEditor<'a> {
                     let out = self.screen.resized(&self.layout());
                     self.printer.draw(&out)?;
                 }
-                () = self.input.arrives() => {}
+                () = self.input.readable() => {}
             }
         }
     }
@@ -122,7 +122,7 @@ impl<'a> LineEditor<'a> {
                 biased;
                 _ = self.interrupts.recv() => return,
                 () = tokio::task::yield_now(), if self.input.is_ready().unwrap_or(true) => {}
-                () = self.input.arrives() => {}
+                () = self.input.readable() => {}
             }
         }
     }
@@ -130,7 +130,7 @@ impl<'a> LineEditor<'a> {
     /// Restores the terminal and interrupts everything that shares it, as the terminal itself would for Ctrl-C: shells
     /// end their loops at that. This process must then end by itself, of the same signal.
     pub(crate) fn interrupt_process_group(&self) {
-        self.raw_mode.leave();
+        self.raw_mode.exit();
         // Fails only for a process that no longer exists.
         let _ = kill_current_process_group(Number::INT);
     }

@@ -40,7 +40,7 @@ struct Shared {
     output: File,
     /// The original modes to restore; `None` once they are restored for good.
     original: Mutex<Option<Termios>>,
-    /// How many rows below the cursor the prompt ends, counting from 1; 0 where there is no prompt.
+    /// How far below the cursor the first row is that is not the prompt's; 0 where there is no prompt.
     rows_below: AtomicUsize,
     /// Notified when the process continues after a stop.
     resumed: Notify,
@@ -66,13 +66,13 @@ impl RawMode {
         Ok(modes)
     }
 
-    /// Records how many rows below the cursor the prompt ends, counting from 1; 0 where there is no prompt.
+    /// Records how far below the cursor the first row is that is not the prompt's; 0 where there is no prompt.
     pub(super) fn set_rows_below(&self, rows: usize) {
         self.0.rows_below.store(rows, Ordering::Relaxed);
     }
 
     /// Restores the original modes for good.
-    pub(super) fn leave(&self) {
+    pub(super) fn exit(&self) {
         let mut original = self.0.lock();
         self.0.restore(original.take().as_ref());
     }
@@ -85,7 +85,7 @@ impl RawMode {
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        self.leave();
+        self.exit();
     }
 }
 

@@ -31,7 +31,7 @@ struct State {
 }
 
 impl InputWatch {
-    pub(super) fn over(terminal: File) -> io::Result<Self> {
+    pub(super) fn new(terminal: File) -> io::Result<Self> {
         let state =
             Arc::new(State { terminal, is_requested: AtomicBool::new(false), arrived: Notify::new() });
         let (requests, requests_received) = channel();
@@ -43,7 +43,7 @@ impl InputWatch {
     }
 
     /// Resolves when there may be something to read; check with [`is_ready`].
-    pub(super) async fn arrives(&self) {
+    pub(super) async fn readable(&self) {
         if !self.state.is_requested.swap(true, Ordering::SeqCst) {
             // Fails only if the thread is gone, and with it the process.
             let _ = self.requests.send(());

@@ -159,9 +159,9 @@ impl Write for &Lines {
         }
         let before = pending.bytes.len();
         pending.bytes.extend_from_slice(line);
-        let is_heard = before == 0 || (before < BATCH_BYTES && pending.bytes.len() >= BATCH_BYTES);
+        let needs_wakeup = before == 0 || (before < BATCH_BYTES && pending.bytes.len() >= BATCH_BYTES);
         drop(pending);
-        if is_heard {
+        if needs_wakeup {
             self.0.changed.notify_one();
         }
         Ok(line.len())
@@ -208,9 +208,10 @@ mod tests {
                 assert!(!filter.would_enable(target, &tracing::Level::ERROR), "{wanted}: {target}");
             }
         }
-        let heard = |wanted, target| filter(wanted).unwrap().would_enable(target, &tracing::Level::DEBUG);
-        assert!(heard("info,mk=debug", "mk::server") && !heard("info,mk=debug", "hyper"));
-        assert!(heard("DEBUG", "hyper") && heard("mk=trace", "mk") && !heard("off", "mk"));
+        let is_enabled =
+            |wanted, target| filter(wanted).unwrap().would_enable(target, &tracing::Level::DEBUG);
+        assert!(is_enabled("info,mk=debug", "mk::server") && !is_enabled("info,mk=debug", "hyper"));
+        assert!(is_enabled("DEBUG", "hyper") && is_enabled("mk=trace", "mk") && !is_enabled("off", "mk"));
         for mistyped in ["inof", "warning", "info,nonsense", "mk=loud", "mk[x]=debug", ",", "info,"] {
             assert!(filter(mistyped).is_none(), "{mistyped}");
         }

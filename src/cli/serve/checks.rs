@@ -66,8 +66,8 @@ pub(super) fn refuse_two_databases(config: &ServerConfig) -> Result<(), Failure>
     }
 }
 
-/// Refuses to listen for other machines while there is no console key, as nobody could administer the server. `database_flags`
-/// comes from [`database_flags`].
+/// Refuses to listen for other machines while there is no console key, as nobody could administer the server.
+/// `database_flags` comes from [`database_flags`].
 pub(super) fn refuse_exposed_server(
     app: &App,
     listen: SocketAddr,

@@ -16,10 +16,10 @@ pub(super) enum ShutdownCause {
 #[cfg(unix)]
 pub(super) fn shutdown_signal() -> impl Future<Output = ShutdownCause> {
     use tokio::signal::unix::{SignalKind, signal};
-    let heard = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    let streams = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
     runtime::exit_on_second(&[runtime::SIGINT, runtime::SIGTERM]);
     async {
-        let (Ok(mut interrupt), Ok(mut terminate)) = heard else {
+        let (Ok(mut interrupt), Ok(mut terminate)) = streams else {
             // If signals cannot be listened to, they take their default action and end the server.
             return std::future::pending().await;
         };

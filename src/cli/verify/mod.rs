@@ -154,8 +154,8 @@ pub(super) const fn need(keyless_command: &'static str) -> Need {
 }
 
 /// How many statements are verified at a time.
-pub(super) fn jobs(given: Option<u16>, config: &ClientConfig) -> usize {
-    given.map(usize::from).or(config.verify.jobs).unwrap_or(DEFAULT_JOBS).max(1)
+pub(super) fn jobs(flag: Option<u16>, config: &ClientConfig) -> usize {
+    flag.map(usize::from).or(config.verify.jobs).unwrap_or(DEFAULT_JOBS).max(1)
 }
 
 impl Plan {

@@ -98,12 +98,12 @@ mod tests {
     #[test]
     fn a_wait_is_announced_once() {
         let rate_limit_wait = RateLimitWait::new(Duration::from_secs(100));
-        let mut told = Vec::new();
+        let mut announced = Vec::new();
         for _ in 0..3 {
             rate_limit_wait
-                .may_retry(&limited(42), &mut TimeWaited::default(), |text| told.push(text.to_owned()));
+                .may_retry(&limited(42), &mut TimeWaited::default(), |text| announced.push(text.to_owned()));
         }
-        assert_eq!(told, ["waiting 42 s: too many requests per minute"]);
+        assert_eq!(announced, ["waiting 42 s: too many requests per minute"]);
     }
 
     #[test]

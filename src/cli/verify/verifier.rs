@@ -1,4 +1,4 @@
-//! How statements are verified: the request that flags and files describe, and the sending of one.
+//! Verifies statements on a server, with the settings that flags and configuration files give.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::config::ClientConfig;
 /// How long a verification may take in all by default: more than servers allow themselves.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// What all verifications of a command have in common.
+/// Verifies the statements of a command, which all have these settings in common.
 pub(crate) struct Verifier {
     /// The request, except for the statement.
     pub(crate) request: VerifyRequest,
