@@ -1,5 +1,5 @@
-//! The program: hands its arguments to the command line and ends as that says. Its allocator is the program's alone, not the
-//! library's; why it is this one says `Cargo.toml`.
+//! The `mk` program: passes its arguments to the command line and exits as that says. The allocator is chosen for the
+//! program alone, not for the library; `Cargo.toml` says why it is this one.
 
 use std::process::ExitCode;
 

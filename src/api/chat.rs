@@ -1,5 +1,5 @@
 //! Chat completions, as far as this program's own client sends and reads them. The server passes requests on without
-//! decoding them, so that these types leave out what only other clients use.
+//! decoding them, so these types leave out what only other clients use.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,20 +13,20 @@ pub struct ChatRequest {
     /// 0 to 2; `None` leaves it to the provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// The most tokens of the answer; `None` leaves it to the provider.
+    /// The most tokens of the completion; `None` leaves it to the provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// Whether the answer comes in pieces.
+    /// Whether the completion is streamed.
     pub stream: bool,
     /// Only with `stream`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_options: Option<StreamOptions>,
 }
 
-/// What a stream is to hold.
+/// Options of a stream.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct StreamOptions {
-    /// Whether a last chunk tells the tokens.
+    /// Whether the last chunk reports token usage.
     pub include_usage: bool,
 }
 
@@ -46,7 +46,7 @@ impl ChatMessage {
     }
 }
 
-/// What an answer took.
+/// The token usage of a completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatUsage {
     /// Tokens of the prompt.
@@ -58,48 +58,48 @@ pub struct ChatUsage {
     /// Both.
     #[serde(default)]
     pub total_tokens: u64,
-    /// Whether the server counted, as the provider did not say.
+    /// Whether the server estimated the numbers, as the provider did not report them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }
 
-/// A whole answer, or a chunk of a streamed one, which has `delta` where the other has `message`.
+/// A completion, or a chunk of a streamed one, which has `delta` in place of `message`.
 #[derive(Debug, Deserialize)]
-pub struct ChatAnswer {
-    /// Who answers.
+pub struct ChatCompletion {
+    /// The model that answers.
     #[serde(default)]
     pub model: String,
     /// `sandbox` for simulated answers.
     #[serde(default)]
     pub system_fingerprint: Option<String>,
-    /// The answers, of which one was asked for; none in a chunk that is about usage alone.
+    /// The choices, of which one was requested; none in a chunk that only reports usage.
     #[serde(default)]
     pub choices: Vec<ChatChoice>,
-    /// What it took.
+    /// The token usage.
     #[serde(default)]
     pub usage: Option<ChatUsage>,
-    /// Why the answer is not whole.
+    /// Why the completion is incomplete.
     #[serde(default)]
-    pub error: Option<ChatFault>,
+    pub error: Option<ChatError>,
 }
 
-/// One answer, or a piece of one.
+/// One choice, or a piece of one.
 #[derive(Debug, Deserialize)]
 pub struct ChatChoice {
-    /// Which of several answers it is.
+    /// Its index among the choices.
     #[serde(default)]
     pub index: u64,
-    /// What was said.
+    /// The message or delta.
     #[serde(default, alias = "delta")]
-    pub message: Option<ChatSaid>,
-    /// Why the answer ends; `None` while it does not.
+    pub message: Option<ChatContent>,
+    /// Why the choice has ended; `None` while it has not.
     #[serde(default)]
     pub finish_reason: Option<String>,
 }
 
-/// What was said.
+/// The content of a message or delta.
 #[derive(Debug, Default, Deserialize)]
-pub struct ChatSaid {
+pub struct ChatContent {
     /// The text.
     #[serde(default)]
     pub content: Option<String>,
@@ -110,7 +110,7 @@ pub struct ChatSaid {
 
 /// Why a stream broke off, in its last chunk.
 #[derive(Debug, Default, Deserialize)]
-pub struct ChatFault {
+pub struct ChatError {
     /// What happened.
     #[serde(default)]
     pub message: String,

@@ -1,7 +1,7 @@
 //! The wire: what goes over HTTP, as plain serde types shared by server and client.
 //!
-//! Field names, order and values are those of the API reference; ours are added behind them. Nothing in this
-//! room knows how an answer comes about, and nothing here names another room.
+//! Field names, order and values are those of the API reference; our additions come after them. Nothing in this room
+//! knows how a response is produced, and nothing here names another room.
 
 pub mod chat;
 pub mod console;
@@ -48,7 +48,7 @@ impl fmt::Display for Service {
     }
 }
 
-/// Said of a service name that is none.
+/// The error for a name that is not a service.
 #[derive(Debug)]
 pub struct UnknownService;
 

@@ -1,4 +1,5 @@
-//! The list of models, in the shape of the chat-completion API, with what is known of each behind its own fields.
+//! The list of models, in the format of the chat completion API, with what is known about each after the API's own
+//! fields.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Frames of Server-Sent Events, as the server writes them.
+//! Encodes frames of Server-Sent Events.
 //!
 //! A frame is exactly `event: NAME\ndata: {JSON on one line}\n\n`, one space after each colon, because naive
 //! clients match `"event: "` and `"data: "`.

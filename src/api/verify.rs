@@ -1,7 +1,7 @@
 //! The verify area: request, events and result of `POST /verify/v1/stream`.
 //!
-//! What a stream tells while it runs is in `events`. What the numbers of a request may be stands here once, for the
-//! server, which refuses others, and for flags and files, which refuse them before anything is sent.
+//! The events of the stream are in `events`. The ranges of a request's numbers are defined here once: for the server,
+//! which refuses anything else, and for flags and files, which refuse it before anything is sent.
 
 mod events;
 
@@ -18,12 +18,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What `minRequired` may be: "2 or 3" (reference, fields of `VerifyRequest`).
+/// The values of `minRequired`: "2 or 3" (reference, fields of `VerifyRequest`).
 pub const MIN_REQUIRED: RangeInclusive<u32> = 2..=3;
-/// The largest panel of a domain, whatever is configured. The reference does not show a limit to `totalModels`; the
-/// contract sets this one ("from `minRequired` to the size of the domain's panel (at most 9)").
+/// The largest panel of a domain, whatever is configured. The reference shows no limit to `totalModels`; the contract
+/// sets this one ("from `minRequired` to the size of the domain's panel (at most 9)").
 pub const MAX_MODELS: u32 = 9;
-/// What `totalModels` may be where neither the panel nor `minRequired` is known.
+/// The values of `totalModels` where neither the panel nor `minRequired` is known.
 pub const TOTAL_MODELS: RangeInclusive<u32> = *MIN_REQUIRED.start()..=MAX_MODELS;
 
 /// The kind of statement, which decides prompts and panel.
@@ -296,7 +296,7 @@ pub struct VerifyResponse {
     pub mode: Option<String>,
 }
 
-/// What holds where nothing else was asked for.
+/// The threshold where none was requested.
 const fn usual_min_required() -> u32 {
     2
 }

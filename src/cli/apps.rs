@@ -3,16 +3,16 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use super::admin::{Admin, location_flags};
 use super::budget::Budget;
 use super::confirm::confirm;
-use super::desk::{Desk, same_place};
+use super::database::DatabaseArgs;
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
-use super::last_console;
-use super::local::Database;
+use super::last_console_key;
 use super::number::dollars;
-use super::sheet::{self, Column, column, hidden, number};
 use super::shell;
+use super::tabular::{self, Column, column, hidden, number};
 use super::usage::{self, Format};
 use super::usage_error;
 use crate::api::console::App;
@@ -118,7 +118,7 @@ struct Common {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    database: Database,
+    database: DatabaseArgs,
 }
 
 impl AppsArgs {
@@ -143,43 +143,49 @@ impl AppsArgs {
 pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
     let is_json = args.wants_json();
     let database = &args.common().database;
-    let desk = match &args.command {
+    let admin = match &args.command {
         Command::Create { name, budget_usd, .. } => {
-            let rehearse = |desk: &Desk| desk.create_app(name, *budget_usd).map(drop);
-            Desk::open_or_make(database, session, rehearse)?
+            let rehearse = |admin: &Admin| admin.create_app(name, *budget_usd).map(drop);
+            Admin::open_or_create(database, session, rehearse)?
         }
-        _ => Desk::open(database, session)?,
+        _ => Admin::open(database, session)?,
     };
     match &args.command {
         Command::Create { name, budget_usd, .. } => {
-            let app = desk.create_app(name, *budget_usd)?;
+            let app = admin.create_app(name, *budget_usd)?;
             session.printer.sentence(&format!(
                 "made the app; `mk keys create --service verify --app {}{}` makes a key in it",
                 as_argument(&app),
-                same_place(database, session)
+                location_flags(database, session)
             ));
             show(session, app, is_json)?;
         }
-        Command::List { .. } => list(session, &desk.apps()?, is_json)?,
-        Command::Show { app, .. } => show(session, desk.app(app)?, is_json)?,
+        Command::List { .. } => list(session, &admin.apps()?, is_json)?,
+        Command::Show { app, .. } => show(session, admin.app(app)?, is_json)?,
         Command::Update { app, name, budget_usd, no_budget, .. } => {
             let budget = if *no_budget { Some(None) } else { budget_usd.map(Some) };
             let change = AppChange { name: name.clone(), budget };
             if change == AppChange::default() {
                 return Err(usage_error::no_change("apps"));
             }
-            show(session, desk.update_app(&desk.app(app)?, &change)?, is_json)?;
+            show(session, admin.update_app(&admin.app(app)?, &change)?, is_json)?;
         }
         Command::Statement { app, month, csv, .. } => {
-            let format = Format::of(*csv, is_json);
-            usage::statement(session, &desk, app, month.unwrap_or(Month::of(Clock::system().now())), format)?;
+            let format = Format::from_flags(*csv, is_json);
+            usage::statement(
+                session,
+                &admin,
+                app,
+                month.unwrap_or(Month::of(Clock::system().now())),
+                format,
+            )?;
         }
-        Command::Delete { app, yes, .. } => delete(session, &desk, &desk.app(app)?, *yes, is_json)?,
+        Command::Delete { app, yes, .. } => delete(session, &admin, &admin.app(app)?, *yes, is_json)?,
     }
     Ok(0)
 }
 
-/// The app in a command that is to be copied: by its id where its name would need quotes.
+/// How to name the app in a command to be copied: by its id if its name would need quotes.
 fn as_argument(app: &App) -> &str {
     let is_plain = shell::word(&app.name) == app.name;
     if is_plain && !app.name.starts_with('-') { &app.name } else { &app.id }
@@ -196,7 +202,7 @@ fn list(session: &Session, records: &[App], is_json: bool) -> Result<(), Failure
     }
     if !printer.terminal.out.is_terminal {
         let rows: Vec<Vec<String>> = records.iter().map(plain_cells).collect();
-        return sheet::print(printer, &PLAIN_COLUMNS, &rows);
+        return tabular::print(printer, &PLAIN_COLUMNS, &rows);
     }
     let cells = |app: &App| {
         let [budget, spent] = Budget::from(app).cells(printer);
@@ -204,17 +210,17 @@ fn list(session: &Session, records: &[App], is_json: bool) -> Result<(), Failure
         vec![app.name.clone(), app.active_keys.to_string(), created, budget, spent]
     };
     let rows: Vec<Vec<String>> = records.iter().map(cells).collect();
-    sheet::print_fitting(printer, &COLUMNS, &rows, &LESSER)
+    tabular::print_fitting(printer, &COLUMNS, &rows, &DROPPABLE)
 }
 
-/// What people see of a list.
+/// The columns for people.
 const COLUMNS: [Column; 5] =
     [column("name"), number("active keys"), column("created"), number("budget"), column("spent")];
 
-/// Columns that a narrow terminal does without: when they were made.
-const LESSER: [usize; 1] = [2];
+/// Columns that a narrow terminal drops: the creation date.
+const DROPPABLE: [usize; 1] = [2];
 
-/// What programs get of a list.
+/// The columns for programs.
 const PLAIN_COLUMNS: [Column; 7] = [
     hidden("id"),
     hidden("name"),
@@ -244,24 +250,24 @@ fn show(session: &Session, app: App, is_json: bool) -> Result<(), Failure> {
         ("budget", budget.monthly()),
         ("spent", budget.this_month(&session.printer)),
     ];
-    sheet::record(&session.printer, &fields)
+    tabular::record(&session.printer, &fields)
 }
 
-fn delete(session: &Session, desk: &Desk, app: &App, yes: bool, is_json: bool) -> Result<(), Failure> {
-    // Nobody is asked about what cannot be done; where nobody is asked, the store says so.
-    if !yes && desk.apps()?.len() < 2 {
+fn delete(session: &Session, admin: &Admin, app: &App, yes: bool, is_json: bool) -> Result<(), Failure> {
+    // Nobody is prompted for what is impossible; without a prompt, the store refuses it.
+    if !yes && admin.apps()?.len() < 2 {
         return Err(Failure::new(Kind::Conflict, LAST_APP));
     }
     let question = format!(
         "Delete the app `{}`{}? Its active keys ({}) stop working at once and for ever; its usage stays.",
         app.name,
-        desk.whereabouts(),
+        admin.location_suffix(),
         app.active_keys
     );
     let has_keys = app.active_keys > 0;
-    let warning = if has_keys { last_console::warning(desk, |key| key.app_id == app.id) } else { None };
+    let warning = if has_keys { last_console_key::warning(admin, |key| key.app_id == app.id) } else { None };
     confirm(&session.printer, &question, warning.as_deref(), yes)?;
-    let revoked = desk.delete_app(app)?.revoked_keys;
+    let revoked = admin.delete_app(app)?.revoked_keys;
     if is_json {
         let document = json!({ "schema": "mk.app.deleted/1", "deleted": app.id, "name": app.name, "revoked_keys": revoked });
         return session.printer.document(&document);

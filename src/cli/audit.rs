@@ -4,14 +4,14 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
-use super::desk::Desk;
+use super::admin::Admin;
+use super::database::DatabaseArgs;
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
-use super::local::Database;
 use super::number::within;
 use super::printer::Printer;
-use super::sheet::{self, Column, column, hidden, whole};
-use super::usage::short;
+use super::tabular::{self, Column, column, hidden, unbroken};
+use super::usage::shortened;
 use crate::api::console::{AUDIT_ACTIONS, AuditEntry, Channel};
 use crate::clock::Time;
 use crate::storage::AuditFilter;
@@ -25,7 +25,7 @@ Examples:
   mk audit --actor laptop                      what was done with a console key
   mk audit --limit 0 --json | jq -r '.entries[] | select(.channel == \"cli\") | .actor_name'";
 
-/// What a line holds, last in its help.
+/// The contents of a line, last in its help.
 pub(crate) const NOTES: &str = "\
 An entry is written with each change, in the same transaction, and never changed
 itself. Times are UTC.
@@ -67,21 +67,21 @@ pub(crate) struct AuditArgs {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    database: Database,
+    database: DatabaseArgs,
 }
 
 fn action() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(AUDIT_ACTIONS)
 }
 
-/// Shows the audit.
+/// Runs `mk audit`.
 pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
-    let desk = Desk::open(&args.database, session)?;
+    let admin = Admin::open(&args.database, session)?;
     let printer = &session.printer;
-    let key_id = |key: &Option<String>| key.as_deref().map(|key| desk.key_id(key, printer)).transpose();
+    let key_id = |key: &Option<String>| key.as_deref().map(|key| admin.key_id(key, printer)).transpose();
     let filter = AuditFilter {
         object: match &args.app {
-            Some(app) => Some(desk.app_id(app)?),
+            Some(app) => Some(admin.app_id(app)?),
             None => key_id(&args.key)?,
         },
         actor: key_id(&args.actor)?,
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
         0 => u32::MAX,
         limit => limit,
     };
-    let mut entries = desk.audit(&filter, limit.saturating_add(1))?;
+    let mut entries = admin.audit(&filter, limit.saturating_add(1))?;
     let shown = usize::try_from(limit).unwrap_or(usize::MAX);
     let has_more = entries.len() > shown;
     entries.truncate(shown);
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
         for_people(printer, &entries)?;
     } else {
         let rows: Vec<_> = entries.iter().map(plain_cells).collect();
-        sheet::print(printer, &PLAIN_COLUMNS, &rows)?;
+        tabular::print(printer, &PLAIN_COLUMNS, &rows)?;
     }
     if has_more {
         printer.sentence("there are older entries; --limit 0 shows all");
@@ -114,21 +114,21 @@ pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
     Ok(0)
 }
 
-/// What people see.
+/// The columns for people.
 const COLUMNS: [Column; 7] = [
-    whole("time (UTC)"),
-    whole("action"),
+    unbroken("time (UTC)"),
+    unbroken("action"),
     column("object"),
     column("by"),
-    whole("via"),
-    whole("address"),
+    unbroken("via"),
+    unbroken("address"),
     column("details"),
 ];
 
-/// Columns that a narrow terminal does without, the least telling first: address, via, details.
-const LESSER: [usize; 3] = [5, 4, 6];
+/// Columns that a narrow terminal drops, the least informative first: address, via, details.
+const DROPPABLE: [usize; 3] = [5, 4, 6];
 
-/// What programs get.
+/// The columns for programs.
 const PLAIN_COLUMNS: [Column; 11] = [
     hidden("id"),
     hidden("at"),
@@ -146,17 +146,17 @@ const PLAIN_COLUMNS: [Column; 11] = [
 fn for_people(printer: &Printer, entries: &[AuditEntry]) -> Result<(), Failure> {
     let rows: Vec<Vec<String>> = entries.iter().map(cells).collect();
     let mut columns = COLUMNS;
-    // Most are done at the command line, which has no address.
-    columns[LESSER[0]].for_people = entries.iter().any(|entry| entry.address.is_some());
-    let wide = printer.at_full_width();
-    if sheet::fits_whole(&wide, &columns, &rows) {
-        return sheet::print(&wide, &columns, &rows);
+    // Most changes are made on the command line, which has no address.
+    columns[DROPPABLE[0]].for_people = entries.iter().any(|entry| entry.address.is_some());
+    let wide = printer.with_full_width();
+    if tabular::fits_unwrapped(&wide, &columns, &rows) {
+        return tabular::print(&wide, &columns, &rows);
     }
-    sheet::print_fitting(printer, &columns, &rows, &LESSER)
+    tabular::print_fitting(printer, &columns, &rows, &DROPPABLE)
 }
 
 fn cells(entry: &AuditEntry) -> Vec<String> {
-    let named = |name: &Option<String>, id: &str| name.clone().unwrap_or_else(|| short(id));
+    let named = |name: &Option<String>, id: &str| name.clone().unwrap_or_else(|| shortened(id));
     let by = match (&entry.actor, &entry.actor_name, entry.channel) {
         (Some(id), name, _) => named(name, id),
         (None, Some(name), _) => name.clone(),
@@ -165,7 +165,7 @@ fn cells(entry: &AuditEntry) -> Vec<String> {
         (None, None, _) => "-".to_owned(),
     };
     vec![
-        moment(&entry.at).unwrap_or_else(|| entry.at.clone()),
+        timestamp(&entry.at).unwrap_or_else(|| entry.at.clone()),
         entry.action.clone(),
         named(&entry.object_name, &entry.object),
         by,
@@ -175,7 +175,7 @@ fn cells(entry: &AuditEntry) -> Vec<String> {
     ]
 }
 
-/// What was set, as people read it: `name: website to news, budget_usd: 50 to none`.
+/// The details for people: `name: website to news, budget_usd: 50 to none`.
 fn details(set: &Value) -> String {
     let Value::Object(fields) = set else { return "-".to_owned() };
     let one = |(name, value): (&String, &Value)| match (value.get("from"), value.get("to")) {
@@ -193,8 +193,8 @@ fn brief(name: &str, value: &Value) -> String {
         // Without a list, a key may be used for all models and from all addresses.
         Value::Array(items) if items.is_empty() => "all".to_owned(),
         Value::Array(items) => items.iter().map(|item| brief(name, item)).collect::<Vec<_>>().join(" "),
-        Value::String(text) if is_id(text) => short(text),
-        Value::String(text) => moment(text).unwrap_or_else(|| text.clone()),
+        Value::String(text) if is_id(text) => shortened(text),
+        Value::String(text) => timestamp(text).unwrap_or_else(|| text.clone()),
         Value::Number(number) => {
             number.as_f64().map_or_else(|| number.to_string(), |number| number.to_string())
         }
@@ -202,8 +202,8 @@ fn brief(name: &str, value: &Value) -> String {
     }
 }
 
-/// A moment to the second, without what would make it one word; `None` for another text.
-fn moment(text: &str) -> Option<String> {
+/// A timestamp to the second, with a space so that it can be wrapped; `None` for any other text.
+fn timestamp(text: &str) -> Option<String> {
     let at = Time::parse(text).filter(|_| text.contains('T'))?;
     let to_the_second = at.rfc3339().replacen('T', " ", 1);
     to_the_second.get(.."2026-11-20 12:34:56".len()).map(str::to_owned)
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_an_id_or_a_moment_stays() {
+    fn text_that_only_resembles_an_id_or_a_timestamp_stays() {
         for text in ["app_x", "key_", "2027-02-21", "tomorrow", "T", ""] {
             assert_eq!(brief("name", &json!(text)), text);
         }

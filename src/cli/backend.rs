@@ -1,8 +1,8 @@
-//! The server that a command asks: the configured one with the key of its service, or one in this process for that one
-//! command (`--sandbox`, `--local`).
+//! The server that a command calls: the configured one with the key for its service, or one in this process that lives
+//! as long as the command (`--sandbox`, `--local`).
 //!
-//! In two steps, so that what is wrong with flags and configuration is told before anything is read, connected or
-//! started: [`choose`] settles which one it is, [`Chosen::open`] makes it ready.
+//! This takes two steps, so that mistakes in flags and configuration are reported before anything is read, connected or
+//! started: [`choose`] selects the server, [`Chosen::open`] makes it ready.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::api::Service;
 use crate::client::Client;
 use crate::config::{ClientConfig, ServerArgs, ServerConfig, load_server};
 
-/// Which one is meant; the configured server where no flag is given.
+/// Flags that select the server; the configured one where none is given.
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Where")]
 pub(crate) struct BackendArgs {
@@ -30,18 +30,18 @@ pub(crate) struct BackendArgs {
     pub(crate) local: bool,
 }
 
-/// What a command asks for.
+/// What a command needs from the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Need {
-    /// The service whose key it takes.
+    /// The service whose key is used.
     pub(crate) service: Service,
-    /// How much silence of the server is borne.
-    pub(crate) idle: Duration,
-    /// The command that needs no key, for whoever has none.
-    pub(crate) trial: &'static str,
+    /// How long the server may be silent.
+    pub(crate) idle_timeout: Duration,
+    /// A command that works without a key, to suggest to whoever has none.
+    pub(crate) keyless_command: &'static str,
 }
 
-/// One that is settled, but nothing is connected or started yet.
+/// The selected server; nothing is connected or started yet.
 pub(crate) struct Chosen {
     need: Need,
     server: Server,
@@ -52,19 +52,19 @@ enum Server {
     Embedded { config: Box<ServerConfig>, is_sandbox: bool },
 }
 
-/// One that can be asked.
+/// A server that is ready for requests.
 pub(crate) struct Backend {
     /// A client of the server.
     pub(crate) client: Client,
     /// The server as the person named it.
     pub(crate) server: String,
-    /// Whether all of its models are simulated, by the person's own wish.
+    /// Whether all of its models are simulated, as the person asked for.
     pub(crate) is_sandbox: bool,
-    /// Ends with this.
+    /// The server in this process; stops when this is dropped.
     _embedded: Option<Embedded>,
 }
 
-/// Settles by flags and configuration which one is asked.
+/// Selects the server from flags and configuration.
 pub(crate) fn choose(
     args: BackendArgs,
     config: &ClientConfig,
@@ -77,14 +77,14 @@ pub(crate) fn choose(
         return Ok(Chosen { need, server: Server::Embedded { config, is_sandbox: args.sandbox } });
     }
     let Some(key) = config.key_for(need.service)? else {
-        return Err(remote::no_key(config, need.service, Some(need.trial)));
+        return Err(remote::no_key(config, need.service, Some(need.keyless_command)));
     };
-    let client = remote::patient_client(config, Some(key), need.idle)?;
+    let client = remote::client_with_timeout(config, Some(key), need.idle_timeout)?;
     Ok(Chosen { need, server: Server::Configured(client, config.server.clone()) })
 }
 
 impl Chosen {
-    /// Starts what has to be started, and says where answers will be simulated.
+    /// Starts what must be started, and announces where answers will be simulated.
     pub(crate) async fn open(self, printer: &Printer) -> Result<Backend, Failure> {
         let (config, is_sandbox) = match self.server {
             Server::Configured(client, server) => {
@@ -93,7 +93,8 @@ impl Chosen {
             Server::Embedded { config, is_sandbox } => (config, is_sandbox),
         };
         let embedded = Embedded::start(*config, self.need.service).await?;
-        let client = remote::embedded_client(&embedded.address, embedded.key.clone(), self.need.idle)?;
+        let client =
+            remote::embedded_client(&embedded.address, embedded.key.clone(), self.need.idle_timeout)?;
         if is_sandbox {
             printer.notice(SANDBOX_BANNER);
         }

@@ -1,4 +1,4 @@
-//! `mk backup` and `mk restore`: the databases in one file, made beside a running server.
+//! `mk backup` and `mk restore`: the databases in a single file, made while a server may be running.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Args;
 
+use super::database::{DatabaseArgs, database_failure};
 use super::exit::{Failure, Kind, Outcome};
-use super::figures::thousands;
 use super::globals::Session;
-use super::local::{Database, unusable};
+use super::humanize::thousands;
 use super::runtime;
 use crate::clock::Clock;
 use crate::config::StorePlace;
@@ -22,7 +22,7 @@ Examples:
   mk backup /var/backups/mk.tar
   mk backup --force /var/backups/mk-$(date +%a).tar     one for each day of the week";
 
-/// What stands below the options of `mk backup --help`.
+/// The text below the options in `mk backup --help`.
 pub(crate) const BACKUP_NOTES: &str = "\
 A server may run meanwhile; the backup is of one moment. It is a tar archive of
 both databases with their checksums, is checked before it gets its name, and can
@@ -38,7 +38,7 @@ Examples:
   mk restore /var/backups/mk.tar --data-dir /srv/mk
   MK_DATABASE_URL=postgres:///mk mk restore mk.tar     from one machine to several";
 
-/// What stands below the options of `mk restore --help`.
+/// The text below the options in `mk restore --help`.
 pub(crate) const RESTORE_NOTES: &str = "\
 Nothing is put over a database that is there: stop the server and move its
 directory away first, or name an empty PostgreSQL database. What happened after
@@ -59,7 +59,7 @@ pub(crate) struct BackupArgs {
     force: bool,
 
     #[command(flatten)]
-    database: Database,
+    database: DatabaseArgs,
 }
 
 /// The arguments of `mk restore`.
@@ -70,7 +70,7 @@ pub(crate) struct RestoreArgs {
     file: PathBuf,
 
     #[command(flatten)]
-    database: Database,
+    database: DatabaseArgs,
 }
 
 /// Runs `mk backup`.
@@ -91,11 +91,11 @@ pub(crate) fn backup(args: &BackupArgs, session: &Session) -> Outcome {
         session,
         "use `pg_dump --format=custom --file=mk.dump postgres://USER@HOST/DATABASE`, with the password in PGPASSWORD",
     )?;
-    let stop = stop_at_first();
-    let go_on = || stop.load(Ordering::Relaxed) == 0;
-    let made = storage::backup(&dir, &args.file, args.force, Clock::system().now(), &go_on);
+    let stop = stop_cell();
+    let may_continue = || stop.load(Ordering::Relaxed) == 0;
+    let made = storage::backup(&dir, &args.file, args.force, Clock::system().now(), &may_continue);
     let file = args.file.display();
-    let Some(packed) = made.map_err(|cause| not_made(&dir, &args.file, cause))? else {
+    let Some(packed) = made.map_err(|cause| backup_failure(&dir, &args.file, cause))? else {
         return Err(stopped(session, &stop));
     };
     let parts: Vec<_> = packed.iter().map(|(name, size)| format!("{name} ({})", kibibytes(*size))).collect();
@@ -114,31 +114,31 @@ pub(crate) fn restore(args: &RestoreArgs, session: &Session) -> Outcome {
         return Err(Failure::usage(format!("{} is a directory", args.file.display()))
             .hint("name the one file that `mk backup` wrote"));
     }
-    let place = args.database.told_place(session)?;
+    let place = args.database.announced_place(session)?;
     let mut stop = None;
     let restored = match &place {
         StorePlace::Directory(dir) => storage::restore(&args.file, dir).map(Some),
         StorePlace::Postgres(address) => {
-            restore_to_postgres(&args.file, address, session, stop.insert(stop_at_first()))
+            restore_to_postgres(&args.file, address, session, stop.insert(stop_cell()))
         }
     };
-    if restored.map_err(|cause| not_restored(&place, &args.file, cause))?.is_none() {
+    if restored.map_err(|cause| restore_failure(&place, &args.file, cause))?.is_none() {
         return Err(stopped(session, &stop.unwrap_or_default()));
     }
     session.printer.sentence(&format!("restored {} into {place}", args.file.display()));
     Ok(0)
 }
 
-/// `None` if it was stopped.
+/// Returns `None` if it was interrupted.
 fn restore_to_postgres(
     file: &Path,
     address: &PostgresAddress,
     session: &Session,
     stop: &AtomicUsize,
 ) -> Result<Option<()>, Error> {
-    let go_on = || stop.load(Ordering::Relaxed) == 0;
+    let may_continue = || stop.load(Ordering::Relaxed) == 0;
     session.printer.notice(&format!("carrying over to {address}; millions of rows take minutes"));
-    let Some(tables) = storage::restore_to_postgres(file, address, &go_on)? else { return Ok(None) };
+    let Some(tables) = storage::restore_to_postgres(file, address, &may_continue)? else { return Ok(None) };
     for (table, rows) in tables {
         session.printer.detail(&format!("rows of {table}: {}", thousands(rows)));
     }
@@ -153,7 +153,7 @@ fn stopped(session: &Session, by: &AtomicUsize) -> Failure {
     Failure::new(Kind::Interrupted, "interrupted")
 }
 
-/// Elsewhere these flags have a command work on a server: nobody may take a backup of another database for that one's.
+/// For other commands these flags select a server; nobody must mistake a backup of another database for that server's.
 fn must_not_name_a_server(session: &Session) -> Result<(), Failure> {
     let Some(flag) = session.globals.server_flag() else { return Ok(()) };
     let why = format!("{flag} is about a server; backup and restore work on the database of this machine");
@@ -161,7 +161,7 @@ fn must_not_name_a_server(session: &Session) -> Result<(), Failure> {
         .hint("run it on the server's machine, or name a database by --data-dir or --config"))
 }
 
-/// Elsewhere `-` is standard input: here it would be a file of that name, which nobody means.
+/// For other commands `-` is standard input; here it would be a file of that name, which nobody means.
 fn must_be_a_file(file: &Path, why: &str) -> Result<(), Failure> {
     if file == Path::new("-") {
         return Err(Failure::usage(why).hint("name a file, and copy that"));
@@ -169,20 +169,20 @@ fn must_be_a_file(file: &Path, why: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Becomes the number of the first Ctrl-C or SIGTERM, so that what is half done is cleaned up; the second one ends the
-/// process at once.
-fn stop_at_first() -> Arc<AtomicUsize> {
+/// Returns a cell that receives the number of the first Ctrl-C or SIGTERM, so that partial work is cleaned up; the
+/// second one kills the process.
+fn stop_cell() -> Arc<AtomicUsize> {
     let stop = Arc::new(AtomicUsize::new(0));
     let signals = [runtime::SIGINT, runtime::SIGTERM];
-    runtime::end_at_second(&signals);
+    runtime::exit_on_second(&signals);
     for signal in signals {
-        // Without it the signal does what it always does.
+        // If this fails, the signal takes its default action.
         let _ = signal_hook::flag::register_usize(signal, Arc::clone(&stop), number(signal));
     }
     stop
 }
 
-/// A signal's number as it is kept; 0 stands for none.
+/// A signal's number as stored in the cell; 0 means none.
 fn number(signal: i32) -> usize {
     usize::try_from(signal).unwrap_or_default()
 }
@@ -191,7 +191,7 @@ fn kibibytes(bytes: u64) -> String {
     format!("{} KiB", thousands(bytes.div_ceil(1024)))
 }
 
-fn not_made(dir: &Path, file: &Path, cause: Error) -> Failure {
+fn backup_failure(dir: &Path, file: &Path, cause: Error) -> Failure {
     let into = file.parent().filter(|into| !into.as_os_str().is_empty());
     if let Some(into) = into.filter(|into| !into.exists()) {
         return Failure::usage(format!("cannot write {}: {} is not there", file.display(), into.display()))
@@ -213,14 +213,14 @@ fn not_made(dir: &Path, file: &Path, cause: Error) -> Failure {
     failure.caused_by(cause)
 }
 
-fn not_restored(place: &StorePlace, file: &Path, cause: Error) -> Failure {
+fn restore_failure(place: &StorePlace, file: &Path, cause: Error) -> Failure {
     if matches!(cause, Error::Remote(_)) {
-        return unusable(place, cause);
+        return database_failure(place, cause);
     }
     let file = file.display();
     let failure = match kind(&cause) {
         Some(ErrorKind::AlreadyExists) => {
-            let way_out = match place {
+            let hint = match place {
                 StorePlace::Directory(_) => {
                     "stop the server and move that directory away, or name another with --data-dir"
                 }
@@ -228,7 +228,7 @@ fn not_restored(place: &StorePlace, file: &Path, cause: Error) -> Failure {
                     "name an empty database by `database_url` or MK_DATABASE_URL; `CREATE DATABASE` makes one"
                 }
             };
-            Failure::new(Kind::Conflict, format!("cannot restore into {place}: {cause}")).hint(way_out)
+            Failure::new(Kind::Conflict, format!("cannot restore into {place}: {cause}")).hint(hint)
         }
         Some(ErrorKind::NotFound) => Failure::usage(format!("cannot read {file}: {cause}")),
         Some(ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {

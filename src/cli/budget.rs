@@ -1,13 +1,13 @@
-//! A budget of an app or key in a list or a record: what it is, what is spent of it, and how full that makes it, in
-//! words beside a symbol.
+//! The budget of an app or key in lists and records: its amount, what is spent, and how full that makes it, in words
+//! beside a symbol.
 
-use super::figures::dollars;
+use super::humanize::dollars;
 use super::mark::{Mark, marked};
 use super::printer::Printer;
 use crate::api::console::{App, Key};
 use crate::money::NanoUsd;
 
-/// What a record says of its budget.
+/// The budget fields of a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     amount_usd: Option<f64>,
@@ -39,17 +39,17 @@ impl From<&Key> for Budget {
 }
 
 impl Budget {
-    /// Whether there is one.
+    /// Whether there is a budget.
     pub(crate) const fn is_set(&self) -> bool {
         self.amount_usd.is_some()
     }
 
-    /// In a record: `$25.00 a month`, `none`.
+    /// The text for a record: `$25.00 a month`, or `none`.
     pub(crate) fn monthly(&self) -> String {
         self.amount_usd.map_or_else(|| "none".to_owned(), |budget| format!("{} a month", exactly(budget)))
     }
 
-    /// What is spent, in a record: `$8.10 this month (81 % of the budget, nearly used up)`.
+    /// The text for what is spent, in a record: `$8.10 this month (81 % of the budget, nearly used up)`.
     pub(crate) fn this_month(&self, printer: &Printer) -> String {
         let spent = format!("{} this month", exactly(self.spent_usd));
         let used = self.percent().map(|percent| format!(" ({percent} of the budget{})", self.words()));
@@ -63,7 +63,7 @@ impl Budget {
         [self.amount(), marked(printer, self.mark(), spent)]
     }
 
-    /// The cells of a list for programs: the budget, what is spent, and how many percent that is.
+    /// The cells of a list for programs: the budget, what is spent, and the percentage used.
     pub(crate) fn plain_cells(&self) -> [String; 3] {
         let percent = self.used_percent.map_or_else(|| "-".to_owned(), |percent| percent.to_string());
         [self.amount(), dollars(self.spent_usd), percent]
@@ -73,7 +73,7 @@ impl Budget {
         self.amount_usd.map_or_else(|| "-".to_owned(), dollars)
     }
 
-    /// Never more than is true: a budget of which 99.9 % are used is not used up.
+    /// Rounded down, so that a budget of which 99.9 % are used is not shown as used up.
     fn percent(&self) -> Option<String> {
         self.used_percent.map(|percent| format!("{:.0} %", percent.floor()))
     }
@@ -95,7 +95,7 @@ impl Budget {
     }
 }
 
-/// To the last digit, as it was set.
+/// The amount with all its digits, as it was set.
 fn exactly(amount: f64) -> String {
     NanoUsd::from_usd(amount).unwrap_or_default().to_string()
 }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn how_full_it_is_is_told_in_words_and_never_early() {
+    fn how_full_it_is_is_said_in_words_and_never_early() {
         let mut terminal = Terminal::test(80, Paint::Plain);
         terminal.out.is_terminal = false;
         let printer = Printer { terminal, quiet: false, verbose: false };

@@ -1,4 +1,4 @@
-//! `mk config`: where settings come from and where they lie.
+//! `mk config`: where settings come from and where their files are.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
-use super::sheet::{self, Column, column, hidden, yielding};
-use super::term::Look;
+use super::tabular::{self, Column, breakable, column, hidden};
+use super::term::Style;
 use crate::config::{
     self, Entry, ServerArgs, StorePlace, client_listing, load_database, load_server_values, server_listing,
 };
@@ -114,7 +114,7 @@ fn paths(session: &Session, file: Option<PathBuf>, is_json: bool) -> Result<(), 
     let (data_dir, database) = match load_database(&args, &session.env) {
         Ok(StorePlace::Directory(dir)) => (Some(dir), None),
         Ok(StorePlace::Postgres(address)) => (None, Some(address.to_string())),
-        // Whoever looks for the files may be about to put that right.
+        // Whoever looks for the files may be about to fix this.
         Err(cause) => {
             session.printer.warning(&format!("where the data lies cannot be told: {cause}"));
             (None, None)
@@ -128,7 +128,7 @@ fn paths(session: &Session, file: Option<PathBuf>, is_json: bool) -> Result<(), 
         ("credentials_file", text(paths.credentials_file)),
         ("project_file", text(paths.project_file)),
         ("data_dir", text(data_dir)),
-        // In the place of the directory.
+        // Instead of the directory.
         ("database", database),
     ];
     if is_json {
@@ -139,7 +139,7 @@ fn paths(session: &Session, file: Option<PathBuf>, is_json: bool) -> Result<(), 
         return session.printer.document(&document);
     }
     let shown = named.map(|(name, place)| (name, place.unwrap_or_else(|| "-".to_owned())));
-    sheet::record(&session.printer, &shown)
+    tabular::record(&session.printer, &shown)
 }
 
 fn list(
@@ -173,15 +173,15 @@ fn list(
             if at > 0 {
                 session.printer.line("")?;
             }
-            // Beside each value it would take the room that values need.
-            session.printer.line(&out.paint.apply(Look::Strong, name))?;
+            // As a column it would take the space that values need.
+            session.printer.line(&out.paint.apply(Style::Strong, name))?;
         }
         print(session, name, entries, with_origin)?;
     }
     Ok(())
 }
 
-/// The server's values, also without a provider. A file that is wrong is no failure where both sides are asked for.
+/// The server's values, even without a provider. A wrong file is no failure if both sides are listed.
 fn server_values(
     session: &Session,
     side: Option<Side>,
@@ -190,7 +190,7 @@ fn server_values(
     let args = ServerArgs { config: file, ..ServerArgs::default() };
     match load_server_values(&args, &session.env) {
         Ok(server) => {
-            // Without providers all else that is doubtful follows from that.
+            // Without providers, all other warnings follow from that.
             let none = "no model provider is configured, and none was found; `mk serve` needs one".to_owned();
             let doubts = if server.providers.is_empty() { vec![none] } else { server.warnings.clone() };
             for doubt in &doubts {
@@ -207,9 +207,9 @@ fn server_values(
 }
 
 fn print(session: &Session, side: &str, entries: &[Entry], with_origin: bool) -> Result<(), Failure> {
-    let mut columns: Vec<Column> = vec![hidden("of"), column("key"), yielding("value")];
+    let mut columns: Vec<Column> = vec![hidden("of"), column("key"), breakable("value")];
     if with_origin {
-        columns.push(yielding("from"));
+        columns.push(breakable("from"));
     }
     let rows: Vec<Vec<String>> = entries
         .iter()
@@ -222,15 +222,15 @@ fn print(session: &Session, side: &str, entries: &[Entry], with_origin: bool) ->
             row
         })
         .collect();
-    sheet::print(&session.printer, &columns, &rows)
+    tabular::print(&session.printer, &columns, &rows)
 }
 
 fn entry_json(entry: &Entry) -> Value {
     json!({ "key": entry.key, "value": value_json(&entry.value), "origin": entry.origin.to_string() })
 }
 
-/// A value as JSON: `null` where nothing is set. Texts, numbers and lists are written alike in both notations; what is no
-/// JSON, such as `not set`, is told as it stands.
+/// A value as JSON: `null` if it is not set. Strings, numbers and lists are written the same way in both notations;
+/// anything that is not JSON, such as `not set`, becomes a string.
 fn value_json(value: &str) -> Value {
     if value.is_empty() {
         return Value::Null;

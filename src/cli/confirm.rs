@@ -1,4 +1,4 @@
-//! Asks before something that cannot be undone.
+//! Prompts before something that cannot be undone.
 
 use std::io;
 
@@ -6,27 +6,27 @@ use super::exit::{Failure, Kind};
 use super::printer::Printer;
 use super::runtime;
 
-/// The flag that stands for yes.
+/// The flag that answers yes.
 const FLAG: &str = "--yes";
 
-/// Warns, and asks `question`, which ends with what happens, unless somebody has said yes already. Where nobody can be
-/// asked, says which flag stands for yes.
+/// Warns and asks `question`, which ends with the consequences, unless `is_confirmed` tells that the answer was given
+/// by the flag. Where nobody can be asked, the failure names the flag.
 pub(crate) fn confirm(
     printer: &Printer,
     question: &str,
     warning: Option<&str>,
-    is_said: bool,
+    is_confirmed: bool,
 ) -> Result<(), Failure> {
     let terminal = &printer.terminal;
     let nobody_is_there = !terminal.input_is_tty || !terminal.err.is_terminal;
-    if !is_said && nobody_is_there {
+    if !is_confirmed && nobody_is_there {
         return Err(Failure::usage("this cannot be undone, and there is no terminal to ask on")
             .hint(format!("add {FLAG} if it is what you want")));
     }
     if let Some(warning) = warning {
         printer.warning(warning);
     }
-    if is_said {
+    if is_confirmed {
         return Ok(());
     }
     if printer.question(&format!("{question} [y/N]")).is_ok() && is_yes(&answer(printer)?) {
@@ -35,8 +35,8 @@ pub(crate) fn confirm(
     Err(Failure::new(Kind::Declined, "nothing was changed"))
 }
 
-/// A line from the terminal; empty if there is none. Read on another thread: once a command has asked a server, Ctrl-C
-/// ends it only where somebody listens.
+/// A line from the terminal; empty if there is none. It is read on another thread: once a command has made a request,
+/// Ctrl-C only ends it where something listens for it.
 fn answer(printer: &Printer) -> Result<String, Failure> {
     let line = || {
         let mut line = String::new();

@@ -1,7 +1,7 @@
-//! Defects of this program: told in one line, without the text of the panic, which may hold what nobody is to see.
+//! Panics, reported as defects of this program in one line, without a panic message that may hold secrets.
 //!
-//! The default would print that text, which may quote a key or obey a terminal, and end with a code that no script
-//! knows. A server reports defects in its log, where everything else about it stands.
+//! The default hook would print the message, which may quote a key or control the terminal, and the process would end
+//! with an exit code that no script knows. A server reports defects in its log, along with everything else about it.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write};
@@ -10,26 +10,26 @@ use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook};
 use super::exit::{Failure, Kind, Outcome};
 use crate::client;
 
-/// From here on panics are told as defects; those that foreign bytes provoke and that are caught are not told.
-pub(crate) fn tell_briefly() {
+/// Makes panics be reported as defects from here on, except those that foreign bytes provoke and that are caught.
+pub(crate) fn install_hook() {
     set_hook(Box::new(|panic| {
         if !client::is_decoding() {
-            tell(panic);
+            report(panic);
         }
     }));
 }
 
-/// Runs a command; a defect in it is a failure like any other.
-pub(crate) fn contain(command: impl FnOnce() -> Outcome) -> Outcome {
+/// Runs a command; a panic in it becomes an ordinary failure.
+pub(crate) fn catch(command: impl FnOnce() -> Outcome) -> Outcome {
     catch_unwind(AssertUnwindSafe(command)).unwrap_or_else(|_panic| {
         Err(Failure::new(Kind::Other, "this is a defect of mk; the command did not end properly")
             .hint("please report it: with the line above, and what you have done"))
     })
 }
 
-fn tell(panic: &PanicHookInfo<'_>) {
+fn report(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
-    // Only a fixed text is known to hold nothing else.
+    // Only a message that is a constant is known to hold nothing else.
     let text = panic.payload().downcast_ref::<&str>().copied().unwrap_or("text not shown");
     if tracing::dispatcher::has_been_set() {
         tracing::error!(place, text, "a defect of mk");
@@ -37,7 +37,7 @@ fn tell(panic: &PanicHookInfo<'_>) {
     }
     let trace = Backtrace::capture();
     let mut err = io::stderr().lock();
-    // Where nobody reads it, nobody misses it.
+    // If nobody reads standard error, nobody misses the message.
     let _ = writeln!(err, "defect: {place}: {text}");
     if trace.status() == BacktraceStatus::Captured {
         let _ = writeln!(err, "{trace}");
@@ -49,9 +49,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_defect_is_a_failure_like_any_other() {
-        let failure = contain(|| panic!("as a test wants it")).unwrap_err();
+    fn a_defect_becomes_an_ordinary_failure() {
+        let failure = catch(|| panic!("as a test wants it")).unwrap_err();
         assert_eq!(failure.kind.code(), 1);
-        assert_eq!(contain(|| Ok(7)).unwrap(), 7);
+        assert_eq!(catch(|| Ok(7)).unwrap(), 7);
     }
 }

@@ -1,6 +1,6 @@
-//! A server inside this process, for one command: on a free loopback port, with a store that leaves nothing behind.
+//! A server inside this process for a single command: on a free loopback port, with a store that leaves nothing behind.
 //!
-//! The command calls it over HTTP like any other server, so that what is tried here is what runs there.
+//! The command calls it over HTTP like any other server, so that what works here works there.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use super::database::database_failure;
 use super::exit::{Failure, Kind};
-use super::local::unusable;
 use crate::api::Service;
 use crate::app::{App, StartError};
 use crate::clock::Clock;
@@ -18,10 +18,10 @@ use crate::keys::{self, NewKey};
 use crate::secret::SecretString;
 use crate::server;
 
-/// What is said, once, before anything that simulated models have made; fits a terminal of 40 columns.
+/// Announced once, before anything that simulated models produce; fits a terminal of 40 columns.
 pub(crate) const SANDBOX_BANNER: &str = "SANDBOX: answers are simulated, not real";
 
-/// A server inside this process; ends when dropped.
+/// A server inside this process; stops when dropped.
 pub(crate) struct Embedded {
     /// Its base address.
     pub(crate) address: String,
@@ -33,7 +33,7 @@ pub(crate) struct Embedded {
 impl Embedded {
     /// Starts a server with the providers and panels of `config`, and makes a key for `service`.
     pub(crate) async fn start(mut config: ServerConfig, service: Service) -> Result<Self, Failure> {
-        // The only caller is this process.
+        // The only caller is this process, so its keys have no limits.
         config.limits.keys.per_minute = 0;
         config.limits.keys.per_day = 0;
         let clock = Clock::system();
@@ -42,13 +42,13 @@ impl Embedded {
         let (key, _) = made.map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
 
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let listener = TcpListener::bind(loopback).await.map_err(no_listener)?;
-        let address = format!("http://{}", listener.local_addr().map_err(no_listener)?);
+        let listener = TcpListener::bind(loopback).await.map_err(listen_failure)?;
+        let address = format!("http://{}", listener.local_addr().map_err(listen_failure)?);
         let task = tokio::spawn(async move {
             let never = std::future::pending();
-            // One command's calls need no threads of their own.
+            // The calls of one command need no worker threads of their own.
             let options = server::Options { workers: 0, ..server::Options::default() };
-            // Ends only when the task is dropped; there is nothing to write then.
+            // Ends only when the task is dropped, so there is no error to report.
             let _ = server::serve(listener, Arc::new(app), options, never).await;
         });
         Ok(Self { address, key, task })
@@ -61,16 +61,16 @@ impl Drop for Embedded {
     }
 }
 
-/// Why a server cannot start by `config`, with what to do.
+/// The failure for a server that cannot start with `config`, with a hint.
 pub(crate) fn cannot_start(config: &ServerConfig, cause: StartError) -> Failure {
     match cause {
-        StartError::Storage(cause) => unusable(&config.store_place(), cause),
+        StartError::Storage(cause) => database_failure(&config.store_place(), cause),
         StartError::Provider { .. } => Failure::usage(cause.to_string())
             .hint("`mk config list server --origin` shows where the setting comes from")
             .caused_by(cause),
     }
 }
 
-fn no_listener(cause: std::io::Error) -> Failure {
+fn listen_failure(cause: std::io::Error) -> Failure {
     Failure::new(Kind::Other, format!("cannot listen on a loopback port: {cause}")).caused_by(cause)
 }

@@ -1,7 +1,7 @@
 //! How a command ends: [`Failure`], its exit code, and death by a signal.
 //!
-//! Codes are a promise to scripts; the table stands in `mk --help`. A shell loop stops at Ctrl-C only if the
-//! command really dies of the signal, so that is what happens instead of `exit(130)`.
+//! Exit codes are a promise to scripts; the table is part of `mk --help`. A shell loop stops at Ctrl-C only if the
+//! command really dies of the signal, so the process does that instead of `exit(130)`.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,24 +13,24 @@ use super::runtime;
 use crate::config::ConfigError;
 use crate::reason;
 
-/// POSIX's number of a write that nobody reads.
+/// POSIX's number of the signal for a write that nobody reads.
 const SIGPIPE: i32 = 13;
 
 /// At least one claim was found false.
 pub(crate) const CLAIM_FALSE: u8 = 10;
 /// No claim was found false, but at least one found no consensus.
-pub(crate) const CLAIM_OPEN: u8 = 11;
+pub(crate) const NO_CONSENSUS: u8 = 11;
 /// Nothing could be verified.
 pub(crate) const NOTHING_TO_VERIFY: u8 = 12;
 
-/// What kind of failure it is, which decides the exit code.
+/// The kind of a failure, which decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// None of the others.
     Other,
     /// Wrong flags, arguments or configuration.
     Usage,
-    /// The person said no.
+    /// The person declined at a prompt.
     Declined,
     /// No key, or one that was refused.
     Unauthorized,
@@ -40,13 +40,13 @@ pub(crate) enum Kind {
     Unreachable,
     /// Refused for now; it may work later.
     Busy,
-    /// The answer ended too early.
+    /// The response ended too early.
     Incomplete,
     /// No such thing.
     NotFound,
     /// Such a thing exists already.
     Conflict,
-    /// Whoever read our output has left. Ends quietly.
+    /// Whoever read our output has left. The command ends without a message.
     ClosedPipe,
     /// Ctrl-C.
     Interrupted,
@@ -92,8 +92,8 @@ impl Kind {
         }
     }
 
-    /// The signal by which somebody has ended the work, and of which the process is to die.
-    pub(crate) const fn stopped_by(self) -> Option<i32> {
+    /// The signal by which somebody stopped the command, and of which the process must die.
+    pub(crate) const fn stop_signal(self) -> Option<i32> {
         match self {
             Self::Interrupted => Some(runtime::SIGINT),
             Self::Terminated => Some(runtime::SIGTERM),
@@ -102,14 +102,14 @@ impl Kind {
     }
 }
 
-/// What a server said of a failure; empty where it said nothing.
+/// What a server reported about a failure; empty where it reported nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
-    /// The error's code.
+pub(crate) struct ServerError {
+    /// The server's error code.
     pub(crate) code: String,
     /// The request's identifier.
     pub(crate) request_id: String,
-    /// When a repetition makes sense, if it does.
+    /// How long to wait before a retry makes sense, if it does.
     pub(crate) retry_after: Option<Duration>,
 }
 
@@ -122,11 +122,11 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// What to do next, one sentence each.
     pub(crate) hints: Vec<String>,
-    /// What a server said of it, if it was one that failed.
-    pub(crate) said: Option<Box<Said>>,
-    /// What lies below; shown with `-v`.
+    /// What the server reported, if it was a server that failed.
+    pub(crate) server_error: Option<Box<ServerError>>,
+    /// The underlying error; shown with `-v`.
     pub(crate) source: Option<anyhow::Error>,
-    /// The document of what was done before.
+    /// The document of what was done before the failure.
     pub(crate) partial: Option<Box<serde_json::Value>>,
 }
 
@@ -134,7 +134,7 @@ impl Failure {
     /// A failure with a message.
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
         let message = reason::without_numbers(message.into());
-        Self { kind, message, hints: Vec::new(), said: None, source: None, partial: None }
+        Self { kind, message, hints: Vec::new(), server_error: None, source: None, partial: None }
     }
 
     /// Wrong flags, arguments or configuration.
@@ -142,21 +142,21 @@ impl Failure {
         Self::new(Kind::Usage, message)
     }
 
-    /// Adds what to do next.
+    /// Adds a sentence on what to do next.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// Adds what lies below.
+    /// Adds the underlying error.
     #[must_use]
     pub(crate) fn caused_by(mut self, source: impl Into<anyhow::Error>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// Adds the document of what was done before.
+    /// Adds the document of what was done before the failure.
     #[must_use]
     pub(crate) fn with_partial(mut self, document: serde_json::Value) -> Self {
         self.partial = Some(Box::new(document));
@@ -166,9 +166,9 @@ impl Failure {
     /// The failure as the one document of `--json`.
     pub(crate) fn document(&self) -> serde_json::Value {
         let mut error = json!({ "kind": self.kind.as_str(), "message": self.message, "hints": self.hints });
-        if let Some(said) = &self.said {
-            error["code"] = json!(said.code);
-            error["request_id"] = json!(said.request_id);
+        if let Some(server_error) = &self.server_error {
+            error["code"] = json!(server_error.code);
+            error["request_id"] = json!(server_error.request_id);
         }
         let mut document = json!({ "schema": "mk.error/1", "error": error, "exit": self.kind.code() });
         if let Some(partial) = &self.partial {
@@ -190,7 +190,7 @@ impl From<ConfigError> for Failure {
     }
 }
 
-/// What a command hands back: an exit code, 0 in most cases.
+/// What a command returns: an exit code, 0 in most cases, or a failure.
 pub(crate) type Outcome = Result<u8, Failure>;
 
 /// How the process ends.
@@ -203,13 +203,13 @@ pub enum End {
 }
 
 impl End {
-    /// Ends the process by this signal, so that the parent sees it; answers with the code to exit with where
-    /// there are no signals.
+    /// Ends the process by the signal, so that the parent sees it; returns the code to exit with where there are no
+    /// signals.
     pub fn into_code(self) -> u8 {
         match self {
             Self::Code(code) => code,
             Self::Signal(signal) => {
-                // Does not return where the signal exists; the shell's code for it is the best we have elsewhere.
+                // Does not return where the signal exists; elsewhere the code a shell shows for it is the best we have.
                 let _ = signal_hook::low_level::emulate_default_handler(signal);
                 u8::try_from(128 + signal).unwrap_or(1)
             }
@@ -217,22 +217,22 @@ impl End {
     }
 }
 
-/// Reports what a command handed back. `wants_json` is whether standard output is to hold one document even now.
+/// Reports what a command returned. `wants_json` says whether standard output must hold one document even now.
 pub(crate) fn report(outcome: Outcome, printer: &Printer, wants_json: bool) -> End {
     let failure = match outcome {
-        // Whoever asked it to end, while it wrote its last lines perhaps, is to see that it did.
-        Ok(code) => return runtime::ended_by().map_or(End::Code(code), End::Signal),
+        // Whoever asked the command to end, perhaps while it wrote its last lines, must see that it did.
+        Ok(code) => return runtime::received_stop_signal().map_or(End::Code(code), End::Signal),
         Err(failure) => failure,
     };
     match failure.kind {
         Kind::ClosedPipe => return End::Signal(SIGPIPE),
-        // Whoever pressed the key was told at once.
+        // Already reported when the key was pressed.
         Kind::Interrupted => {}
         Kind::Terminated => printer.notice(&failure.message),
         _ => printer.failure(&failure),
     }
     let written = if wants_json { printer.document(&failure.document()) } else { Ok(()) };
-    match (failure.kind.stopped_by().or_else(runtime::ended_by), written) {
+    match (failure.kind.stop_signal().or_else(runtime::received_stop_signal), written) {
         // Whoever would read the document may have died of the same signal.
         (Some(signal), _) => End::Signal(signal),
         (None, Err(unwritten)) if unwritten.kind == Kind::ClosedPipe => End::Signal(SIGPIPE),
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_those_of_the_table() {
+    fn codes_match_the_table() {
         let table = [
             (Kind::Other, 1),
             (Kind::Usage, 2),
@@ -267,15 +267,15 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_the_words_of_the_system_and_not_its_numbers() {
+    fn a_message_has_the_system_s_words_but_not_its_numbers() {
         let failure = Failure::usage("cannot read x: No such file (os error 2); try y (os error 13)");
         assert_eq!(failure.message, "cannot read x: No such file; try y");
     }
 
     #[test]
-    fn the_document_names_what_is_known() {
+    fn the_document_contains_what_is_known() {
         let mut failure = Failure::new(Kind::Busy, "too many requests").hint("wait");
-        failure.said = Some(Box::new(Said {
+        failure.server_error = Some(Box::new(ServerError {
             code: "rate_limited_minute".to_owned(),
             request_id: "req_1".to_owned(),
             retry_after: None,

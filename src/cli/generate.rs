@@ -1,6 +1,6 @@
-//! `mk completions`, `mk man` and `mk version`: written from the same definition as `--help`.
+//! `mk completions`, `mk man` and `mk version`: generated from the same definition as `--help`.
 //!
-//! The repository's `completions/` and `man/` are what these commands write; a test holds them fresh.
+//! The repository's `completions/` and `man/` are the output of these commands; tests keep them up to date.
 
 use std::fs;
 use std::io;
@@ -116,7 +116,7 @@ fn add_pages(command: &Command, pages: &mut Vec<(String, String)>) -> io::Result
     command.get_subcommands().filter(|sub| !sub.is_hide_set()).try_for_each(|sub| add_pages(sub, pages))
 }
 
-/// The usage line of `--help`; naming every option twice tells nobody more.
+/// The usage line of `--help`; clap's own synopsis would repeat every option.
 fn synopsis(command: &Command) -> Roff {
     let usage = command.clone().render_usage().to_string();
     let mut roff = Roff::new();
@@ -127,26 +127,26 @@ fn synopsis(command: &Command) -> Roff {
 
 fn examples(command: &Command) -> Roff {
     let Some(text) = command.get_before_help() else { return Roff::new() };
-    as_it_stands("EXAMPLES", text.to_string().lines().skip(1).map(str::trim_start))
+    verbatim_section("EXAMPLES", text.to_string().lines().skip(1).map(str::trim_start))
 }
 
 fn notes(command: &Command) -> Roff {
     let Some(text) = command.get_after_help() else { return Roff::new() };
-    as_it_stands("NOTES", text.to_string().lines())
+    verbatim_section("NOTES", text.to_string().lines())
 }
 
-/// What the server counts: each metric with its labels, and what it is.
+/// The metrics of the server, with their labels and help.
 fn metrics() -> Roff {
     let lines = table::ALL.into_iter().flat_map(|Metric { name, labels, help, .. }| {
         let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
         [format!("{name}{labels}"), format!("    {help}")]
     });
     let lines: Vec<String> = lines.collect();
-    as_it_stands("METRICS", lines.iter().map(String::as_str))
+    verbatim_section("METRICS", lines.iter().map(String::as_str))
 }
 
-/// A section whose lines are kept: tables and commands are no running text.
-fn as_it_stands<'a>(heading: &str, lines: impl Iterator<Item = &'a str>) -> Roff {
+/// A section whose line breaks are kept, as in tables and commands.
+fn verbatim_section<'a>(heading: &str, lines: impl Iterator<Item = &'a str>) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", [heading]);
     roff.control("nf", []);
@@ -182,10 +182,10 @@ mod tests {
     fn completions_of_the_repository_are_fresh() {
         for shell in Shell::value_variants() {
             let path = repository("completions").join(completion_file(*shell));
-            let stored = fs::read_to_string(&path).unwrap_or_default();
+            let store_failure = fs::read_to_string(&path).unwrap_or_default();
             let fresh = completion_script(*shell);
             assert!(
-                stored.trim_end() == fresh.trim_end(),
+                store_failure.trim_end() == fresh.trim_end(),
                 "stale: mk completions {shell} > {}",
                 path.display()
             );
@@ -207,8 +207,8 @@ mod tests {
     fn manual_pages_of_the_repository_are_fresh() {
         let pages = pages().unwrap();
         for (name, fresh) in &pages {
-            let stored = fs::read_to_string(repository("man").join(name)).unwrap_or_default();
-            assert!(stored == *fresh, "man/{name} is stale: mk man man");
+            let store_failure = fs::read_to_string(repository("man").join(name)).unwrap_or_default();
+            assert!(store_failure == *fresh, "man/{name} is stale: mk man man");
         }
         assert_eq!(
             fs::read_dir(repository("man")).unwrap().count(),

@@ -48,7 +48,7 @@ pub(crate) struct Globals {
 }
 
 impl Globals {
-    /// The flag that names a server, if one does.
+    /// The flag that selects a server, if one does.
     pub(crate) const fn server_flag(&self) -> Option<&'static str> {
         match (&self.server, &self.profile) {
             (Some(_), _) => Some("--server"),
@@ -63,21 +63,21 @@ impl Globals {
 pub(crate) struct Session {
     /// The flags.
     pub(crate) globals: Globals,
-    /// The world outside.
+    /// The environment.
     pub(crate) env: Env,
-    /// The way to the terminal.
+    /// Access to the terminal.
     pub(crate) printer: Printer,
 }
 
 impl Session {
-    /// A session of this process.
+    /// Opens a session for this process.
     pub(crate) fn begin(globals: Globals, env: Env) -> Self {
         let printer = printer(&globals, &env, globals.color);
         Self { globals, env, printer }
     }
 
-    /// The client's configuration; `timeout` and `view` are the command's own flags. What the configuration says
-    /// about colour holds from here on.
+    /// The client's configuration; `timeout` and `view` are the command's own flags. From here on the configured colour
+    /// mode applies.
     pub(crate) fn client_config(
         &mut self,
         timeout: Option<&str>,
@@ -88,8 +88,8 @@ impl Session {
         Ok(config)
     }
 
-    /// The same without its warnings, for a command that may turn out not to need a server; [`Session::warn`] tells
-    /// them.
+    /// The same without printing its warnings, for a command that may turn out not to need a server; [`Session::warn`]
+    /// prints them.
     pub(crate) fn quiet_client_config(
         &mut self,
         timeout: Option<&str>,
@@ -111,7 +111,7 @@ impl Session {
         Ok(config)
     }
 
-    /// Tells what is allowed in a configuration and yet probably not meant.
+    /// Warns of what a configuration may contain but probably does not mean.
     pub(crate) fn warn(&self, config: &ClientConfig) {
         for warning in &config.warnings {
             self.printer.warning(warning);
@@ -132,7 +132,8 @@ fn printer(globals: &Globals, env: &Env, color: Option<ColorMode>) -> Printer {
     }
 }
 
-/// Variables as the terminal rooms ask for them. One that is no text says nothing to them; configuration complains.
+/// Looks up variables for the terminal modules. One that is not valid text counts as absent here; the configuration
+/// reports it.
 fn lookup(env: &Env) -> impl Fn(&str) -> Option<String> {
     |name| env.text(name).ok().flatten().map(str::to_owned)
 }

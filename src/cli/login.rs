@@ -25,8 +25,8 @@ Examples:
   mk login --server https://mk.example.org --profile work     names it in config.toml
   mk keys create --service verify | mk login        on the server's own machine";
 
-/// How long the server may take to say what it thinks of a key, unless somebody says otherwise.
-const LIMIT: Duration = Duration::from_secs(15);
+/// How long the server may take to check a key by default.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Examples of `mk logout`, first in its help.
 pub(crate) const LOGOUT_EXAMPLES: &str = "\
@@ -50,12 +50,12 @@ pub(crate) struct LogoutArgs {
     service: Option<Service>,
 }
 
-/// Stores a key for the configured server, which is asked whether it takes it. The key itself says which service it
-/// is for.
+/// Stores a key for the configured server, which is asked to accept it first. The key itself tells which service it is
+/// for.
 pub(crate) fn login(args: &LoginArgs, session: &mut Session) -> Outcome {
     let config = session.client_config(None, None)?;
     let server = config.server.clone();
-    // Both: the server is to have that name.
+    // With both flags, the server gets that profile name.
     let profile = session.globals.profile.clone().filter(|_| session.globals.server.is_some());
     if let Some(name) = &profile {
         has_profile(&session.env, name, &server)?;
@@ -78,7 +78,7 @@ pub(crate) fn login(args: &LoginArgs, session: &mut Session) -> Outcome {
     {
         session.printer.sentence(&format!("added the profile `{name}` of it to {}", path.display()));
     }
-    if !is_usual(&server, session) {
+    if !is_default_server(&server, session) {
         session.printer.sentence(&match &session.globals.profile {
             Some(name) => format!("use it by --profile {}", shell::word(name)),
             None => "use it by --server, MK_SERVER or a profile".to_owned(),
@@ -87,22 +87,24 @@ pub(crate) fn login(args: &LoginArgs, session: &mut Session) -> Outcome {
     Ok(0)
 }
 
-/// Whether commands ask this server where no flag names one.
-fn is_usual(server: &str, session: &Session) -> bool {
-    let usual = load_client(&ClientArgs::default(), &session.env);
-    usual.is_ok_and(|usual| credentials::server_origin(&usual.server) == credentials::server_origin(server))
+/// Whether commands use this server when no flag names one.
+fn is_default_server(server: &str, session: &Session) -> bool {
+    let default = load_client(&ClientArgs::default(), &session.env);
+    default.is_ok_and(|default| {
+        credentials::server_origin(&default.server) == credentials::server_origin(server)
+    })
 }
 
-/// Fails if the server refuses the key. One that cannot say is no reason not to store it: it may be away, or older
-/// than the question.
+/// Fails if the server refuses the key. A server that cannot tell is no reason not to store it: it may be down, or too
+/// old to know the endpoint.
 fn check(config: &ClientConfig, key: &SecretString, session: &Session) -> Result<(), Failure> {
     let client = remote::client(config, Some(key.clone()))?;
-    let limit = config.timeout.unwrap_or(LIMIT);
-    let asked = runtime::run(&session.printer, async {
-        Ok(time::timeout(limit, client.own_key()).await.unwrap_or(Err(Error::Silent)))
+    let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
+    let response = runtime::run(&session.printer, async {
+        Ok(time::timeout(limit, client.own_key()).await.unwrap_or(Err(Error::Timeout)))
     })?;
-    let Err(cause) = asked else { return Ok(()) };
-    if remote::is_unknown_there(&cause) {
+    let Err(cause) = response else { return Ok(()) };
+    if remote::is_unknown_endpoint(&cause) {
         session
             .printer
             .warning(&format!("{} cannot check keys; this one is stored unchecked", config.server));
@@ -117,7 +119,7 @@ fn check(config: &ClientConfig, key: &SecretString, session: &Session) -> Result
     Ok(())
 }
 
-/// From a file that is named, a terminal without showing it, or standard input.
+/// Reads the key from the file that is named, from a terminal without echo, or from standard input.
 fn read(session: &Session, server: &str) -> Result<SecretString, Failure> {
     let unreadable = |cause: std::io::Error| {
         Failure::usage(format!("cannot read a key: {cause}"))
@@ -131,12 +133,12 @@ fn read(session: &Session, server: &str) -> Result<SecretString, Failure> {
         return read_stdin(&session.printer, secret::read)?.map_err(unreadable);
     }
     let terminal = console::Term::stderr();
-    let asked = terminal.write_str(&format!("API key for {server} (not shown): "));
-    let text = asked.and_then(|()| terminal.read_secure_line()).map_err(unreadable)?;
+    let prompted = terminal.write_str(&format!("API key for {server} (not shown): "));
+    let text = prompted.and_then(|()| terminal.read_secure_line()).map_err(unreadable)?;
     Ok(SecretString::from(text.trim()))
 }
 
-/// Says that keys which were stored before may be known to others.
+/// Warns that keys stored earlier may have been read by others.
 fn warn_of_exposed(session: &Session, exposed: &str) {
     let what = format!("{exposed}; replace those that are not to be known: `mk keys rotate`");
     session.printer.warning(&what);
@@ -148,9 +150,9 @@ pub(crate) fn logout(args: &LogoutArgs, session: &mut Session) -> Outcome {
     let exposed = credentials::must_be_private(&session.env);
     let removed = credentials::remove(&session.env, &server, args.service)?;
     if let Err(exposed) = exposed {
-        // Only a change makes the file its owner's alone again.
-        let left = if removed.is_empty() { exposed.hints } else { Vec::new() };
-        let parts: Vec<String> = [exposed.message].into_iter().chain(left).collect();
+        // Only changing the file makes it private again.
+        let hints = if removed.is_empty() { exposed.hints } else { Vec::new() };
+        let parts: Vec<String> = [exposed.message].into_iter().chain(hints).collect();
         warn_of_exposed(session, &parts.join("; "));
     }
     let names: Vec<&str> = removed.iter().map(|service| service.as_str()).collect();

@@ -1,62 +1,66 @@
-//! Marks before a cell or value of a sheet: a symbol in its colour, beside words that say the same.
+//! Marks at the start of a table cell or value: a coloured symbol beside words that say the same.
 
 use std::borrow::Cow;
 
 use super::printer::Printer;
 use super::sanitize;
-use super::term::Look;
+use super::term::Style;
 
-/// What draws the eye to a text, which says the same in words.
+/// Draws the eye to a text that says the same in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// Something comes to its end.
+    /// Something is nearly used up.
     Near,
-    /// It has.
+    /// Something is used up.
     Over,
 }
 
 impl Mark {
     const ALL: [Self; 2] = [Self::Near, Self::Over];
 
-    /// What stands for it until its line is laid out: as wide as its symbol, and left in no text except as its first
-    /// character. Whoever sends a text that begins with it gains a symbol by that, and nothing else.
-    const fn place(self) -> char {
+    /// The character that stands for the mark until its line is laid out: as wide as the symbol, and kept by sanitizing
+    /// only as the first character of a text. Foreign text that begins with it gains a symbol, and nothing else.
+    const fn placeholder(self) -> char {
         match self {
             Self::Near => '\u{1}',
             Self::Over => '\u{2}',
         }
     }
 
-    /// Its symbol, alone in its colour.
+    /// The symbol, alone in its colour.
     fn painted(self, printer: &Printer) -> String {
         let (paint, symbols) = (printer.terminal.out.paint, printer.terminal.symbols);
         match self {
-            Self::Near => paint.apply(Look::Open, symbols.skipped),
-            Self::Over => paint.apply(Look::False, symbols.no),
+            Self::Near => paint.apply(Style::Open, symbols.skipped),
+            Self::Over => paint.apply(Style::False, symbols.no),
         }
     }
 }
 
-/// A cell, or the value of a field, with a mark before it for people.
+/// A cell, or the value of a field, with a mark before it if a person reads it.
 pub(crate) fn marked(printer: &Printer, mark: Option<Mark>, text: String) -> String {
     match mark.filter(|_| printer.terminal.out.is_terminal) {
-        Some(mark) => format!("{} {text}", mark.place()),
+        Some(mark) => format!("{} {text}", mark.placeholder()),
         None => text,
     }
 }
 
-/// A cell as a terminal may see it, with its mark still in place.
-pub(super) fn harmless(cell: &str) -> Cow<'_, str> {
-    match Mark::ALL.into_iter().find(|mark| cell.starts_with(mark.place())) {
-        Some(mark) => format!("{}{}", mark.place(), sanitize::line(&cell[1..])).into(),
+/// A cell that is safe for a terminal, with its mark still in place.
+pub(super) fn sanitized(cell: &str) -> Cow<'_, str> {
+    match Mark::ALL.into_iter().find(|mark| cell.starts_with(mark.placeholder())) {
+        Some(mark) => format!("{}{}", mark.placeholder(), sanitize::line(&cell[1..])).into(),
         None => sanitize::line(cell),
     }
 }
 
-/// A line that is laid out, with the symbols of its marks.
-pub(super) fn painted(printer: &Printer, line: &str) -> String {
+/// A line after layout, with its marks replaced by symbols.
+pub(super) fn paint_marks(printer: &Printer, line: &str) -> String {
     Mark::ALL.into_iter().fold(line.trim_end().to_owned(), |line, mark| {
-        if line.contains(mark.place()) { line.replace(mark.place(), &mark.painted(printer)) } else { line }
+        if line.contains(mark.placeholder()) {
+            line.replace(mark.placeholder(), &mark.painted(printer))
+        } else {
+            line
+        }
     })
 }
 
@@ -69,8 +73,8 @@ mod tests {
     fn only_the_symbol_is_coloured_and_only_a_terminal_sees_it() {
         let mut printer = Printer { terminal: Terminal::test(80, Paint::Full), quiet: false, verbose: false };
         let near = marked(&printer, Some(Mark::Near), "$8 (81 %)".to_owned());
-        assert_eq!(painted(&printer, &harmless(&near)), "\u{1b}[33m!\u{1b}[0m $8 (81 %)");
-        assert_eq!(painted(&printer, &harmless("a\u{1}b\u{1b}[2J")), "a\u{fffd}b\u{fffd}[2J");
+        assert_eq!(paint_marks(&printer, &sanitized(&near)), "\u{1b}[33m!\u{1b}[0m $8 (81 %)");
+        assert_eq!(paint_marks(&printer, &sanitized("a\u{1}b\u{1b}[2J")), "a\u{fffd}b\u{fffd}[2J");
         printer.terminal.out.is_terminal = false;
         assert_eq!(marked(&printer, Some(Mark::Over), "$8".to_owned()), "$8");
     }

@@ -1,10 +1,11 @@
 //! The command line: the only room that prints.
 //!
-//! A command is a file: its arguments with their help, and one function. [`run`] parses, begins a session and hands
-//! over; whatever comes back becomes an [`End`]. Results go to standard output, everything else to standard error, all
-//! through `printer`; text from elsewhere goes through `sanitize` first. No runtime is built and no file is read before
-//! a command needs it: `mk --version` is instant.
+//! Each command has a file with its arguments, their help, and one entry function. [`run`] parses the arguments, opens
+//! a session and dispatches; whatever the command returns becomes an [`End`]. Results go to standard output and
+//! everything else to standard error, all through `printer`; text from elsewhere passes through `sanitize` first. No
+//! runtime is built and no file is read before a command needs it, so that `mk --version` is instant.
 
+mod admin;
 mod apps;
 mod audit;
 mod backend;
@@ -13,20 +14,19 @@ mod budget;
 mod chat;
 mod config;
 mod confirm;
+mod database;
 mod defect;
-mod desk;
 mod doctor;
 mod embedded;
 mod eval;
 mod exit;
-mod figures;
 mod generate;
 mod globals;
+mod humanize;
 mod keys;
-mod last_console;
+mod last_console_key;
 #[cfg(unix)]
-mod line;
-mod local;
+mod line_editor;
 mod log;
 mod login;
 mod mark;
@@ -43,9 +43,9 @@ pub mod sanitize;
 mod serve;
 mod service;
 mod setup_link;
-mod sheet;
 mod shell;
 mod supervisor;
+mod tabular;
 mod term;
 mod text;
 mod unit;
@@ -161,7 +161,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether standard output is to hold one JSON document, whatever happens.
+    /// Whether standard output must hold exactly one JSON document, whatever happens.
     fn wants_json(&self) -> bool {
         match self {
             Self::Verify(args) => args.output.json || args.output.jsonl,
@@ -187,9 +187,9 @@ impl Command {
     }
 }
 
-/// Runs the program with these arguments, the first of which is its name.
+/// Runs the program; the first of these arguments is its name.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> End {
-    defect::tell_briefly();
+    defect::install_hook();
     resources::survive_file_size_limit();
     let args: Vec<OsString> = args.into_iter().collect();
     let env = Env::system();
@@ -198,7 +198,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> End {
         Err(error) => return usage_error::report(&error, &args, env),
     };
     let mut session = Session::begin(cli.globals, env);
-    let outcome = defect::contain(|| dispatch(&cli.command, &mut session));
+    let outcome = defect::catch(|| dispatch(&cli.command, &mut session));
     exit::report(outcome, &session.printer, cli.command.wants_json())
 }
 
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_is_sound() {
+    fn the_definition_is_valid() {
         Cli::command().debug_assert();
     }
 

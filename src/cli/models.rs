@@ -1,4 +1,4 @@
-//! `mk models`: what can be asked, what it costs, how much it reads, and how long it will be there.
+//! `mk models`: which models are available, what they cost, how large their context is, and when they retire.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use super::backend::{self, Backend, BackendArgs, Chosen, Need};
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
 use super::printer::Printer;
-use super::sheet::{self, Column, column};
-use super::{figures, remote, runtime};
+use super::tabular::{self, Column, column};
+use super::{humanize, remote, runtime};
 use crate::api::Service;
 use crate::api::models::Model;
 use crate::client;
 
-/// Examples of `mk models`, first in its help. In the last one a `-` is no number above 0 to awk.
+/// Examples of `mk models`, first in its help. In the last one, awk does not treat `-` as a number above 0.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   mk models                                   those of the server that your key may use
   mk models --local                           those of the providers configured here
   mk models | awk -F'\\t' '$2 > 0 && $2 < 1'   below a dollar a million";
 
-/// How long a list may take, unless somebody says otherwise.
-const LIMIT: Duration = Duration::from_secs(15);
+/// How long the list may take by default.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// In a pipe, the fields of a line. Money is in dollars per million tokens.
+/// Also the fields of a line in a pipe. Prices are in dollars per million tokens.
 const COLUMNS: [Column; 6] = [
     column("model"),
     column("$/M in"),
@@ -36,11 +36,11 @@ const COLUMNS: [Column; 6] = [
     column("retired on"),
 ];
 
-/// The place of the date, which few models have.
-const RETIRED_ON: usize = 5;
+/// The index of the retirement date, which few models have.
+const RETIRED_ON_COLUMN: usize = 5;
 
-/// Columns that a narrow terminal does without: the sizes.
-const LESSER: [usize; 2] = [4, 3];
+/// Columns that a narrow terminal drops: the sizes.
+const DROPPABLE: [usize; 2] = [4, 3];
 
 /// The arguments of `mk models`.
 #[derive(Args, Debug)]
@@ -56,10 +56,14 @@ pub(crate) struct ModelsArgs {
 /// Lists the models.
 pub(crate) fn run(args: &ModelsArgs, session: &mut Session) -> Outcome {
     let config = session.client_config(None, None)?;
-    let need = Need { service: Service::Inference, idle: remote::IDLE_TIMEOUT, trial: "mk models --sandbox" };
+    let need = Need {
+        service: Service::Inference,
+        idle_timeout: remote::IDLE_TIMEOUT,
+        keyless_command: "mk models --sandbox",
+    };
     let chosen = backend::choose(args.backend, &config, session, need)?;
     let printer = session.printer.clone();
-    let limit = config.timeout.unwrap_or(LIMIT);
+    let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
     let (models, is_sandbox) = runtime::run(&printer, list(chosen, &printer, limit))?;
     if args.json {
         let mut document = json!({ "schema": "mk.models/1", "exit": 0, "models": models });
@@ -72,30 +76,30 @@ pub(crate) fn run(args: &ModelsArgs, session: &mut Session) -> Outcome {
     let is_for_people = printer.terminal.out.is_terminal;
     let rows: Vec<_> = models.iter().map(|model| row(model, is_for_people)).collect();
     if !is_for_people {
-        sheet::print(&printer, &COLUMNS, &rows)?;
+        tabular::print(&printer, &COLUMNS, &rows)?;
         return Ok(0);
     }
     let mut columns = COLUMNS;
-    columns[RETIRED_ON].for_people = models.iter().any(|model| model.deprecation_date.is_some());
-    sheet::print_fitting(&printer, &columns, &rows, &LESSER)?;
+    columns[RETIRED_ON_COLUMN].for_people = models.iter().any(|model| model.deprecation_date.is_some());
+    tabular::print_fitting(&printer, &columns, &rows, &DROPPABLE)?;
     Ok(0)
 }
 
 async fn list(chosen: Chosen, printer: &Printer, limit: Duration) -> Result<(Vec<Model>, bool), Failure> {
     let backend = chosen.open(printer).await?;
-    Ok((within(&backend, limit).await?, backend.is_sandbox))
+    Ok((list_within(&backend, limit).await?, backend.is_sandbox))
 }
 
-/// The models that the server offers, if it tells within `limit`.
-pub(crate) async fn within(backend: &Backend, limit: Duration) -> Result<Vec<Model>, Failure> {
-    let asked = time::timeout(limit, backend.client.models()).await.unwrap_or(Err(client::Error::Silent));
-    asked.map_err(|cause| remote::inference_failure(&backend.server, cause))
+/// The models that the server offers, if it responds within `limit`.
+pub(crate) async fn list_within(backend: &Backend, limit: Duration) -> Result<Vec<Model>, Failure> {
+    let response = time::timeout(limit, backend.client.models()).await.unwrap_or(Err(client::Error::Timeout));
+    response.map_err(|cause| remote::inference_failure(&backend.server, cause))
 }
 
 /// The texts of a row; what is unknown is `-`.
 fn row(model: &Model, is_for_people: bool) -> Vec<String> {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let tokens = |count: u64| if is_for_people { figures::thousands(count) } else { count.to_string() };
+    let tokens = |count: u64| if is_for_people { humanize::thousands(count) } else { count.to_string() };
     vec![
         model.id.clone(),
         or_dash(model.input_usd_per_mtok.map(|dollars| dollars.to_string())),

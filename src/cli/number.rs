@@ -1,4 +1,4 @@
-//! Numbers as flags take them, refused in words.
+//! Value parsers for numbers in flags, with error messages in plain words.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::money::NanoUsd;
 
-/// A value parser for whole numbers in `range`. The argument parser's own speaks of `2..=3` and of digits.
+/// A value parser for whole numbers in `range`. Clap's own error messages speak of `2..=3` and of digits.
 pub(crate) fn within<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone
 where
     T: FromStr + PartialOrd + Display + Clone,
@@ -17,7 +17,7 @@ where
     }
 }
 
-/// An amount of US dollars, exactly as written.
+/// Parses an amount of US dollars, exactly as written.
 pub(crate) fn dollars(text: &str) -> Result<NanoUsd, String> {
     NanoUsd::parse_usd(text).ok_or_else(|| {
         "it must be an amount of US dollars such as 25 or 0.50, at most a billion, with at most nine decimals"
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_outside_and_what_is_none_are_refused_alike() {
+    fn numbers_out_of_range_and_non_numbers_are_refused_alike() {
         let read = within(2..=9_u32);
         assert_eq!((read("2"), read("9")), (Ok(2), Ok(9)));
         for wrong in ["1", "10", "", "two", "-3", "2.5", "99999999999999999999"] {

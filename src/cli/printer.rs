@@ -1,7 +1,7 @@
 //! The only way to the terminal: results to standard output, everything else to standard error.
 //!
-//! A value instead of `println!`, which panics on a closed pipe. Results answer with an error when nobody reads
-//! them any longer; messages do not, as losing one is no reason to stop.
+//! A value instead of `println!`, which panics on a closed pipe. Printing results fails when nobody reads them any
+//! longer; printing messages does not, as losing one is no reason to stop.
 
 use std::io::{self, Write};
 
@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::exit::{Failure, Kind};
 use super::sanitize;
-use super::term::{Look, Terminal};
+use super::term::{Style, Terminal};
 use super::wrap;
 
-/// Prints.
+/// Prints results and messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Printer {
     /// The streams it prints to.
@@ -24,13 +24,13 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    /// The same, with all columns of the terminal for its text.
-    pub(crate) fn at_full_width(&self) -> Self {
+    /// The same printer, using all columns of the terminal for text.
+    pub(crate) fn with_full_width(&self) -> Self {
         let width = self.terminal.full_width;
         Self { terminal: Terminal { width, ..self.terminal.clone() }, ..self.clone() }
     }
 
-    /// Prints a line of results.
+    /// Prints a line of results, unless `-q`.
     pub(crate) fn line(&self, line: &str) -> Result<(), Failure> {
         if self.quiet {
             return Ok(());
@@ -38,61 +38,61 @@ impl Printer {
         self.result(line)
     }
 
-    /// Prints a line of results even with `-q`: what was asked for by `--json`, or a secret that exists only now.
+    /// Prints a line of results even with `-q`: JSON that was asked for, or a secret that exists only now.
     #[expect(clippy::unused_self, reason = "whoever prints has a printer")]
     pub(crate) fn result(&self, line: &str) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         let written =
             out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
-        written.map_err(broken_output)
+        written.map_err(output_failure)
     }
 
-    /// Prints a part of a result (sanitized) as it is, without ending the line, even with `-q`.
+    /// Prints part of a result (sanitized) as it is, without a line end, even with `-q`.
     #[expect(clippy::unused_self, reason = "whoever prints has a printer")]
     pub(crate) fn part(&self, text: &str) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(broken_output)
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(output_failure)
     }
 
-    /// Prints a document of JSON: indented for people, on one line for programs.
+    /// Prints a JSON document: indented on a terminal, on one line elsewhere.
     pub(crate) fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
         let text = if self.terminal.out.is_terminal {
             serde_json::to_string_pretty(document)
         } else {
             serde_json::to_string(document)
         };
-        self.result(&sanitize::json(&text.map_err(not_json)?))
+        self.result(&sanitize::json(&text.map_err(json_failure)?))
     }
 
     /// Prints one line of JSON.
     pub(crate) fn json_line(&self, object: &impl Serialize) -> Result<(), Failure> {
-        self.result(&sanitize::json(&serde_json::to_string(object).map_err(not_json)?))
+        self.result(&sanitize::json(&serde_json::to_string(object).map_err(json_failure)?))
     }
 
     /// Prints a notice, unless `-q`.
     pub(crate) fn notice(&self, text: &str) {
         if !self.quiet {
-            message(text);
+            write_line(text);
         }
     }
 
     /// Prints a notice only with `-v`.
     pub(crate) fn detail(&self, text: &str) {
         if self.verbose {
-            message(text);
+            write_line(text);
         }
     }
 
     /// Prints a warning, unless `-q`.
     pub(crate) fn warning(&self, text: &str) {
         if !self.quiet {
-            self.labelled("warning:", Look::Open, text);
+            self.labelled("warning:", Style::Open, text);
         }
     }
 
-    /// Prints a notice (sanitized) behind `indent` cells of label, wrapped for people.
-    pub(crate) fn fact(&self, label: &str, indent: usize, text: &str) {
-        for (at, line) in self.broken(text, indent).iter().enumerate() {
+    /// Prints a notice (sanitized) behind a label of `indent` cells, wrapped for people.
+    pub(crate) fn labelled_notice(&self, label: &str, indent: usize, text: &str) {
+        for (at, line) in self.wrapped(text, indent).iter().enumerate() {
             let label = if at == 0 { label } else { "" };
             self.notice(&format!("{label:<indent$}{line}"));
         }
@@ -100,17 +100,17 @@ impl Printer {
 
     /// Prints a notice that is a sentence (sanitized), wrapped for people.
     pub(crate) fn sentence(&self, text: &str) {
-        self.fact("", 0, text);
+        self.labelled_notice("", 0, text);
     }
 
-    /// Asks a question (sanitized), wrapped for people; the answer goes behind it.
+    /// Prints a question (sanitized), wrapped for people, and leaves the cursor behind it for the answer.
     pub(crate) fn question(&self, text: &str) -> io::Result<()> {
         let mut err = io::stderr().lock();
-        write!(err, "{} ", self.broken(text, 0).join("\n"))?;
+        write!(err, "{} ", self.wrapped(text, 0).join("\n"))?;
         err.flush()
     }
 
-    /// Draws on the terminal behind standard error what (sanitized) moves its cursor, too.
+    /// Writes a drawing (sanitized), which may move the cursor, to the terminal behind standard error.
     #[cfg(unix)]
     #[expect(clippy::unused_self, reason = "whoever prints has a printer")]
     pub(crate) fn draw(&self, drawing: &str) -> io::Result<()> {
@@ -121,9 +121,9 @@ impl Printer {
 
     /// Prints why a command failed and what to do next.
     pub(crate) fn failure(&self, failure: &Failure) {
-        self.labelled("error:", Look::False, &failure.message);
+        self.labelled("error:", Style::False, &failure.message);
         for hint in &failure.hints {
-            self.labelled("hint:", Look::Strong, hint);
+            self.labelled("hint:", Style::Strong, hint);
         }
         if !self.verbose {
             return;
@@ -131,13 +131,13 @@ impl Printer {
         if let Some(source) = &failure.source {
             let causes = source.chain().map(ToString::to_string);
             for cause in causes.filter(|cause| *cause != failure.message) {
-                message(&format!("cause: {}", sanitize::line(&cause)));
+                write_line(&format!("cause: {}", sanitize::line(&cause)));
             }
         }
-        if let Some(said) = &failure.said {
-            for (label, text) in [("code", &said.code), ("request", &said.request_id)] {
+        if let Some(server_error) = &failure.server_error {
+            for (label, text) in [("code", &server_error.code), ("request", &server_error.request_id)] {
                 if !text.is_empty() {
-                    message(&format!("{label}: {}", sanitize::line(text)));
+                    write_line(&format!("{label}: {}", sanitize::line(text)));
                 }
             }
         }
@@ -145,18 +145,18 @@ impl Printer {
 }
 
 impl Printer {
-    fn labelled(&self, label: &str, look: Look, text: &str) {
+    fn labelled(&self, label: &str, style: Style, text: &str) {
         let indent = label.len() + 1;
-        let painted = self.terminal.err.paint.apply(look, label);
-        for (at, line) in self.broken(text, indent).iter().enumerate() {
+        let painted = self.terminal.err.paint.apply(style, label);
+        for (at, line) in self.wrapped(text, indent).iter().enumerate() {
             let label = if at == 0 { format!("{painted} ") } else { " ".repeat(indent) };
-            message(&format!("{label}{line}"));
+            write_line(&format!("{label}{line}"));
         }
     }
 
-    /// Lines that fit behind `indent` cells on a terminal; one line for everybody else.
-    fn broken(&self, text: &str, indent: usize) -> Vec<String> {
-        let text = self.terminal.symbols.spelt(sanitize::line(text));
+    /// Lines that fit behind `indent` cells on a terminal; a single line elsewhere.
+    fn wrapped(&self, text: &str, indent: usize) -> Vec<String> {
+        let text = self.terminal.symbols.adapt(sanitize::line(text));
         if !self.terminal.err.is_terminal {
             return vec![text.into_owned()];
         }
@@ -164,19 +164,19 @@ impl Printer {
     }
 }
 
-/// Writes a line to standard error. Where nobody reads it, nobody misses it.
-fn message(text: &str) {
+/// Writes a line to standard error. If nobody reads it, nobody misses it.
+fn write_line(text: &str) {
     let mut err = io::stderr().lock();
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.write_all(b"\n"));
 }
 
-fn broken_output(cause: io::Error) -> Failure {
+fn output_failure(cause: io::Error) -> Failure {
     if cause.kind() == io::ErrorKind::BrokenPipe {
         return Failure::new(Kind::ClosedPipe, "the output was closed");
     }
     Failure::new(Kind::Other, format!("cannot write to standard output: {cause}")).caused_by(cause)
 }
 
-fn not_json(cause: serde_json::Error) -> Failure {
+fn json_failure(cause: serde_json::Error) -> Failure {
     Failure::new(Kind::Other, "the result cannot be written as JSON").caused_by(cause)
 }

@@ -1,7 +1,7 @@
-//! The one factory of live bars, and how progress is shown at all.
+//! How progress is shown, and the only place that creates live bars.
 //!
-//! The draw target is our own: indicatif hides its bars when `NO_COLOR` is set, which is about colour only, and
-//! asks the terminal in ways that we have decided already.
+//! The draw target is our own: indicatif hides its bars when `NO_COLOR` is set, which is about colour only, and queries
+//! the terminal for what is already decided here.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,30 +12,30 @@ use super::printer::Printer;
 use super::term::{Lookup, Terminal};
 use crate::config::ProgressMode;
 
-/// How often bars are drawn, in times a second.
+/// Redraws per second.
 const DRAWS_PER_SECOND: u8 = 12;
 
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Live, erased at the end.
+    /// Live bars, erased at the end.
     Bars,
-    /// A line a step: for logs and screen readers.
+    /// One line per step, for logs and screen readers.
     Lines,
     /// Not at all.
     None,
 }
 
 impl Mode {
-    /// What is asked for, as far as the terminal can. `Auto` is bars on a terminal, lines in the logs of CI systems
-    /// (which set `CI`), nothing elsewhere.
-    pub(crate) fn choose(wish: ProgressMode, printer: &Printer, env: Lookup<'_>) -> Self {
+    /// The mode that was asked for, as far as the terminal supports it. `Auto` means bars on a terminal, lines in the
+    /// logs of CI systems (which set `CI`), and nothing elsewhere.
+    pub(crate) fn choose(requested: ProgressMode, printer: &Printer, env: Lookup<'_>) -> Self {
         let terminal = &printer.terminal;
         if printer.quiet {
             return Self::None;
         }
         let can_draw = terminal.err.is_terminal && terminal.can_animate;
-        match wish {
+        match requested {
             ProgressMode::Bars | ProgressMode::Auto if can_draw => Self::Bars,
             ProgressMode::Lines => Self::Lines,
             ProgressMode::Auto if terminal.err.is_terminal || env("CI").is_some() => Self::Lines,
@@ -44,7 +44,7 @@ impl Mode {
     }
 }
 
-/// A set of rows on standard error, with its first one.
+/// Creates a set of rows on standard error, and its first row.
 pub(crate) fn bars(terminal: &Terminal) -> (MultiProgress, ProgressBar) {
     let target =
         Box::new(Stderr { width: terminal.width, height: terminal.height, drawing: Mutex::default() });
@@ -54,22 +54,22 @@ pub(crate) fn bars(terminal: &Terminal) -> (MultiProgress, ProgressBar) {
     (bars, first)
 }
 
-/// Erases a set for good.
+/// Erases a set of rows for good.
 pub(crate) fn erase(bars: &MultiProgress) {
-    // Fails only where standard error is gone, and with it whoever would see this.
+    // Fails only if standard error is gone, and then nobody would see this.
     drop(bars.clear());
-    // The rows draw themselves once more when they are dropped; nobody is to see that.
+    // The rows redraw themselves when they are dropped, which must not be seen.
     bars.set_draw_target(ProgressDrawTarget::hidden());
 }
 
-/// Sets a row's text; one that stays the same is not drawn again.
+/// Sets a row's text; unchanged text is not redrawn.
 pub(crate) fn set(row: &ProgressBar, text: String) {
     if row.message() != text {
         row.set_message(text);
     }
 }
 
-/// One more row at the end of a set. Its text is what is set as its message.
+/// Adds a row at the end of a set. Its text is set as its message.
 pub(crate) fn add_row(bars: &MultiProgress) -> ProgressBar {
     let row = bars.add(ProgressBar::new_spinner());
     if let Ok(style) = ProgressStyle::with_template("{msg}") {
@@ -78,9 +78,9 @@ pub(crate) fn add_row(bars: &MultiProgress) -> ProgressBar {
     row
 }
 
-/// Standard error as indicatif draws on it. It fills lines up to the last column instead of ending them, so that it
-/// needs the terminal's true size at each drawing; the fields stand in where that is unknown. A drawing goes out in one
-/// piece, at its end: what is typed in the midst of one would move its last lines.
+/// Standard error as a draw target of indicatif. Indicatif fills lines up to the last column instead of ending them, so
+/// it needs the terminal's true size for each drawing; the fields are the fallback where that is unknown. A drawing is
+/// written in one piece when it is complete: keys typed in the middle of one would shift its last lines.
 #[derive(Debug)]
 struct Stderr {
     width: usize,
@@ -89,7 +89,7 @@ struct Stderr {
 }
 
 impl Stderr {
-    /// Also after a panic elsewhere: a drawing that broke off is overwritten by the next.
+    /// The pending drawing, also after a panic elsewhere: the next drawing overwrites an unfinished one.
     fn drawing(&self) -> MutexGuard<'_, String> {
         self.drawing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -98,7 +98,7 @@ impl Stderr {
         self.drawing().push_str(text);
     }
 
-    /// A cursor movement (ECMA-48); none for a distance of zero, which terminals take for one.
+    /// A cursor movement (ECMA-48); nothing for a distance of zero, which terminals treat as one.
     fn move_cursor(&self, distance: usize, direction: char) {
         if distance > 0 {
             self.write(&format!("\u{1b}[{distance}{direction}"));
@@ -152,8 +152,8 @@ impl TermLike for Stderr {
         Ok(())
     }
 
-    /// The end of a drawing, whose last line is full: what is typed then, such as the `^C` that a terminal shows, would
-    /// begin a line of its own, which nobody erases.
+    /// The end of a drawing, whose last line is full. The carriage return keeps what is typed then, such as the `^C`
+    /// that a terminal echoes, from starting a line of its own that nobody would erase.
     fn flush(&self) -> io::Result<()> {
         let mut drawing = std::mem::take(&mut *self.drawing());
         drawing.push('\r');
@@ -168,16 +168,16 @@ mod tests {
     use super::*;
     use crate::cli::term::Paint;
 
-    fn choose(wish: ProgressMode, is_terminal: bool, can_animate: bool, ci: bool) -> Mode {
+    fn choose(requested: ProgressMode, is_terminal: bool, can_animate: bool, ci: bool) -> Mode {
         let mut terminal = Terminal::test(80, Paint::Plain);
         terminal.err.is_terminal = is_terminal;
         terminal.can_animate = can_animate;
         let printer = Printer { terminal, quiet: false, verbose: false };
-        Mode::choose(wish, &printer, &|name| (ci && name == "CI").then(|| "true".to_owned()))
+        Mode::choose(requested, &printer, &|name| (ci && name == "CI").then(|| "true".to_owned()))
     }
 
     #[test]
-    fn nothing_of_a_drawing_is_out_before_its_end() {
+    fn a_drawing_is_not_written_before_it_is_complete() {
         let target = Stderr { width: 80, height: 24, drawing: Mutex::default() };
         target.clear_line().unwrap();
         target.move_cursor_up(2).unwrap();

@@ -1,11 +1,11 @@
 //! SIGHUP: `mk serve` reads its configuration again.
 //!
-//! What must hold: one reload at a time, and the last signal is always followed by one, so that the last state of the
-//! files wins; a configuration that `mk serve` would not start with changes nothing at all; the log says what was
-//! changed by the names of settings, never by their values.
+//! Reloads run one at a time, and the last signal is always followed by one, so that the last state of the files wins.
+//! A configuration that `mk serve` would not start with changes nothing at all. The log names the settings that
+//! changed, never their values.
 //!
-//! The system also sends SIGHUP when the terminal goes away that a program was started on. Nobody asks for a reload then:
-//! the server ends, as any program in that terminal does.
+//! The system also sends SIGHUP when the terminal that a program was started on goes away. That is not a request to
+//! reload: the server ends, as any program in that terminal does.
 
 use std::fs::File;
 use std::io::IsTerminal;
@@ -21,18 +21,18 @@ use crate::clock::Clock;
 use crate::config::{Env, ServerArgs, ServerConfig, changes, keep_fixed, load_server};
 use crate::server::{Certificate, Tls};
 
-/// A terminal that goes away may do so a moment after its signal.
-const UNTIL_GONE: Duration = Duration::from_millis(200);
+/// A terminal may disappear only a moment after its signal.
+const HANGUP_DELAY: Duration = Duration::from_millis(200);
 
-/// What the server runs by.
+/// The state that the server runs with.
 pub(crate) struct Running {
-    /// As it is in force.
+    /// The configuration in force.
     pub(crate) config: ServerConfig,
-    /// Whether it listens where its configuration says, and on no socket that was passed.
+    /// Whether it listens at its configured address rather than on a socket that was passed.
     pub(crate) has_own_listener: bool,
 }
 
-/// What it takes to reload; clones share it.
+/// What a reload needs; clones share it.
 #[derive(Clone)]
 pub(crate) struct Reloader {
     args: ServerArgs,
@@ -42,13 +42,13 @@ pub(crate) struct Reloader {
     running: Arc<Mutex<Running>>,
 }
 
-/// What a reload has changed.
+/// The outcome of a reload.
 struct Reloaded {
-    /// Settings, by their names.
+    /// Names of the settings that changed.
     changed: Vec<String>,
-    /// Settings that hold from the next start on.
+    /// Settings that only take effect after a restart.
     fixed: Vec<&'static str>,
-    /// What is allowed and yet probably not meant, where it was not said before.
+    /// What is allowed but probably not meant, and was not reported before.
     warnings: Vec<String>,
     /// Whether there is a configuration file.
     has_file: bool,
@@ -59,10 +59,10 @@ impl Reloader {
         Self { args, env, app, tls, running: Arc::new(Mutex::new(running)) }
     }
 
-    /// Reads the configuration again and says what became of it. Blocking.
+    /// Reloads the configuration and logs the outcome. Blocking.
     fn reload(&self) {
-        match self.exchange() {
-            Ok(reloaded) => reloaded.tell(),
+        match self.apply() {
+            Ok(reloaded) => reloaded.log(),
             Err(failure) => {
                 let failure =
                     failure.hint("`mk serve --check` tells before a reload whether a file is right");
@@ -74,14 +74,14 @@ impl Reloader {
         }
     }
 
-    /// Everything that can fail comes before anything is changed.
-    fn exchange(&self) -> Result<Reloaded, Failure> {
+    /// Does everything that can fail before anything is changed.
+    fn apply(&self) -> Result<Reloaded, Failure> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let mut env = self.env.clone();
         env.now = Clock::system().now();
         let mut next = load_server(&self.args, &env)?;
-        if let (Some(gone), None) = (&running.config.file, &next.file) {
-            let message = format!("the configuration file {} does not exist any more", gone.display());
+        if let (Some(missing), None) = (&running.config.file, &next.file) {
+            let message = format!("the configuration file {} does not exist any more", missing.display());
             return Err(Failure::usage(message).hint("put it back, or restart without it"));
         }
         let is_certificate_configured = next.tls.is_some();
@@ -98,8 +98,9 @@ impl Reloader {
         {
             changed.push("the TLS certificate".to_owned());
         }
-        let said = &running.config.warnings;
-        let warnings = next.warnings.iter().filter(|warning| !said.contains(warning)).cloned().collect();
+        let known_warnings = &running.config.warnings;
+        let warnings =
+            next.warnings.iter().filter(|warning| !known_warnings.contains(warning)).cloned().collect();
         let has_file = next.file.is_some();
         running.config = next;
         Ok(Reloaded { changed, fixed, warnings, has_file })
@@ -107,7 +108,7 @@ impl Reloader {
 }
 
 impl Reloaded {
-    fn tell(&self) {
+    fn log(&self) {
         if self.has_file || !self.changed.is_empty() {
             let changed =
                 if self.changed.is_empty() { "nothing".to_owned() } else { self.changed.join(", ") };
@@ -124,7 +125,7 @@ impl Reloaded {
     }
 }
 
-/// Signals that ask for a reload; from then on none of them ends the process.
+/// Signals that request a reload; from [`Reloads::listen`] on, none of them ends the process.
 pub(crate) struct Reloads {
     #[cfg(unix)]
     signals: Option<tokio::signal::unix::Signal>,
@@ -132,34 +133,34 @@ pub(crate) struct Reloads {
 }
 
 impl Reloads {
-    /// Signals from this call on.
-    pub(crate) fn heard() -> Self {
+    /// Starts to listen for signals.
+    pub(crate) fn listen() -> Self {
         Self {
-            // One that cannot be listened to acts by default, and ends the server.
+            // If it cannot listen, the signal takes its default action and ends the server.
             #[cfg(unix)]
             signals: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok(),
             terminal: Terminal::of_this_process(),
         }
     }
 
-    /// Reloads at each of them, one at a time: those that come meanwhile are answered by one more. Ends when the terminal
-    /// is gone that the process was started on.
+    /// Reloads once per signal, one at a time: signals that arrive during a reload are answered by a single further
+    /// one. Returns when the terminal that the process was started on is gone.
     #[cfg(unix)]
     pub(crate) async fn follow(self, reloader: Reloader) {
         let Some(mut signals) = self.signals else { return std::future::pending().await };
         while signals.recv().await.is_some() {
             if let Some(terminal) = &self.terminal {
-                tokio::time::sleep(UNTIL_GONE).await;
+                tokio::time::sleep(HANGUP_DELAY).await;
                 if terminal.is_gone() {
                     return;
                 }
             }
-            supervisor::tell_reloading();
-            let turn = reloader.clone();
-            if let Err(cause) = tokio::task::spawn_blocking(move || turn.reload()).await {
+            supervisor::notify_reloading();
+            let reloader = reloader.clone();
+            if let Err(cause) = tokio::task::spawn_blocking(move || reloader.reload()).await {
                 tracing::error!(%cause, "the configuration is not reloaded, the old one stays in force");
             }
-            supervisor::tell_ready();
+            supervisor::notify_ready();
         }
         std::future::pending::<()>().await;
     }
@@ -171,8 +172,8 @@ impl Reloads {
     }
 }
 
-/// The terminal that the process was started on, if one of its own streams was there: whoever starts it by `nohup`, say,
-/// has none.
+/// The terminal that the process was started on, if one of its streams is a terminal: a process started by `nohup`, for
+/// example, has none.
 #[derive(PartialEq, Eq)]
 struct Terminal {
     streams: [bool; 3],
@@ -190,7 +191,7 @@ impl Terminal {
         streams.contains(&true).then_some(Self { streams, is_controlling })
     }
 
-    /// Whether it was hung up, or given up with the end of whatever ran in it first.
+    /// Whether it was hung up, or released when whatever first ran in it ended.
     fn is_gone(&self) -> bool {
         Self::of_this_process().as_ref() != Some(self)
     }

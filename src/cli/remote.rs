@@ -1,30 +1,30 @@
-//! What a server's refusals and silences mean on a terminal, and that there is no key to ask it with: kind, sentence,
-//! what to do next.
+//! Clients for a server, and what its errors, its silence or a missing key mean on a terminal: a kind, a message and
+//! hints.
 
 use std::time::Duration;
 
-use super::exit::{Failure, Kind, Said};
+use super::exit::{Failure, Kind, ServerError};
 use super::wrap::cut;
 use crate::api::Service;
 use crate::api::error::ErrorEvent;
-use crate::client::{Client, Error, NO_HTTP, PLAIN, Refusal, Settings, UNRESOLVED};
+use crate::client::{Client, Error, NO_TLS, NOT_HTTP, Refusal, Settings, UNRESOLVED};
 use crate::config::{ClientConfig, Origin};
 use crate::secret::SecretString;
 
-/// For a connection to stand.
+/// Time limit for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// For the next byte of a stream: servers send a comment every 15 s.
+/// Time limit for the next byte of a stream: servers send a comment every 15 s.
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// What whoever has looked for a server in vain can do, where it would not help to be told to look.
-const START_OR_NAME: &str =
+/// Hint for whoever looked for a server in vain, where it would not help to suggest looking.
+const START_OR_NAME_HINT: &str =
     "start it, or name another by --server or MK_SERVER; `mk serve --sandbox` starts one here";
 
-/// So many servers for which there is a key are named where there is none for the one that is meant.
+/// The most other servers with a key that are named when the chosen one has none.
 const MAX_SERVERS: usize = 5;
 
-/// That no key of this service is known for the server, and how to come by one; `trial` is the call that needs none.
+/// The failure for a missing key of this service, with hints at how to get one; `trial` is a command that needs none.
 pub(crate) fn no_key(config: &ClientConfig, service: Service, trial: Option<&str>) -> Failure {
     let (kind, variable) = match service {
         Service::Verify => ("API", "MK_API_KEY"),
@@ -33,7 +33,7 @@ pub(crate) fn no_key(config: &ClientConfig, service: Service, trial: Option<&str
     };
     let server = &config.server;
     let mut message = format!("no {kind} key for {server}");
-    // What may hold a key of any service holds one of another.
+    // A variable or file that may hold a key for any service holds one for another service.
     let is_for_any = |origin: &Origin| {
         matches!(origin, Origin::Flag(_) | Origin::Variable("MK_API_KEY" | "MK_API_KEY_FILE"))
     };
@@ -59,7 +59,7 @@ pub(crate) fn no_key(config: &ClientConfig, service: Service, trial: Option<&str
     ))
 }
 
-/// How servers name the fields of a request and their own addresses in messages, and how they are named here.
+/// The names of request fields and endpoints in server messages, and what they are called on the command line.
 const FIELDS: [(&str, &str); 16] = [
     ("`fact`", "the text"),
     ("`domain`", "--domain"),
@@ -79,16 +79,16 @@ const FIELDS: [(&str, &str); 16] = [
     ("GET /inference/v1/models", "`mk models`"),
 ];
 
-/// The most that is shown of a server's message: ours are a sentence.
+/// The most terminal cells shown of a server's message; our own messages are a sentence.
 const MAX_MESSAGE_CELLS: usize = 400;
 
 /// A client of the configured server.
 pub(crate) fn client(config: &ClientConfig, key: Option<SecretString>) -> Result<Client, Failure> {
-    patient_client(config, key, IDLE_TIMEOUT)
+    client_with_timeout(config, key, IDLE_TIMEOUT)
 }
 
-/// A client of the configured server that bears this much silence.
-pub(crate) fn patient_client(
+/// A client of the configured server with this idle timeout.
+pub(crate) fn client_with_timeout(
     config: &ClientConfig,
     key: Option<SecretString>,
     idle_timeout: Duration,
@@ -103,7 +103,7 @@ pub(crate) fn patient_client(
     Client::new(&settings).map_err(|cause| failure(&config.server, cause))
 }
 
-/// A client of a server in this process, that bears this much silence.
+/// A client of a server in this process with this idle timeout.
 pub(crate) fn embedded_client(
     server: &str,
     key: SecretString,
@@ -119,7 +119,7 @@ pub(crate) fn embedded_client(
     Client::new(&settings).map_err(|cause| failure(server, cause))
 }
 
-/// The failure that an error of the client is, with `server` as the person named it.
+/// The failure for an error of the client; `server` is what the person called it.
 pub(crate) fn failure(server: &str, cause: Error) -> Failure {
     let failure = match &cause {
         Error::Setup(what) => Failure::usage(what.clone()),
@@ -127,11 +127,11 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
             Failure::new(Kind::Unreachable, format!("cannot reach {server} ({reason})"))
                 .hint(unreachable_hint(server, reason))
         }
-        Error::Distrusted(flaw, _) => {
+        Error::BadCertificate(flaw, _) => {
             Failure::new(Kind::Unreachable, format!("cannot reach {server} ({})", flaw.as_str()))
                 .hint(flaw.hint())
         }
-        Error::Silent => Failure::new(Kind::Unreachable, format!("{server} does not answer (timeout)"))
+        Error::Timeout => Failure::new(Kind::Unreachable, format!("{server} does not answer (timeout)"))
             .hint("is the server well? `mk doctor` checks"),
         Error::Refused(refusal) => refused(server, refusal),
         Error::Failed(event) => failed_event(event),
@@ -140,16 +140,18 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
             format!("the answer of {server} ended before its result was there"),
         )
         .hint("the server may have been stopped; what it found until then is not the whole result"),
-        Error::Unwell(why) => Failure::new(Kind::Server, format!("{server} says that it is not well: {why}")),
-        Error::Broken(what) => {
+        Error::Unhealthy(why) => {
+            Failure::new(Kind::Server, format!("{server} says that it is not well: {why}"))
+        }
+        Error::Malformed(what) => {
             Failure::new(Kind::Server, format!("{server} does not answer as mk does: {what}"))
-                .hint(stranger_hint(server, what))
+                .hint(foreign_hint(server, what))
         }
     };
     failure.caused_by(cause)
 }
 
-/// The failure that an error of the client is, in the words of chat completions.
+/// The failure for an error of the client, in the words of chat completions.
 pub(crate) fn inference_failure(server: &str, cause: Error) -> Failure {
     let is_incomplete = matches!(cause, Error::Incomplete);
     let mut failure = failure(server, cause);
@@ -157,53 +159,53 @@ pub(crate) fn inference_failure(server: &str, cause: Error) -> Failure {
         failure.message = format!("the answer of {server} broke off before its end");
         failure.hints = vec!["what came until then is not the whole answer".to_owned()];
     }
-    match failure.said.as_ref().map(|said| said.code.as_str()) {
+    match failure.server_error.as_ref().map(|server_error| server_error.code.as_str()) {
         Some("wrong_service") => {
             failure.hints = vec![
                 "a key works for one service only: `mk keys create --service inference` makes one".to_owned(),
             ];
         }
-        // What helps `mk verify` does not help here; the message says when it is over.
+        // The hint for `mk verify` does not help here; the message says when the limit is over.
         Some("rate_limited_minute") => failure.hints.clear(),
         _ => {}
     }
     failure
 }
 
-/// The failure without hints that lead to `command`, for that command itself.
-pub(crate) fn told_by(command: &str, mut failure: Failure) -> Failure {
+/// The failure without the hints that suggest `command`, for use by that command itself.
+pub(crate) fn without_hints_to(command: &str, mut failure: Failure) -> Failure {
     if failure.kind == Kind::Unreachable {
         failure.hints.retain(|hint| !hint.contains(command));
         if failure.hints.is_empty() {
-            failure.hints.push(START_OR_NAME.to_owned());
+            failure.hints.push(START_OR_NAME_HINT.to_owned());
         }
     }
     failure
 }
 
-/// Whether an error says that the server does not know the question, as one that is older than it.
-pub(crate) fn is_unknown_there(cause: &Error) -> bool {
+/// Whether an error says that the server does not know the endpoint, as older servers do not.
+pub(crate) fn is_unknown_endpoint(cause: &Error) -> bool {
     matches!(cause, Error::Refused(refusal) if refusal.status == 404)
 }
 
-/// That `limit` passed before there was `what`; `instead` says what can be done beside allowing more.
+/// The failure for `what` not arriving within `limit`; `instead` says what else helps besides allowing more.
 pub(crate) fn too_slow(what: &str, limit: Duration, instead: &str) -> Failure {
-    let told = if limit.subsec_millis() > 0 { format!("{} ms", limit.as_millis()) } else { span(limit) };
-    Failure::new(Kind::Unreachable, format!("no {what} within {told}"))
+    let shown = if limit.subsec_millis() > 0 { format!("{} ms", limit.as_millis()) } else { span(limit) };
+    Failure::new(Kind::Unreachable, format!("no {what} within {shown}"))
         .hint(format!("allow more with --timeout{instead}"))
 }
 
 fn unreachable_hint(server: &str, reason: &str) -> String {
     match (reason, server.strip_prefix("https://")) {
         (UNRESOLVED, _) => "is the server's address right? `mk whoami` tells where it comes from".to_owned(),
-        (PLAIN, Some(host)) => format!("is the server at http://{host}?"),
+        (NO_TLS, Some(host)) => format!("is the server at http://{host}?"),
         _ => "is the server running? `mk doctor` checks; `mk serve --sandbox` starts one here".to_owned(),
     }
 }
 
-fn stranger_hint(server: &str, what: &str) -> String {
+fn foreign_hint(server: &str, what: &str) -> String {
     match (what, server.strip_prefix("http://")) {
-        (NO_HTTP, Some(host)) => format!("is the server at https://{host}? If not, is it mk's?"),
+        (NOT_HTTP, Some(host)) => format!("is the server at https://{host}? If not, is it mk's?"),
         _ => "is this the address of an mk server?".to_owned(),
     }
 }
@@ -211,10 +213,10 @@ fn stranger_hint(server: &str, what: &str) -> String {
 fn refused(server: &str, refusal: &Refusal) -> Failure {
     let body = &refusal.body;
     if body.code.is_empty() {
-        return stranger(server, refusal);
+        return foreign_response(server, refusal);
     }
     let kind = match body.code.as_str() {
-        // A proper request, which a model does not want to answer.
+        // A proper request that a model refuses to answer.
         "content_filter" => Kind::Other,
         _ => kind_of_status(refusal.status),
     };
@@ -236,12 +238,12 @@ fn refused(server: &str, refusal: &Refusal) -> Failure {
     if let Some(hint) = hint(server, refusal) {
         failure = failure.hint(hint);
     }
-    said(failure, &body.code, &body.request_id, retry_after)
+    with_server_error(failure, &body.code, &body.request_id, retry_after)
 }
 
-/// An error status without our error body: a proxy's, or another program's. Its kind is the status's all the same,
-/// as a proxy in front of an mk server may be what refuses.
-fn stranger(server: &str, refusal: &Refusal) -> Failure {
+/// The failure for an error status without our error body, from a proxy or another program. Its kind still follows the
+/// status, as the refusal may come from a proxy in front of an mk server.
+fn foreign_response(server: &str, refusal: &Refusal) -> Failure {
     let (status, title) = (refusal.status, brief(&refusal.body.message));
     let message = format!("{server} answered {status} {title}, and not as mk does");
     let hint = if (300..=399).contains(&status) {
@@ -251,11 +253,11 @@ fn stranger(server: &str, refusal: &Refusal) -> Failure {
     };
     let failure = Failure::new(kind_of_status(status), message).hint(hint);
     let retry_after = refusal.retry_after.filter(|_| status == 429 && !refusal.hopeless);
-    said(failure, "", "", retry_after)
+    with_server_error(failure, "", "", retry_after)
 }
 
-/// A server's message about the fields of a request, in the words of the command line. Of a flag that is given several
-/// times, the message quotes the one that is meant: `param` is an entry then, such as `models[1]`.
+/// Translates a server's message about request fields into the words of the command line. For a flag that can be
+/// repeated, the message quotes the entry that is meant; `param` then looks like `models[1]`.
 fn in_flags(message: &str, param: Option<&str>) -> String {
     let entry =
         param.and_then(|param| Some((param, format!("`{}`", param.strip_suffix(']')?.split_once('[')?.0))));
@@ -293,7 +295,7 @@ fn hint(server: &str, refusal: &Refusal) -> Option<String> {
         (403, "address_not_allowed" | "model_not_allowed") => {
             "what a key may do is changed on the server's machine: `mk keys update`".to_owned()
         }
-        // The message says where models are listed.
+        // The message already says where models are listed.
         (404, "model_not_found") => return None,
         (404, "not_found") => "`mk apps list` and `mk keys list` show what is there".to_owned(),
         (404 | 405, _) => format!("is {server} the base address of an mk server?"),
@@ -306,7 +308,7 @@ fn hint(server: &str, refusal: &Refusal) -> Option<String> {
     Some(hint)
 }
 
-/// The failure that the `error` frame of a verification is, or the last chunk of an answer that broke off.
+/// The failure for the `error` event of a verification, or for the last chunk of a completion that broke off.
 pub(crate) fn failed_event(event: &ErrorEvent) -> Failure {
     let kind = if event.code == "api_key_revoked" { Kind::Unauthorized } else { Kind::Server };
     let mut failure = Failure::new(kind, brief(&lower_first(&event.message)));
@@ -314,12 +316,17 @@ pub(crate) fn failed_event(event: &ErrorEvent) -> Failure {
         failure =
             failure.hint("the server's key for that provider was refused; its operator must set another");
     }
-    said(failure, &event.code, &event.request_id, None)
+    with_server_error(failure, &event.code, &event.request_id, None)
 }
 
-fn said(mut failure: Failure, code: &str, request_id: &str, retry_after: Option<Duration>) -> Failure {
+fn with_server_error(
+    mut failure: Failure,
+    code: &str,
+    request_id: &str,
+    retry_after: Option<Duration>,
+) -> Failure {
     let (code, request_id) = (brief(code), brief(request_id));
-    failure.said = Some(Box::new(Said { code, request_id, retry_after }));
+    failure.server_error = Some(Box::new(ServerError { code, request_id, retry_after }));
     failure
 }
 
@@ -328,7 +335,7 @@ fn brief(text: &str) -> String {
     cut(text, MAX_MESSAGE_CELLS, "...")
 }
 
-/// Messages stand behind `error:` here; acronyms and names keep their capitals.
+/// Messages follow `error:` and start in lower case; acronyms and names keep their capitals.
 fn lower_first(message: &str) -> String {
     let mut chars = message.chars();
     let (Some(first), second) = (chars.next(), chars.next()) else { return message.to_owned() };
@@ -374,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_says_so_and_what_to_do() {
+    fn an_unreachable_server_is_reported_with_what_to_do() {
         let failure = failure("http://127.0.0.1:1", Error::Unreachable("connection refused".to_owned()));
         assert_eq!(failure.message, "cannot reach http://127.0.0.1:1 (connection refused)");
         assert_eq!(failure.kind.code(), 6);
@@ -387,12 +394,15 @@ mod tests {
             failure("s", refusal(429, "rate_limited_minute", "Too many requests per minute", Some(42)));
         assert_eq!(failure.message, "too many requests per minute; free again in 42 s");
         assert_eq!(failure.kind.code(), 7);
-        let said = failure.said.unwrap();
-        assert_eq!((said.request_id.as_str(), said.retry_after), ("req_1", Some(Duration::from_secs(42))));
+        let server_error = failure.server_error.unwrap();
+        assert_eq!(
+            (server_error.request_id.as_str(), server_error.retry_after),
+            ("req_1", Some(Duration::from_secs(42)))
+        );
     }
 
     #[test]
-    fn a_wait_that_the_message_tells_is_not_told_twice() {
+    fn a_wait_in_the_message_is_not_repeated() {
         for (wait, message) in
             [(9, "m is paused; try again in 9 s"), (200, "m is paused; try again in 200 s")]
         {
@@ -422,22 +432,22 @@ mod tests {
             assert_eq!(failure("s", refusal(status, "x", "m", None)).kind.code(), code, "{status}");
         }
         assert_eq!(failure("s", Error::Incomplete).kind.code(), 8);
-        assert_eq!(failure("s", Error::Silent).kind.code(), 6);
+        assert_eq!(failure("s", Error::Timeout).kind.code(), 6);
     }
 
     #[test]
-    fn a_model_that_declines_is_no_mistake_in_usage() {
+    fn a_model_that_declines_is_not_a_usage_error() {
         let declined = failure("s", refusal(400, "content_filter", "a/b declined to answer this", None));
         assert_eq!(declined.kind.code(), 1);
     }
 
     #[test]
-    fn fields_are_told_by_their_flags_and_entries_by_their_list_s() {
-        let told = |message, param| in_flags(message, Some(param));
-        assert_eq!(told("`budget_usd` must be", "budget_usd"), "--budget-usd must be");
-        assert_eq!(told("`models[1]`: \"x\" is no", "models[1]"), "--model: \"x\" is no");
-        assert_eq!(told("`messages[2].role` must be", "messages[2].role"), "`messages[2].role` must be");
-        assert_eq!(told("`stop[0]` must be", "stop[0]"), "`stop[0]` must be");
+    fn fields_are_named_by_their_flags_and_entries_by_their_list_s() {
+        let shown = |message, param| in_flags(message, Some(param));
+        assert_eq!(shown("`budget_usd` must be", "budget_usd"), "--budget-usd must be");
+        assert_eq!(shown("`models[1]`: \"x\" is no", "models[1]"), "--model: \"x\" is no");
+        assert_eq!(shown("`messages[2].role` must be", "messages[2].role"), "`messages[2].role` must be");
+        assert_eq!(shown("`stop[0]` must be", "stop[0]"), "`stop[0]` must be");
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! Runs the asynchronous part of a client command, until it ends, the person presses Ctrl-C, or whoever started it has it
-//! end (SIGTERM).
+//! Runs the asynchronous part of a client command until it completes, the person presses Ctrl-C, or whoever started it
+//! sends SIGTERM.
 //!
-//! At the first of these signals the work is dropped, which closes its connections and thereby ends the server's work for
-//! it, and erases what shows its progress; the process then dies of the signal, once a document that was asked for has been
-//! written. The second one ends it at once, whatever it is doing. Where nobody hears the first one, as while output waits for
-//! a reader that has stalled, the process dies of it a little later: those who send SIGTERM often send it once.
+//! The first of these signals drops the work, which closes its connections, thereby ends the server's work for it, and
+//! erases its progress display; the process then dies of the signal once any JSON document that was asked for is
+//! written. The second signal ends the process at once. If nothing reacts to the first one, for example because output
+//! waits for a stalled reader, the process dies of it shortly after: those who send SIGTERM often send it only once.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -16,33 +16,33 @@ use std::time::Duration;
 use super::exit::{Failure, Kind};
 use super::printer::Printer;
 
-/// POSIX's number of Ctrl-C.
+/// POSIX's number of the signal for Ctrl-C.
 pub(crate) const SIGINT: i32 = 2;
-/// POSIX's number of a supervisor's request to end.
+/// POSIX's number of a supervisor's request to terminate.
 pub(crate) const SIGTERM: i32 = 15;
 
-/// How long a command may take to end in order. What takes longer waits for somebody who does not read.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long a command may take for an orderly exit. Whatever takes longer waits for a reader that does not read.
+const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
-/// Whether Ctrl-C was pressed since a work first listened for it.
+/// Whether Ctrl-C was pressed since the first call that listened for it.
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 /// The same for SIGTERM.
 static TERMINATED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Runs `work` on a runtime of this thread.
+/// Runs `work` on a single-threaded runtime.
 pub(crate) fn run<T>(
     printer: &Printer,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    listen(&INTERRUPTED, SIGINT);
-    run_listening(async {
+    stop_flag(&INTERRUPTED, SIGINT);
+    run_handling_ctrl_c(async {
         let outcome = tokio::select! {
-            // Listening begins before the work does: Ctrl-C finds somebody to clean up from the first moment on.
+            // Listening begins before the work does, so that Ctrl-C is handled from the first moment on.
             biased;
             () = interrupted() => None,
             outcome = work => Some(outcome),
         };
-        // The work is dropped by now, and its progress erased.
+        // The work is dropped by now, and its progress display erased.
         outcome.unwrap_or_else(|| {
             printer.notice("interrupted");
             Err(Failure::new(Kind::Interrupted, "interrupted"))
@@ -50,9 +50,9 @@ pub(crate) fn run<T>(
     })
 }
 
-/// Runs `work` that listens for Ctrl-C itself, by [`pressed`].
-pub(crate) fn run_listening<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    listen(&TERMINATED, SIGTERM);
+/// Runs `work` that handles Ctrl-C itself, by [`ctrl_c`].
+pub(crate) fn run_handling_ctrl_c<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    stop_flag(&TERMINATED, SIGTERM);
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = built
         .map_err(|cause| Failure::new(Kind::Other, format!("cannot start: {cause}")).caused_by(cause))?;
@@ -63,76 +63,78 @@ pub(crate) fn run_listening<T>(work: impl Future<Output = Result<T, Failure>>) -
             outcome = work => outcome,
         }
     });
-    // Threads that still read standard input would be waited for otherwise.
+    // Do not wait for threads that still read standard input.
     runtime.shutdown_background();
     outcome
 }
 
-/// Resolves once Ctrl-C has been pressed, in this work or between works of one command; the second one ends the process.
+/// Resolves once Ctrl-C has been pressed, during this work or between two works of one command; the second one ends the
+/// process.
 async fn interrupted() {
-    seen_or(listen(&INTERRUPTED, SIGINT), pressed()).await;
+    seen_or(stop_flag(&INTERRUPTED, SIGINT), ctrl_c()).await;
 }
 
 /// The same for SIGTERM.
 async fn terminated() {
-    seen_or(listen(&TERMINATED, SIGTERM), asked_to_end()).await;
+    seen_or(stop_flag(&TERMINATED, SIGTERM), sigterm()).await;
 }
 
-/// The signal that asked a command to end, if one came while or after it worked: it is to die of that even if it has come
-/// to its end meanwhile.
-pub(crate) fn ended_by() -> Option<i32> {
-    let has_come =
+/// The signal that asked the command to stop, if one arrived during or after its work: the process must die of it even
+/// if the work has completed meanwhile.
+pub(crate) fn received_stop_signal() -> Option<i32> {
+    let was_received =
         |seen: &OnceLock<Arc<AtomicBool>>| seen.get().is_some_and(|seen| seen.load(Ordering::SeqCst));
-    let asked = [(&TERMINATED, SIGTERM), (&INTERRUPTED, SIGINT)];
-    asked.into_iter().find(|(seen, _)| has_come(seen)).map(|(_, signal)| signal)
+    let signals = [(&TERMINATED, SIGTERM), (&INTERRUPTED, SIGINT)];
+    signals.into_iter().find(|(seen, _)| was_received(seen)).map(|(_, signal)| signal)
 }
 
-/// From the first call on the signal asks to end: it sets the flag that is returned, and has the process die of it soon.
-fn listen(seen: &'static OnceLock<Arc<AtomicBool>>, signal: i32) -> &'static AtomicBool {
+/// Starts to handle a stop signal at the first call: the signal sets the returned flag, and soon after kills the
+/// process.
+fn stop_flag(seen: &'static OnceLock<Arc<AtomicBool>>, signal: i32) -> &'static AtomicBool {
     seen.get_or_init(|| {
-        let seen = end_at_second(&[signal]);
-        // Without it the second signal still ends what hears none.
-        let _ = die_soon_after(signal);
+        let seen = exit_on_second(&[signal]);
+        // If this fails, the second signal still ends a process that does not react.
+        let _ = die_after_grace_period(signal);
         seen
     })
 }
 
-/// Has the process die of the first of these signals, once it had its time to end in order.
+/// Lets the process die of the first such signal after the grace period for an orderly exit.
 #[cfg(unix)]
-fn die_soon_after(signal: i32) -> std::io::Result<()> {
+fn die_after_grace_period(signal: i32) -> std::io::Result<()> {
     use std::io::Read;
-    let (mut heard, tells) = std::os::unix::net::UnixStream::pair()?;
-    signal_hook::low_level::pipe::register(signal, tells)?;
-    // A thread, as the others may be stuck in a write.
+    let (mut receiver, sender) = std::os::unix::net::UnixStream::pair()?;
+    signal_hook::low_level::pipe::register(signal, sender)?;
+    // A thread of its own, as the others may be stuck in a write.
     std::thread::Builder::new().name("last-words".to_owned()).spawn(move || {
-        if heard.read_exact(&mut [0]).is_ok() {
-            std::thread::sleep(LAST_WORDS);
+        if receiver.read_exact(&mut [0]).is_ok() {
+            std::thread::sleep(GRACE_PERIOD);
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     })?;
     Ok(())
 }
 
-/// Nobody sends one there.
+/// There are no such signals on other systems.
 #[cfg(not(unix))]
-fn die_soon_after(_signal: i32) -> std::io::Result<()> {
+fn die_after_grace_period(_signal: i32) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Resolves once a signal has been seen, or comes `next`.
+/// Resolves once the signal has been `seen`, or `next` reports another one.
 async fn seen_or(seen: &AtomicBool, next: impl Future<Output = ()>) {
     let mut next = pin!(next);
-    // The flag is set before whatever else the signal brings about, such as the end of a pipe whose writer dies of it.
-    // It is looked at once the next one is listened for, or one that comes between would be lost.
+    // The flag is set before any other effect of the signal, such as the end of a pipe whose writer dies of it. It is
+    // checked only once `next` is listening, or a signal between the two would be lost.
     poll_fn(|context| {
-        let has_come = next.as_mut().poll(context).is_ready() || seen.load(Ordering::SeqCst);
-        if has_come { Poll::Ready(()) } else { Poll::Pending }
+        let was_received = next.as_mut().poll(context).is_ready() || seen.load(Ordering::SeqCst);
+        if was_received { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
 }
 
-/// Resolves at the next Ctrl-C; never where signals cannot be listened to, so that they act by default.
-pub(crate) async fn pressed() {
+/// Resolves at the next Ctrl-C; never where signals cannot be listened to, so that they take their default action.
+pub(crate) async fn ctrl_c() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
@@ -140,27 +142,27 @@ pub(crate) async fn pressed() {
 
 /// The same for SIGTERM.
 #[cfg(unix)]
-async fn asked_to_end() {
+async fn sigterm() {
     use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut asked) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-    if asked.recv().await.is_none() {
+    let Ok(mut terminations) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    if terminations.recv().await.is_none() {
         std::future::pending::<()>().await;
     }
 }
 
-/// Nobody asks in this way elsewhere.
+/// There is no such signal on other systems.
 #[cfg(not(unix))]
-async fn asked_to_end() {
+async fn sigterm() {
     std::future::pending().await
 }
 
-/// Lets the second of these signals end the process at once. The order matters: the signal that sets the flag is
-/// not yet the one that acts on it. Returns the flag.
-pub(crate) fn end_at_second(signals: &[i32]) -> Arc<AtomicBool> {
+/// Lets the second of these signals end the process at once, and returns the flag that the first one sets. The order of
+/// registration matters: the signal that sets the flag must not be the one that acts on it.
+pub(crate) fn exit_on_second(signals: &[i32]) -> Arc<AtomicBool> {
     let seen = Arc::new(AtomicBool::new(false));
     for signal in signals {
         if signal_hook::flag::register_conditional_default(*signal, Arc::clone(&seen)).is_ok() {
-            // Without it the first signal still ends the work, and only the second one does nothing more.
+            // If this fails, the first signal still ends the work, and only the second one has no effect.
             let _ = signal_hook::flag::register(*signal, Arc::clone(&seen));
         }
     }

@@ -1,16 +1,16 @@
 //! Makes foreign text harmless before a terminal sees it.
 //!
-//! Claims, options, model names and messages come from models, servers and files. A terminal obeys control
-//! characters in them (C0, DEL, C1) and reorders lines by bidirectional controls, so that text could forge output.
-//! Every foreign text of human and plain output goes through [`line()`], or [`lines()`] where it may have several,
-//! every JSON text through [`json()`].
+//! Claims, options, model names and messages come from models, servers and files. A terminal obeys control characters
+//! in them (C0, DEL, C1) and reorders lines by bidirectional controls, so that such text could forge output. In human
+//! and plain output, all foreign text passes through [`line()`], or [`lines()`] where it may have several lines; in
+//! JSON, through [`json()`].
 
 use std::borrow::Cow;
 
 use crate::unsafe_chars::is_hazard;
 
-/// `text` on one line: line ends and tabs become a space, other control characters and bidirectional controls
-/// the replacement character U+FFFD.
+/// `text` on one line: line ends and tabs become spaces, other control characters and bidirectional controls become the
+/// replacement character U+FFFD.
 pub fn line(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hazard) {
         return Cow::Borrowed(text);
@@ -28,8 +28,8 @@ pub fn line(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// `text` with its lines: line ends and tabs stay, carriage returns go, and the rest is as in [`line()`]. Each
-/// character stands for itself, so that a text in pieces comes out like the whole.
+/// `text` with its lines: line ends and tabs stay, carriage returns are removed, and the rest is as in [`line()`]. Each
+/// character is treated on its own, so that a text in pieces comes out the same as the whole.
 pub fn lines(text: &str) -> Cow<'_, str> {
     let stays = |c: char| matches!(c, '\n' | '\t') || !is_hazard(c);
     if text.chars().all(stays) {
@@ -44,8 +44,8 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().filter_map(tamed).collect())
 }
 
-/// A JSON text with the same characters written as escapes, which mean the same to whoever parses it. Encoders
-/// leave DEL, C1 and bidirectional controls as they are; line ends stand between values only.
+/// JSON with the same characters written as escapes, which mean the same to any parser. Encoders leave DEL, C1 and
+/// bidirectional controls as they are; line ends only occur between values.
 pub fn json(text: &str) -> Cow<'_, str> {
     let must_escape = |c: char| c != '\n' && is_hazard(c);
     if !text.chars().any(must_escape) {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_several_lines_keep_them_and_nothing_else() {
+    fn text_of_several_lines_keeps_its_lines_and_nothing_else() {
         assert_eq!(lines("a\r\nb\tc\u{2028}d\u{1b}[2Je\u{202e}"), "a\nb\tc\nd\u{fffd}[2Je\u{fffd}");
         assert!(matches!(lines("Zürich\n\t東京"), Cow::Borrowed(_)));
     }

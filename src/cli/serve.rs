@@ -1,7 +1,7 @@
-//! `mk serve`: the server, and what it tells the person who started it.
+//! `mk serve`: runs the server, and informs the person who started it.
 //!
-//! What cannot work is said in one sentence before anything is served. The first SIGTERM or SIGINT drains, the
-//! second ends at once.
+//! What cannot work is reported in one sentence before anything is served. The first SIGTERM or SIGINT drains, the
+//! second one ends the process at once.
 
 mod checks;
 mod signals;
@@ -19,16 +19,17 @@ use super::embedded::cannot_start;
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::setup_link::SetupLink;
-use super::{log, reload, resources, sheet, supervisor, unit, welcome};
+use super::{log, reload, resources, supervisor, tabular, unit, welcome};
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{ServerArgs, ServerConfig, load_server};
 use crate::server::{self, Options, Tls};
 use checks::{
-    beside, no_listener, no_memory_on_disk, refuse_open_door, refuse_two_databases, tell_of_another_database,
+    database_flags, disable_core_dumps, listen_failure, refuse_exposed_server, refuse_two_databases,
+    warn_of_unused_database,
 };
-use signals::{EndedBy, signalled};
-use trial::Trial;
+use signals::{ShutdownCause, shutdown_signal};
+use trial::TrialKey;
 
 /// Examples of `mk serve`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -37,7 +38,7 @@ Examples:
   OPENAI_API_KEY=... mk serve      providers are recognised by their usual variables
   mk serve --check                 is the configuration right?";
 
-/// What stands below the options of `mk serve --help`.
+/// The text below the options in `mk serve --help`.
 pub(crate) const NOTES: &str = "\
 Without a console key it gives a link that makes the first one in a browser,
 once, within 30 minutes: on a terminal, or in the file setup-link of the data
@@ -98,14 +99,14 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
     if let Some(ServeCommand::Unit(args)) = &args.command {
         return unit::run(args, session);
     }
-    // Connections have runtimes of their own; this one accepts them and writes to the disk beside them.
+    // Connections are served by runtimes of their own; this one accepts them and writes to the disk meanwhile.
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = built
         .map_err(|cause| Failure::new(Kind::Other, format!("cannot start: {cause}")).caused_by(cause))?;
-    // Before anything is read that a reload reads again: whoever changes it while the server starts may signal.
+    // Before anything that a reload would read again: whoever changes it while the server starts may already signal.
     let reloads = {
         let _inside = runtime.enter();
-        reload::Reloads::heard()
+        reload::Reloads::listen()
     };
     let config = load_server(&server_args(args), &session.env)?;
     if args.data_dir.is_some() {
@@ -116,22 +117,22 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
         tls: tls.map_err(|cause| Failure::usage(cause.to_string()).caused_by(cause))?,
         ..Options::default()
     };
-    let logged = log::wanted(session)?;
+    let log_filter = log::filter_from_env(session)?;
     if args.check {
         App::check(&config, Clock::system()).map_err(|cause| cannot_start(&config, cause))?;
         return check(session, &config);
     }
-    let _log = log::begin(session, logged)?;
-    no_memory_on_disk();
-    let options = resources::fit(options);
+    let _log = log::begin(session, log_filter)?;
+    disable_core_dumps();
+    let options = resources::limit_connections(options);
     let app = App::open(&config, Clock::system()).map_err(|cause| cannot_start(&config, cause))?;
-    tell_of_another_database(&config);
+    warn_of_unused_database(&config);
     let inherited = supervisor::listener()?;
     let listen = inherited.as_ref().and_then(|socket| socket.local_addr().ok()).unwrap_or(config.listen);
-    refuse_open_door(&app, listen, &beside(session, &config))?;
+    refuse_exposed_server(&app, listen, &database_flags(session, &config))?;
 
-    let heard = Heard { inherited, reloads };
-    let outcome = runtime.block_on(serve(args, session, &config, app, options, heard));
+    let handles = StartupHandles { inherited, reloads };
+    let outcome = runtime.block_on(serve(args, session, &config, app, options, handles));
     runtime.shutdown_timeout(Duration::from_secs(1));
     outcome
 }
@@ -146,7 +147,7 @@ fn server_args(args: &ServeArgs) -> ServerArgs {
 }
 
 fn check(session: &Session, config: &ServerConfig) -> Outcome {
-    sheet::record(&session.printer, &welcome::facts(config))?;
+    tabular::record(&session.printer, &welcome::facts(config))?;
     for warning in &config.warnings {
         session.printer.warning(warning);
     }
@@ -154,9 +155,9 @@ fn check(session: &Session, config: &ServerConfig) -> Outcome {
     Ok(0)
 }
 
-/// What comes from outside from the first moment on.
-struct Heard {
-    /// The listening socket of a supervisor.
+/// What is acquired before anything else: the listener of a supervisor, and reload signals.
+struct StartupHandles {
+    /// The listening socket passed by a supervisor.
     inherited: Option<std::net::TcpListener>,
     reloads: reload::Reloads,
 }
@@ -167,30 +168,30 @@ async fn serve(
     config: &ServerConfig,
     app: App,
     options: Options,
-    Heard { inherited, reloads }: Heard,
+    StartupHandles { inherited, reloads }: StartupHandles,
 ) -> Outcome {
     let has_own_listener = inherited.is_none();
     let bound = match inherited {
         Some(socket) => TcpListener::from_std(socket),
         None => server::listen(config.listen),
     };
-    let listener = bound.map_err(|cause| no_listener(config.listen, cause))?;
-    let address = listener.local_addr().map_err(|cause| no_listener(config.listen, cause))?;
+    let listener = bound.map_err(|cause| listen_failure(config.listen, cause))?;
+    let address = listener.local_addr().map_err(|cause| listen_failure(config.listen, cause))?;
     let base = format!("{}://{address}", if options.tls.is_some() { "https" } else { "http" });
     let app = Arc::new(app);
-    // Before anybody is told that it serves: whoever is told may signal at once.
-    let signalled = signalled();
+    // Before anybody is told that the server is ready: whoever is told may signal at once.
+    let shutdown_signal = shutdown_signal();
     let has_person = session.printer.terminal.err.is_terminal;
     let link = SetupLink::begin(&app, &base, &config.data_dir, has_person && !session.printer.quiet)?;
-    let trial = Trial::begin(args.sandbox && has_person, &app)?;
-    let first = welcome::First {
-        key: trial.key.as_ref(),
+    let trial_key = TrialKey::begin(args.sandbox && has_person, &app)?;
+    let first = welcome::FirstSteps {
+        key: trial_key.key.as_ref(),
         link: link.shown.as_ref(),
-        beside: beside(session, config),
+        database_flags: database_flags(session, config),
     };
-    welcome::say(&session.printer, config, &base, args.sandbox, &first);
+    welcome::print(&session.printer, config, &base, args.sandbox, &first);
 
-    supervisor::tell_ready();
+    supervisor::notify_ready();
     let reloader = reload::Reloader::new(
         server_args(args),
         session.env.clone(),
@@ -200,29 +201,29 @@ async fn serve(
     );
     let mut reloads = AbortOnDropHandle::new(tokio::spawn(reloads.follow(reloader)));
 
-    let patience = options.drain;
-    let (told, why) = tokio::sync::oneshot::channel();
+    let drain = options.drain;
+    let (cause_sender, cause_received) = tokio::sync::oneshot::channel();
     let shutdown = async {
-        let ended_by = tokio::select! {
-            ended_by = signalled => ended_by,
-            Ok(()) = &mut reloads => EndedBy::Terminate,
+        let cause_of_shutdown = tokio::select! {
+            cause_of_shutdown = shutdown_signal => cause_of_shutdown,
+            Ok(()) = &mut reloads => ShutdownCause::Terminate,
         };
         drop(reloads);
-        supervisor::tell_stopping();
+        supervisor::notify_stopping();
         tracing::info!(
-            "shutting down; requests under way may end within {patience:?}, a second signal ends them now"
+            "shutting down; requests under way may end within {drain:?}, a second signal ends them now"
         );
-        // Received below, unless the server has failed already.
-        let _ = told.send(ended_by);
+        // Received below, unless the server has failed before that.
+        let _ = cause_sender.send(cause_of_shutdown);
     };
     let served = server::serve(listener, Arc::clone(&app), options, shutdown).await;
-    trial.end(&app);
+    trial_key.end(&app);
     drop(link);
     served.map_err(|cause| {
         Failure::new(Kind::Other, format!("the server ended badly: {cause}")).caused_by(cause)
     })?;
-    match why.await {
-        Ok(EndedBy::Interrupt) => Err(Failure::new(Kind::Interrupted, "interrupted")),
+    match cause_received.await {
+        Ok(ShutdownCause::Interrupt) => Err(Failure::new(Kind::Interrupted, "interrupted")),
         _ => Ok(0),
     }
 }

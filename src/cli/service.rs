@@ -1,13 +1,13 @@
-//! A service as flags take it: one of a list, which shells complete and a wrong name is answered with.
+//! The service as a flag value: a fixed list that shells can complete and error messages show.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::api::Service;
 
-/// What asks models, and so has usage.
-pub(crate) const ASKING: [Service; 2] = [Service::Verify, Service::Inference];
+/// The services that call models and therefore have usage.
+pub(crate) const MODEL_SERVICES: [Service; 2] = [Service::Verify, Service::Inference];
 
-/// A parser of the name of one of these.
+/// A value parser for the name of one of these services.
 pub(crate) fn one_of<const N: usize>(services: [Service; N]) -> impl TypedValueParser<Value = Service> {
     PossibleValuesParser::new(services.map(Service::as_str)).try_map(|name| name.parse::<Service>())
 }

@@ -1,8 +1,8 @@
 //! The one-time link by which a person makes the first console key in a browser.
 //!
-//! A terminal shows it. Where there is none it stands in a file for the owner alone, beside the database: a log is read
-//! by more people than may look after the server, and tells where the file is. What must hold: the link stands in no
-//! log; the file is gone once the link is used, expired or void, or the server ends.
+//! It is shown on a terminal. Without one it is written to a private file beside the database: a log is read by more
+//! people than may administer the server, so the log only says where the file is. The link must never be in a log, and
+//! the file must be removed once the link is used, expired or void, or the server ends.
 
 use std::fs;
 use std::io::Write;
@@ -12,30 +12,30 @@ use std::time::Duration;
 
 use tokio_util::task::AbortOnDropHandle;
 
+use super::database::store_failure;
 use super::exit::{Failure, Kind};
-use super::local::stored;
 use crate::app::App;
 use crate::private;
 use crate::secret::{ExposeSecret, SecretString};
 
 /// The file's name in the data directory.
 const FILE: &str = "setup-link";
-/// How soon the file of a link that was used is gone.
-const LOOK: Duration = Duration::from_millis(500);
+/// How soon after its use the file of a link is removed.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The link of a server that has no console key yet, if it is one.
+/// The setup link of a server without a console key, if it is one.
 #[must_use = "its file is removed when this is dropped"]
 pub(crate) struct SetupLink {
-    /// To be shown on a terminal.
+    /// The link, to be shown on a terminal.
     pub(crate) shown: Option<SecretString>,
-    /// Looks after the file.
+    /// The task that removes the file.
     _watch: Option<AbortOnDropHandle<()>>,
     _file: Option<Arc<LinkFile>>,
 }
 
 impl SetupLink {
-    /// Issues a link to the server at `base`, if it has no console key that can be used. Where it cannot be shown, a
-    /// file in `data_dir` holds it.
+    /// Issues a link to the server at `base` if it has no usable console key. If it cannot be shown, it is written to a
+    /// file in `data_dir`.
     pub(crate) fn begin(
         app: &Arc<App>,
         base: &str,
@@ -44,8 +44,8 @@ impl SetupLink {
     ) -> Result<Self, Failure> {
         let path = data_dir.join(FILE);
         let now = app.clock.now();
-        if app.store.has_console_key(now).map_err(|cause| stored(cause, "key"))? {
-            // Of a server that was killed, or of one whose link is void by now.
+        if app.store.has_console_key(now).map_err(|cause| store_failure(cause, "key"))? {
+            // Left by a server that was killed, or whose link is no longer valid.
             let _ = fs::remove_file(&path);
             return Ok(Self { shown: None, _watch: None, _file: None });
         }
@@ -66,9 +66,9 @@ async fn watch(app: Arc<App>, file: Option<Arc<LinkFile>>) {
         let now = app.clock.now();
         app.store.ask(move |store| store.has_console_key(now))
     };
-    // A key that was made elsewhere closes it as well.
+    // A console key that was made elsewhere voids the link.
     while app.setup.is_open(app.clock.now()) && !matches!(has_console_key().await, Ok(true)) {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     if let Some(file) = file {
         file.remove();
@@ -80,19 +80,19 @@ async fn watch(app: Arc<App>, file: Option<Arc<LinkFile>>) {
     }
 }
 
-/// A file that holds a link; gone when dropped.
+/// A file holding a link; removed when dropped.
 struct LinkFile {
     path: PathBuf,
     text: SecretString,
 }
 
 impl LinkFile {
-    /// Without a file the server serves all the same: there is another way to a console key. Where the database is not in
-    /// the directory, it may not be there yet.
+    /// Writes the file. Without it the server still serves, as there is another way to get a console key. The directory
+    /// may not exist yet, if the database is elsewhere.
     fn write(path: PathBuf, link: &SecretString) -> Option<Self> {
         let text = SecretString::from(format!("{}\n", link.expose_secret()));
         let made = path.parent().map_or(Ok(()), private::create_dir_all);
-        // One that another server has put there gives way: two of them in a file would not be told apart.
+        // A file by another server is replaced: two links in one file could not be told apart.
         let _ = fs::remove_file(&path);
         let written = made
             .and_then(|()| private::create_new(&path))
@@ -116,7 +116,7 @@ impl LinkFile {
         }
     }
 
-    /// Another server on the same directory may have put its own there.
+    /// Removes the file, unless another server has put its own link there.
     fn remove(&self) {
         if fs::read_to_string(&self.path).is_ok_and(|found| found == self.text.expose_secret())
             && let Err(cause) = fs::remove_file(&self.path)

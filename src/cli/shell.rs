@@ -1,6 +1,6 @@
-//! Commands that a person may copy into a shell.
+//! Quoting for commands that a person may copy into a shell.
 
-/// A value as a POSIX shell takes it for one word.
+/// The value quoted as a single word for a POSIX shell, if it needs to be.
 pub(crate) fn word(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._/:@%+,".contains(c);
     if value.chars().all(is_plain) && !value.is_empty() {

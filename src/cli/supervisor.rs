@@ -1,13 +1,13 @@
-//! What a supervisor (systemd, or one that does as it does) passes to `mk serve` and is told by it.
+//! The interface to a supervisor (systemd, or one that follows its protocol) of `mk serve`.
 //!
-//! It names a socket to tell by `NOTIFY_SOCKET`, and passes listening sockets by `LISTEN_FDS`. Without either, nothing
-//! here does anything.
+//! `NOTIFY_SOCKET` names a socket for notifications, and `LISTEN_FDS` passes listening sockets. Without them nothing
+//! here has any effect.
 
 use std::net::TcpListener;
 
 use super::exit::Failure;
 
-/// The listening socket that was passed, if one was.
+/// The listening socket that was passed, if any.
 ///
 /// # Errors
 /// If it is something else, or several were passed.
@@ -18,11 +18,14 @@ pub(crate) fn listener() -> Result<Option<TcpListener>, Failure> {
         0 => return Ok(None),
         1 => {}
         count => {
-            return Err(unusable(&format!("there are {count} of them"), "pass one, by one ListenStream="));
+            return Err(socket_failure(
+                &format!("there are {count} of them"),
+                "pass one, by one ListenStream=",
+            ));
         }
     }
     let wrong = |cause: std::io::Error| {
-        unusable("it does not listen for TCP", "give ListenStream= a port, or an address and a port")
+        socket_failure("it does not listen for TCP", "give ListenStream= a port, or an address and a port")
             .caused_by(cause)
     };
     let socket = passed.take_tcp_listener(0).map_err(wrong)?;
@@ -33,49 +36,49 @@ pub(crate) fn listener() -> Result<Option<TcpListener>, Failure> {
 }
 
 #[cfg(unix)]
-fn unusable(why: &str, hint: &str) -> Failure {
+fn socket_failure(why: &str, hint: &str) -> Failure {
     Failure::usage(format!("the listening socket that was passed (LISTEN_FDS) cannot be used: {why}"))
         .hint(hint)
 }
 
-/// Tells that requests are answered from now on.
+/// Reports that requests are served from now on.
 #[cfg(unix)]
-pub(crate) fn tell_ready() {
-    tell(&[sd_notify::NotifyState::Ready]);
+pub(crate) fn notify_ready() {
+    notify(&[sd_notify::NotifyState::Ready]);
 }
 
-/// Tells that the configuration is read again; [`tell_ready`] tells that it was, whatever came of it.
+/// Reports that the configuration is being reloaded; [`notify_ready`] reports that it is done, whatever came of it.
 #[cfg(unix)]
-pub(crate) fn tell_reloading() {
-    // The supervisor tells by the time which of its signals is answered.
+pub(crate) fn notify_reloading() {
+    // The timestamp lets the supervisor match this notification to its signal.
     let mut states = vec![sd_notify::NotifyState::Reloading];
     states.extend(sd_notify::NotifyState::monotonic_usec_now().ok());
-    tell(&states);
+    notify(&states);
 }
 
-/// Tells that the end has begun.
+/// Reports that shutdown has begun.
 #[cfg(unix)]
-pub(crate) fn tell_stopping() {
-    tell(&[sd_notify::NotifyState::Stopping]);
+pub(crate) fn notify_stopping() {
+    notify(&[sd_notify::NotifyState::Stopping]);
 }
 
 #[cfg(unix)]
-fn tell(states: &[sd_notify::NotifyState<'_>]) {
+fn notify(states: &[sd_notify::NotifyState<'_>]) {
     if let Err(cause) = sd_notify::notify(states) {
         tracing::warn!(%cause, "the supervisor cannot be told (NOTIFY_SOCKET)");
     }
 }
 
-/// Nobody passes sockets elsewhere.
+/// Other systems pass no sockets.
 #[cfg(not(unix))]
 pub(crate) fn listener() -> Result<Option<TcpListener>, Failure> {
     Ok(None)
 }
 
-/// Nobody waits to be told elsewhere.
+/// Other systems have no supervisor to notify.
 #[cfg(not(unix))]
-pub(crate) fn tell_ready() {}
+pub(crate) fn notify_ready() {}
 
-/// Nobody waits to be told elsewhere.
+/// Other systems have no supervisor to notify.
 #[cfg(not(unix))]
-pub(crate) fn tell_stopping() {}
+pub(crate) fn notify_stopping() {}

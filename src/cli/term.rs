@@ -1,8 +1,9 @@
-//! What is known of the terminal: which streams are one, how wide it is, which colours and symbols it may get.
+//! What is known about the terminal: which streams are terminals, how wide it is, and which colours and symbols it
+//! supports.
 //!
-//! Decided once at the start, per stream, from flags and environment alone, so that tests can decide otherwise.
-//! A stream that is no terminal never gets an escape byte unless colour is forced; `TERM=dumb` means the same
-//! for a terminal. `NO_COLOR` is about colour only: bold and animation stay.
+//! Decided once at the start, per stream, from flags and environment alone, so that tests can decide otherwise. A
+//! stream that is not a terminal never gets an escape sequence unless colour is forced, and neither does a terminal
+//! with `TERM=dumb`. `NO_COLOR` is about colour only: bold and animation stay.
 
 use std::borrow::Cow;
 use std::env::consts::OS;
@@ -13,11 +14,11 @@ use comfy_table::LineStyle;
 
 use crate::config::ColorMode;
 
-/// Text for people is never set wider than this many columns, however wide the terminal is.
-const WIDEST_TEXT: usize = 100;
+/// The most columns used for text, however wide the terminal is.
+const MAX_TEXT_WIDTH: usize = 100;
 
-/// Below this many columns nothing sensible can be set; narrower terminals wrap by themselves.
-const NARROWEST_TEXT: usize = 20;
+/// The fewest columns that text is laid out for; narrower terminals wrap by themselves.
+const MIN_TEXT_WIDTH: usize = 20;
 
 /// Which escape sequences a stream may get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +31,9 @@ pub(crate) enum Paint {
     Full,
 }
 
-/// The looks that output uses. Cyan, red and yellow stay apart for all common kinds of colour blindness.
+/// The styles of output. Cyan, red and yellow can be told apart with all common kinds of colour blindness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum Style {
     /// TRUE: cyan.
     True,
     /// FALSE and errors: bold red.
@@ -44,14 +45,14 @@ pub(crate) enum Look {
 }
 
 impl Paint {
-    /// `text` in this look, as far as the stream may show it.
-    pub(crate) fn apply(self, look: Look, text: &str) -> String {
-        let code = match (self, look) {
-            (Self::Plain, _) | (Self::Bold, Look::True | Look::Open) => return text.to_owned(),
-            (Self::Bold, Look::False) | (_, Look::Strong) => "1",
-            (Self::Full, Look::True) => "36",
-            (Self::Full, Look::False) => "1;31",
-            (Self::Full, Look::Open) => "33",
+    /// `text` in this style, as far as the stream supports it.
+    pub(crate) fn apply(self, style: Style, text: &str) -> String {
+        let code = match (self, style) {
+            (Self::Plain, _) | (Self::Bold, Style::True | Style::Open) => return text.to_owned(),
+            (Self::Bold, Style::False) | (_, Style::Strong) => "1",
+            (Self::Full, Style::True) => "36",
+            (Self::Full, Style::False) => "1;31",
+            (Self::Full, Style::Open) => "33",
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
@@ -66,12 +67,12 @@ pub(crate) struct Stream {
     pub(crate) paint: Paint,
 }
 
-/// Everything known of the terminal.
+/// Everything that is known about the terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Terminal {
     /// Standard output.
     pub(crate) out: Stream,
-    /// Whether standard output goes to another program, which may write to this very terminal.
+    /// Whether standard output goes to another program, which may write to this same terminal.
     pub(crate) out_is_pipe: bool,
     /// Standard error.
     pub(crate) err: Stream,
@@ -81,7 +82,7 @@ pub(crate) struct Terminal {
     pub(crate) can_animate: bool,
     /// Columns for text, at most 100.
     pub(crate) width: usize,
-    /// All its columns, for tables that have more to show than text is wide.
+    /// All its columns, for tables that need more than the width of text.
     pub(crate) full_width: usize,
     /// Rows, for what must fit on one screen.
     pub(crate) height: usize,
@@ -89,22 +90,21 @@ pub(crate) struct Terminal {
     pub(crate) symbols: &'static Symbols,
 }
 
-/// Reads an environment variable; empty ones count as absent.
+/// Looks up an environment variable; empty ones count as absent.
 pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl Terminal {
-    /// Finds out about this process's streams. `said` is `--color`, or what the
-    /// configuration makes of it.
-    pub(crate) fn detect(said: Option<ColorMode>, env: Lookup<'_>) -> Self {
+    /// Examines this process's streams. `mode` is `--color`, or the configured value.
+    pub(crate) fn detect(mode: Option<ColorMode>, env: Lookup<'_>) -> Self {
         let out_is_terminal = std::io::stdout().is_terminal();
         let err_is_terminal = std::io::stderr().is_terminal();
         let size = terminal_size::terminal_size();
         let columns = size.map(|(width, _)| usize::from(width.0));
         let full_width = full_width(columns, env);
         Self {
-            out: stream(out_is_terminal, said, env),
+            out: stream(out_is_terminal, mode, env),
             out_is_pipe: is_pipe(),
-            err: stream(err_is_terminal, said, env),
+            err: stream(err_is_terminal, mode, env),
             input_is_tty: std::io::stdin().is_terminal(),
             can_animate: !is_dumb(env),
             width: text_width(full_width),
@@ -115,8 +115,7 @@ impl Terminal {
     }
 }
 
-/// Whether standard output is a pipe, or a socket, which some shells use for one. Elsewhere than on Unix that is not
-/// known.
+/// Whether standard output is a pipe, or a socket, which some shells use for one. Unknown on systems other than Unix.
 fn is_pipe() -> bool {
     #[cfg(unix)]
     return rustix::fs::fstat(std::io::stdout()).is_ok_and(|found| {
@@ -127,14 +126,14 @@ fn is_pipe() -> bool {
     false
 }
 
-fn stream(is_terminal: bool, said: Option<ColorMode>, env: Lookup<'_>) -> Stream {
-    Stream { is_terminal, paint: paint(is_terminal, said, env) }
+fn stream(is_terminal: bool, mode: Option<ColorMode>, env: Lookup<'_>) -> Stream {
+    Stream { is_terminal, paint: paint(is_terminal, mode, env) }
 }
 
-/// Flag, then `MK_COLOR`, then the conventions of no-color.org and bixense.com/clicolors.
+/// Precedence: the flag, then `MK_COLOR`, then the conventions of no-color.org and bixense.com/clicolors.
 fn paint(is_terminal: bool, flag: Option<ColorMode>, env: Lookup<'_>) -> Paint {
-    let said = flag.or_else(|| env("MK_COLOR").and_then(|name| ColorMode::from_str(&name, false).ok()));
-    match said.unwrap_or_default() {
+    let mode = flag.or_else(|| env("MK_COLOR").and_then(|name| ColorMode::from_str(&name, false).ok()));
+    match mode.unwrap_or_default() {
         ColorMode::Always => return Paint::Full,
         ColorMode::Never if is_terminal && !is_dumb(env) => return Paint::Bold,
         ColorMode::Never => return Paint::Plain,
@@ -155,15 +154,15 @@ fn is_dumb(env: Lookup<'_>) -> bool {
 }
 
 fn full_width(columns: Option<usize>, env: Lookup<'_>) -> usize {
-    let said = env("COLUMNS").and_then(|value| value.parse().ok()).filter(|&columns: &usize| columns > 0);
-    said.or(columns).unwrap_or(80).max(NARROWEST_TEXT)
+    let forced = env("COLUMNS").and_then(|value| value.parse().ok()).filter(|&columns: &usize| columns > 0);
+    forced.or(columns).unwrap_or(80).max(MIN_TEXT_WIDTH)
 }
 
 fn text_width(full_width: usize) -> usize {
-    full_width.min(WIDEST_TEXT)
+    full_width.min(MAX_TEXT_WIDTH)
 }
 
-/// The symbols of output. A word always stands beside them.
+/// The symbols of output. There is always a word beside them.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Symbols {
     /// TRUE.
@@ -174,17 +173,17 @@ pub(crate) struct Symbols {
     pub(crate) open: &'static str,
     /// Not verified.
     pub(crate) skipped: &'static str,
-    /// Not begun.
+    /// Not started.
     pub(crate) waiting: &'static str,
     /// Between the parts of a summary.
     pub(crate) between: &'static str,
     /// Where text was cut.
     pub(crate) cut: &'static str,
-    /// What turns while something runs.
+    /// Animation frames while something runs.
     pub(crate) spinner: &'static [&'static str],
-    /// Before an amount that is not all.
+    /// Before an amount that is only a part.
     pub(crate) at_least: &'static str,
-    /// A cell of a bar, filled by degrees up to the whole.
+    /// A cell of a bar, from nearly empty to full.
     pub(crate) bar: &'static [&'static str],
     /// The lines of tables.
     pub(crate) table: comfy_table::TableStyle,
@@ -221,26 +220,25 @@ pub(crate) static ASCII: Symbols = Symbols {
 };
 
 impl Symbols {
-    /// A text for people with these symbols in the place of the ones for UTF-8 that sentences and names are written
-    /// with.
-    pub(crate) fn spelt<'a>(&self, text: Cow<'a, str>) -> Cow<'a, str> {
+    /// A text for people with these symbols in place of the UTF-8 ones that sentences and names are written with.
+    pub(crate) fn adapt<'a>(&self, text: Cow<'a, str>) -> Cow<'a, str> {
         let pairs = [(UNICODE.cut, self.cut), (UNICODE.at_least, self.at_least)];
-        pairs.into_iter().fold(text, |text, (theirs, ours)| {
-            if theirs != ours && text.contains(theirs) { text.replace(theirs, ours).into() } else { text }
+        pairs.into_iter().fold(text, |text, (unicode, own)| {
+            if unicode != own && text.contains(unicode) { text.replace(unicode, own).into() } else { text }
         })
     }
 }
 
 fn symbols(env: Lookup<'_>) -> &'static Symbols {
     let ascii = match env("MK_ASCII") {
-        Some(said) => said != "0",
+        Some(value) => value != "0",
         None => !locale_is_utf8(env),
     };
     if ascii { &ASCII } else { &UNICODE }
 }
 
-/// POSIX order of locale variables; none at all is the C locale. Windows terminals take UTF-8 from us whatever the
-/// locale says.
+/// POSIX order of locale variables; if none is set, it is the C locale. Windows terminals accept UTF-8 from us whatever
+/// the locale says.
 fn locale_is_utf8(env: Lookup<'_>) -> bool {
     if OS == "windows" {
         return true;
@@ -304,12 +302,12 @@ mod tests {
     }
 
     #[test]
-    fn paint_shows_what_it_may() {
-        assert_eq!(Paint::Full.apply(Look::True, "x"), "\u{1b}[36mx\u{1b}[0m");
-        assert_eq!(Paint::Full.apply(Look::False, "x"), "\u{1b}[1;31mx\u{1b}[0m");
-        assert_eq!(Paint::Bold.apply(Look::False, "x"), "\u{1b}[1mx\u{1b}[0m");
-        assert_eq!(Paint::Bold.apply(Look::True, "x"), "x");
-        assert_eq!(Paint::Plain.apply(Look::Strong, "x"), "x");
+    fn paint_applies_what_the_stream_supports() {
+        assert_eq!(Paint::Full.apply(Style::True, "x"), "\u{1b}[36mx\u{1b}[0m");
+        assert_eq!(Paint::Full.apply(Style::False, "x"), "\u{1b}[1;31mx\u{1b}[0m");
+        assert_eq!(Paint::Bold.apply(Style::False, "x"), "\u{1b}[1mx\u{1b}[0m");
+        assert_eq!(Paint::Bold.apply(Style::True, "x"), "x");
+        assert_eq!(Paint::Plain.apply(Style::Strong, "x"), "x");
     }
 
     #[test]
@@ -318,15 +316,15 @@ mod tests {
         assert_eq!(full_width(Some(120), &env(&[("COLUMNS", "44")])), 44);
         assert_eq!(full_width(Some(60), &env(&[("COLUMNS", "wide")])), 60);
         assert_eq!(full_width(None, &env(&[])), 80);
-        assert_eq!(full_width(Some(3), &env(&[])), NARROWEST_TEXT);
+        assert_eq!(full_width(Some(3), &env(&[])), MIN_TEXT_WIDTH);
         assert_eq!([44, 100, 120].map(text_width), [44, 100, 100]);
     }
 
     #[test]
-    fn texts_are_spelt_with_the_symbols_there_are() {
+    fn texts_are_adapted_to_the_available_symbols() {
         let text = "key …wXyZ: ≥$2";
-        assert_eq!(ASCII.spelt(text.into()), "key ...wXyZ: >=$2");
-        assert!(matches!(UNICODE.spelt(text.into()), Cow::Borrowed(kept) if kept == text));
+        assert_eq!(ASCII.adapt(text.into()), "key ...wXyZ: >=$2");
+        assert!(matches!(UNICODE.adapt(text.into()), Cow::Borrowed(kept) if kept == text));
     }
 
     #[test]

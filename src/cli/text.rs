@@ -1,4 +1,4 @@
-//! Texts that a person hands over: standard input, read whole, and what makes a text unusable.
+//! Texts that a person supplies: reading all of standard input, and what makes a text unusable.
 
 use std::io::{self, BufRead, Read, StdinLock};
 use std::time::Duration;
@@ -10,19 +10,19 @@ use super::exit::Failure;
 use super::printer::Printer;
 use super::runtime;
 
-/// The largest text that is read; servers take less, and say how much.
+/// The largest text that is read. Servers accept less, and say how much.
 pub(crate) const MAX_BYTES: u64 = 1024 * 1024;
 
-/// How long a terminal may be silent before we say that we wait for it.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a terminal may be silent before a notice says that we wait for it.
+const PROMPT_DELAY: Duration = Duration::from_secs(3);
 
-/// All of standard input. On a terminal where nothing arrives, says what is waited for.
+/// All of standard input. On a terminal where nothing arrives, a notice says what is waited for.
 pub(crate) fn stdin(printer: &Printer) -> Result<String, Failure> {
-    read_stdin(printer, |input| capped(input, "standard input"))?
+    read_stdin(printer, |input| read_capped(input, "standard input"))?
 }
 
-/// What `read` makes of standard input, of which a terminal is told what is waited for. Ctrl-C ends it as it ends the
-/// work that comes of it.
+/// The result of `read` on standard input; a terminal is told what is waited for. Ctrl-C interrupts it as it interrupts
+/// requests.
 pub(crate) fn read_stdin<T: Send + 'static>(
     printer: &Printer,
     read: impl FnOnce(StdinLock<'static>) -> T + Send + 'static,
@@ -30,32 +30,33 @@ pub(crate) fn read_stdin<T: Send + 'static>(
     let (begun, has_begun) = oneshot::channel();
     let (done, result) = oneshot::channel();
     runtime::run(printer, async {
-        // A thread, as a read cannot be given up; it ends with the process. Whoever listens may have ended before it.
+        // A thread of its own that ends with the process, as a blocking read cannot be cancelled. The receivers may be
+        // gone by the time it sends.
         std::thread::spawn(move || {
             let mut input = io::stdin().lock();
             let _ = input.fill_buf().map(|_| begun.send(()));
             let _ = done.send(read(input));
         });
-        if printer.terminal.input_is_tty && time::timeout(PATIENCE, has_begun).await.is_err() {
+        if printer.terminal.input_is_tty && time::timeout(PROMPT_DELAY, has_begun).await.is_err() {
             printer.notice("waiting for text on standard input; end it with Ctrl-D on a line of its own");
         }
         result.await.map_err(|_| Failure::usage("cannot read standard input"))
     })
 }
 
-/// All of `source`, called `name` in messages, if it is text and not too much.
-pub(crate) fn capped(source: impl Read, name: &str) -> Result<String, Failure> {
+/// All of `source`, if it is text and not too large; messages call it `name`.
+pub(crate) fn read_capped(source: impl Read, name: &str) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     source.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|cause| unreadable(name, cause))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(Failure::usage(format!("{name} is larger than 1 MiB")).hint("split it into parts"));
     }
     let text = String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{name} is not UTF-8 text")))?;
-    not_empty(without_mark(&text).to_owned(), name)
+    not_empty(without_bom(&text).to_owned(), name)
 }
 
-/// A text without the mark (U+FEFF) that some editors put before it, which is no part of it.
-pub(crate) fn without_mark(text: &str) -> &str {
+/// The text without the byte order mark (U+FEFF) that some editors put before it, and that is no part of it.
+pub(crate) fn without_bom(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
@@ -67,7 +68,7 @@ pub(crate) fn not_empty(text: String, name: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Why `name` cannot be read.
+/// The failure for a `name` that cannot be read.
 pub(crate) fn unreadable(name: &str, cause: io::Error) -> Failure {
     Failure::usage(format!("cannot read {name}: {cause}")).caused_by(cause)
 }
@@ -77,11 +78,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_large_or_no_text_is_refused() {
-        assert!(capped(io::repeat(b'x'), "it").unwrap_err().message.contains("1 MiB"));
-        assert!(capped(&b"\xff"[..], "it").unwrap_err().message.contains("UTF-8"));
-        assert!(capped(&b" \n"[..], "it").unwrap_err().message.contains("empty"));
-        assert!(capped("\u{feff}".as_bytes(), "it").unwrap_err().message.contains("empty"));
-        assert_eq!(capped("\u{feff}it".as_bytes(), "it").unwrap(), "it");
+    fn oversized_and_non_text_input_is_refused() {
+        assert!(read_capped(io::repeat(b'x'), "it").unwrap_err().message.contains("1 MiB"));
+        assert!(read_capped(&b"\xff"[..], "it").unwrap_err().message.contains("UTF-8"));
+        assert!(read_capped(&b" \n"[..], "it").unwrap_err().message.contains("empty"));
+        assert!(read_capped("\u{feff}".as_bytes(), "it").unwrap_err().message.contains("empty"));
+        assert_eq!(read_capped("\u{feff}it".as_bytes(), "it").unwrap(), "it");
     }
 }

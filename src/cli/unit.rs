@@ -1,4 +1,4 @@
-//! `mk serve unit`: a unit for systemd that gives the server what it needs and nothing else.
+//! `mk serve unit`: a systemd unit that gives the server what it needs and nothing else.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ Examples:
   sudo systemctl daemon-reload && sudo systemctl enable --now mk
   mk serve unit --socket | sudo tee /etc/systemd/system/mk.socket";
 
-/// What stands below the options of `mk serve unit --help`.
+/// The text below the options in `mk serve unit --help`.
 pub(crate) const NOTES: &str = "\
 The server then runs as a user of its own, with data in /var/lib/mk and
 settings, if there are any, in /etc/mk/server.toml.
@@ -32,12 +32,12 @@ pub(crate) struct UnitArgs {
     socket: bool,
 }
 
-/// In place of the program's path.
+/// Placeholder for the program's path.
 const PROGRAM: &str = "@PROGRAM@";
 
-/// The drain of a server takes 24 s at most, and its last writes 20 s where another process holds the ledger. What keeps
-/// a server from starting may pass (an address that is not there yet, a locked database), and shows the same exit code as
-/// a wrong configuration: it is tried again for ever, and not often.
+/// Draining takes at most 24 s, and the last writes 20 s if another process locks the ledger. A reason not to start may
+/// be temporary (an address that does not exist yet, a locked database), and has the same exit code as a wrong
+/// configuration: so the start is retried for ever, but not often.
 const SERVICE: &str = "\
 # mk: fact verification and chat inference. Written by `mk serve unit`; change what you need.
 [Unit]
@@ -125,8 +125,8 @@ Backlog=4096
 WantedBy=sockets.target
 ";
 
-/// Places of which the unit's `ProtectHome` and `PrivateTmp` show the server nothing.
-const UNSEEN: [&str; 5] = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
+/// Directories hidden from the server by the unit's `ProtectHome` and `PrivateTmp`.
+const HIDDEN_DIRS: [&str; 5] = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
 
 /// Prints a unit.
 pub(crate) fn run(args: &UnitArgs, session: &Session) -> Outcome {
@@ -138,7 +138,7 @@ pub(crate) fn run(args: &UnitArgs, session: &Session) -> Outcome {
         Failure::new(Kind::Other, format!("cannot tell where this program is: {cause}")).caused_by(cause)
     })?;
     session.printer.result(service(&program).trim_end())?;
-    if UNSEEN.iter().any(|place| program.starts_with(place)) {
+    if HIDDEN_DIRS.iter().any(|place| program.starts_with(place)) {
         session.printer.warning(&format!(
             "the unit cannot start {}, as it sees no home and no temporary files; copy mk to /usr/local/bin and run \
              /usr/local/bin/mk serve unit",
@@ -152,7 +152,7 @@ fn service(program: &Path) -> String {
     SERVICE.replace(PROGRAM, &quoted(&program.display().to_string()))
 }
 
-/// A path as `ExecStart=` reads it.
+/// A path in the syntax of `ExecStart=`.
 fn quoted(path: &str) -> String {
     let path = path.replace('%', "%%").replace('$', "$$");
     if path.contains([' ', '\"', '\\', '\'', ';']) {
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_survives_the_unit_s_own_signs() {
+    fn a_path_survives_the_unit_s_own_syntax() {
         assert_eq!(quoted("/usr/local/bin/mk"), "/usr/local/bin/mk");
         assert_eq!(quoted("/a b/100%/$x/mk"), "\"/a b/100%%/$$x/mk\"");
     }

@@ -1,4 +1,4 @@
-//! What is answered instead of a command: help, version, or what is wrong with the arguments.
+//! What is printed instead of running a command: help, the version, or what is wrong with the arguments.
 
 use std::ffi::OsString;
 
@@ -12,7 +12,7 @@ use super::term::Paint;
 use crate::config::{self, Env};
 use crate::keys;
 
-/// Prints help and version to standard output, complaints as errors with hints.
+/// Prints help and version to standard output, and usage errors as errors with hints.
 pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
     let session = Session::begin(Globals::default(), env);
     let printer = &session.printer;
@@ -24,12 +24,12 @@ pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
             Paint::Plain => text.to_string(),
             Paint::Bold | Paint::Full => text.ansi().to_string(),
         };
-        let text = printer.terminal.symbols.spelt(text.trim_end().into());
+        let text = printer.terminal.symbols.adapt(text.trim_end().into());
         return exit::report(printer.result(&text).map(|()| 0), printer, false);
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let text = error.render().to_string();
-        printer.notice(&printer.terminal.symbols.spelt(text.trim_end().into()));
+        printer.notice(&printer.terminal.symbols.adapt(text.trim_end().into()));
         return End::Code(Kind::Usage.code());
     }
     let wants_json =
@@ -42,7 +42,7 @@ fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
     let message: Vec<&str> = rendered.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
     let message = without_keys(message.join(" "), args);
     let mut failure = Failure::usage(message.trim_start_matches("error: ").to_owned());
-    if let Some(place) = proper_place(error, args) {
+    if let Some(place) = correct_position(error, args) {
         return failure.hint(format!("put it behind the command: {place}"));
     }
     for (kind, value) in error.context() {
@@ -50,27 +50,27 @@ fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             failure = failure.hint(hint);
         }
     }
-    if let Some(name) = meant_of_help(error, args) {
+    if let Some(name) = suggestion_for_help(error, args) {
         failure = failure.hint(format!("did you mean `{name}`?"));
     }
     let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) else {
         return failure.hint("--help tells more");
     };
-    let path = path(&usage.to_string());
-    if is_unquoted_text(error, &path) {
-        failure = failure.hint(format!("put the whole text in quotes: mk {} \"…\"", path.join(" ")));
+    let command_path = command_path(&usage.to_string());
+    if is_unquoted_text(error, &command_path) {
+        failure = failure.hint(format!("put the whole text in quotes: mk {} \"…\"", command_path.join(" ")));
     }
-    failure.hint(format!("{}; --help tells more", usage_of(&path)))
+    failure.hint(format!("{}; --help tells more", usage_of(&command_path)))
 }
 
-/// A message without the keys that stand among the arguments: in the wrong place, and repeated to whoever reads along.
+/// The message without any keys that stand among the arguments in the wrong place, so that they are not shown again.
 fn without_keys(message: String, args: &[OsString]) -> String {
     let values = args.iter().filter_map(|arg| arg.to_str()).map(|arg| arg.rsplit('=').next().unwrap_or(arg));
     let keys = values.filter_map(|value| Some((value, keys::service_of(value)?)));
     keys.fold(message, |message, (key, service)| message.replace(key, &format!("mk_{service}_...")))
 }
 
-/// That `update` of `keys` or `apps` was not told what to change: by none of the options that `show` has not.
+/// The failure for `update` of `keys` or `apps` without any change; lists the options that `show` lacks.
 pub(crate) fn no_change(command: &str) -> Failure {
     let root = Cli::command();
     let options = |name: &str| -> Vec<String> {
@@ -84,23 +84,24 @@ pub(crate) fn no_change(command: &str) -> Failure {
         .hint(format!("one or more of {}", changes.join(", ")))
 }
 
-/// The names of the command that a usage line is about, without the program's.
-fn path(usage: &str) -> Vec<String> {
+/// The command names in a usage line, without the program's.
+fn command_path(usage: &str) -> Vec<String> {
     let is_name = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
     usage.split_whitespace().skip(2).take_while(is_name).map(str::to_owned).collect()
 }
 
-/// A command's whole usage. The parser's own line keeps the very arguments that do not go together.
-fn usage_of(path: &[String]) -> String {
+/// A command's full usage line. Clap's own line contains the very arguments that conflict.
+fn usage_of(command_path: &[String]) -> String {
     let mut root = Cli::command();
     root.build();
-    let command = path.iter().fold(&root, |command, name| command.find_subcommand(name).unwrap_or(command));
-    // Of a command that also has others below it, the line of its own.
+    let command =
+        command_path.iter().fold(&root, |command, name| command.find_subcommand(name).unwrap_or(command));
+    // If a command has subcommands, the first line is its own.
     one_line(command.clone().render_usage().to_string().lines().next().unwrap_or_default())
 }
 
-/// How the command is written that takes the option which another one above it was given.
-fn proper_place(error: &clap::Error, args: &[OsString]) -> Option<String> {
+/// How to write the command that takes the option which was given before it.
+fn correct_position(error: &clap::Error, args: &[OsString]) -> Option<String> {
     let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return None };
     let option = argument.strip_prefix("--").filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
     let root = Cli::command();
@@ -116,15 +117,15 @@ fn proper_place(error: &clap::Error, args: &[OsString]) -> Option<String> {
     Some(format!("{written} --{option}{value}"))
 }
 
-/// Whether words after the first one of a text were taken for further arguments.
-fn is_unquoted_text(error: &clap::Error, path: &[String]) -> bool {
+/// Whether the words after the first one of a text were parsed as further arguments.
+fn is_unquoted_text(error: &clap::Error, command_path: &[String]) -> bool {
     let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return false };
-    let takes_text = path == ["verify"] || path == ["chat"];
+    let takes_text = command_path == ["verify"] || command_path == ["chat"];
     error.kind() == ErrorKind::UnknownArgument && takes_text && !argument.starts_with('-')
 }
 
-/// The command that is probably meant by one that `mk help` does not know, for which clap suggests none.
-fn meant_of_help(error: &clap::Error, args: &[OsString]) -> Option<String> {
+/// The command probably meant by a name that `mk help` does not know, for which clap has no suggestion.
+fn suggestion_for_help(error: &clap::Error, args: &[OsString]) -> Option<String> {
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     let help = args.iter().position(|arg| arg == "help")?;
     let root = Cli::command();
@@ -162,13 +163,13 @@ mod tests {
     use super::*;
     use crate::secret::ExposeSecret;
 
-    fn of(args: &[&str]) -> Failure {
+    fn parse_failure(args: &[&str]) -> Failure {
         let given: Vec<OsString> = args.iter().map(OsString::from).collect();
         failure(&Cli::try_parse_from(args).unwrap_err(), &given)
     }
 
     #[test]
-    fn a_service_is_one_of_those_that_are_listed() {
+    fn a_service_must_be_one_of_those_listed() {
         for (command, services) in [
             (&["keys", "create"][..], "verify, inference, console"),
             (&["keys", "list"], "verify, inference, console"),
@@ -177,7 +178,7 @@ mod tests {
         ] {
             let args: Vec<&str> =
                 ["mk"].iter().chain(command).chain(&["--service", "verfy"]).copied().collect();
-            let failure = of(&args);
+            let failure = parse_failure(&args);
             assert!(
                 failure.message.contains(&format!("[possible values: {services}]")),
                 "{}",
@@ -189,16 +190,16 @@ mod tests {
 
     #[test]
     fn mistyped_commands_and_flags_get_a_suggestion() {
-        let command = of(&["mk", "verfy", "x"]);
+        let command = parse_failure(&["mk", "verfy", "x"]);
         assert_eq!(command.message, "unrecognized subcommand 'verfy'");
         assert_eq!(command.hints[0], "did you mean `verify`?");
         for (asked, meant) in
             [(&["mk", "help", "verfy"][..], "verify"), (&["mk", "help", "keys", "craete"], "create")]
         {
-            let help = of(asked);
+            let help = parse_failure(asked);
             assert_eq!((help.hints[0].as_str(), help.kind.code()), (&*format!("did you mean `{meant}`?"), 2));
         }
-        let flag = of(&["mk", "verify", "--sandbx", "x"]);
+        let flag = parse_failure(&["mk", "verify", "--sandbx", "x"]);
         assert_eq!(flag.message, "unexpected argument '--sandbx' found");
         assert_eq!(flag.hints[0], "did you mean `--sandbox`?");
         assert_eq!(flag.kind.code(), 2);
@@ -206,7 +207,7 @@ mod tests {
 
     #[test]
     fn wrong_values_name_the_flag() {
-        let wrong = of(&["mk", "verify", "--min-required", "5", "x"]);
+        let wrong = parse_failure(&["mk", "verify", "--min-required", "5", "x"]);
         assert!(wrong.message.contains("--min-required") && wrong.message.contains('5'), "{}", wrong.message);
     }
 
@@ -215,7 +216,7 @@ mod tests {
         let minted = keys::mint(crate::api::Service::Verify).unwrap();
         let key = minted.key.expose_secret();
         for args in [&["mk", key][..], &["mk", "verify", &format!("--jobs={key}")], &["mk", "whoami", key]] {
-            let failure = of(args);
+            let failure = parse_failure(args);
             assert!(failure.message.contains("mk_verify_..."), "{}", failure.message);
             assert!(!failure.message.contains(key));
             assert!(failure.hints.iter().all(|hint| !hint.contains(key)), "{:?}", failure.hints);
@@ -223,19 +224,19 @@ mod tests {
     }
 
     #[test]
-    fn an_option_before_its_command_is_sent_behind_it() {
+    fn an_option_before_its_command_gets_a_hint_to_move_it() {
         for early in [
             &["mk", "--data-dir", "/srv/mk", "apps", "list"][..],
             &["mk", "apps", "--data-dir", "/srv/mk", "list"],
         ] {
-            let failure = of(early);
+            let failure = parse_failure(early);
             assert_eq!(failure.hints, ["put it behind the command: mk apps list --data-dir …"]);
         }
         assert_eq!(
-            of(&["mk", "--sandbox", "verify", "x"]).hints,
+            parse_failure(&["mk", "--sandbox", "verify", "x"]).hints,
             ["put it behind the command: mk verify --sandbox"]
         );
-        let nowhere = of(&["mk", "apps", "--lines", "list"]);
+        let nowhere = parse_failure(&["mk", "apps", "--lines", "list"]);
         assert!(nowhere.hints.iter().all(|hint| !hint.contains("behind")), "{:?}", nowhere.hints);
     }
 }

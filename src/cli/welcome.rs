@@ -1,32 +1,38 @@
-//! What `mk serve` tells at its start: to a person in words, to a log in fields.
+//! What `mk serve` prints when it starts: sentences for a person, fields for a log.
 
 use std::path::Path;
 
 use super::printer::Printer;
 use super::shell;
-use super::term::Look;
+use super::term::Style;
 use crate::config::ServerConfig;
 use crate::limits::LimitsStore;
 use crate::secret::{ExposeSecret, SecretString};
 use crate::storage::DatabaseUrl;
 
-/// Where facts begin behind their labels.
-const LABELS: usize = 13;
-/// The label of what is simulated.
-const SANDBOX: &str = "SANDBOX: ";
+/// The column at which facts begin behind their labels.
+const LABEL_WIDTH: usize = 13;
+/// The label for simulated answers.
+const SANDBOX_LABEL: &str = "SANDBOX: ";
 
-/// What the first steps are made with, where there is something.
-pub(crate) struct First<'a> {
+/// What the first steps need, as far as it exists.
+pub(crate) struct FirstSteps<'a> {
     /// A key for verifications.
     pub(crate) key: Option<&'a SecretString>,
-    /// The link that makes the first console key.
+    /// The link for creating the first console key.
     pub(crate) link: Option<&'a SecretString>,
-    /// The flags that lead commands beside it to its database, if they do not look there of themselves.
-    pub(crate) beside: String,
+    /// The flags that lead other commands to this server's database, if they would not find it by themselves.
+    pub(crate) database_flags: String,
 }
 
-/// Tells who serves what where, and what to do next. Keys and links are only ever shown on a terminal.
-pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandbox: bool, first: &First<'_>) {
+/// Reports what is served and where, and what to do next. Keys and links are only ever shown on a terminal.
+pub(crate) fn print(
+    printer: &Printer,
+    config: &ServerConfig,
+    base: &str,
+    is_sandbox: bool,
+    first: &FirstSteps<'_>,
+) {
     if !printer.terminal.err.is_terminal {
         let panel = &config.verify.general;
         tracing::info!(
@@ -45,11 +51,11 @@ pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandb
         }
         return;
     }
-    let strong = |text: &str| printer.terminal.err.paint.apply(Look::Strong, text);
+    let strong = |text: &str| printer.terminal.err.paint.apply(Style::Strong, text);
     if is_sandbox {
-        printer.fact(
-            SANDBOX,
-            SANDBOX.len(),
+        printer.labelled_notice(
+            SANDBOX_LABEL,
+            SANDBOX_LABEL.len(),
             "answers are simulated; no model is asked, and they say nothing about the world",
         );
         printer.notice("");
@@ -58,7 +64,7 @@ pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandb
     printer.notice(&format!("{version} serves on {}", strong(base)));
     printer.notice("");
     for (label, text) in facts(config) {
-        printer.fact(&format!("  {label}"), LABELS, &text);
+        printer.labelled_notice(&format!("  {label}"), LABEL_WIDTH, &text);
     }
     for warning in &config.warnings {
         printer.warning(warning);
@@ -66,12 +72,12 @@ pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandb
     if let Some(link) = first.link {
         printer.notice("");
         printer.sentence("To use the dashboard, open this link. It works once, within 30 minutes:");
-        // On one line whatever its width, so that it can be clicked and copied.
+        // On one line whatever the width, so that it can be clicked and copied.
         printer.notice(&format!("  {}", link.expose_secret()));
     }
     printer.notice("");
     printer.notice("Next, in another terminal:");
-    for line in next_steps(base, &first.beside, first.key) {
+    for line in next_steps(base, &first.database_flags, first.key) {
         printer.notice(&format!("  {line}"));
     }
     if first.key.is_some() {
@@ -80,7 +86,7 @@ pub(crate) fn say(printer: &Printer, config: &ServerConfig, base: &str, is_sandb
     printer.notice("");
 }
 
-/// Who answers, why they do, and where data lies: labels and texts.
+/// Labels and texts: the models that answer and why, and where data is stored.
 pub(crate) fn facts(config: &ServerConfig) -> Vec<(&'static str, String)> {
     let panel = &config.verify.general;
     let or_none = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
@@ -103,7 +109,7 @@ pub(crate) fn facts(config: &ServerConfig) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn next_steps(base: &str, beside: &str, key: Option<&SecretString>) -> Vec<String> {
+fn next_steps(base: &str, database_flags: &str, key: Option<&SecretString>) -> Vec<String> {
     let server = if base == "http://127.0.0.1:8080" { String::new() } else { format!(" --server {base}") };
     match key {
         Some(key) => vec![
@@ -116,13 +122,13 @@ fn next_steps(base: &str, beside: &str, key: Option<&SecretString>) -> Vec<Strin
             ),
         ],
         None => vec![
-            format!("mk keys create --service verify{beside} | mk login{server}"),
+            format!("mk keys create --service verify{database_flags} | mk login{server}"),
             format!("mk verify{server} \"Paris is the capital of France.\""),
         ],
     }
 }
 
-/// A flag with a path, for a command that may be called from whatever directory.
+/// A flag with an absolute path, for a command that may be run from any directory.
 pub(super) fn flag(name: &str, path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     format!(" {name} {}", shell::word(&path.to_string_lossy()))
@@ -133,14 +139,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_steps_name_the_server_where_it_is_not_the_usual_one() {
+    fn the_next_steps_name_the_server_unless_it_is_the_default() {
         let steps = next_steps("http://127.0.0.1:9000", "", None);
         assert!(steps.iter().all(|step| step.contains("--server http://127.0.0.1:9000")), "{steps:?}");
         assert!(next_steps("http://127.0.0.1:8080", "", None).iter().all(|step| !step.contains("--server")));
     }
 
     #[test]
-    fn the_key_is_made_in_the_database_that_the_server_uses() {
+    fn the_key_is_created_in_the_database_that_the_server_uses() {
         let first = |path: &str| {
             next_steps("http://127.0.0.1:8080", &flag("--data-dir", Path::new(path)), None).remove(0)
         };
@@ -150,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sandbox_gives_three_commands_that_work_as_they_stand() {
+    fn the_sandbox_suggests_three_commands_that_work_as_printed() {
         let key = SecretString::from("mk_verify_x");
         let steps = next_steps("http://127.0.0.1:8080", "", Some(&key));
         assert_eq!(steps.len(), 3);

@@ -1,15 +1,15 @@
-//! Sets text in columns: wrapping and cutting by terminal cells, not by characters.
+//! Wraps and truncates text by terminal cells, not by characters.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// How many cells `text` takes.
+/// The number of cells that `text` takes.
 pub(crate) fn cells(text: &str) -> usize {
     text.width()
 }
 
-/// `text` (sanitized) broken at spaces into lines of at most `width` cells. A word that is wider, as addresses, paths and
-/// identifiers are on a narrow terminal, stands on a line by itself and stays whole, for it to be copied: the terminal
-/// breaks it. Scripts of wide characters have no spaces and are broken anywhere.
+/// Breaks `text` (sanitized) at spaces into lines of at most `width` cells. A wider word, such as an address, path or
+/// identifier on a narrow terminal, gets a line to itself and stays whole so that it can be copied; the terminal breaks
+/// it. Scripts of wide characters have no spaces and are broken anywhere.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
@@ -32,7 +32,7 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A word as it is, or cut into pieces where it is wider than a line and may be broken.
+/// The word itself, or its pieces where it is wider than a line and may be broken.
 fn pieces(word: &str, width: usize) -> Vec<String> {
     if cells(word) <= width || !word.chars().any(|c| c.width() == Some(2)) {
         return vec![word.to_owned()];
@@ -49,7 +49,7 @@ fn pieces(word: &str, width: usize) -> Vec<String> {
     pieces
 }
 
-/// `text` in at most `width` cells; `mark` stands for what was cut.
+/// Truncates `text` to at most `width` cells; `mark` stands for what was cut.
 pub(crate) fn cut(text: &str, width: usize, mark: &str) -> String {
     if cells(text) <= width {
         return text.to_owned();

@@ -1,25 +1,25 @@
-//! What is wrong with a server's certificate, in a person's words, and what to do about it.
+//! What is wrong with a server's certificate, in plain words, and what to do about it.
 
 use tokio_rustls::rustls::{CertificateError, Error};
 
-/// What may be wrong.
+/// A flaw of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
-    /// Nobody who is trusted here has signed it.
+pub enum CertificateFlaw {
+    /// It is signed by no authority that is trusted here.
     Untrusted,
-    /// It is for servers of other names.
+    /// It is for other server names.
     Misnamed,
-    /// It has ended, or has not begun.
+    /// It has expired, or is not valid yet.
     Untimely,
-    /// It is an authority's own, as many are that a program made in passing.
+    /// It is a certificate authority's own, as ad hoc certificates often are.
     Authority,
     /// Anything else.
     Other,
 }
 
-impl Flaw {
-    /// The flaw that a handshake failed of; `None` if it failed of something else.
-    pub(super) fn of(cause: &Error) -> Option<Self> {
+impl CertificateFlaw {
+    /// The flaw for which a handshake failed; `None` if it failed for another reason.
+    pub(super) fn from_tls_error(cause: &Error) -> Option<Self> {
         let Error::InvalidCertificate(cause) = cause else { return None };
         Some(match cause {
             CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::Untrusted,
@@ -30,7 +30,7 @@ impl Flaw {
             | CertificateError::ExpiredContext { .. }
             | CertificateError::NotValidYet
             | CertificateError::NotValidYetContext { .. } => Self::Untimely,
-            // It has no kind of its own.
+            // There is no variant for it.
             CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
                 Self::Authority
             }
@@ -38,7 +38,7 @@ impl Flaw {
         })
     }
 
-    /// Why nobody can be reached: `its certificate …`.
+    /// Why the server cannot be reached: `its certificate …`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Untrusted => "its certificate is signed by nobody who is trusted here",
@@ -49,7 +49,7 @@ impl Flaw {
         }
     }
 
-    /// What a person can do.
+    /// What a person can do about it.
     pub const fn hint(self) -> &'static str {
         match self {
             Self::Untrusted => "--ca-cert or MK_CACERT names the file of an authority to trust",

@@ -1,54 +1,55 @@
-//! A model's answer as it comes: pieces of text, then why it ended and what it took.
+//! A streamed completion: pieces of text, and then the finish reason and usage.
 //!
-//! What must hold: whole is only an answer that has said why it ended (`finish_reason`) and whose stream has its end
-//! mark (`[DONE]`). Anything else is [`Error::Incomplete`], and a chunk with an error is [`Error::Failed`].
+//! A completion is only complete if it has a finish reason and its stream has the end marker (`[DONE]`). Anything else
+//! is [`Error::Incomplete`], and a chunk with an error is [`Error::Failed`].
 
 use reqwest::RequestBuilder;
 
 use super::error::Error;
 use super::frames::{Frames, unreadable};
-use crate::api::chat::{ChatAnswer, ChatFault, ChatUsage};
+use crate::api::chat::{ChatCompletion, ChatError, ChatUsage};
 use crate::api::error::ErrorEvent;
 
-/// The largest stream that makes sense: a chunk a token, each with its names around it.
+/// The largest stream that makes sense: one chunk per token, each with all its fields.
 const MAX_STREAM_BYTES: usize = 64 * 1024 * 1024;
 
-/// The end mark.
+/// The end marker.
 const DONE: &str = "[DONE]";
 
-/// A part of an answer, or all of it. Parts add up: texts are joined, of the rest the last one holds.
+/// Part of a completion, or all of it. To add pieces up, concatenate the texts; for all other fields the last value
+/// holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Piece {
-    /// Who answers.
+    /// The model that answers.
     pub model: String,
-    /// Whether the answer is simulated.
+    /// Whether the completion is simulated.
     pub is_sandbox: bool,
-    /// What was said.
+    /// The text.
     pub text: String,
-    /// Why the answer has ended, if it has.
+    /// Why the completion has ended, if it has.
     pub finish_reason: Option<String>,
-    /// What it took, if that is known by now.
+    /// The token usage, if known by now.
     pub usage: Option<ChatUsage>,
 }
 
-/// An answer under way. Dropping it closes the connection, and the server then stops the model.
+/// A completion in progress. Dropping it closes the connection, whereupon the server stops the model.
 pub struct ChatStream {
     frames: Frames,
-    /// By which the server knows the request, too: the chunk that tells of a failure does not name it.
+    /// The request id chosen here, as a chunk that reports a failure does not contain it.
     request_id: String,
     has_finished: bool,
     is_done: bool,
 }
 
 impl ChatStream {
-    /// Sends `post` under this id and reads what comes back.
+    /// Sends `post` with this request id, and reads the response.
     pub(super) fn begin(post: RequestBuilder, request_id: String) -> Result<Self, Error> {
         let frames = Frames::begin(post.header("x-request-id", &request_id), MAX_STREAM_BYTES)?;
         Ok(Self { frames, request_id, has_finished: false, is_done: false })
     }
 
-    /// The next piece; `None` behind the end of a whole answer. Not to be dropped unfinished if another is to follow:
-    /// a refusal's body would be lost.
+    /// The next piece; `None` after the end of a complete stream. Not cancel-safe: the body of an error response would
+    /// be lost.
     pub async fn next(&mut self) -> Result<Option<Piece>, Error> {
         if self.is_done {
             return Ok(None);
@@ -65,8 +66,8 @@ impl ChatStream {
     }
 }
 
-/// A whole answer.
-pub(super) fn whole(answer: ChatAnswer) -> Result<Piece, Error> {
+/// A completion that was not streamed.
+pub(super) fn complete(answer: ChatCompletion) -> Result<Piece, Error> {
     let piece = piece(answer, "")?;
     if piece.finish_reason.is_none() {
         return Err(Error::Incomplete);
@@ -74,7 +75,7 @@ pub(super) fn whole(answer: ChatAnswer) -> Result<Piece, Error> {
     Ok(piece)
 }
 
-fn piece(answer: ChatAnswer, request_id: &str) -> Result<Piece, Error> {
+fn piece(answer: ChatCompletion, request_id: &str) -> Result<Piece, Error> {
     if let Some(fault) = answer.error {
         return Err(failed(fault, request_id));
     }
@@ -82,20 +83,20 @@ fn piece(answer: ChatAnswer, request_id: &str) -> Result<Piece, Error> {
     let mut piece = Piece { model: answer.model, is_sandbox, usage: answer.usage, ..Piece::default() };
     let Some(choice) = answer.choices.into_iter().find(|choice| choice.index == 0) else { return Ok(piece) };
     if choice.finish_reason.as_deref() == Some("error") {
-        return Err(failed(ChatFault::default(), request_id));
+        return Err(failed(ChatError::default(), request_id));
     }
-    let said = choice.message.unwrap_or_default();
-    piece.text = said.content.filter(|text| !text.is_empty()).or(said.refusal).unwrap_or_default();
+    let message = choice.message.unwrap_or_default();
+    piece.text = message.content.filter(|text| !text.is_empty()).or(message.refusal).unwrap_or_default();
     piece.finish_reason = choice.finish_reason;
     Ok(piece)
 }
 
-fn failed(fault: ChatFault, request_id: &str) -> Error {
-    let told =
+fn failed(fault: ChatError, request_id: &str) -> Error {
+    let message =
         if fault.message.is_empty() { "the model's answer broke off".to_owned() } else { fault.message };
     Error::Failed(Box::new(ErrorEvent {
         error: fault.kind,
-        message: told,
+        message,
         code: fault.code,
         request_id: request_id.to_owned(),
     }))
@@ -117,7 +118,7 @@ mod tests {
     const ENDED: &str = r#"data: {"model":"a/b","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
     const USAGE: &str = r#"data: {"model":"a/b","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}"#;
 
-    /// What is read of a stream of these lines: the pieces until its end or failure.
+    /// Reads a stream of these lines: the pieces until its end or failure.
     async fn read(lines: &[&str]) -> (Vec<Piece>, Option<Error>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = format!("http://{}", listener.local_addr().unwrap());
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_whole_stream_has_text_reason_and_usage() {
+    async fn a_complete_stream_has_text_reason_and_usage() {
         let (pieces, failure) = read(&[SAID, ": keep-alive", ENDED, USAGE, "data: [DONE]"]).await;
         assert!(failure.is_none(), "{failure:?}");
         let texts: String = pieces.iter().map(|piece| piece.text.as_str()).collect();
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_chunk_with_an_error_is_a_failure_and_no_end() {
+    async fn a_chunk_with_an_error_is_a_failure_and_not_an_end() {
         let error = r#"data: {"model":"a/b","choices":[{"index":0,"delta":{},"finish_reason":"error"}],"error":{"message":"broke off","type":"Bad Gateway","code":"provider_error"}}"#;
         let (pieces, failure) = read(&[SAID, error, "data: [DONE]"]).await;
         let Some(Error::Failed(event)) = failure else { panic!("{failure:?}") };
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_chunk_is_a_broken_answer() {
-        assert!(matches!(read(&["data: {\"choices\":7}"]).await.1, Some(Error::Broken(_))));
+    async fn what_is_not_a_chunk_is_a_malformed_response() {
+        assert!(matches!(read(&["data: {\"choices\":7}"]).await.1, Some(Error::Malformed(_))));
     }
 }

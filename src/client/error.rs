@@ -1,4 +1,4 @@
-//! Why a server gave no answer, or not the one it should have given.
+//! Why a server gave no response, or not a proper one.
 
 use std::error::Error as _;
 use std::fmt;
@@ -10,89 +10,89 @@ use reqwest::{Response, StatusCode};
 use tokio_rustls::rustls;
 
 use super::Health;
-use super::certificate::Flaw;
+use super::certificate::CertificateFlaw;
 use crate::api::error::{ErrorBody, ErrorEvent};
 
 /// The most that is read of an error's body; ours are far smaller.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// The reason of [`Error::Unreachable`] where the server's name has no address.
+/// The reason in [`Error::Unreachable`] if the server's name cannot be resolved.
 pub const UNRESOLVED: &str = "the name cannot be resolved";
 
-/// The reason of [`Error::Unreachable`] where the server speaks no TLS.
-pub const PLAIN: &str = "it does not speak TLS";
+/// The reason in [`Error::Unreachable`] if the server does not speak TLS.
+pub const NO_TLS: &str = "it does not speak TLS";
 
-/// The reason of [`Error::Broken`] where the server speaks something else, TLS perhaps.
-pub const NO_HTTP: &str = "its answer is not HTTP";
+/// The reason in [`Error::Malformed`] if the server speaks something else, perhaps TLS.
+pub const NOT_HTTP: &str = "its answer is not HTTP";
 
-/// Why there is no proper answer.
+/// Why there is no proper response.
 #[derive(Debug)]
 pub enum Error {
-    /// The client cannot be set up: a wrong address, an unreadable certificate.
+    /// The client cannot be set up, for example because of a wrong address or an unreadable certificate.
     Setup(String),
     /// No connection, with the reason.
     Unreachable(String),
-    /// No connection, as the server's certificate is refused; what is wrong with it, and the library's words.
-    Distrusted(Flaw, String),
-    /// The connection stands, but nothing came for too long.
-    Silent,
-    /// The server answered with an error status.
+    /// No connection, as the server's certificate is refused: its flaw, and the library's message.
+    BadCertificate(CertificateFlaw, String),
+    /// Connected, but nothing arrived for too long.
+    Timeout,
+    /// The server responded with an error status.
     Refused(Box<Refusal>),
-    /// The server says that it is not well, and why.
-    Unwell(&'static str),
-    /// The server said within its answer that it failed.
+    /// The server reports that it is unhealthy, and why.
+    Unhealthy(&'static str),
+    /// The server reported a failure within its response.
     Failed(Box<ErrorEvent>),
-    /// The answer ended before its terminal event.
+    /// The response ended before its terminal event.
     Incomplete,
-    /// The answer is not what this API sends; with what was found instead.
-    Broken(String),
+    /// The response is not what this API sends; says what was found instead.
+    Malformed(String),
 }
 
-/// An answer with an error status.
+/// A response with an error status.
 #[derive(Debug)]
 pub struct Refusal {
     /// The HTTP status.
     pub status: u16,
-    /// Its body; empty fields where the server is none of ours.
+    /// The error body; its fields are empty if the server is not one of ours.
     pub body: ErrorBody,
-    /// When it says that a retry makes sense.
+    /// How long to wait before a retry, if the server tells.
     pub retry_after: Option<Duration>,
-    /// Whether it says that a retry is hopeless.
+    /// Whether the server says that a retry is hopeless.
     pub hopeless: bool,
 }
 
 impl Error {
-    /// What went wrong before an answer began.
+    /// The error for a failure before a response began.
     pub(super) fn from_transport(cause: &reqwest::Error) -> Self {
         if cause.is_timeout() && !cause.is_connect() {
-            return Self::Silent;
+            return Self::Timeout;
         }
-        if is_no_http(cause) {
-            return Self::Broken(NO_HTTP.to_owned());
+        if is_not_http(cause) {
+            return Self::Malformed(NOT_HTTP.to_owned());
         }
         if cause.is_connect() || cause.is_request() {
-            let flaw = below(cause).find_map(|source| Flaw::of(tls_error(source)?));
+            let flaw = sources(cause).find_map(|source| CertificateFlaw::from_tls_error(tls_error(source)?));
             return match flaw {
-                Some(flaw) => Self::Distrusted(flaw, innermost(cause)),
+                Some(flaw) => Self::BadCertificate(flaw, innermost(cause)),
                 None => Self::Unreachable(connect_reason(cause)),
             };
         }
-        Self::Broken(innermost(cause))
+        Self::Malformed(innermost(cause))
     }
 
-    /// What went wrong within an answer.
+    /// The error for a failure within a response.
     pub(super) fn from_body(cause: &reqwest::Error) -> Self {
-        if cause.is_timeout() { Self::Silent } else { Self::Incomplete }
+        if cause.is_timeout() { Self::Timeout } else { Self::Incomplete }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Setup(what) | Self::Unreachable(what) | Self::Broken(what) => f.write_str(what),
-            Self::Distrusted(flaw, what) => write!(f, "{} ({what})", flaw.as_str()),
-            Self::Unwell(why) => f.write_str(why),
-            Self::Silent => f.write_str("no answer in time"),
+            Self::Setup(what) | Self::Unreachable(what) | Self::Malformed(what) => f.write_str(what),
+            Self::BadCertificate(flaw, what) => write!(f, "{} ({what})", flaw.as_str()),
+            Self::Unhealthy(why) => f.write_str(why),
+            Self::Timeout => f.write_str("no answer in time"),
             Self::Refused(refusal) => write!(f, "{} ({})", refusal.body.message, refusal.status),
             Self::Failed(event) => f.write_str(&event.message),
             Self::Incomplete => f.write_str("the answer ended too early"),
@@ -102,20 +102,20 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What a server says of itself that is not well; of one that is none of ours, its refusal.
-pub(super) async fn unwell(response: Response) -> Error {
+/// The error for a health check with status 503; for a server that is not one of ours, an error status like any other.
+pub(super) async fn unhealthy_response(response: Response) -> Error {
     let (status, headers) = (response.status(), response.headers().clone());
     let body = capped_body(response).await;
-    let told = serde_json::from_slice(&body).map(|health: Health| health.status);
-    match told.as_deref() {
-        Ok("store_unavailable") => Error::Unwell("its database cannot be used"),
-        Ok("draining") => Error::Unwell("it is shutting down"),
+    let status_text = serde_json::from_slice(&body).map(|health: Health| health.status);
+    match status_text.as_deref() {
+        Ok("store_unavailable") => Error::Unhealthy("its database cannot be used"),
+        Ok("draining") => Error::Unhealthy("it is shutting down"),
         _ => refusal(status, &headers, &body),
     }
 }
 
-/// Reads an answer with an error status.
-pub(super) async fn refused(response: Response) -> Error {
+/// Reads a response with an error status.
+pub(super) async fn error_response(response: Response) -> Error {
     let (status, headers) = (response.status(), response.headers().clone());
     refusal(status, &headers, &capped_body(response).await)
 }
@@ -142,7 +142,7 @@ fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
     Error::Refused(Box::new(Refusal { status: status.as_u16(), body, retry_after, hopeless }))
 }
 
-/// The form in seconds only: it is the one that our servers send.
+/// Only the form in seconds is understood, as that is what our servers send.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
@@ -159,27 +159,27 @@ async fn capped_body(mut response: Response) -> Vec<u8> {
     body
 }
 
-/// Whether somebody answered who speaks another protocol, such as TLS where none was expected.
-fn is_no_http(cause: &reqwest::Error) -> bool {
-    below(cause).any(|source| source.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
+/// Whether the other side speaks another protocol, such as TLS where none was expected.
+fn is_not_http(cause: &reqwest::Error) -> bool {
+    sources(cause).any(|source| source.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
 }
 
-/// What an error comes of, from the outside in.
-fn below(cause: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+/// The sources of an error, from the outside in.
+fn sources(cause: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
     std::iter::successors(cause.source(), |source| (*source).source())
 }
 
-/// Why no connection came about, in a person's words where they are known.
+/// Why no connection was established, in plain words where known.
 fn connect_reason(cause: &reqwest::Error) -> String {
     if cause.is_timeout() {
         return "no answer in time".to_owned();
     }
-    for source in below(cause) {
+    for source in sources(cause) {
         if source.to_string().contains("dns error") {
             return UNRESOLVED.to_owned();
         }
         if matches!(tls_error(source), Some(rustls::Error::InvalidMessage(_))) {
-            return PLAIN.to_owned();
+            return NO_TLS.to_owned();
         }
         if let Some(io) = source.downcast_ref::<io::Error>()
             && let Some(words) = io_reason(io.kind())
@@ -190,7 +190,7 @@ fn connect_reason(cause: &reqwest::Error) -> String {
     innermost(cause)
 }
 
-/// What a handshake failed of. Its errors lie within others of input and output, which do not name them as their source.
+/// The TLS error of a failed handshake. It is inside I/O errors, which do not report it as their source.
 fn tls_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::Error> {
     match cause.downcast_ref::<io::Error>() {
         Some(outer) => outer.get_ref().and_then(|inner| tls_error(inner)),
@@ -209,11 +209,11 @@ const fn io_reason(kind: io::ErrorKind) -> Option<&'static str> {
     })
 }
 
-/// The last cause in the chain, which is the one that says something.
+/// The innermost source, which is the one that says something.
 pub(super) fn innermost(cause: &reqwest::Error) -> String {
     let mut last: &dyn std::error::Error = cause;
-    while let Some(below) = last.source() {
-        last = below;
+    while let Some(source) = last.source() {
+        last = source;
     }
     last.to_string()
 }

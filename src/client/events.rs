@@ -1,6 +1,6 @@
 //! The stream of a verification, as typed events.
 //!
-//! What must hold: success is only what ended with a terminal event; an end without one is [`Error::Incomplete`].
+//! Only a stream that ends with a terminal event is a success; an end without one is [`Error::Incomplete`].
 
 use reqwest::RequestBuilder;
 
@@ -8,23 +8,23 @@ use super::error::Error;
 use super::frames::{Frames, unreadable};
 use crate::api::verify::Event;
 
-/// The largest stream that makes sense: whoever reads may keep all of it.
+/// The largest stream that makes sense, as the reader may keep all of it.
 const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
 
-/// A verification under way. Dropping it closes the connection, and the server then stops its work.
-pub struct Events {
+/// A verification in progress. Dropping it closes the connection, whereupon the server stops its work.
+pub struct VerifyStream {
     frames: Frames,
     is_done: bool,
 }
 
-impl Events {
-    /// Sends `post` and reads what comes back.
+impl VerifyStream {
+    /// Sends `post` and reads the response.
     pub(super) fn begin(post: RequestBuilder) -> Result<Self, Error> {
         Ok(Self { frames: Frames::begin(post, MAX_STREAM_BYTES)?, is_done: false })
     }
 
-    /// The next event; `None` after the terminal one. Events that this version does not know are passed over. Not to
-    /// be dropped unfinished if another is to follow: a refusal's body would be lost.
+    /// The next event; `None` after the terminal one. Events that this version does not know are skipped. Not
+    /// cancel-safe: the body of an error response would be lost.
     pub async fn next(&mut self) -> Result<Option<Event>, Error> {
         while !self.is_done {
             let frame = self.frames.next().await?;
@@ -52,15 +52,15 @@ mod tests {
     use super::*;
     use crate::api::verify::VerifyRequest;
 
-    /// More silence than any server here needs, however busy the machine is.
+    /// Longer than any server here is silent, however busy the machine is.
     const PLENTY: Duration = Duration::from_secs(20);
 
-    /// A server that answers every request with `answer`, then closes; counts the requests.
+    /// A server that responds to every request with `answer` and then closes the connection; counts the requests.
     async fn server(answer: Vec<u8>) -> (Client, Arc<AtomicUsize>) {
         server_with(answer, false, PLENTY).await
     }
 
-    /// The same, which stalls if told so, and a client that bears so much silence.
+    /// The same, stalling if `stall` is set, and a client with this idle timeout.
     async fn server_with(answer: Vec<u8>, stall: bool, idle_timeout: Duration) -> (Client, Arc<AtomicUsize>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -109,7 +109,7 @@ mod tests {
     );
 
     #[tokio::test]
-    async fn a_proper_end_is_success_and_nothing_is_posted_again() {
+    async fn a_proper_end_is_success_and_nothing_is_sent_again() {
         let body = format!(
             "event: starting\ndata: {{\"status\":\"starting\"}}\n\n: keep-alive\n\nevent: later\ndata: 1\n\n{COMPLETED}"
         );
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_end_without_terminal_event_is_incomplete_and_not_posted_again() {
+    async fn an_end_without_terminal_event_is_incomplete_and_nothing_is_sent_again() {
         let (client, requests) = server(stream("event: starting\ndata: {\"status\":\"starting\"}\n\n")).await;
         assert!(matches!(run(&client).await, Err(Error::Incomplete)));
         assert_eq!(requests.load(Ordering::SeqCst), 1);
@@ -131,11 +131,11 @@ mod tests {
     async fn silence_has_a_limit() {
         let begun = stream("event: starting\ndata: {\"status\":\"starting\"}\n\n");
         let (client, _) = server_with(begun, true, Duration::from_millis(200)).await;
-        assert!(matches!(run(&client).await, Err(Error::Silent)));
+        assert!(matches!(run(&client).await, Err(Error::Timeout)));
     }
 
     #[tokio::test]
-    async fn a_refusal_brings_its_body_and_wait() {
+    async fn an_error_status_comes_with_its_body_and_retry_time() {
         let answer = concat!(
             "HTTP/1.1 429 Too Many Requests\r\nretry-after: 42\r\nx-should-retry: false\r\nconnection: close\r\n\r\n",
             "{\"error\":\"Rate Limit Exceeded\",\"message\":\"Too many requests per minute\",",
@@ -150,10 +150,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_foreign_page_is_broken_or_refused() {
+    async fn a_foreign_page_is_malformed_or_refused() {
         let page = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<html>".to_vec();
         let (client, _) = server(page).await;
-        assert!(matches!(run(&client).await, Err(Error::Broken(_))));
+        assert!(matches!(run(&client).await, Err(Error::Malformed(_))));
         let redirect =
             b"HTTP/1.1 302 Found\r\nlocation: https://elsewhere/\r\nconnection: close\r\n\r\n".to_vec();
         let (client, _) = server(redirect).await;
@@ -164,7 +164,7 @@ mod tests {
     #[tokio::test]
     async fn a_byte_order_mark_does_not_end_the_program() {
         let (client, _) = server(stream("\u{feff}event: starting\ndata: {}\n\n")).await;
-        assert!(matches!(run(&client).await, Err(Error::Broken(_))));
+        assert!(matches!(run(&client).await, Err(Error::Malformed(_))));
     }
 
     #[tokio::test]

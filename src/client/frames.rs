@@ -1,13 +1,13 @@
-//! The frames of an event stream, whatever they say.
+//! The frames of an event stream, whatever they contain.
 //!
-//! The only file that knows `reqwest_eventsource`, which by default posts again whenever a stream ends, even
-//! properly: retries are off here, so that nothing is ever posted twice. An end is never success by itself: whoever
-//! reads knows which frame is the last, and asks for none behind it.
+//! The only file that uses `reqwest_eventsource`. By default that sends the request again whenever a stream ends, even
+//! properly: retries are off here, so that nothing is ever sent twice. The end of a stream is never a success by
+//! itself: the reader knows which frame is the last one, and does not ask for more.
 //!
-//! Its decoder has no size cap, so frames are measured once they are complete; one that never ends grows for as long
-//! as the caller lets it. It also panics on a byte order mark at the start of a stream: such a server is
-//! [`Error::Broken`] instead of the end of this program, and [`is_decoding`] tells whoever reports panics that this
-//! one is none.
+//! The decoder has no size limit, so frames are measured once they are complete; one that never ends grows for as long
+//! as the caller lets it. The decoder also panics on a byte order mark at the start of a stream: such a server becomes
+//! [`Error::Malformed`] rather than the end of this program, and [`is_decoding`] tells the panic hook not to report
+//! that.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -18,32 +18,32 @@ use futures_util::StreamExt;
 use reqwest::RequestBuilder;
 use reqwest_eventsource::{Error as SourceError, Event as SourceEvent, EventSource, retry};
 
-use super::error::{Error, refused};
+use super::error::{Error, error_response};
 
-/// The largest frame that makes sense: a result of 30 claims and 9 models with their reasons is far below.
+/// The largest frame that makes sense: a result of 30 claims and 9 models with their reasons is far smaller.
 const MAX_FRAME_BYTES: usize = 4 * 1024 * 1024;
 
-/// The most that is told of what is wrong with a frame: the reason may repeat what the server has sent.
+/// The longest error message kept for a frame, as it may repeat what the server sent.
 const MAX_REASON_CHARS: usize = 200;
 
 thread_local! {
     static IS_DECODING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread decodes foreign bytes at this moment: a panic is then caught, and is the sender's fault.
+/// Whether this thread is decoding foreign bytes: a panic is then caught, and is the sender's fault.
 pub fn is_decoding() -> bool {
     IS_DECODING.get()
 }
 
 /// One frame.
 pub(super) struct Frame {
-    /// Its event; `message` where the stream names none.
+    /// The event name; `message` where the stream has none.
     pub(super) event: String,
-    /// Its data, lines joined.
+    /// The data, with its lines joined.
     pub(super) data: String,
 }
 
-/// A stream under way. Dropping it closes the connection.
+/// A stream in progress. Dropping it closes the connection.
 pub(super) struct Frames {
     source: EventSource,
     is_open: bool,
@@ -52,7 +52,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Sends `post` and reads what comes back, at most `max_bytes` of data in all: whoever reads may keep it.
+    /// Sends `post` and reads the response, at most `max_bytes` of data in all, as the reader may keep them.
     pub(super) fn begin(post: RequestBuilder, max_bytes: usize) -> Result<Self, Error> {
         #[expect(clippy::disallowed_methods, reason = "the one place, with retries off")]
         let mut source =
@@ -61,8 +61,8 @@ impl Frames {
         Ok(Self { source, is_open: false, bytes: 0, max_bytes })
     }
 
-    /// The next frame; [`Error::Incomplete`] if there is none. Not to be dropped unfinished if another is to follow:
-    /// a refusal's body would be lost.
+    /// The next frame; [`Error::Incomplete`] if there is none. Not cancel-safe: the body of an error response would be
+    /// lost.
     pub(super) async fn next(&mut self) -> Result<Frame, Error> {
         loop {
             let message = match self.decode().await? {
@@ -78,13 +78,13 @@ impl Frames {
             self.bytes = self.bytes.saturating_add(size);
             if size > MAX_FRAME_BYTES || self.bytes > self.max_bytes {
                 self.source.close();
-                return Err(Error::Broken("the answer is larger than any that makes sense".to_owned()));
+                return Err(Error::Malformed("the answer is larger than any that makes sense".to_owned()));
             }
             return Ok(Frame { event: message.event, data: message.data });
         }
     }
 
-    /// The decoder's next item; its panics are errors.
+    /// The decoder's next item; its panics become errors.
     async fn decode(&mut self) -> Result<Option<Result<SourceEvent, SourceError>>, Error> {
         let item = poll_fn(|context| {
             IS_DECODING.set(true);
@@ -92,7 +92,7 @@ impl Frames {
             IS_DECODING.set(false);
             match polled {
                 Ok(poll) => poll.map(Ok),
-                Err(_panic) => Poll::Ready(Err(improper())),
+                Err(_panic) => Poll::Ready(Err(malformed_stream())),
             }
         });
         item.await
@@ -102,20 +102,24 @@ impl Frames {
         match cause {
             SourceError::Transport(cause) if self.is_open => Error::from_body(&cause),
             SourceError::Transport(cause) => Error::from_transport(&cause),
-            SourceError::InvalidStatusCode(_, response) => refused(response).await,
-            SourceError::InvalidContentType(..) => Error::Broken("the answer is no event stream".to_owned()),
+            SourceError::InvalidStatusCode(_, response) => error_response(response).await,
+            SourceError::InvalidContentType(..) => {
+                Error::Malformed("the answer is no event stream".to_owned())
+            }
             SourceError::StreamEnded => Error::Incomplete,
-            SourceError::Utf8(_) | SourceError::Parser(_) | SourceError::InvalidLastEventId(_) => improper(),
+            SourceError::Utf8(_) | SourceError::Parser(_) | SourceError::InvalidLastEventId(_) => {
+                malformed_stream()
+            }
         }
     }
 }
 
-fn improper() -> Error {
-    Error::Broken("the answer is not a proper event stream".to_owned())
+fn malformed_stream() -> Error {
+    Error::Malformed("the answer is not a proper event stream".to_owned())
 }
 
-/// What is wrong with a frame's data.
+/// The error for a frame's data that cannot be parsed.
 pub(super) fn unreadable(what: &str, cause: &serde_json::Error) -> Error {
     let reason: String = cause.to_string().chars().take(MAX_REASON_CHARS).collect();
-    Error::Broken(format!("{what}: {reason}"))
+    Error::Malformed(format!("{what}: {reason}"))
 }

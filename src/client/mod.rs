@@ -1,8 +1,8 @@
-//! A running server, over HTTP. Knows the wire and nothing of this program's other rooms.
+//! A client of a running server over HTTP. Knows only the wire types, and none of this program's other rooms.
 //!
-//! Every wait has a limit: for the connection, and for silence on a line that has stood open (servers send a
-//! comment every 15 s). A limit on the whole is the caller's business. Redirects are not followed: a key must not
-//! travel to an address that nobody named. Proxies come from the environment, but not for loopback addresses.
+//! Every wait has a limit: the connection, and silence on an open stream (servers send a comment every 15 s). A limit
+//! on the whole request is up to the caller. Redirects are not followed: a key must not be sent to an address that
+//! nobody named. Proxies come from the environment, but not for loopback addresses.
 
 mod certificate;
 mod chat;
@@ -11,10 +11,10 @@ mod error;
 mod events;
 mod frames;
 
-pub use certificate::Flaw;
+pub use certificate::CertificateFlaw;
 pub use chat::{ChatStream, Piece};
-pub use error::{Error, NO_HTTP, PLAIN, Refusal, UNRESOLVED};
-pub use events::Events;
+pub use error::{Error, NO_TLS, NOT_HTTP, Refusal, UNRESOLVED};
+pub use events::VerifyStream;
 pub use frames::is_decoding;
 
 use std::path::PathBuf;
@@ -33,10 +33,10 @@ use crate::clock::Time;
 use crate::loopback::is_loopback;
 use crate::secret::{ExposeSecret, SecretString};
 
-/// Where chat completions are asked for.
+/// The path of chat completions.
 const CHAT: &str = "inference/v1/chat/completions";
 
-/// The largest document that makes sense as an answer: what models write is far below.
+/// The largest response body that makes sense; what models write is far smaller.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
 /// How to reach a server.
@@ -44,22 +44,22 @@ const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 pub struct Settings {
     /// Its base address, such as `https://mk.example.org` or one with a path prefix.
     pub server: String,
-    /// Sent as bearer key; `None` sends none.
+    /// The bearer key; `None` sends none.
     pub key: Option<SecretString>,
-    /// For the connection to stand.
+    /// Time limit for establishing the connection.
     pub connect_timeout: Duration,
-    /// For the next byte of an answer.
+    /// Time limit for the next byte of a response.
     pub idle_timeout: Duration,
-    /// A PEM file of certificate authorities that are trusted besides those of the system.
+    /// A PEM file of certificate authorities to trust besides those of the system.
     pub ca_cert: Option<PathBuf>,
 }
 
-/// What a server tells of itself.
+/// What a server reports about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     /// Its version.
     pub version: Option<String>,
-    /// The time of day there.
+    /// The server's time of day.
     pub date: Option<Time>,
 }
 
@@ -79,7 +79,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client; connects to nothing yet.
+    /// Creates a client; does not connect yet.
     pub fn new(settings: &Settings) -> Result<Self, Error> {
         let base = base_url(&settings.server)?;
         let is_tls = base.scheme() == "https";
@@ -88,7 +88,7 @@ impl Client {
             .connect_timeout(settings.connect_timeout)
             .read_timeout(settings.idle_timeout)
             .redirect(reqwest::redirect::Policy::none())
-            // Reading the system's certificates takes longer than a verification by the sandbox.
+            // Loading the system's certificates takes longer than a verification in the sandbox.
             .tls_built_in_root_certs(is_tls);
         if base.host_str().is_some_and(is_loopback) {
             builder = builder.no_proxy();
@@ -102,78 +102,79 @@ impl Client {
         Ok(Self { http, base, key: settings.key.clone() })
     }
 
-    /// Begins a verification. It is posted exactly once, whatever happens to the connection.
-    pub fn verify(&self, request: &VerifyRequest) -> Result<Events, Error> {
+    /// Starts a verification. The request is sent exactly once, whatever happens to the connection.
+    pub fn verify(&self, request: &VerifyRequest) -> Result<VerifyStream, Error> {
         let post = self.post("verify/v1/stream").header(PROGRESS_HEADER, "models").json(request);
-        Events::begin(post)
+        VerifyStream::begin(post)
     }
 
-    /// Begins an answer that comes in pieces. It is asked for exactly once, whatever happens to the connection.
+    /// Starts a streamed completion. The request is sent exactly once, whatever happens to the connection.
     pub fn chat_stream(&self, request: &ChatRequest) -> Result<ChatStream, Error> {
         ChatStream::begin(self.post(CHAT).json(request), crate::id::new("req"))
     }
 
-    /// A whole answer.
+    /// Requests a completion as a whole.
     pub async fn chat(&self, request: &ChatRequest) -> Result<Piece, Error> {
-        chat::whole(self.json(self.post(CHAT).json(request)).await?)
+        chat::complete(self.json(self.post(CHAT).json(request)).await?)
     }
 
-    /// The models that can be asked for.
+    /// The models that the key may use.
     pub async fn models(&self) -> Result<Vec<Model>, Error> {
         let get = self.with_key(self.http.get(self.address("inference/v1/models")));
         let list: ModelList = self.json(get).await?;
         Ok(list.data)
     }
 
-    /// What the key may know about itself. Free of charge against its limits.
+    /// The record of the key itself. Does not count against its limits.
     pub async fn own_key(&self) -> Result<OwnKey, Error> {
         self.json(self.with_key(self.http.get(self.address("v1/key")))).await
     }
 
     /// A client of the same server with another key.
     #[must_use]
-    pub fn bearing(&self, key: SecretString) -> Self {
+    pub fn with_api_key(&self, key: SecretString) -> Self {
         Self { key: Some(key), ..self.clone() }
     }
 
-    /// Whether a server answers there, and says that it is well.
+    /// Checks that a server responds, and that it is healthy.
     pub async fn health(&self) -> Result<(), Error> {
-        self.well("verify/v1/health").await.map(|_| ())
+        self.check_health("verify/v1/health").await.map(|_| ())
     }
 
-    /// The same, with what it tells of itself.
+    /// The same, with what the server reports about itself.
     pub async fn about(&self) -> Result<About, Error> {
-        self.well("inference/v1/health").await
+        self.check_health("inference/v1/health").await
     }
 
-    /// What is told at `path` by a server that says it is well: whatever else listens there may answer 200 to anything.
-    async fn well(&self, path: &str) -> Result<About, Error> {
-        let asked = self.http.get(self.address(path)).send().await;
-        let response = asked.map_err(|cause| Error::from_transport(&cause))?;
+    /// What is reported at `path` by a server that says it is healthy: anything else listening there may respond with
+    /// 200 to any request.
+    async fn check_health(&self, path: &str) -> Result<About, Error> {
+        let sent = self.http.get(self.address(path)).send().await;
+        let response = sent.map_err(|cause| Error::from_transport(&cause))?;
         if response.status() == StatusCode::SERVICE_UNAVAILABLE {
-            return Err(error::unwell(response).await);
+            return Err(error::unhealthy_response(response).await);
         }
         if !response.status().is_success() {
-            return Err(error::refused(response).await);
+            return Err(error::error_response(response).await);
         }
         let date = response.headers().get("date").and_then(|value| value.to_str().ok());
         let date = date.and_then(Time::parse_http);
         let health: Health = document("its answer", &body(response, MAX_BODY_BYTES).await?)?;
         if health.status != "ok" {
-            return Err(Error::Broken("the status in its answer is not `ok`".to_owned()));
+            return Err(Error::Malformed("the status in its answer is not `ok`".to_owned()));
         }
         Ok(About { version: health.version, date })
     }
 
-    /// Sends a request whose answer is one document.
+    /// Sends a request whose response is one JSON document.
     async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Error> {
-        document("its answer", &body(self.answer(request).await?, MAX_BODY_BYTES).await?)
+        document("its answer", &body(self.send(request).await?, MAX_BODY_BYTES).await?)
     }
 
-    /// Sends a request, and waits for an answer that is no refusal.
-    async fn answer(&self, request: RequestBuilder) -> Result<Response, Error> {
+    /// Sends a request and returns the response, unless it has an error status.
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
         let response = request.send().await.map_err(|cause| Error::from_transport(&cause))?;
-        if response.status().is_success() { Ok(response) } else { Err(error::refused(response).await) }
+        if response.status().is_success() { Ok(response) } else { Err(error::error_response(response).await) }
     }
 
     fn post(&self, path: &str) -> RequestBuilder {
@@ -194,12 +195,12 @@ impl Client {
     }
 }
 
-/// The whole of an answer, which is of at most so many bytes.
-async fn body(mut response: Response, most: usize) -> Result<Vec<u8>, Error> {
+/// The whole body of a response, which must not be larger than `max` bytes.
+async fn body(mut response: Response, max: usize) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|cause| Error::from_body(&cause))? {
-        if body.len() + chunk.len() > most {
-            return Err(Error::Broken("the answer is larger than any that makes sense".to_owned()));
+        if body.len() + chunk.len() > max {
+            return Err(Error::Malformed("the answer is larger than any that makes sense".to_owned()));
         }
         body.extend_from_slice(&chunk);
     }
@@ -209,7 +210,7 @@ async fn body(mut response: Response, most: usize) -> Result<Vec<u8>, Error> {
 fn document<T: DeserializeOwned>(what: &str, body: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(body).map_err(|cause| match cause.classify() {
         Category::Data => frames::unreadable(what, &cause),
-        _ => Error::Broken(format!("{what} is not JSON")),
+        _ => Error::Malformed(format!("{what} is not JSON")),
     })
 }
 
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_said_before_anything_is_sent() {
+    fn an_invalid_address_is_reported_before_anything_is_sent() {
         for wrong in ["localhost:8080", "ftp://example.org", "not an address"] {
             assert!(matches!(Client::new(&settings(wrong)), Err(Error::Setup(_))), "{wrong}");
         }

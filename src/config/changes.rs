@@ -1,22 +1,22 @@
-//! What differs between two configurations of a server, by the names of its settings. No value is told: it may be a
-//! secret.
+//! Compares two configurations of a server, by the names of their settings. Values are never reported, as they may be
+//! secrets.
 
 use std::collections::BTreeMap;
 
 use super::{ServerConfig, server_listing};
 
-/// The settings that `after` has otherwise than `before`, in the order of the file. A provider that only one of them has
-/// is told as such, without its settings.
+/// The settings that differ between `before` and `after`, in the order of the file. A provider that only one of them
+/// has is reported as such, without its settings.
 pub fn changes(before: &ServerConfig, after: &ServerConfig) -> Vec<String> {
-    let mut left: BTreeMap<String, String> =
+    let mut previous: BTreeMap<String, String> =
         server_listing(before).into_iter().map(|entry| (entry.key, entry.value)).collect();
     let mut changed = Vec::new();
     for entry in server_listing(after) {
-        if left.remove(&entry.key).is_none_or(|value| value != entry.value) {
+        if previous.remove(&entry.key).is_none_or(|value| value != entry.value) {
             changed.push(entry.key);
         }
     }
-    changed.extend(left.into_keys());
+    changed.extend(previous.into_keys());
 
     for (only, other, what) in [(after, before, "new"), (before, after, "gone")] {
         let others: Vec<&str> = other.providers.iter().map(|settings| settings.name.as_str()).collect();
@@ -26,7 +26,7 @@ pub fn changes(before: &ServerConfig, after: &ServerConfig) -> Vec<String> {
             changed.push(format!("providers.{} ({what})", settings.name));
         }
     }
-    // The listing tells whether there is a key, not which.
+    // The listing shows whether there is a key, not which one.
     for settings in &after.providers {
         let before = before.providers.iter().find(|before| before.name == settings.name);
         let key = format!("providers.{}.api_key", settings.name);
@@ -37,9 +37,9 @@ pub fn changes(before: &ServerConfig, after: &ServerConfig) -> Vec<String> {
     changed
 }
 
-/// Takes from `running` what a server cannot change while it runs, and puts it in the place of what `next` has; the names
-/// of what differed. A listening socket that was passed to the server (`has_own_listener` is false then) was never taken
-/// from the configuration.
+/// Replaces in `next` what a server cannot change while it runs by the values in `running`; returns the names of the
+/// settings that differed. If the listening socket was passed to the server (`has_own_listener` is false), `listen` was
+/// never in use.
 pub fn keep_fixed(
     running: &ServerConfig,
     next: &mut ServerConfig,
@@ -91,26 +91,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_is_not_told() {
+    fn unchanged_settings_are_not_reported() {
         assert_eq!(between(ACME, &format!("max_body_bytes = 1048576\n{ACME}# a remark\n")), [""; 0]);
     }
 
     #[test]
-    fn settings_are_told_by_their_names() {
+    fn changed_settings_are_reported_by_name() {
         let after = format!("{ACME}retries = 1\n[limits]\nper_day = 7\n");
         assert_eq!(between(ACME, &after), ["limits.per_day", "providers.acme.retries"]);
         assert_eq!(between(&after, ACME), ["limits.per_day", "providers.acme.retries"]);
     }
 
     #[test]
-    fn providers_that_come_and_go_are_told_as_a_whole() {
+    fn added_and_removed_providers_are_reported_as_a_whole() {
         let both = format!("{ACME}[providers.acme2]\nbase_url = \"http://127.0.0.1:2/v1\"\n");
         assert_eq!(between(ACME, &both), ["providers.acme2 (new)"]);
         assert_eq!(between(&both, ACME), ["providers.acme2 (gone)"]);
     }
 
     #[test]
-    fn another_key_is_told_and_not_shown() {
+    fn a_changed_key_is_reported_but_not_shown() {
         let with = |variable: &str| format!("{ACME}api_key_env = \"{variable}\"\n");
         assert_eq!(between(&with("ONE"), &with("OTHER")), ["providers.acme.api_key"]);
         assert_eq!(between(ACME, &with("OTHER")), ["providers.acme.api_key"]);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_change_stays_and_is_named() {
+    fn what_cannot_change_stays_and_is_reported() {
         let running = load(ACME);
         let after = load(&format!("listen = \"127.0.0.1:9\"\n{ACME}"));
         for (has_own_listener, expected) in [(true, &["listen"][..]), (false, &[])] {
@@ -127,7 +127,7 @@ mod tests {
             assert_eq!(changes(&running, &next), [""; 0]);
         }
 
-        // Another password alone is another way to the same store.
+        // Only the password differs, which is another way to reach the same store.
         let store = |password: &str| format!("limits_url = \"redis://:{password}@db\"\n{ACME}");
         let running = load(&store("old"));
         for (after, expected) in

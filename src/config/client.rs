@@ -1,4 +1,4 @@
-//! The client's configuration: flags over variables over the project's file over the user's file over defaults.
+//! The client's configuration. Precedence: flags, variables, the project's file, the user's file, defaults.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,22 +6,22 @@ use std::time::Duration;
 use clap::ValueEnum;
 use reqwest::Url;
 
-use super::bearer::Bearers;
+use super::api_keys::ApiKeys;
 use super::client_file::{self, ClientFile};
 use super::origin::{Origin, Origins};
-use super::reader::Found;
+use super::reader::Located;
 use super::{
-    ColorMode, ConfigError, Env, FailOn, ProgressMode, View, credentials, modes, paths, suggest, values,
+    ColorMode, ConfigError, Env, FailOn, ProgressMode, View, choices, credentials, paths, suggest, values,
 };
 use crate::api::Service;
 use crate::api::verify::Domain;
 use crate::model_id;
 use crate::secret::SecretString;
 
-/// Where `mk serve` listens when nobody says otherwise.
+/// Where `mk serve` listens by default.
 const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
 
-/// What flags say; `None` where they are not given.
+/// The values of flags; `None` for those that are not given.
 #[derive(Clone, Debug, Default)]
 pub struct ClientArgs {
     /// `--server`.
@@ -45,16 +45,16 @@ pub struct ClientArgs {
 /// The key of [`ClientConfig::chat_model`].
 const CHAT_MODEL: &str = "chat.model";
 
-/// A client's configuration, complete and checked.
+/// A client's complete, validated configuration.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// The server's base address, without a slash at the end.
+    /// The server's base address, without a trailing slash.
     pub server: String,
-    /// Who named the server; see [`Origin::is_set`].
+    /// Where the server was set; see [`Origin::is_set`].
     pub server_origin: Origin,
     /// The profile in use, if one is.
     pub profile: Option<String>,
-    /// For a whole command; `None` leaves it open.
+    /// Time limit for a whole command, if set.
     pub timeout: Option<Duration>,
     /// Further certificate authorities to trust, a PEM file.
     pub ca_cert: Option<PathBuf>,
@@ -64,26 +64,26 @@ pub struct ClientConfig {
     pub progress: ProgressMode,
     /// How to lay out results.
     pub view: View,
-    /// What `mk verify` asks for where its flags leave it open.
+    /// Defaults for the flags of `mk verify`.
     pub verify: VerifyDefaults,
-    /// The model that `mk chat` asks where no flag names one.
+    /// The model for `mk chat` if no flag names one.
     pub chat_model: Option<String>,
-    /// What is allowed and yet probably not meant.
+    /// Warnings: what is allowed, but probably not intended.
     pub warnings: Vec<String>,
-    bearers: Bearers,
+    api_keys: ApiKeys,
     pub(super) origins: Origins,
 }
 
-/// What files say about `mk verify`; `None` where they say nothing.
+/// Settings for `mk verify` in files; `None` where they have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VerifyDefaults {
-    /// The kind of statements.
+    /// The kind of statement.
     pub domain: Option<Domain>,
     /// 2 or 3.
     pub min_required: Option<u32>,
     /// 2 to 9.
     pub total_models: Option<u32>,
-    /// Verifications at once with `--lines`.
+    /// How many statements are verified concurrently.
     pub jobs: Option<usize>,
     /// Verdicts that make the command fail.
     pub fail_on: Option<Vec<FailOn>>,
@@ -93,37 +93,37 @@ impl ClientConfig {
     /// The key for a service of the configured server, if there is one.
     ///
     /// # Errors
-    /// If it cannot be told, as the file that it would come from cannot be read: a reason to give up for whoever needs
+    /// If it cannot be determined because the file that it would come from cannot be read: a failure for whoever needs
     /// this very key, and for nobody else.
     pub fn key_for(&self, service: Service) -> Result<Option<SecretString>, ConfigError> {
-        Ok(self.bearers.key(service)?.cloned())
+        Ok(self.api_keys.key(service)?.cloned())
     }
 
-    /// Where that key comes from, or would if it could be read; [`Origin::Default`] if there is none.
+    /// Where that key comes from, or would come from if it could be read; [`Origin::Default`] if there is none.
     pub fn key_origin(&self, service: Service) -> Origin {
-        self.bearers.origin(service)
+        self.api_keys.origin(service)
     }
 
-    /// The servers, by origin, that a key for this service is stored for.
+    /// The servers, by origin, for which a key for this service is stored.
     pub fn servers_with_key(&self, service: Service) -> impl Iterator<Item = &str> {
-        self.bearers.stored_for(service)
+        self.api_keys.servers_with_key(service)
     }
 
-    /// Where a value comes from, by its key as `mk config list` names it.
+    /// Where a value comes from, by its key in `mk config list`.
     pub fn origin(&self, key: &str) -> Origin {
-        self.origins.of(key)
+        self.origins.get(key)
     }
 
     /// Where [`ClientConfig::chat_model`] comes from.
     pub fn chat_model_origin(&self) -> Origin {
-        self.origins.of(CHAT_MODEL)
+        self.origins.get(CHAT_MODEL)
     }
 }
 
-/// The client's configuration.
+/// Loads the client's configuration.
 ///
 /// # Errors
-/// With the first thing that is wrong.
+/// The first error found.
 pub fn load_client(args: &ClientArgs, env: &Env) -> Result<ClientConfig, ConfigError> {
     let user = paths::client_file(env).map(|path| client_file::read_user(&path)).transpose()?.flatten();
     let user = user.unwrap_or_default();
@@ -131,21 +131,21 @@ pub fn load_client(args: &ClientArgs, env: &Env) -> Result<ClientConfig, ConfigE
         paths::project_file(env).map(|path| client_file::read_project(&path)).transpose()?.flatten();
     let project = project.unwrap_or_default();
     let mut origins = Origins::default();
-    let mut warnings = env.misspelt();
+    let mut warnings = env.misspelt_warnings();
 
     let server = server(args, env, &user)?;
     origins.set("server", server.origin.clone());
     if let Some((_, origin)) = &server.profile {
         origins.set("profile", origin.clone());
     }
-    if values::is_clear_to_others(&server.url) {
+    if values::is_unencrypted_remote(&server.url) {
         let address = values::url_text(&server.url);
         warnings.push(format!("{address} is plain http: keys and texts can be read on the way; use https"));
     }
-    let bearers =
-        Bearers::find(args.api_key_file.as_deref(), env, &credentials::origin(&server.url), &mut warnings);
+    let api_keys =
+        ApiKeys::resolve(args.api_key_file.as_deref(), env, &credentials::origin(&server.url), &mut warnings);
     for service in Service::ALL {
-        origins.set(format!("keys.{service}"), bearers.origin(service));
+        origins.set(format!("keys.{service}"), api_keys.origin(service));
     }
     Ok(ClientConfig {
         server: values::url_text(&server.url),
@@ -153,14 +153,14 @@ pub fn load_client(args: &ClientArgs, env: &Env) -> Result<ClientConfig, ConfigE
         profile: server.profile.map(|(name, _)| name),
         timeout: timeout(args, env, user.timeout.as_ref(), &mut origins)?,
         ca_cert: ca_cert(args, env, user.ca_cert.as_ref(), &mut origins),
-        color: mode(
-            Choice { key: "output.color", flag: ("--color", args.color), variable: Some("MK_COLOR") },
+        color: choice(
+            ChoiceSources { key: "output.color", flag: ("--color", args.color), variable: Some("MK_COLOR") },
             env,
             project.output.color.as_ref().or(user.output.color.as_ref()),
             &mut origins,
         )?,
-        progress: mode(
-            Choice {
+        progress: choice(
+            ChoiceSources {
                 key: "output.progress",
                 flag: ("--progress", args.progress),
                 variable: Some("MK_PROGRESS"),
@@ -169,8 +169,8 @@ pub fn load_client(args: &ClientArgs, env: &Env) -> Result<ClientConfig, ConfigE
             project.output.progress.as_ref().or(user.output.progress.as_ref()),
             &mut origins,
         )?,
-        view: mode(
-            Choice { key: "output.view", flag: ("--view", args.view), variable: None },
+        view: choice(
+            ChoiceSources { key: "output.view", flag: ("--view", args.view), variable: None },
             env,
             project.output.view.as_ref().or(user.output.view.as_ref()),
             &mut origins,
@@ -178,20 +178,20 @@ pub fn load_client(args: &ClientArgs, env: &Env) -> Result<ClientConfig, ConfigE
         verify: verify(&project, &user, &mut origins),
         chat_model: chat_model(env, user.chat_model.as_ref(), &mut origins)?,
         warnings,
-        bearers,
+        api_keys,
         origins,
     })
 }
 
-/// The server, and who named it.
+/// The server, and where it was set.
 struct Server {
     url: Url,
     origin: Origin,
-    /// And who named that.
+    /// The profile that names it, and where that was set.
     profile: Option<(String, Origin)>,
 }
 
-/// A flag that names a profile outranks a variable that names a server, as flags outrank variables.
+/// Selects the server. A flag that names a profile outranks a variable that names a server, as flags outrank variables.
 fn server(args: &ClientArgs, env: &Env, user: &ClientFile) -> Result<Server, ConfigError> {
     if let Some(text) = &args.server {
         return named_server(text, Origin::Flag("--server"));
@@ -225,7 +225,7 @@ fn named_server(text: &str, origin: Origin) -> Result<Server, ConfigError> {
 fn profile(name: &str, origin: &Origin, user: &ClientFile) -> Result<Server, ConfigError> {
     let names = || user.profiles.iter().map(|(found, _)| found.value.as_str());
     let Some((_, server)) = user.profiles.iter().find(|(found, _)| found.value == name) else {
-        let question = suggest::question(name, names());
+        let question = suggest::did_you_mean(name, names());
         let shown = name.escape_debug();
         let error = ConfigError::new(format!("there is no profile `{shown}` ({origin}){question}"));
         let known = names().collect::<Vec<_>>().join(", ");
@@ -242,13 +242,14 @@ fn profile(name: &str, origin: &Origin, user: &ClientFile) -> Result<Server, Con
 fn timeout(
     args: &ClientArgs,
     env: &Env,
-    found: Option<&Found<Duration>>,
+    found: Option<&Located<Duration>>,
     origins: &mut Origins,
 ) -> Result<Option<Duration>, ConfigError> {
-    let by_variable = env.text("MK_TIMEOUT")?.map(|text| (text, Origin::Variable("MK_TIMEOUT")));
-    let given = args.timeout.as_deref().map(|text| (text, Origin::Flag("--timeout"))).or(by_variable);
-    let Some((text, origin)) = given else {
-        origins.found("network.timeout", found);
+    let from_variable = env.text("MK_TIMEOUT")?.map(|text| (text, Origin::Variable("MK_TIMEOUT")));
+    let from_flag_or_variable =
+        args.timeout.as_deref().map(|text| (text, Origin::Flag("--timeout"))).or(from_variable);
+    let Some((text, origin)) = from_flag_or_variable else {
+        origins.record("network.timeout", found);
         return Ok(found.map(|found| found.value));
     };
     let wrong = || ConfigError::new(format!("{origin} must be {}", values::DURATION));
@@ -260,7 +261,7 @@ fn timeout(
 fn ca_cert(
     args: &ClientArgs,
     env: &Env,
-    found: Option<&Found<String>>,
+    found: Option<&Located<String>>,
     origins: &mut Origins,
 ) -> Option<PathBuf> {
     if let Some(path) = &args.ca_cert {
@@ -271,40 +272,40 @@ fn ca_cert(
         origins.set("network.ca_cert", Origin::Variable("MK_CACERT"));
         return Some(path);
     }
-    origins.found("network.ca_cert", found);
+    origins.record("network.ca_cert", found);
     found.map(|found| found.place.resolve(&found.value))
 }
 
-/// Where a choice between words may come from.
-struct Choice<T> {
+/// The sources of a setting with a fixed set of words.
+struct ChoiceSources<T> {
     key: &'static str,
     flag: (&'static str, Option<T>),
     variable: Option<&'static str>,
 }
 
-fn mode<T: ValueEnum + Default>(
-    choice: Choice<T>,
+fn choice<T: ValueEnum + Default>(
+    sources: ChoiceSources<T>,
     env: &Env,
-    found: Option<&Found<T>>,
+    found: Option<&Located<T>>,
     origins: &mut Origins,
 ) -> Result<T, ConfigError> {
-    if let (name, Some(value)) = choice.flag {
-        origins.set(choice.key, Origin::Flag(name));
+    if let (name, Some(value)) = sources.flag {
+        origins.set(sources.key, Origin::Flag(name));
         return Ok(value);
     }
-    if let Some(name) = choice.variable
+    if let Some(name) = sources.variable
         && let Some(text) = env.text(name)?
     {
-        origins.set(choice.key, Origin::Variable(name));
-        let wrong = || ConfigError::new(format!("{name} must be {}", modes::words::<T>()));
-        return modes::choice(text).ok_or_else(wrong);
+        origins.set(sources.key, Origin::Variable(name));
+        let wrong = || ConfigError::new(format!("{name} must be {}", choices::words::<T>()));
+        return choices::parse(text).ok_or_else(wrong);
     }
-    Ok(origins.take(choice.key, found, T::default()))
+    Ok(origins.value_or(sources.key, found, T::default()))
 }
 
 fn chat_model(
     env: &Env,
-    found: Option<&Found<String>>,
+    found: Option<&Located<String>>,
     origins: &mut Origins,
 ) -> Result<Option<String>, ConfigError> {
     if let Some(text) = env.text("MK_MODEL")? {
@@ -314,39 +315,39 @@ fn chat_model(
         origins.set(CHAT_MODEL, Origin::Variable("MK_MODEL"));
         return Ok(Some(text.to_owned()));
     }
-    origins.found(CHAT_MODEL, found);
+    origins.record(CHAT_MODEL, found);
     Ok(found.map(|found| found.value.clone()))
 }
 
 fn verify(project: &ClientFile, user: &ClientFile, origins: &mut Origins) -> VerifyDefaults {
     let (project, user) = (&project.verify, &user.verify);
     VerifyDefaults {
-        domain: either("verify.domain", project.domain.as_ref(), user.domain.as_ref(), origins),
-        min_required: either(
+        domain: project_or_user("verify.domain", project.domain.as_ref(), user.domain.as_ref(), origins),
+        min_required: project_or_user(
             "verify.min_required",
             project.min_required.as_ref(),
             user.min_required.as_ref(),
             origins,
         ),
-        total_models: either(
+        total_models: project_or_user(
             "verify.total_models",
             project.total_models.as_ref(),
             user.total_models.as_ref(),
             origins,
         ),
-        jobs: either("verify.jobs", project.jobs.as_ref(), user.jobs.as_ref(), origins),
-        fail_on: either("verify.fail_on", project.fail_on.as_ref(), user.fail_on.as_ref(), origins),
+        jobs: project_or_user("verify.jobs", project.jobs.as_ref(), user.jobs.as_ref(), origins),
+        fail_on: project_or_user("verify.fail_on", project.fail_on.as_ref(), user.fail_on.as_ref(), origins),
     }
 }
 
-fn either<T: Clone>(
+fn project_or_user<T: Clone>(
     key: &str,
-    project: Option<&Found<T>>,
-    user: Option<&Found<T>>,
+    project: Option<&Located<T>>,
+    user: Option<&Located<T>>,
     origins: &mut Origins,
 ) -> Option<T> {
     let found = project.or(user);
-    origins.found(key, found);
+    origins.record(key, found);
     found.map(|found| found.value.clone())
 }
 

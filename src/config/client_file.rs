@@ -1,4 +1,4 @@
-//! `config.toml` and a project's `.mk.toml` as they stand: every key typed and checked by itself.
+//! Parses `config.toml` and a project's `.mk.toml`: every key is typed and validated by itself.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,40 +6,40 @@ use std::time::Duration;
 use clap::ValueEnum;
 use reqwest::Url;
 
-use super::reader::{Document, Found, Section};
-use super::{ColorMode, ConfigError, FailOn, ProgressMode, View, modes, values};
+use super::reader::{Document, Located, Section};
+use super::{ColorMode, ConfigError, FailOn, ProgressMode, View, choices, values};
 use crate::api::verify::{Domain, MIN_REQUIRED, TOTAL_MODELS};
 use crate::model_id;
 
-/// What a file says; `None` where it says nothing.
+/// The contents of a file; `None` for keys that it does not have.
 #[derive(Default)]
 pub(super) struct ClientFile {
-    pub(super) profile: Option<Found<String>>,
-    pub(super) profiles: Vec<(Found<String>, Found<Url>)>,
+    pub(super) profile: Option<Located<String>>,
+    pub(super) profiles: Vec<(Located<String>, Located<Url>)>,
     pub(super) output: OutputFile,
-    pub(super) timeout: Option<Found<Duration>>,
-    pub(super) ca_cert: Option<Found<String>>,
+    pub(super) timeout: Option<Located<Duration>>,
+    pub(super) ca_cert: Option<Located<String>>,
     pub(super) verify: VerifyFile,
     /// `model` of `[chat]`.
-    pub(super) chat_model: Option<Found<String>>,
+    pub(super) chat_model: Option<Located<String>>,
 }
 
 /// `[output]`.
 #[derive(Clone, Default)]
 pub(super) struct OutputFile {
-    pub(super) color: Option<Found<ColorMode>>,
-    pub(super) progress: Option<Found<ProgressMode>>,
-    pub(super) view: Option<Found<View>>,
+    pub(super) color: Option<Located<ColorMode>>,
+    pub(super) progress: Option<Located<ProgressMode>>,
+    pub(super) view: Option<Located<View>>,
 }
 
 /// `[verify]`.
 #[derive(Clone, Default)]
 pub(super) struct VerifyFile {
-    pub(super) domain: Option<Found<Domain>>,
-    pub(super) min_required: Option<Found<u32>>,
-    pub(super) total_models: Option<Found<u32>>,
-    pub(super) jobs: Option<Found<usize>>,
-    pub(super) fail_on: Option<Found<Vec<FailOn>>>,
+    pub(super) domain: Option<Located<Domain>>,
+    pub(super) min_required: Option<Located<u32>>,
+    pub(super) total_models: Option<Located<u32>>,
+    pub(super) jobs: Option<Located<usize>>,
+    pub(super) fail_on: Option<Located<Vec<FailOn>>>,
 }
 
 /// Reads the user's file; `None` if there is none.
@@ -47,7 +47,7 @@ pub(super) fn read_user(path: &Path) -> Result<Option<ClientFile>, ConfigError> 
     Document::open(path)?.map(|document| parse_user(&document)).transpose()
 }
 
-/// What the user's file says.
+/// Parses the user's file.
 pub(super) fn parse_user(document: &Document) -> Result<ClientFile, ConfigError> {
     let table = document.parse()?;
     let mut root = Section::root(document, &table);
@@ -73,8 +73,8 @@ pub(super) fn parse_user(document: &Document) -> Result<ClientFile, ConfigError>
     Ok(file)
 }
 
-/// Reads a project's file. It comes with a checkout and may be anybody's, so it must not decide where keys are
-/// sent, nor whom to trust.
+/// Reads a project's file. It comes with a checkout and may be written by anybody, so it must not decide where keys are
+/// sent, or who is trusted.
 pub(super) fn read_project(path: &Path) -> Result<Option<ClientFile>, ConfigError> {
     const WHY: &str = "is not taken from a project's file: what comes with a checkout must not decide where keys are \
                        sent or whom to trust; set it in your own config.toml";
@@ -98,7 +98,7 @@ fn shared(root: &mut Section<'_>) -> Result<ClientFile, ConfigError> {
     })
 }
 
-fn profile(name: &Found<String>, mut section: Section<'_>) -> Result<Found<Url>, ConfigError> {
+fn profile(name: &Located<String>, mut section: Section<'_>) -> Result<Located<Url>, ConfigError> {
     let server = section.parsed("server", values::BASE_URL, values::base_url)?;
     section.finish()?;
     server.ok_or_else(|| name.place.error("needs a `server`, such as server = \"http://127.0.0.1:8080\""))
@@ -117,7 +117,7 @@ fn output(mut section: Section<'_>) -> Result<OutputFile, ConfigError> {
 fn verify(mut section: Section<'_>) -> Result<VerifyFile, ConfigError> {
     let domain =
         |text: &str| [Domain::General, Domain::Legal].into_iter().find(|domain| domain.as_str() == text);
-    let expected = format!("a list of {}", modes::words::<FailOn>());
+    let expected = format!("a list of {}", choices::words::<FailOn>());
     let file = VerifyFile {
         domain: section.parsed("domain", "\"general\" or \"legal\"", domain)?,
         min_required: section.number("min_required", MIN_REQUIRED)?,
@@ -126,7 +126,7 @@ fn verify(mut section: Section<'_>) -> Result<VerifyFile, ConfigError> {
         fail_on: section
             .texts("fail_on")?
             .map(|found| {
-                found.try_map(|list| list.iter().map(|word| modes::choice(word)).collect(), &expected)
+                found.try_map(|list| list.iter().map(|word| choices::parse(word)).collect(), &expected)
             })
             .transpose()?,
     };
@@ -134,6 +134,9 @@ fn verify(mut section: Section<'_>) -> Result<VerifyFile, ConfigError> {
     Ok(file)
 }
 
-fn word<T: ValueEnum>(section: &mut Section<'_>, key: &'static str) -> Result<Option<Found<T>>, ConfigError> {
-    section.parsed(key, &modes::words::<T>(), modes::choice)
+fn word<T: ValueEnum>(
+    section: &mut Section<'_>,
+    key: &'static str,
+) -> Result<Option<Located<T>>, ConfigError> {
+    section.parsed(key, &choices::words::<T>(), choices::parse)
 }

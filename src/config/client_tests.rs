@@ -25,12 +25,12 @@ jobs = 4
 fail_on = ["false", "no-consensus"]
 "#;
 
-struct World {
+struct Fixture {
     dir: tempfile::TempDir,
     env: Env,
 }
 
-fn world(config: Option<&str>, project: Option<&str>, variables: &[(&str, &str)]) -> World {
+fn fixture(config: Option<&str>, project: Option<&str>, variables: &[(&str, &str)]) -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let repository = dir.path().join("repository");
     fs::create_dir_all(repository.join(".git")).unwrap();
@@ -40,17 +40,17 @@ fn world(config: Option<&str>, project: Option<&str>, variables: &[(&str, &str)]
     let mut env = Env::bare(variables.iter().copied(), Time::from_unix_ms(0));
     env.config_home = Some(dir.path().to_owned());
     env.working_dir = Some(repository);
-    World { dir, env }
+    Fixture { dir, env }
 }
 
-impl World {
+impl Fixture {
     fn load(&self) -> Result<ClientConfig, ConfigError> {
         load_client(&ClientArgs::default(), &self.env)
     }
 }
 
 #[test]
-fn without_anything_it_is_the_server_on_this_machine() {
+fn the_default_is_the_server_on_this_machine() {
     let config = load_client(&ClientArgs::default(), &Env::bare([], Time::from_unix_ms(0))).unwrap();
     assert_eq!(config.server, "http://127.0.0.1:8080");
     assert!(!config.server_origin.is_set());
@@ -61,14 +61,14 @@ fn without_anything_it_is_the_server_on_this_machine() {
 }
 
 #[test]
-fn the_users_file_holds() {
-    let world = world(Some(CONFIG), None, &[]);
-    let config = world.load().unwrap();
+fn the_user_s_file_applies() {
+    let fixture = fixture(Some(CONFIG), None, &[]);
+    let config = fixture.load().unwrap();
     assert_eq!((config.server.as_str(), config.profile.as_deref()), ("https://mk.example.org", Some("work")));
     assert!(config.server_origin.is_set());
     assert_eq!((config.color, config.view), (ColorMode::Never, View::Table));
     assert_eq!(config.timeout, Some(Duration::from_secs(90)));
-    assert_eq!(config.ca_cert, Some(world.dir.path().join("ca.pem")));
+    assert_eq!(config.ca_cert, Some(fixture.dir.path().join("ca.pem")));
     let verify = config.verify;
     assert_eq!((verify.domain, verify.min_required, verify.jobs), (Some(Domain::Legal), Some(3), Some(4)));
     assert_eq!(verify.fail_on, Some(vec![FailOn::False, FailOn::NoConsensus]));
@@ -77,7 +77,7 @@ fn the_users_file_holds() {
 #[test]
 fn each_layer_outranks_the_one_below() {
     let project = "[output]\ncolor = \"always\"\nprogress = \"lines\"\n[verify]\nmin_required = 2\n";
-    let by_project = world(Some(CONFIG), Some(project), &[]).load().unwrap();
+    let by_project = fixture(Some(CONFIG), Some(project), &[]).load().unwrap();
     assert_eq!((by_project.color, by_project.view), (ColorMode::Always, View::Table));
     assert_eq!((by_project.verify.min_required, by_project.verify.jobs), (Some(2), Some(4)));
 
@@ -88,8 +88,8 @@ fn each_layer_outranks_the_one_below() {
         ("MK_CACERT", "/v.pem"),
         ("MK_PROFILE", "home"),
     ];
-    let world = world(Some(CONFIG), Some(project), &variables);
-    let by_variable = world.load().unwrap();
+    let fixture = fixture(Some(CONFIG), Some(project), &variables);
+    let by_variable = fixture.load().unwrap();
     assert_eq!((by_variable.color, by_variable.progress), (ColorMode::Auto, ProgressMode::Lines));
     assert_eq!(by_variable.server, "http://127.0.0.1:7");
     assert_eq!(by_variable.origin("profile"), Origin::Default, "none is in use");
@@ -104,22 +104,22 @@ fn each_layer_outranks_the_one_below() {
         color: Some(ColorMode::Never),
         ..ClientArgs::default()
     };
-    let by_flag = load_client(&args, &world.env).unwrap();
+    let by_flag = load_client(&args, &fixture.env).unwrap();
     assert_eq!(by_flag.server, "https://mk.example.org", "a flag's profile outranks MK_SERVER");
     assert_eq!(by_flag.origin("profile"), Origin::Flag("--profile"));
     assert_eq!((by_flag.timeout, by_flag.color), (Some(Duration::from_mins(1)), ColorMode::Never));
     let args = ClientArgs { server: Some("https://s.example/base/".to_owned()), ..args };
-    assert_eq!(load_client(&args, &world.env).unwrap().server, "https://s.example/base");
+    assert_eq!(load_client(&args, &fixture.env).unwrap().server, "https://s.example/base");
 }
 
 #[test]
-fn the_model_of_chats_is_the_variable_s_or_the_file_s() {
+fn the_chat_model_comes_from_the_variable_or_the_file() {
     const FILE: &str = "[chat]\nmodel = \"openai/gpt-5.4-mini\"";
-    let chosen = |file, variables| world(file, None, variables).load().map(|config| config.chat_model);
+    let chosen = |file, variables| fixture(file, None, variables).load().map(|config| config.chat_model);
     assert_eq!(chosen(None, &[]), Ok(None));
     assert_eq!(chosen(Some(FILE), &[]), Ok(Some("openai/gpt-5.4-mini".to_owned())));
     assert_eq!(chosen(Some(FILE), &[("MK_MODEL", "a/b/c")]), Ok(Some("a/b/c".to_owned())));
-    let listing = client_listing(&world(Some(FILE), None, &[]).load().unwrap());
+    let listing = client_listing(&fixture(Some(FILE), None, &[]).load().unwrap());
     let entry = listing.iter().find(|entry| entry.key == "chat.model").unwrap();
     assert!(
         entry.value == "\"openai/gpt-5.4-mini\"" && matches!(entry.origin, Origin::File { .. }),
@@ -129,7 +129,7 @@ fn the_model_of_chats_is_the_variable_s_or_the_file_s() {
     assert!(wrong.message.starts_with("MK_MODEL must be a model, written as provider/model_name"), "{wrong}");
     let wrong = chosen(Some("[chat]\nmodel = \"gpt\""), &[]).unwrap_err();
     assert!(wrong.message.contains("line 2 must be a model"), "{wrong}");
-    let of_project = world(None, Some(FILE), &[]).load().unwrap_err();
+    let of_project = fixture(None, Some(FILE), &[]).load().unwrap_err();
     assert!(of_project.message.contains("a model costs its caller's money"), "{of_project}");
 }
 
@@ -142,14 +142,14 @@ fn a_checked_out_file_cannot_redirect_keys() {
         ("[network]\nca_cert = \"evil.pem\"", "network"),
         ("[servers.\"https://a\"]\nverify = \"mk_verify_x\"", "servers"),
     ] {
-        let error = world(Some(CONFIG), Some(project), &[]).load().unwrap_err();
+        let error = fixture(Some(CONFIG), Some(project), &[]).load().unwrap_err();
         assert!(error.message.starts_with(&format!("`{key}` in ")), "{error}");
         assert!(error.message.contains("must not decide where keys are sent"), "{error}");
     }
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn errors_name_what_is_wrong() {
     for (config, expected) in [
         ("profil = \"x\"", "unknown key `profil`"),
         ("[output]\ncolour = \"auto\"", "did you mean `color`?"),
@@ -161,7 +161,7 @@ fn what_is_wrong_is_named() {
         ("[profiles.x]\nserver = \"mk.example.org\"", "must be an http:// or https:// address"),
         ("profile = \"y\"\n[profiles.x]\nserver = \"https://a\"", "there is no profile `y`"),
     ] {
-        let error = world(Some(config), None, &[]).load().unwrap_err();
+        let error = fixture(Some(config), None, &[]).load().unwrap_err();
         assert!(error.message.contains(expected), "{config}\n{error}");
         assert!(error.message.contains("config.toml"), "{config}\n{error}");
     }
@@ -171,40 +171,40 @@ fn what_is_wrong_is_named() {
         ("MK_COLOR", "blue", "MK_COLOR must be \"auto\", \"always\" or \"never\""),
         ("MK_PROFILE", "wrok", "there is no profile `wrok` (MK_PROFILE); did you mean `work`?"),
     ] {
-        let error = world(Some(CONFIG), None, &[(name, value)]).load().unwrap_err();
+        let error = fixture(Some(CONFIG), None, &[(name, value)]).load().unwrap_err();
         assert!(error.message.starts_with(expected), "{error}");
     }
 }
 
 #[test]
-fn plain_http_beyond_this_machine_is_warned_of() {
-    let config = world(None, None, &[("MK_SERVER", "http://mk.example.org")]).load().unwrap();
+fn plain_http_beyond_this_machine_gets_a_warning() {
+    let config = fixture(None, None, &[("MK_SERVER", "http://mk.example.org")]).load().unwrap();
     assert!(config.warnings[0].starts_with("http://mk.example.org is plain http"), "{:?}", config.warnings);
 }
 
 #[test]
 fn keys_follow_the_server() {
-    let world = world(Some(CONFIG), None, &[]);
+    let fixture = fixture(Some(CONFIG), None, &[]);
     let key = SecretString::from("mk_verify_stored");
-    credentials::store(&world.env, "https://mk.example.org", Service::Verify, &key).unwrap();
-    let config = world.load().unwrap();
+    credentials::store(&fixture.env, "https://mk.example.org", Service::Verify, &key).unwrap();
+    let config = fixture.load().unwrap();
     assert!(config.key_for(Service::Verify).unwrap().is_some());
     assert!(config.key_origin(Service::Verify).to_string().contains("credentials.toml:"));
     let args = ClientArgs { profile: Some("home".to_owned()), ..ClientArgs::default() };
-    assert!(load_client(&args, &world.env).unwrap().key_for(Service::Verify).unwrap().is_none());
+    assert!(load_client(&args, &fixture.env).unwrap().key_for(Service::Verify).unwrap().is_none());
 }
 
 #[test]
-fn the_listing_tells_origins_and_no_secrets() {
+fn the_listing_shows_origins_and_no_secrets() {
     let variables = [("MK_API_KEY", "mk_verify_secret"), ("MK_PROGRESS", "bars")];
-    let world = world(Some(CONFIG), Some("[verify]\njobs = 2\n"), &variables);
-    let entries = client_listing(&world.load().unwrap());
+    let fixture = fixture(Some(CONFIG), Some("[verify]\njobs = 2\n"), &variables);
+    let entries = client_listing(&fixture.load().unwrap());
     let shown = |key: &str| {
         let entry = entries.iter().find(|entry| entry.key == key).unwrap();
         (entry.value.as_str(), entry.origin.to_string())
     };
-    let user = world.dir.path().join("config.toml").display().to_string();
-    let project = world.dir.path().join("repository/.mk.toml").display().to_string();
+    let user = fixture.dir.path().join("config.toml").display().to_string();
+    let project = fixture.dir.path().join("repository/.mk.toml").display().to_string();
     assert_eq!(shown("server"), ("\"https://mk.example.org\"", format!("{user}:4")));
     assert_eq!(shown("keys.verify"), ("set", "MK_API_KEY".to_owned()));
     assert_eq!(shown("keys.console"), ("not set", "default".to_owned()));

@@ -5,9 +5,10 @@
 //! verify = "mk_verify_…"
 //! ```
 //!
-//! The file must be readable by its owner only, or no key is taken from it; changing it makes it so again. It is replaced
-//! as a whole, so that a crash never loses keys; whoever changes it holds a lock from reading to writing, so that two at
-//! once lose none either. A key is only ever handed out for the origin (scheme, host and port) that it was stored for.
+//! No key is taken from the file unless it is private to its owner; changing it makes it private again. It is replaced
+//! atomically, so that a crash never loses keys, and whoever changes it holds a lock from reading to writing, so that
+//! concurrent changes do not lose any either. A key is only ever used for the origin (scheme, host and port) that it
+//! was stored for.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,30 +23,30 @@ use super::{ConfigError, Env, files, paths, values};
 use crate::api::Service;
 use crate::secret::{ExposeSecret, SecretString};
 
-/// Keys by service, by origin.
+/// Keys by origin and service.
 #[derive(Default)]
 pub(super) struct Credentials(BTreeMap<String, Keys>);
 
 type Keys = BTreeMap<&'static str, Stored>;
 
-/// A key and the line it stands on.
+/// A key, and the line it is on.
 pub(super) struct Stored {
     pub(super) key: SecretString,
     pub(super) origin: Origin,
 }
 
-/// The file's form, for writing.
+/// The structure of the file, for writing.
 #[derive(Serialize)]
 struct File<'a> {
     servers: BTreeMap<&'a str, BTreeMap<&'static str, String>>,
 }
 
-const HEAD: &str = "# Keys of the command line, written by `mk login`. Keep this file to yourself.\n\n";
+const HEADER: &str = "# Keys of the command line, written by `mk login`. Keep this file to yourself.\n\n";
 
-/// The origin of a server's address, to which keys are bound: scheme, host and port.
+/// The origin of a server's address (scheme, host and port), to which its keys are bound.
 ///
 /// # Errors
-/// If it is no `http://` or `https://` address.
+/// If it is not an `http://` or `https://` address.
 pub fn server_origin(address: &str) -> Result<String, ConfigError> {
     let wrong = || ConfigError::new(format!("the server's address must be {}", values::BASE_URL));
     values::base_url(address).map(|url| origin(&url)).ok_or_else(wrong)
@@ -55,14 +56,14 @@ pub(super) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
-/// Stores a key for a server and service, over one that is there, and says in which file.
+/// Stores a key for a server and service, replacing any other; returns the path of the file.
 ///
 /// # Errors
-/// If the address is none, or the file cannot be read or written.
+/// If the address is invalid, or the file cannot be read or written.
 pub fn store(env: &Env, server: &str, service: Service, key: &SecretString) -> Result<PathBuf, ConfigError> {
     let origin = server_origin(server)?;
     let path = file(env)?;
-    let _lock = Lock::of(&path)?;
+    let _lock = Lock::acquire(&path)?;
     let mut credentials = parse(&path)?;
     credentials
         .0
@@ -73,23 +74,23 @@ pub fn store(env: &Env, server: &str, service: Service, key: &SecretString) -> R
     Ok(path)
 }
 
-/// Removes the keys for a server: one service's, or all. Returns the services whose key was there.
+/// Removes the keys for a server, for one service or for all. Returns the services for which there was a key.
 ///
 /// # Errors
-/// If the address is none, or the file cannot be read or written.
+/// If the address is invalid, or the file cannot be read or written.
 pub fn remove(env: &Env, server: &str, service: Option<Service>) -> Result<Vec<Service>, ConfigError> {
     let origin = server_origin(server)?;
     let path = file(env)?;
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let _lock = Lock::of(&path)?;
+    let _lock = Lock::acquire(&path)?;
     let mut credentials = parse(&path)?;
     let Some(keys) = credentials.0.get_mut(&origin) else { return Ok(Vec::new()) };
-    let wanted = |candidate: &Service| service.is_none_or(|one| one == *candidate);
+    let is_selected = |candidate: &Service| service.is_none_or(|one| one == *candidate);
     let removed: Vec<Service> = Service::ALL
         .into_iter()
-        .filter(wanted)
+        .filter(is_selected)
         .filter(|service| keys.remove(service.as_str()).is_some())
         .collect();
     if keys.is_empty() {
@@ -107,22 +108,22 @@ impl Credentials {
         self.0.get(origin)?.get(service.as_str())
     }
 
-    /// The origins of the servers that a key is stored for.
+    /// The origins of the servers for which a key for this service is stored.
     pub(super) fn servers(&self, service: Service) -> impl Iterator<Item = &str> {
         let has_one = move |keys: &&Keys| keys.contains_key(service.as_str());
         self.0.iter().filter(move |(_, keys)| has_one(keys)).map(|(origin, _)| origin.as_str())
     }
 }
 
-/// That others than its owner can read the file, which is then no reason not to change it.
+/// Checks that nobody but its owner can read the file. That is no condition for changing it.
 ///
 /// # Errors
-/// If they can.
+/// If others can.
 pub fn must_be_private(env: &Env) -> Result<(), ConfigError> {
     paths::credentials_file(env).map_or(Ok(()), |path| files::must_be_private(&path))
 }
 
-/// Reads the file, which must be its owner's alone; without one there are no keys.
+/// Reads the file, which must be private; if there is none, there are no keys.
 pub(super) fn read(path: &Path) -> Result<Credentials, ConfigError> {
     files::must_be_private(path)?;
     parse(path)
@@ -163,7 +164,7 @@ fn write(path: &Path, credentials: &Credentials) -> Result<(), ConfigError> {
     let servers = credentials.0.iter().map(|(origin, keys)| (origin.as_str(), exposed(keys))).collect();
     let text = toml::to_string(&File { servers })
         .map_err(|_| ConfigError::new(format!("cannot write {}: a key is no text", path.display())))?;
-    files::replace_private(path, &format!("{HEAD}{text}"))
+    files::replace_private(path, &format!("{HEADER}{text}"))
 }
 
 fn file(env: &Env) -> Result<PathBuf, ConfigError> {
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_comes_back_for_its_origin_only() {
+    fn a_stored_key_is_only_returned_for_its_origin() {
         let dir = tempfile::tempdir().unwrap();
         let env = env(&dir);
         let key = |text: &str| SecretString::from(text);
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_is_left_alone_and_not_repeated() {
+    fn an_invalid_file_is_left_alone_and_not_quoted() {
         let dir = tempfile::tempdir().unwrap();
         let env = env(&dir);
         let path = file(&env).unwrap();
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_home_there_is_a_way_out() {
+    fn without_a_home_directory_there_is_a_hint() {
         let error = store(
             &Env::bare([], Time::from_unix_ms(0)),
             "https://a",

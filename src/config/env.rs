@@ -1,7 +1,7 @@
-//! The world outside, as one value that can be handed in; and the one table of every variable that `mk` reads.
+//! The environment as a value that can be passed in, and the one table of every variable that `mk` reads.
 //!
-//! Nothing else in this room asks the process for its environment, so that tests hand in their own. An empty
-//! variable counts as not set, as shells make it hard to tell the two apart.
+//! Nothing else in this room reads the process's environment, so that tests can pass in their own. An empty variable
+//! counts as unset, as shells make it hard to tell the two apart.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,12 +14,12 @@ use crate::clock::{Clock, Time};
 use crate::providers::catalog;
 use crate::secret::{self, SecretString};
 
-/// A variable and what it is for.
+/// A variable and its purpose.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
     /// Its name.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Its purpose, in one line.
     pub purpose: &'static str,
 }
 
@@ -27,7 +27,7 @@ const fn var(name: &'static str, purpose: &'static str) -> Variable {
     Variable { name, purpose }
 }
 
-/// Variables of our own.
+/// Our own variables.
 pub const VARIABLES: [Variable; 28] = [
     var("MK_LISTEN", "address and port that `mk serve` listens on"),
     var("MK_DATA_DIR", "directory that holds the database, mk.db"),
@@ -65,7 +65,7 @@ pub const VARIABLES: [Variable; 28] = [
     var("SSL_CERT_FILE", "PEM file of certificate authorities to trust instead of the system's"),
 ];
 
-/// Every variable: ours, and those in which known providers' keys are looked for.
+/// All variables: ours, and those in which the keys of known providers are looked for.
 pub fn variables() -> Vec<Variable> {
     let keys = catalog::KNOWN.iter().filter_map(|provider| provider.key_env);
     VARIABLES
@@ -74,20 +74,20 @@ pub fn variables() -> Vec<Variable> {
         .collect()
 }
 
-/// What configuration depends on beside flags and files. Its `Debug` shows names of variables only, as values may
-/// be keys.
+/// Everything that configuration depends on besides flags and files. Its `Debug` only shows the names of variables, as
+/// values may be keys.
 #[derive(Clone)]
 pub struct Env {
     variables: BTreeMap<OsString, OsString>,
-    /// The working directory, from which a project file is looked for upwards.
+    /// The working directory, from which a project file is searched for upwards.
     pub working_dir: Option<PathBuf>,
     /// The platform's directory for our configuration; `None` without a home.
     pub config_home: Option<PathBuf>,
     /// The platform's directory for our data; `None` without a home.
     pub data_home: Option<PathBuf>,
-    /// Where a local Ollama would listen.
+    /// Where a local Ollama would be listening.
     pub ollama: SocketAddr,
-    /// Today, for models that are being retired.
+    /// The current time, for models that are being retired.
     pub now: Time,
 }
 
@@ -98,7 +98,7 @@ impl fmt::Debug for Env {
 }
 
 impl Env {
-    /// That of this process.
+    /// The environment of this process.
     pub fn system() -> Self {
         let dirs = directories::ProjectDirs::from("", "", "mk");
         Self {
@@ -111,20 +111,20 @@ impl Env {
         }
     }
 
-    /// One with these variables only: no home, no working directory, no Ollama, at `now`.
+    /// An environment with only these variables at time `now`: no home, no working directory, no Ollama.
     pub fn bare<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>, now: Time) -> Self {
         Self {
             variables: variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
             working_dir: None,
             config_home: None,
             data_home: None,
-            // Nobody can listen on port 0.
+            // Nothing can listen on port 0.
             ollama: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             now,
         }
     }
 
-    /// A variable's text, without blanks around it.
+    /// The trimmed text of a variable.
     ///
     /// # Errors
     /// If it is not UTF-8.
@@ -137,11 +137,11 @@ impl Env {
         Ok((!text.is_empty()).then_some(text))
     }
 
-    /// The secret that a variable holds, or else a file of that name among the credentials that a supervisor passes
+    /// The secret in a variable, or else in a file of that name among the credentials that a supervisor passes
     /// (systemd's `LoadCredential=`, in `CREDENTIALS_DIRECTORY`).
     ///
     /// # Errors
-    /// If the variable is not UTF-8, or there is such a file and it cannot be read.
+    /// If the variable is not UTF-8, or such a file exists and cannot be read.
     pub fn secret(&self, name: &str) -> Result<Option<SecretString>, ConfigError> {
         if let Some(text) = self.text(name)? {
             return Ok(Some(SecretString::from(text)));
@@ -162,19 +162,19 @@ impl Env {
         }
     }
 
-    /// A variable that names a file or directory.
+    /// The value of a variable that names a file or directory.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.variables.get(&OsString::from(name)).filter(|value| !value.is_empty()).map(PathBuf::from)
     }
 
-    /// Whether a variable is there and not empty.
+    /// Whether a variable is set and not empty.
     pub fn has(&self, name: &str) -> bool {
         self.path(name).is_some()
     }
 
-    /// Said of variables that look like mistyped ones of ours. Others that begin with `MK_` may be somebody
-    /// else's and are none of our business.
-    pub(super) fn misspelt(&self) -> Vec<String> {
+    /// Warnings on variables that look like misspelt ones of ours. Others that begin with `MK_` may belong to somebody
+    /// else, and are none of our business.
+    pub(super) fn misspelt_warnings(&self) -> Vec<String> {
         let ours = || VARIABLES.iter().map(|variable| variable.name);
         let names = self.variables.keys().filter_map(|name| name.to_str());
         names
@@ -212,7 +212,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn bytes_that_are_no_text_are_named_not_shown() {
+    fn values_that_are_not_text_are_named_not_shown() {
         use std::os::unix::ffi::OsStringExt;
         let mut env = Env::bare([], NOW);
         env.variables.insert("MK_SERVER".into(), OsString::from_vec(vec![0xff]));
@@ -239,10 +239,10 @@ mod tests {
     }
 
     #[test]
-    fn typing_errors_are_noticed_and_strangers_left_alone() {
+    fn misspelt_variables_are_noticed_and_foreign_ones_left_alone() {
         let env = Env::bare([("MK_LISTN", "x"), ("MK_SOMETHING_ELSE", "y"), ("MK_LISTEN", "z")], NOW);
         assert_eq!(
-            env.misspelt(),
+            env.misspelt_warnings(),
             ["the environment variable MK_LISTN is not known; did you mean MK_LISTEN?"]
         );
     }

@@ -1,11 +1,11 @@
-//! Why configuration cannot be used, in words for the person who wrote it.
+//! Why a configuration cannot be used, in words for the person who wrote it.
 
 use std::fmt;
 
-/// One thing that is wrong, and what to do about it. Never carries a secret, nor a value that may be one.
+/// One error, and what to do about it. Never contains a secret, or a value that may be one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// What is wrong: where, and what would be right.
+    /// What is wrong and where, and what would be correct.
     pub message: String,
     /// What to do next, best first; may be empty.
     pub hints: Vec<String>,

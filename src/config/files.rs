@@ -1,4 +1,4 @@
-//! Configuration files on disk: read with a cap and clear words, written whole or not at all.
+//! Reads configuration files with a size limit and clear errors, and writes them atomically.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use super::ConfigError;
 use crate::{private, reason};
 
-/// No configuration file has reason to be larger; a larger one is a mistake.
+/// The largest configuration file; anything larger is a mistake.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// The text of a file, `None` if there is none.
+/// The text of a file; `None` if it does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<String>, ConfigError> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -36,12 +36,12 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, ConfigError> {
     }
 }
 
-/// The line, from 1, in which an offset lies.
+/// The line number of an offset, from 1.
 pub(super) fn line_at(text: &[u8], offset: usize) -> usize {
     1 + text.iter().take(offset).filter(|byte| **byte == b'\n').count()
 }
 
-/// Said of a file that is there and cannot be read.
+/// The error for a file that exists and cannot be read.
 pub(super) fn unreadable(path: &Path, error: &io::Error) -> ConfigError {
     let failure = ConfigError::new(format!("cannot read {}: {}", path.display(), reason::of(error)));
     if error.kind() == io::ErrorKind::PermissionDenied {
@@ -50,7 +50,7 @@ pub(super) fn unreadable(path: &Path, error: &io::Error) -> ConfigError {
     failure
 }
 
-/// Refuses a file that others than its owner may read.
+/// Refuses a file that others than its owner can access.
 #[cfg(unix)]
 pub(super) fn must_be_private(path: &Path) -> Result<(), ConfigError> {
     use std::os::unix::fs::PermissionsExt;
@@ -63,14 +63,14 @@ pub(super) fn must_be_private(path: &Path) -> Result<(), ConfigError> {
     Err(ConfigError::new(message).hint(format!("chmod 600 {}", path.display())))
 }
 
-/// Access is by lists elsewhere, which the user's own directory gets right by default.
+/// On other systems access is governed by lists, which the user's own directory gets right by default.
 #[cfg(not(unix))]
 pub(super) fn must_be_private(_path: &Path) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Puts `text` in the place of a file, readable by its owner only. Whoever reads meanwhile, and whatever happens,
-/// sees the old file or the new one, never a part. A symbolic link stays one; its target is replaced.
+/// Atomically replaces a file by one with this text that is private to its owner: readers see the old file or the new
+/// one, never a part of one, whatever happens. A symbolic link stays one; its target is replaced.
 pub(super) fn replace_private(path: &Path, text: &str) -> Result<(), ConfigError> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let directory = target.parent().unwrap_or(Path::new("."));
@@ -82,13 +82,13 @@ pub(super) fn replace_private(path: &Path, text: &str) -> Result<(), ConfigError
         .and_then(|()| fs::rename(&draft, &target))
         .and_then(|()| sync_dir(directory));
     written.map_err(|error| {
-        // Best effort: what is left of the draft is of no use to anyone.
+        // Best effort: a leftover draft is of no use to anyone.
         let _ = fs::remove_file(&draft);
         unwritable(error)
     })
 }
 
-/// Writes a file that must not exist yet, readable by its owner only.
+/// Creates a file that must not exist yet, private to its owner.
 pub(super) fn create_new(path: &Path, text: &str) -> io::Result<()> {
     private::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
     let mut file = private::create_new(path)?;
@@ -96,7 +96,7 @@ pub(super) fn create_new(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Said of a file that cannot be written.
+/// The error for a file that cannot be written.
 pub(super) fn unwritable(path: &Path, error: &io::Error) -> ConfigError {
     ConfigError::new(format!("cannot write {}: {}", path.display(), reason::of(error)))
 }
@@ -106,7 +106,7 @@ fn draft_beside(target: &Path) -> PathBuf {
     target.with_file_name(format!(".{name}.{}.new", uuid::Uuid::now_v7().simple()))
 }
 
-/// Makes a rename last. Only Unix lets a directory be opened for this.
+/// Makes a rename durable. Only Unix allows a directory to be opened for this.
 fn sync_dir(path: &Path) -> io::Result<()> {
     if cfg!(unix) && !path.as_os_str().is_empty() { File::open(path)?.sync_all() } else { Ok(()) }
 }
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_text_and_says_nothing_of_what_is_not_there() {
+    fn reads_text_and_returns_nothing_for_a_missing_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.toml");
         assert_eq!(read(&path).unwrap(), None);
@@ -137,7 +137,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_is_written_is_private_and_leaves_no_draft() {
+    fn written_files_are_private_and_leave_no_draft() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("new/deep/credentials.toml");

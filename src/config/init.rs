@@ -1,17 +1,17 @@
-//! The embedded example of `server.toml`, and writing it where it is looked for.
+//! The embedded example of `server.toml`, and writing it to where it is looked for.
 
 use std::io;
 use std::path::PathBuf;
 
 use super::{ConfigError, Env, ServerArgs, files, server_path};
 
-/// A `server.toml` in which everything is explained and commented out: as it stands it changes nothing.
+/// A `server.toml` in which every setting is explained and commented out: as it is, it changes nothing.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
-/// Writes [`EXAMPLE`] to `--config`, `MK_CONFIG` or the usual place, mode 0600, and says where.
+/// Writes [`EXAMPLE`] to `--config`, `MK_CONFIG` or the default path with mode 0600; returns the path.
 ///
 /// # Errors
-/// If there is a file already, which is left as it is, or it cannot be written.
+/// If the file already exists, which is left alone, or cannot be written.
 pub fn init(args: &ServerArgs, env: &Env) -> Result<PathBuf, ConfigError> {
     let Some(path) = server_path(args, env) else {
         return Err(ConfigError::new("there is no home directory to write server.toml to")

@@ -1,29 +1,29 @@
-//! Every value and where it comes from: what `mk config list --origin` shows. Secrets are `set` or `not set`.
+//! Every value with its origin, for `mk config list --origin`. Secrets are listed as `set` or `not set`.
 
 use std::time::Duration;
 
 use super::origin::Origin;
 use super::values::quoted;
-use super::{ClientConfig, ServerConfig, models, modes, provider_file, values};
+use super::{ClientConfig, ServerConfig, choices, models, provider_file, values};
 use crate::api::Service;
 use crate::providers::{Kind, ModelPatience, Settings};
 use crate::verify::PanelSettings;
 
-/// One value.
+/// A value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// With dots, as in the file.
+    /// The key, dotted as in the file.
     pub key: String,
-    /// In the file's notation; empty where nothing is set.
+    /// The value in the file's notation; empty if not set.
     pub value: String,
-    /// Who decided it.
+    /// Where it was set.
     pub origin: Origin,
 }
 
 /// The client's values, in the order of the file.
 pub fn client_listing(config: &ClientConfig) -> Vec<Entry> {
     let verify = &config.verify;
-    let fail_on = |list: &Vec<super::FailOn>| list_text(&list.iter().map(modes::word).collect::<Vec<_>>());
+    let fail_on = |list: &Vec<super::FailOn>| list_text(&list.iter().map(choices::word).collect::<Vec<_>>());
     let mut values = vec![
         ("profile".to_owned(), config.profile.as_deref().map(quoted).unwrap_or_default()),
         ("server".to_owned(), quoted(&config.server)),
@@ -33,9 +33,9 @@ pub fn client_listing(config: &ClientConfig) -> Vec<Entry> {
         values.push((format!("keys.{service}"), key.unwrap_or_else(|_| "unreadable".to_owned())));
     }
     let rest = [
-        ("output.color", quoted(&modes::word(&config.color))),
-        ("output.progress", quoted(&modes::word(&config.progress))),
-        ("output.view", quoted(&modes::word(&config.view))),
+        ("output.color", quoted(&choices::word(&config.color))),
+        ("output.progress", quoted(&choices::word(&config.progress))),
+        ("output.view", quoted(&choices::word(&config.view))),
         ("network.timeout", config.timeout.map(span).unwrap_or_default()),
         ("network.ca_cert", config.ca_cert.as_ref().map(|path| path_text(path)).unwrap_or_default()),
         ("verify.domain", verify.domain.map(|domain| quoted(domain.as_str())).unwrap_or_default()),
@@ -46,7 +46,7 @@ pub fn client_listing(config: &ClientConfig) -> Vec<Entry> {
         ("chat.model", config.chat_model.as_deref().map(quoted).unwrap_or_default()),
     ];
     values.extend(rest.map(|(key, value)| (key.to_owned(), value)));
-    let entry = |(key, value): (String, String)| Entry { origin: config.origins.of(&key), key, value };
+    let entry = |(key, value): (String, String)| Entry { origin: config.origins.get(&key), key, value };
     values.into_iter().map(entry).collect()
 }
 
@@ -86,7 +86,7 @@ pub fn server_listing(config: &ServerConfig) -> Vec<Entry> {
     );
     let retention = config.usage_retention.map(|span| quoted(&values::days_text(span)));
     values.push(("usage.retention".to_owned(), retention.unwrap_or_default()));
-    let entry = |(key, value): (String, String)| Entry { origin: config.origins.of(&key), key, value };
+    let entry = |(key, value): (String, String)| Entry { origin: config.origins.get(&key), key, value };
     values.into_iter().map(entry).collect()
 }
 
@@ -122,14 +122,14 @@ fn provider(settings: &Settings) -> Vec<(String, String)> {
             ("output_usd_per_mtok", price.map(|(_, output)| output.to_string())),
             ("fallbacks", (!model.fallbacks.is_empty()).then(|| list_text(&model.fallbacks))),
         ];
-        let set = set.into_iter().chain(patience(&model.patience));
+        let set = set.into_iter().chain(resilience(&model.patience));
         values.extend(set.filter_map(|(field, value)| Some((format!("{table}.{field}"), value?))));
     }
     values
 }
 
-/// What is set for a model; the rest is its provider's.
-fn patience(patience: &ModelPatience) -> [(&'static str, Option<String>); 7] {
+/// What is set for a model; all else is inherited from its provider.
+fn resilience(patience: &ModelPatience) -> [(&'static str, Option<String>); 7] {
     let number = |value: Option<u32>| value.map(|number| number.to_string());
     [
         ("first_byte_timeout", patience.first_byte_timeout.map(span)),

@@ -1,8 +1,8 @@
-//! A lock on a file that is read, changed and replaced: one process after the other, so that none overwrites
-//! what another has changed.
+//! A lock for a file that is read, changed and replaced, so that processes do not overwrite each other's changes.
 //!
-//! It is held on a file beside it, as the file itself gives way to the new one. That one stays: whoever removed it could
-//! take it away under somebody who has just locked it. The system lets go of a lock when its process ends, however.
+//! It is taken on a separate file beside it, as the file itself is replaced by a new one. The lock file is never
+//! removed: that could take it away from somebody who has just locked it. The system releases a lock when its process
+//! ends, however it ends.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -14,32 +14,32 @@ use super::ConfigError;
 use super::files;
 use crate::private;
 
-/// A change takes milliseconds: whoever holds the lock for longer is stopped, or hangs.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two attempts.
-const PAUSE: Duration = Duration::from_millis(10);
+/// How long to wait for the lock. A change takes milliseconds; whoever holds it for longer is stopped, or hangs.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The pause between two attempts.
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Held until dropped.
+/// A lock, held until dropped.
 #[derive(Debug)]
 pub(super) struct Lock {
-    /// Closed, it is let go. None where the file system knows no locks.
+    /// Closing it releases the lock. `None` where the file system has no locks.
     _file: Option<File>,
 }
 
 impl Lock {
-    /// Waits for the lock of this file, which need not be there.
-    pub(super) fn of(path: &Path) -> Result<Self, ConfigError> {
-        Self::within(path, PATIENCE)
+    /// Waits for the lock of this file, which need not exist.
+    pub(super) fn acquire(path: &Path) -> Result<Self, ConfigError> {
+        Self::acquire_within(path, TIMEOUT)
     }
 
-    fn within(path: &Path, patience: Duration) -> Result<Self, ConfigError> {
-        let path = beside(path);
+    fn acquire_within(path: &Path, timeout: Duration) -> Result<Self, ConfigError> {
+        let path = lock_path(path);
         let file = open(&path).map_err(|cause| files::unwritable(&path, &cause))?;
         let since = Instant::now();
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Self { _file: Some(file) }),
-                Err(TryLockError::WouldBlock) if since.elapsed() < patience => thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) if since.elapsed() < timeout => thread::sleep(RETRY_INTERVAL),
                 Err(TryLockError::WouldBlock) => {
                     let message = format!("another process has held {} for too long", path.display());
                     return Err(
@@ -55,8 +55,8 @@ impl Lock {
     }
 }
 
-/// The same for every name of a file that is linked to.
-fn beside(path: &Path) -> PathBuf {
+/// The path of the lock file; the same for every link to a file.
+fn lock_path(path: &Path) -> PathBuf {
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!(".{name}.lock"))
@@ -72,28 +72,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_after_the_other_and_not_for_ever() {
+    fn locks_are_exclusive_and_waits_end() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("new/credentials.toml");
-        let held = Lock::of(&path).unwrap();
-        let refused = Lock::within(&path, Duration::ZERO).unwrap_err();
+        let held = Lock::acquire(&path).unwrap();
+        let refused = Lock::acquire_within(&path, Duration::ZERO).unwrap_err();
         assert!(refused.message.contains(".credentials.toml.lock"), "{refused}");
         assert!(!refused.hints.is_empty());
         drop(held);
-        Lock::within(&path, Duration::ZERO).unwrap();
+        Lock::acquire_within(&path, Duration::ZERO).unwrap();
     }
 
     #[cfg(unix)]
     #[test]
-    fn it_is_private_and_the_same_through_a_link() {
+    fn the_lock_is_private_and_the_same_through_a_link() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let (real, link) = (dir.path().join("real"), dir.path().join("link"));
         std::fs::write(&real, "").unwrap();
         std::os::unix::fs::symlink(&real, &link).unwrap();
-        let _held = Lock::of(&link).unwrap();
+        let _held = Lock::acquire(&link).unwrap();
         let mode = std::fs::metadata(dir.path().join(".real.lock")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert!(Lock::within(&real, Duration::ZERO).is_err());
+        assert!(Lock::acquire_within(&real, Duration::ZERO).is_err());
     }
 }

@@ -1,9 +1,9 @@
 //! Configuration: flags over `MK_…` variables over files over built-in defaults, resolved and checked once.
 //!
-//! Rooms own their settings' types; this room reads the layers and fills them. Unknown names are errors with a
-//! suggestion, wrong values name the file, the line and what would be right; a value itself is never repeated, as
-//! it may be a secret in the wrong place. [`load_server`] and [`load_client`] are the two doors. Nothing here
-//! prints, and nothing outside of [`Env`] asks the process for its environment.
+//! Other rooms own the types of their settings; this room reads the layers and fills them in. Unknown names are errors
+//! with a suggestion; wrong values are reported with the file, the line and what would be correct. A value itself is
+//! never repeated, as it may be a secret in the wrong place. [`load_server`] and [`load_client`] are the entry points.
+//! Nothing here prints, and only [`Env`] reads the process's environment.
 //!
 //! ```text
 //! server.toml ─ server_file, provider_file ─┐                     ┌─ ServerConfig
@@ -11,11 +11,13 @@
 //! credentials.toml, variables, flags ───────┘  (layers, checks)   └─ ClientConfig
 //! ```
 
-mod bearer;
+mod api_keys;
 mod changes;
+mod choices;
 mod client;
 mod client_file;
 pub mod credentials;
+mod discovery;
 mod env;
 mod error;
 mod files;
@@ -23,34 +25,32 @@ mod init;
 mod listing;
 mod lock;
 mod models;
-mod modes;
 mod ollama;
 mod origin;
 mod panel;
 mod paths;
-mod patience_file;
 mod profiles;
 mod provider_file;
 mod reader;
-mod recognise;
+mod resilience_file;
 mod server;
 mod server_file;
 mod suggest;
 mod values;
 
 pub use changes::{changes, keep_fixed};
+pub use choices::{ColorMode, FailOn, ProgressMode, View};
 pub use client::{ClientArgs, ClientConfig, VerifyDefaults, load_client};
+pub use discovery::sandbox_providers;
 pub use env::{Env, VARIABLES, Variable, variables};
 pub use error::ConfigError;
 pub use init::{EXAMPLE, init};
 pub use listing::{Entry, client_listing, server_listing};
-pub use modes::{ColorMode, FailOn, ProgressMode, View};
 pub use origin::Origin;
 pub use paths::{Paths, paths};
 pub use profiles::{add_profile, has_profile};
-pub use recognise::sandbox_providers;
 pub use server::{
     NamedProvider, ServerArgs, ServerConfig, StorePlace, TlsFiles, load_database, load_limits_store,
-    load_providers, load_server, load_server_values, panel_doubts, server_path,
+    load_providers, load_server, load_server_values, panel_warnings, server_path,
 };
 pub use suggest::closest;

@@ -1,4 +1,5 @@
-//! Panels, extractors and fallbacks: identifiers checked against what is configured, and the open ones filled in.
+//! Panels, extractors and fallbacks: checks identifiers against the configured providers, and fills in what was left
+//! open.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use super::origin::{Origin, Origins};
 use super::panel::{self, Chosen};
 use super::provider_file::ProviderFile;
-use super::reader::{Found, Location};
+use super::reader::{Located, Location};
 use super::server_file::{InferenceFile, PanelFile, VerifyFile};
 use super::{ConfigError, suggest, values};
 use crate::api::verify::MAX_MODELS;
@@ -15,14 +16,14 @@ use crate::providers::{self, Kind, catalog};
 use crate::verify::{PanelSettings, Settings};
 use crate::{inference, model_id};
 
-/// Models that stand in for an extractor that was not set.
+/// How many models serve as fallbacks for an extractor that was not set.
 const EXTRACTOR_FALLBACKS: usize = 2;
 
 /// The configured providers, against which identifiers are checked.
 pub(super) struct Providers<'a>(pub(super) &'a [providers::Settings]);
 
 impl Providers<'_> {
-    /// Complains about an identifier that names no configured provider, or a model that the sandbox does not have.
+    /// Checks that an identifier names a configured provider and, for the sandbox, an existing model.
     fn check(&self, id: &str, place: &Location) -> Result<(), ConfigError> {
         let shown = id.escape_debug();
         let Some((provider, model)) = model_id::parse(id) else {
@@ -34,13 +35,13 @@ impl Providers<'_> {
             if settings.kind != Kind::Sandbox || providers::sandbox::MODELS.contains(&model) {
                 return Ok(());
             }
-            let question = suggest::question(model, providers::sandbox::MODELS);
+            let question = suggest::did_you_mean(model, providers::sandbox::MODELS);
             let complaint = format!("names the model `{shown}`, which the sandbox does not have{question}");
             return Err(place
                 .error(&complaint)
                 .hint(format!("models of the sandbox: {}", providers::sandbox::MODELS.join(", "))));
         }
-        let question = suggest::question(provider, names());
+        let question = suggest::did_you_mean(provider, names());
         let complaint =
             format!("names the model `{shown}`, but no provider {provider} is configured{question}");
         let configured = names().collect::<Vec<_>>().join(", ");
@@ -48,27 +49,27 @@ impl Providers<'_> {
         Err(place.error(&complaint).hint(format!("configured providers: {configured}")))
     }
 
-    fn check_all(&self, found: &Found<Vec<String>>) -> Result<(), ConfigError> {
+    fn check_all(&self, found: &Located<Vec<String>>) -> Result<(), ConfigError> {
         found.value.iter().try_for_each(|id| self.check(id, &found.place))
     }
 
-    /// Checks the fallbacks that are set for single models.
+    /// Checks the fallbacks that are set for individual models.
     pub(super) fn check_fallbacks(&self, files: &[ProviderFile]) -> Result<(), ConfigError> {
         files.iter().flat_map(ProviderFile::fallbacks).try_for_each(|found| self.check_all(found))
     }
 
-    /// The settings of `[verify]`, `chosen` standing in where the file leaves panel and extractor open.
+    /// The settings of `[verify]`; `chosen` supplies panel and extractor where the file leaves them open.
     pub(super) fn verify(
         &self,
         file: &VerifyFile,
         chosen: &Chosen,
         origins: &mut Origins,
     ) -> Result<Settings, ConfigError> {
-        let general = self.domain(&file.general.over(&file.base), chosen, "verify", origins)?;
-        let legal = self.domain(&file.legal.over(&file.base), chosen, LEGAL, origins)?;
+        let general = self.domain(&file.general.completed_by(&file.base), chosen, "verify", origins)?;
+        let legal = self.domain(&file.legal.completed_by(&file.base), chosen, LEGAL, origins)?;
         let max_concurrent = Settings::default().max_concurrent;
         let max_concurrent =
-            origins.take("verify.max_concurrent", file.max_concurrent.as_ref(), max_concurrent);
+            origins.value_or("verify.max_concurrent", file.max_concurrent.as_ref(), max_concurrent);
         Ok(Settings { general, legal, max_concurrent })
     }
 
@@ -84,7 +85,7 @@ impl Providers<'_> {
         for field in ["panel", "standby", "extractor", "extractor_fallbacks"] {
             origins.set(key(field), Origin::Chosen);
         }
-        let panel = origins.take(key("panel"), file.panel.as_ref(), chosen.panel.clone());
+        let panel = origins.value_or(key("panel"), file.panel.as_ref(), chosen.panel.clone());
         if let Some(found) = &file.panel {
             self.check_panel(found)?;
         }
@@ -101,45 +102,45 @@ impl Providers<'_> {
             self.check(&found.value, &found.place)?;
         }
         let extractor = chosen.extractor.as_ref().or(panel.first()).cloned().unwrap_or_default();
-        let extractor = origins.take(key("extractor"), file.extractor.as_ref(), extractor);
+        let extractor = origins.value_or(key("extractor"), file.extractor.as_ref(), extractor);
         Ok(PanelSettings {
-            // A model cannot stand in for itself: it has just failed, or has answered already.
+            // A model cannot replace itself: it has just failed, or has already answered.
             standby: standby.into_iter().filter(|id| !panel.contains(id)).collect(),
             extractor_fallbacks: fallbacks.into_iter().filter(|id| *id != extractor).collect(),
             extractor,
             panel,
-            max_fact_chars: origins.take(
+            max_fact_chars: origins.value_or(
                 key("max_fact_chars"),
                 file.max_fact_chars.as_ref(),
                 defaults.max_fact_chars,
             ),
-            max_claims: origins.take(key("max_claims"), file.max_claims.as_ref(), defaults.max_claims),
-            model_timeout: origins.take(
+            max_claims: origins.value_or(key("max_claims"), file.max_claims.as_ref(), defaults.max_claims),
+            model_timeout: origins.value_or(
                 key("model_timeout"),
                 file.model_timeout.as_ref(),
                 defaults.model_timeout,
             ),
-            deadline: origins.take(key("deadline"), file.deadline.as_ref(), defaults.deadline),
+            deadline: origins.value_or(key("deadline"), file.deadline.as_ref(), defaults.deadline),
         })
     }
 
     fn list(
         &self,
         key: String,
-        found: Option<&Found<Vec<String>>>,
+        found: Option<&Located<Vec<String>>>,
         default: Vec<String>,
         origins: &mut Origins,
     ) -> Result<Vec<String>, ConfigError> {
         if let Some(found) = found {
             self.check_all(found)?;
-            refuse_doubles(found)?;
+            refuse_duplicates(found)?;
         }
-        Ok(origins.take(key, found, default))
+        Ok(origins.value_or(key, found, default))
     }
 
-    fn check_panel(&self, found: &Found<Vec<String>>) -> Result<(), ConfigError> {
+    fn check_panel(&self, found: &Located<Vec<String>>) -> Result<(), ConfigError> {
         self.check_all(found)?;
-        refuse_doubles(found)?;
+        refuse_duplicates(found)?;
         let size = found.value.len();
         if u32::try_from(size).is_ok_and(|size| size <= MAX_MODELS) {
             return Ok(());
@@ -164,7 +165,7 @@ impl Providers<'_> {
         }
         let timeout = file.first_token_timeout_with_fallback.as_ref();
         Ok(inference::Settings {
-            first_token_timeout_with_fallback: origins.take(
+            first_token_timeout_with_fallback: origins.value_or(
                 "inference.first_token_timeout_with_fallback",
                 timeout,
                 defaults.first_token_timeout_with_fallback,
@@ -174,10 +175,10 @@ impl Providers<'_> {
     }
 }
 
-/// The table of the domain that has one.
+/// The table of the legal domain.
 pub(super) const LEGAL: &str = "verify.domains.legal";
 
-fn refuse_doubles(found: &Found<Vec<String>>) -> Result<(), ConfigError> {
+fn refuse_duplicates(found: &Located<Vec<String>>) -> Result<(), ConfigError> {
     let list = &found.value;
     match list.iter().enumerate().find(|(index, id)| list[..*index].contains(id)) {
         Some((_, id)) => Err(found.place.error(&format!("names `{}` twice", id.escape_debug()))),
@@ -185,7 +186,7 @@ fn refuse_doubles(found: &Found<Vec<String>>) -> Result<(), ConfigError> {
     }
 }
 
-/// The simulated panel for both domains, with the limits that the file sets.
+/// The simulated panel for both domains, with the limits set in the file.
 pub(super) fn sandbox(file: &VerifyFile, origins: &mut Origins) -> Result<Settings, ConfigError> {
     let open = |file: &PanelFile| PanelFile {
         extractor: None,
@@ -203,7 +204,7 @@ pub(super) fn sandbox(file: &VerifyFile, origins: &mut Origins) -> Result<Settin
     Providers(&[]).verify(&file, &panel::sandbox(), origins)
 }
 
-/// What to say of models that are used, fallbacks included, and that their provider retires soon, or has retired.
+/// Warnings on models in use, including fallbacks, that their provider retires soon or has retired.
 pub(super) fn retirements(
     verify: &Settings,
     inference: &inference::Settings,

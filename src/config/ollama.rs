@@ -1,8 +1,8 @@
-//! Looking for a local Ollama: which models it has installed, if it is there at all.
+//! Looks for a local Ollama, and for the models installed in it.
 //!
-//! One small HTTP/1.0 request over a plain socket, as this happens before any runtime is built and must not delay
-//! a start by more than a moment. Whatever answers on the port is not trusted: capped, parsed strictly, and taken
-//! for nobody when it makes no sense.
+//! This takes one small HTTP/1.0 request over a plain socket, as no runtime exists yet, and start-up must not be
+//! delayed by more than a moment. Whatever answers on the port is not trusted: the response is capped, parsed strictly,
+//! and ignored if it makes no sense.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,11 +12,11 @@ use serde::Deserialize;
 
 use crate::model_id;
 
-/// For the connection, and for each piece of the answer.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// For everything.
+/// Time limit for the connection, and for each read.
+const IO_TIMEOUT: Duration = Duration::from_millis(100);
+/// Time limit for everything.
 const DEADLINE: Duration = Duration::from_millis(500);
-/// A list of a thousand models is a tenth of this.
+/// The largest response; a list of a thousand models is a tenth of this.
 const MAX_BYTES: usize = 1024 * 1024;
 
 #[derive(Deserialize)]
@@ -29,7 +29,7 @@ struct Installed {
     id: String,
 }
 
-/// The models that can hold a conversation, newest first as Ollama lists them; `None` if nobody is there.
+/// The models that can hold a conversation, newest first as Ollama lists them; `None` if there is no Ollama.
 pub(super) fn installed_models(address: SocketAddr) -> Option<Vec<String>> {
     let answer = ask(address)?;
     let (head, body) = split_head(&answer)?;
@@ -43,9 +43,9 @@ pub(super) fn installed_models(address: SocketAddr) -> Option<Vec<String>> {
 
 fn ask(address: SocketAddr) -> Option<Vec<u8>> {
     let end = Instant::now() + DEADLINE;
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    stream.set_write_timeout(Some(PATIENCE)).ok()?;
+    let mut stream = TcpStream::connect_timeout(&address, IO_TIMEOUT).ok()?;
+    stream.set_read_timeout(Some(IO_TIMEOUT)).ok()?;
+    stream.set_write_timeout(Some(IO_TIMEOUT)).ok()?;
     let request = format!("GET /v1/models HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = Vec::new();
@@ -64,7 +64,7 @@ fn split_head(answer: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&answer[..end], &answer[end + 4..]))
 }
 
-/// Embedding models answer no questions; a name that cannot stand in an identifier cannot be called.
+/// Embedding models cannot chat, and a name that is not valid in an identifier cannot be called.
 fn is_usable(name: &str) -> bool {
     model_id::parse(&format!("ollama/{name}")).is_some() && !name.contains("embed")
 }
@@ -75,7 +75,7 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
-    /// Answers one request with these bytes and closes.
+    /// Responds to one request with these bytes and closes the connection.
     fn answering(bytes: Vec<u8>) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -84,7 +84,7 @@ mod tests {
             let mut request = [0; 1024];
             let count = stream.read(&mut request).unwrap();
             assert!(request[..count].starts_with(b"GET /v1/models HTTP/1.0\r\n"));
-            // The other side hangs up early when it has seen enough.
+            // The other side closes early once it has seen enough.
             let _ = stream.write_all(&bytes);
         });
         address
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_answers_is_nobody() {
+    fn any_other_server_is_ignored() {
         for bytes in [
             b"HTTP/1.1 404 Not Found\r\n\r\n{\"data\":[]}".to_vec(),
             b"SSH-2.0-OpenSSH_9.9\r\n".to_vec(),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_and_somebody_silent_cost_a_moment() {
+    fn an_absent_or_silent_server_costs_only_a_moment() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let silent = listener.local_addr().unwrap();
         let started = Instant::now();

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use super::reader::Found;
+use super::reader::Located;
 
-/// The layer that decided a value. The layers, strongest first: flag, variable, project file, user file, default.
+/// The layer that set a value. By precedence: flag, variable, project file, user file, default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
     /// Built in.
     #[default]
     Default,
-    /// Found out at start: providers by their variables or port, and the panel chosen across them.
+    /// Determined at start: providers by their variables or port, and the panel chosen from them.
     Chosen,
     /// A flag, with its dashes.
     Flag(&'static str),
@@ -20,15 +20,15 @@ pub enum Origin {
     Variable(&'static str),
     /// A file, project or user or server.
     File {
-        /// As it was opened.
+        /// The path under which it was opened.
         path: PathBuf,
-        /// From 1.
+        /// The line number, from 1.
         line: usize,
     },
 }
 
 impl Origin {
-    /// Whether somebody set the value, rather than `mk` itself.
+    /// Whether a person set the value, rather than `mk` itself.
     pub const fn is_set(&self) -> bool {
         !matches!(self, Self::Default | Self::Chosen)
     }
@@ -45,7 +45,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The origins of a configuration's values, by key. What is not in it is built in.
+/// The origins of a configuration's values, by key. Anything else is built in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Origins(BTreeMap<String, Origin>);
 
@@ -54,25 +54,25 @@ impl Origins {
         self.0.insert(key.into(), origin);
     }
 
-    /// Notes where a value of a file stands, if the file has it.
-    pub(super) fn found<T>(&mut self, key: impl Into<String>, found: Option<&Found<T>>) {
+    /// Records the origin of a value in a file, if the file has it.
+    pub(super) fn record<T>(&mut self, key: impl Into<String>, found: Option<&Located<T>>) {
         if let Some(found) = found {
             self.set(key, found.place.origin());
         }
     }
 
-    /// The file's value, or the built-in one.
-    pub(super) fn take<T: Clone>(
+    /// Returns the file's value if there is one, and records its origin; otherwise the default.
+    pub(super) fn value_or<T: Clone>(
         &mut self,
         key: impl Into<String>,
-        found: Option<&Found<T>>,
+        found: Option<&Located<T>>,
         default: T,
     ) -> T {
-        self.found(key, found);
+        self.record(key, found);
         found.map_or(default, |found| found.value.clone())
     }
 
-    pub(super) fn of(&self, key: &str) -> Origin {
+    pub(super) fn get(&self, key: &str) -> Origin {
         self.0.get(key).cloned().unwrap_or_default()
     }
 }

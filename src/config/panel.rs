@@ -1,16 +1,16 @@
-//! Choosing a panel: different providers first, and among the models of one provider different makers first.
+//! Chooses a panel: different providers first, and among the models of one provider different makers first.
 //!
-//! Models of one maker were trained on much the same text and err alike, so their agreement says less. A panel of
-//! three is what a verification asks by default; the rest stands by for models that fail.
+//! Models of one maker were trained on much the same text and err alike, so their agreement means less. By default a
+//! verification asks a panel of three; further models stand by in case some fail.
 
 use super::provider_file::{self, ProviderFile, SANDBOX};
 use crate::providers::catalog;
 use crate::providers::{Kind, Settings};
 
-/// Asked by default, so the size of a chosen panel.
-const PANEL: usize = 3;
-/// More would only be asked after as many failures.
-const STANDBY: usize = 3;
+/// The size of a chosen panel: how many models are asked by default.
+const PANEL_SIZE: usize = 3;
+/// The number of standby models. More would only be asked after as many failures.
+const STANDBY_SIZE: usize = 3;
 
 /// A provider's models to choose from, best first.
 #[derive(Clone, Debug)]
@@ -19,26 +19,26 @@ pub(super) struct Offer {
     pub(super) models: Vec<OfferedModel>,
 }
 
-/// A model and who trained it.
+/// A model, and who made it.
 #[derive(Clone, Debug)]
 pub(super) struct OfferedModel {
     pub(super) name: String,
     pub(super) maker: String,
 }
 
-/// What is used where the operator leaves it open. All empty when nothing is on offer.
+/// What is used where the operator leaves it open. All empty if there is nothing to choose from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chosen {
     pub(super) panel: Vec<String>,
     pub(super) standby: Vec<String>,
-    /// A model made to extract; without one the first of the panel does.
+    /// A model dedicated to extraction; if `None`, the first of the panel does it.
     pub(super) extractor: Option<String>,
 }
 
 impl Offer {
-    /// The models to start with of a provider that is known by its name or its address.
+    /// The recommended models of a provider that is known by its name or address.
     pub(super) fn known(settings: &Settings) -> Option<Self> {
-        let by_address = provider_file::known_by_address(&settings.base_url);
+        let by_address = provider_file::known_at_address(&settings.base_url);
         let known = by_address.or_else(|| catalog::known(&settings.name))?;
         let offered = |choice: &catalog::Choice| OfferedModel {
             name: choice.model.to_owned(),
@@ -48,7 +48,8 @@ impl Offer {
         (!models.is_empty()).then(|| Self { provider: settings.name.clone(), models })
     }
 
-    /// Models of which only the names are known. A family's name, up to its version, stands for the maker.
+    /// Models of which only the names are known. The model family, taken from the start of the name, stands for the
+    /// maker.
     pub(super) fn named<'a>(provider: &str, names: impl Iterator<Item = &'a str>) -> Self {
         let family = |name: &str| name.chars().take_while(|c| c.is_alphabetic()).collect();
         let models = names.map(|name| OfferedModel { name: name.to_owned(), maker: family(name) }).collect();
@@ -56,8 +57,8 @@ impl Offer {
     }
 }
 
-/// What configured providers offer: known ones their models to start with, others the models that the file names
-/// under them. In the order of the catalogue, then of the file.
+/// The models of the configured providers: for known providers the recommended ones, for others those that the file
+/// names. In the order of the catalogue, then of the file.
 pub(super) fn offers(providers: &[Settings], files: &[ProviderFile]) -> Vec<Offer> {
     let rank = |settings: &Settings| {
         catalog::KNOWN.iter().position(|known| known.name == settings.name).unwrap_or(catalog::KNOWN.len())
@@ -71,23 +72,23 @@ pub(super) fn offers(providers: &[Settings], files: &[ProviderFile]) -> Vec<Offe
     ordered.into_iter().map(offer).collect()
 }
 
-/// Fills panel and standby from what is on offer.
+/// Chooses panel and standby models.
 pub(super) fn choose(offers: &[Offer]) -> Chosen {
     let mut order = in_rounds(offers).into_iter();
     Chosen {
-        panel: order.by_ref().take(PANEL).collect(),
-        standby: order.take(STANDBY).collect(),
+        panel: order.by_ref().take(PANEL_SIZE).collect(),
+        standby: order.take(STANDBY_SIZE).collect(),
         extractor: None,
     }
 }
 
-/// Every model on offer, each provider giving one a round, if it can one of a maker that is not in yet.
+/// All models, taking one from each provider per round, by a maker that is not in yet if possible.
 fn in_rounds(offers: &[Offer]) -> Vec<String> {
-    let mut left: Vec<Offer> = offers.to_vec();
+    let mut remaining: Vec<Offer> = offers.to_vec();
     let mut makers: Vec<String> = Vec::new();
     let mut order = Vec::new();
-    while left.iter().any(|offer| !offer.models.is_empty()) {
-        for offer in left.iter_mut().filter(|offer| !offer.models.is_empty()) {
+    while remaining.iter().any(|offer| !offer.models.is_empty()) {
+        for offer in remaining.iter_mut().filter(|offer| !offer.models.is_empty()) {
             let fresh = offer.models.iter().position(|model| !makers.contains(&model.maker));
             let model = offer.models.remove(fresh.unwrap_or(0));
             order.push(format!("{}/{}", offer.provider, model.name));
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_on_offer_is_an_empty_panel() {
+    fn without_models_the_panel_is_empty() {
         assert_eq!(choose(&[]), Chosen::default());
         assert_eq!(choose(&[Offer::named("x", std::iter::empty())]), Chosen::default());
     }

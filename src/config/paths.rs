@@ -1,4 +1,4 @@
-//! Where files lie: by the platform's conventions, `MK_CONFIG_DIR` over them.
+//! Where files are: by the platform's conventions, or in `MK_CONFIG_DIR`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,22 +7,22 @@ use super::Env;
 /// The name of a project's file.
 const PROJECT_FILE: &str = ".mk.toml";
 
-/// Every path that configuration depends on; `None` where there is no home directory.
+/// All paths that configuration depends on; `None` where there is no home directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
-    /// The directory of the next three.
+    /// The directory of the following three.
     pub config_dir: Option<PathBuf>,
-    /// The server's settings, where nobody names another file.
+    /// The server's settings, unless another file is named.
     pub server_file: Option<PathBuf>,
     /// The client's settings.
     pub client_file: Option<PathBuf>,
     /// The client's keys, mode 0600.
     pub credentials_file: Option<PathBuf>,
-    /// The project's settings, if the working directory is in a project that has some.
+    /// The project's settings, if the working directory is in a project that has any.
     pub project_file: Option<PathBuf>,
 }
 
-/// Every path, whether or not something is there yet.
+/// All paths, whether or not anything exists there.
 pub fn paths(env: &Env) -> Paths {
     Paths {
         config_dir: config_dir(env),
@@ -49,8 +49,8 @@ pub(super) fn credentials_file(env: &Env) -> Option<PathBuf> {
     config_dir(env).map(|dir| dir.join("credentials.toml"))
 }
 
-/// The nearest project file, from the working directory up to the root of its repository. Outside of a
-/// repository only the working directory counts: what lies above it may be anybody's.
+/// The nearest project file, from the working directory up to the root of its repository. Outside of a repository, only
+/// the working directory is searched: what is above it may be anybody's.
 pub(super) fn project_file(env: &Env) -> Option<PathBuf> {
     let start = env.working_dir.as_deref()?;
     let root = start.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(start);

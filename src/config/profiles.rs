@@ -1,8 +1,7 @@
-//! Profiles that the program adds to `config.toml`: a table behind what is there, of which nothing is changed.
+//! Adds profiles to `config.toml`: as a table at the end, without changing anything else.
 //!
-//! The file is its owner's, with comments and an order of its own. What it would say with the table behind it is read
-//! before anything is written, so that a file which cannot take one, such as one whose profiles stand in a single line,
-//! stays as it is.
+//! The file is its owner's, with comments and an order of its own. The result is parsed before anything is written, so
+//! that a file to which no table can be appended, such as one with all profiles on a single line, stays as it is.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -14,55 +13,55 @@ use super::reader::Document;
 use super::values::{quoted, url_text};
 use super::{ConfigError, Env, files, paths};
 
-/// Whether there is a profile of this name, which is then of this server; without one, the file could take it.
+/// Whether a profile of this name exists, which then is for this server; otherwise the file could take it.
 ///
 /// # Errors
-/// If it is of another one, the file cannot be read or take it, or there is no home directory for it.
+/// If it is for another server, if the file cannot be read or cannot take it, or if there is no home directory.
 pub fn has_profile(env: &Env, name: &str, server: &str) -> Result<bool, ConfigError> {
     Ok(addition(&file(env)?, name, server)?.is_none())
 }
 
-/// Adds a profile of this server, and says to which file; `None` if it is there already.
+/// Adds a profile for this server, and returns the path of the file; `None` if it already exists.
 ///
 /// # Errors
-/// As [`has_profile`], and if the file cannot take it or be written.
+/// As for [`has_profile`], and if the file cannot be written.
 pub fn add_profile(env: &Env, name: &str, server: &str) -> Result<Option<PathBuf>, ConfigError> {
     let path = file(env)?;
-    let by_hand = |error: ConfigError| error.hint(written_by_hand(name, server));
-    let _lock = Lock::of(&path).map_err(by_hand)?;
+    let with_manual_hint = |error: ConfigError| error.hint(manual_hint(name, server));
+    let _lock = Lock::acquire(&path).map_err(with_manual_hint)?;
     let written = match addition(&path, name, server)? {
         None => return Ok(None),
         Some(Addition::NewFile(text)) => files::create_new(&path, &text),
-        Some(Addition::Behind(text)) => append(&path, &text),
+        Some(Addition::Appended(text)) => append(&path, &text),
     };
-    written.map_err(|cause| by_hand(files::unwritable(&path, &cause)))?;
+    written.map_err(|cause| with_manual_hint(files::unwritable(&path, &cause)))?;
     Ok(Some(path))
 }
 
-/// What is to be written so that a profile is there.
+/// What to write to add a profile.
 enum Addition {
     NewFile(String),
-    Behind(String),
+    Appended(String),
 }
 
-/// What the file lacks of this profile; `None` if it is there already.
+/// The text that adds this profile; `None` if it already exists.
 fn addition(path: &Path, name: &str, server: &str) -> Result<Option<Addition>, ConfigError> {
     let table = table(name, server);
     let Some(text) = files::read(path)? else { return Ok(Some(Addition::NewFile(table))) };
     let end = if text.is_empty() || text.ends_with('\n') { "\n" } else { "\n\n" };
-    let behind = format!("{end}{table}");
-    let would_be = Document::new(path, format!("{text}{behind}"));
-    if is_in(&client_file::parse_user(&Document::new(path, text))?, name, server)? {
+    let appended = format!("{end}{table}");
+    let would_be = Document::new(path, format!("{text}{appended}"));
+    if contains(&client_file::parse_user(&Document::new(path, text))?, name, server)? {
         return Ok(None);
     }
     if client_file::parse_user(&would_be).is_err() {
         let message = format!("{} cannot take a profile at its end, as it is written", path.display());
-        return Err(ConfigError::new(message).hint(written_by_hand(name, server)));
+        return Err(ConfigError::new(message).hint(manual_hint(name, server)));
     }
-    Ok(Some(Addition::Behind(behind)))
+    Ok(Some(Addition::Appended(appended)))
 }
 
-fn is_in(user: &ClientFile, name: &str, server: &str) -> Result<bool, ConfigError> {
+fn contains(user: &ClientFile, name: &str, server: &str) -> Result<bool, ConfigError> {
     let Some((found, theirs)) = user.profiles.iter().find(|(found, _)| found.value == name) else {
         return Ok(false);
     };
@@ -80,12 +79,12 @@ fn table(name: &str, server: &str) -> String {
     format!("[profiles.{key}]\nserver = {}\n", quoted(server))
 }
 
-fn written_by_hand(name: &str, server: &str) -> String {
+fn manual_hint(name: &str, server: &str) -> String {
     let table = table(name, server);
     format!("write it there yourself: {}", table.trim_end().replace('\n', " with "))
 }
 
-/// A few bytes in one piece: whoever reads meanwhile sees all of them or none.
+/// Appends a few bytes in a single write: readers see all of them or none.
 fn append(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = OpenOptions::new().append(true).open(path)?;
     file.write_all(text.as_bytes())?;
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_comes_behind_what_is_there() {
+    fn a_profile_is_appended_to_what_is_there() {
         for before in
             ["", "# mine\nprofile = \"home\"\n[profiles.home]\nserver = \"http://127.0.0.1:1\" # mine"]
         {
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_made_where_there_is_none() {
+    fn a_missing_file_is_created() {
         let dir = tempfile::tempdir().unwrap();
         assert!(!has_profile(&env(&dir), "work", SERVER).unwrap());
         assert!(add_profile(&env(&dir), "work", SERVER).unwrap().is_some());
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_cannot_be_served_is_told_the_way_out() {
+    fn failures_say_what_to_write_by_hand() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join(".config.toml.lock")).unwrap();
         let error = add_profile(&env(&dir), "work", SERVER).unwrap_err();
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_can_take_none_stays_as_it_is() {
+    fn a_file_that_cannot_take_a_profile_stays_as_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.toml");
         let inline = "profiles = { home = { server = \"http://127.0.0.1:1\" } }\n";

@@ -1,4 +1,4 @@
-//! `[providers.NAME]`: what a file says of providers, and the settings that come of it.
+//! Parses `[providers.NAME]`, and turns it into provider settings.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use http::HeaderName;
 
 use super::origin::Origins;
-use super::patience_file::{self, PatienceFile};
-use super::reader::{Found, Section};
+use super::reader::{Located, Section};
+use super::resilience_file::{self, ResilienceFile};
 use super::{ConfigError, Env, values};
 use crate::model_id;
 use crate::money::{NanoUsd, Price};
@@ -19,38 +19,38 @@ use crate::secret::{self, SecretString};
 /// The name of the simulated provider, and of its kind.
 pub(super) const SANDBOX: &str = "sandbox";
 
-/// What `api_key_header` takes.
+/// What `api_key_header` expects.
 const KEY_HEADER: &str = "the name of a header that carries a key, such as \"api-key\"";
 
 /// One `[providers.NAME]`.
 pub(super) struct ProviderFile {
-    pub(super) name: Found<String>,
-    kind: Option<Found<String>>,
-    base_url: Option<Found<String>>,
-    api_key_env: Option<Found<String>>,
-    api_key_file: Option<Found<String>>,
-    api_key_header: Option<Found<HeaderName>>,
-    max_concurrent: Option<Found<usize>>,
-    connect_timeout: Option<Found<Duration>>,
-    patience: PatienceFile,
+    pub(super) name: Located<String>,
+    kind: Option<Located<String>>,
+    base_url: Option<Located<String>>,
+    api_key_env: Option<Located<String>>,
+    api_key_file: Option<Located<String>>,
+    api_key_header: Option<Located<HeaderName>>,
+    max_concurrent: Option<Located<usize>>,
+    connect_timeout: Option<Located<Duration>>,
+    patience: ResilienceFile,
     models: Vec<ModelFile>,
 }
 
 /// One `[providers.NAME.models."MODEL"]`.
 struct ModelFile {
-    name: Found<String>,
-    input_usd_per_mtok: Option<Found<NanoUsd>>,
-    output_usd_per_mtok: Option<Found<NanoUsd>>,
-    fallbacks: Option<Found<Vec<String>>>,
-    patience: PatienceFile,
+    name: Located<String>,
+    input_usd_per_mtok: Option<Located<NanoUsd>>,
+    output_usd_per_mtok: Option<Located<NanoUsd>>,
+    fallbacks: Option<Located<Vec<String>>>,
+    patience: ResilienceFile,
 }
 
 /// Reads `[providers]`.
-pub(super) fn all(section: &Section<'_>) -> Result<Vec<ProviderFile>, ConfigError> {
+pub(super) fn read_all(section: &Section<'_>) -> Result<Vec<ProviderFile>, ConfigError> {
     section.named_sections()?.into_iter().map(|(name, section)| provider(name, section)).collect()
 }
 
-fn provider(name: Found<String>, mut section: Section<'_>) -> Result<ProviderFile, ConfigError> {
+fn provider(name: Located<String>, mut section: Section<'_>) -> Result<ProviderFile, ConfigError> {
     if !model_id::is_provider_name(&name.value) {
         return Err(name.place.error("names a provider, which may only have a-z, 0-9, - and _ in its name"));
     }
@@ -68,7 +68,7 @@ fn provider(name: Found<String>, mut section: Section<'_>) -> Result<ProviderFil
         api_key_header: section.parsed("api_key_header", KEY_HEADER, Settings::header_of_key)?,
         max_concurrent: section.number("max_concurrent", 1..=10_000)?,
         connect_timeout: section.duration("connect_timeout")?,
-        patience: patience_file::read(&mut section)?,
+        patience: resilience_file::read(&mut section)?,
         models: match section.section("models")? {
             Some(models) => models
                 .named_sections()?
@@ -82,10 +82,10 @@ fn provider(name: Found<String>, mut section: Section<'_>) -> Result<ProviderFil
     Ok(file)
 }
 
-fn model(name: Found<String>, mut section: Section<'_>) -> Result<ModelFile, ConfigError> {
+fn model(name: Located<String>, mut section: Section<'_>) -> Result<ModelFile, ConfigError> {
     if !model_id::is_model_name(&name.value) {
-        let most = model_id::MAX_NAME_BYTES;
-        return Err(name.place.error(&format!("must be a model's name: one word of at most {most} bytes")));
+        let max = model_id::MAX_NAME_BYTES;
+        return Err(name.place.error(&format!("must be a model's name: one word of at most {max} bytes")));
     }
     let expected = "an amount of US dollars, not negative";
     let input = section.decimal("input_usd_per_mtok", expected, NanoUsd::from_usd)?;
@@ -98,7 +98,7 @@ fn model(name: Found<String>, mut section: Section<'_>) -> Result<ModelFile, Con
         section.forbid(key, "holds for all models of a provider together: set it in the provider's table")?;
     }
     let fallbacks = section.texts("fallbacks")?;
-    let patience = patience_file::read(&mut section)?;
+    let patience = resilience_file::read(&mut section)?;
     let file =
         ModelFile { name, input_usd_per_mtok: input, output_usd_per_mtok: output, fallbacks, patience };
     section.finish()?;
@@ -118,17 +118,17 @@ impl ProviderFile {
         &self.name.value
     }
 
-    /// The models named under this provider, in the order of the file.
+    /// The models in this provider's table, in the order of the file.
     pub(super) fn model_names(&self) -> impl Iterator<Item = &str> {
         self.models.iter().map(|model| model.name.value.as_str())
     }
 
-    /// The fallbacks of its models, with their places.
-    pub(super) fn fallbacks(&self) -> impl Iterator<Item = &Found<Vec<String>>> {
+    /// The fallbacks of its models, with their locations.
+    pub(super) fn fallbacks(&self) -> impl Iterator<Item = &Located<Vec<String>>> {
         self.models.iter().filter_map(|model| model.fallbacks.as_ref())
     }
 
-    /// The settings, with the key read from where the file says.
+    /// The settings, including the key, which is read from where the file says.
     pub(super) fn settings(
         &self,
         env: &Env,
@@ -139,27 +139,27 @@ impl ProviderFile {
         let kind = self.kind()?;
         let mut settings = Settings::new(name, kind, &self.address(kind)?);
         let key = |field: &str| format!("providers.{name}.{field}");
-        origins.found(key("kind"), self.kind.as_ref());
-        origins.found(key("base_url"), self.base_url.as_ref());
-        origins.found(key("api_key"), self.api_key_env.as_ref().or(self.api_key_file.as_ref()));
-        origins.found(key("api_key_header"), self.api_key_header.as_ref());
+        origins.record(key("kind"), self.kind.as_ref());
+        origins.record(key("base_url"), self.base_url.as_ref());
+        origins.record(key("api_key"), self.api_key_env.as_ref().or(self.api_key_file.as_ref()));
+        origins.record(key("api_key_header"), self.api_key_header.as_ref());
         settings.api_key = self.api_key(env)?;
         settings.api_key_header = self.api_key_header.as_ref().map(|found| found.value.clone());
         settings.max_concurrent =
-            origins.take(key("max_concurrent"), self.max_concurrent.as_ref(), settings.max_concurrent);
+            origins.value_or(key("max_concurrent"), self.max_concurrent.as_ref(), settings.max_concurrent);
         settings.connect_timeout =
-            origins.take(key("connect_timeout"), self.connect_timeout.as_ref(), settings.connect_timeout);
+            origins.value_or(key("connect_timeout"), self.connect_timeout.as_ref(), settings.connect_timeout);
         self.patience.apply(&mut settings, &format!("providers.{name}"), origins);
         settings.models = self.model_settings(origins);
-        warnings.extend(self.doubts(&settings));
-        warnings.extend(self.doubt_of_format(kind));
+        warnings.extend(self.key_warning(&settings));
+        warnings.extend(self.format_warning(kind));
         Ok(settings)
     }
 
     fn kind(&self) -> Result<Kind, ConfigError> {
         let reserved = self.name.value == SANDBOX;
         let Some(kind) = &self.kind else {
-            return Ok(if reserved { Kind::Sandbox } else { self.usual_kind() });
+            return Ok(if reserved { Kind::Sandbox } else { self.default_kind() });
         };
         match kind.value.as_str() {
             SANDBOX if reserved => Ok(Kind::Sandbox),
@@ -172,11 +172,11 @@ impl ProviderFile {
         }
     }
 
-    /// The format where none is named: that of the provider known by this address, or by this name where no address
-    /// is given either. An address that nobody is known by takes chat completions, as most do.
-    fn usual_kind(&self) -> Kind {
+    /// The format if none is set: that of the provider known by this address, or by this name if no address is given
+    /// either. An unknown address gets chat completions, as most providers speak that.
+    fn default_kind(&self) -> Kind {
         let known = match &self.base_url {
-            Some(found) => known_by_address(&found.value),
+            Some(found) => known_at_address(&found.value),
             None => catalog::known(&self.name.value),
         };
         known.map_or(Kind::OpenAi, |known| known.kind)
@@ -223,7 +223,7 @@ impl ProviderFile {
         }
     }
 
-    fn key_from_variable(&self, variable: &Found<String>, env: &Env) -> Result<SecretString, ConfigError> {
+    fn key_from_variable(&self, variable: &Located<String>, env: &Env) -> Result<SecretString, ConfigError> {
         if is_likely_a_key(&variable.value) {
             let complaint =
                 "must be the name of an environment variable, such as \"OPENAI_API_KEY\", not the key itself";
@@ -243,20 +243,21 @@ impl ProviderFile {
     fn model_settings(&self, origins: &mut Origins) -> BTreeMap<String, ModelSettings> {
         let mut settings = |model: &ModelFile| {
             let table = model_table(&self.name.value, &model.name.value);
-            origins.found(format!("{table}.input_usd_per_mtok"), model.input_usd_per_mtok.as_ref());
-            origins.found(format!("{table}.output_usd_per_mtok"), model.output_usd_per_mtok.as_ref());
-            origins.found(format!("{table}.fallbacks"), model.fallbacks.as_ref());
+            origins.record(format!("{table}.input_usd_per_mtok"), model.input_usd_per_mtok.as_ref());
+            origins.record(format!("{table}.output_usd_per_mtok"), model.output_usd_per_mtok.as_ref());
+            origins.record(format!("{table}.fallbacks"), model.fallbacks.as_ref());
             ModelSettings {
                 price: model.price(),
                 fallbacks: model.fallbacks.as_ref().map(|found| found.value.clone()).unwrap_or_default(),
-                patience: model.patience.of_model(&table, origins),
+                patience: model.patience.for_model(&table, origins),
             }
         };
         self.models.iter().map(|model| (model.name.value.clone(), settings(model))).collect()
     }
 
-    /// A provider with a format of its own, by name, at an address that is none of its own: a proxy may take either.
-    fn doubt_of_format(&self, kind: Kind) -> Option<String> {
+    /// A warning on a provider known to have its own format, at an address that is not its own: a proxy may expect
+    /// either.
+    fn format_warning(&self, kind: Kind) -> Option<String> {
         let name = &self.name.value;
         let usual = catalog::known(name).filter(|known| known.kind != kind && self.kind.is_none())?;
         Some(format!(
@@ -267,16 +268,16 @@ impl ProviderFile {
         ))
     }
 
-    /// What is allowed and yet probably not meant.
-    fn doubts(&self, settings: &Settings) -> Option<String> {
+    /// A warning on what is allowed but probably not intended.
+    fn key_warning(&self, settings: &Settings) -> Option<String> {
         let name = &self.name.value;
         if settings.api_key.is_some() {
             let url = values::provider_url(&settings.base_url)?;
-            return values::is_clear_to_others(&url).then(|| {
+            return values::is_unencrypted_remote(&url).then(|| {
                 format!("the key of provider {name} is sent without encryption to {}", settings.base_url)
             });
         }
-        let usual = known_by_address(&settings.base_url)?.key_env?;
+        let usual = known_at_address(&settings.base_url)?.key_env?;
         Some(format!(
             "provider {name} is called without a key; set api_key_env = \"{usual}\" in [providers.{name}]"
         ))
@@ -288,8 +289,8 @@ pub(super) fn model_table(provider: &str, model: &str) -> String {
     format!("providers.{provider}.models.{}", values::quoted(model))
 }
 
-/// Whether a text that should name a variable is more likely a secret. Names are by custom in capitals, keys are
-/// not; a complaint that repeated a key would put it into a log.
+/// Whether a text that should name a variable is more likely a secret. By convention names are in capitals, and keys
+/// are not; an error message that repeated a key would put it into a log.
 fn is_likely_a_key(name: &str) -> bool {
     let in_a_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     name.is_empty()
@@ -298,7 +299,7 @@ fn is_likely_a_key(name: &str) -> bool {
         || !name.chars().all(in_a_name)
 }
 
-fn key_from_file(file: &Found<String>) -> Result<SecretString, ConfigError> {
+fn key_from_file(file: &Located<String>) -> Result<SecretString, ConfigError> {
     let path = file.place.resolve(&file.value);
     secret::from_file(&path).map_err(|error| {
         let complaint = format!("names {}, which cannot be read: {}", path.display(), reason::of(&error));
@@ -306,7 +307,7 @@ fn key_from_file(file: &Found<String>) -> Result<SecretString, ConfigError> {
     })
 }
 
-/// The provider that is known to live at this address.
-pub(super) fn known_by_address(base_url: &str) -> Option<&'static Known> {
+/// The provider known to have this address.
+pub(super) fn known_at_address(base_url: &str) -> Option<&'static Known> {
     catalog::KNOWN.iter().find(|known| known.base_url == base_url)
 }

@@ -1,8 +1,8 @@
-//! Reading TOML so that every complaint names the file, the line, the key and what would be right.
+//! Reads TOML so that every error names the file, the line, the key and what would be correct.
 //!
-//! A [`Section`] hands out typed values and remembers which keys were asked for; [`Section::finish`] refuses the
-//! rest, with a suggestion. The keys that code reads are thereby the keys that are known, without a second list.
-//! Values are never repeated in a complaint, as any of them may be a secret in the wrong place.
+//! A [`Section`] returns typed values and remembers which keys were read; [`Section::finish`] refuses all others, with
+//! a suggestion. So the keys that the code reads are the known keys, without a second list. Values are never repeated
+//! in an error, as any of them may be a secret in the wrong place.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -14,9 +14,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::{ConfigError, Origin, files, suggest, values};
 
-/// A key of a parsed table, with its place.
+/// A key of a parsed table, with its location.
 type Key<'d> = Spanned<Cow<'d, str>>;
-/// A value of a parsed table, with its place.
+/// A value of a parsed table, with its location.
 type Value<'d> = Spanned<DeValue<'d>>;
 
 /// A file's text.
@@ -25,27 +25,27 @@ pub(super) struct Document {
     text: String,
 }
 
-/// Where a value stands.
+/// The location of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Location {
-    /// With dots, as a person would look for it: `limits.per_minute`.
+    /// The dotted key, as a person would look for it: `limits.per_minute`.
     pub(super) key: String,
     path: PathBuf,
     line: usize,
 }
 
-/// A value and where it stands.
+/// A value and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found<T> {
+pub(super) struct Located<T> {
     pub(super) value: T,
     pub(super) place: Location,
 }
 
-/// What stands under names that the user gives.
-pub(super) type Named<T> = Vec<(Found<String>, T)>;
+/// Values under user-defined names.
+pub(super) type Named<T> = Vec<(Located<String>, T)>;
 
 impl Location {
-    /// A complaint about the value here: `must be …`, `names …`.
+    /// An error about the value here; `complaint` reads `must be …` or `names …`.
     pub(super) fn error(&self, complaint: &str) -> ConfigError {
         let Self { key, path, line } = self;
         ConfigError::new(format!("`{key}` in {} line {line} {complaint}", path.display()))
@@ -55,33 +55,33 @@ impl Location {
         Origin::File { path: self.path.clone(), line: self.line }
     }
 
-    /// A path that stands here, relative to the file it stands in.
+    /// Resolves a path given here, relative to the directory of its file.
     pub(super) fn resolve(&self, path: &str) -> PathBuf {
         self.path.parent().unwrap_or(Path::new("")).join(path)
     }
 }
 
-impl<T> Found<T> {
-    /// The same place, another value.
+impl<T> Located<T> {
+    /// Converts the value, keeping its location.
     pub(super) fn try_map<U>(
         self,
         convert: impl FnOnce(T) -> Option<U>,
         expected: &str,
-    ) -> Result<Found<U>, ConfigError> {
+    ) -> Result<Located<U>, ConfigError> {
         match convert(self.value) {
-            Some(value) => Ok(Found { value, place: self.place }),
+            Some(value) => Ok(Located { value, place: self.place }),
             None => Err(self.place.error(&format!("must be {expected}"))),
         }
     }
 }
 
 impl Document {
-    /// What a file would say with this text.
+    /// A document with this text, as if read from `path`.
     pub(super) fn new(path: &Path, text: String) -> Self {
         Self { path: path.to_owned(), text }
     }
 
-    /// The file's text, `None` if there is no such file.
+    /// Reads a file; `None` if it does not exist.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, ConfigError> {
         Ok(files::read(path)?.map(|text| Self::new(path, text)))
     }
@@ -89,7 +89,7 @@ impl Document {
     pub(super) fn parse(&self) -> Result<DeTable<'_>, ConfigError> {
         DeTable::parse(&self.text).map(Spanned::into_inner).map_err(|error| {
             let line = error.span().map_or(1, |span| self.line(span.start));
-            // The error's own display would repeat the line, and with it what may be a secret.
+            // The error's own `Display` would repeat the line, and with it what may be a secret.
             ConfigError::new(format!("{} line {line} is not TOML: {}", self.path.display(), error.message()))
         })
     }
@@ -103,7 +103,7 @@ impl Document {
 pub(super) struct Section<'d> {
     document: &'d Document,
     table: &'d DeTable<'d>,
-    /// With dots; empty for the document itself.
+    /// The dotted name; empty for the document itself.
     name: String,
     known: Vec<&'static str>,
 }
@@ -114,13 +114,13 @@ impl<'d> Section<'d> {
     }
 
     /// A string.
-    pub(super) fn text(&mut self, key: &'static str) -> Result<Option<Found<String>>, ConfigError> {
+    pub(super) fn text(&mut self, key: &'static str) -> Result<Option<Located<String>>, ConfigError> {
         self.read(key, "a string", |value| value.as_str().map(str::to_owned))
     }
 
-    /// A path, which [`Location::resolve`] takes. What a shell would make another path of is refused, as it would name a
-    /// file or directory that is really called so.
-    pub(super) fn path(&mut self, key: &'static str) -> Result<Option<Found<String>>, ConfigError> {
+    /// A path, for [`Location::resolve`]. Anything that a shell would expand is refused, as it would name a file or
+    /// directory that is literally called that.
+    pub(super) fn path(&mut self, key: &'static str) -> Result<Option<Located<String>>, ConfigError> {
         let Some(found) = self.text(key)? else { return Ok(None) };
         let first = found.value.split(['/', std::path::MAIN_SEPARATOR]).next().unwrap_or_default();
         let complaint = match first {
@@ -134,13 +134,13 @@ impl<'d> Section<'d> {
         Err(found.place.error(complaint))
     }
 
-    /// A string that reads as something else.
+    /// A string that is parsed as something else.
     pub(super) fn parsed<T>(
         &mut self,
         key: &'static str,
         expected: &str,
         convert: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<Option<Found<T>>, ConfigError> {
+    ) -> Result<Option<Located<T>>, ConfigError> {
         self.read(key, expected, |value| value.as_str().and_then(convert))
     }
 
@@ -149,7 +149,7 @@ impl<'d> Section<'d> {
         &mut self,
         key: &'static str,
         range: RangeInclusive<T>,
-    ) -> Result<Option<Found<T>>, ConfigError>
+    ) -> Result<Option<Located<T>>, ConfigError>
     where
         T: TryFrom<u64> + PartialOrd + std::fmt::Display,
     {
@@ -167,7 +167,7 @@ impl<'d> Section<'d> {
         key: &'static str,
         expected: &str,
         convert: impl FnOnce(f64) -> Option<T>,
-    ) -> Result<Option<Found<T>>, ConfigError> {
+    ) -> Result<Option<Located<T>>, ConfigError> {
         self.read(key, expected, |value| {
             let number = match value {
                 DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().parse().ok()?,
@@ -178,41 +178,41 @@ impl<'d> Section<'d> {
         })
     }
 
-    /// A span of time above zero.
-    pub(super) fn duration(&mut self, key: &'static str) -> Result<Option<Found<Duration>>, ConfigError> {
+    /// A positive duration.
+    pub(super) fn duration(&mut self, key: &'static str) -> Result<Option<Located<Duration>>, ConfigError> {
         self.read(key, values::DURATION, |value| value.as_str().and_then(values::duration))
     }
 
     /// A list of strings.
-    pub(super) fn texts(&mut self, key: &'static str) -> Result<Option<Found<Vec<String>>>, ConfigError> {
+    pub(super) fn texts(&mut self, key: &'static str) -> Result<Option<Located<Vec<String>>>, ConfigError> {
         self.read(key, "a list of strings", strings)
     }
 
-    /// A table inside, by the name of its key.
+    /// A nested table.
     pub(super) fn section(&mut self, key: &'static str) -> Result<Option<Self>, ConfigError> {
         self.known.push(key);
         let Some((name, value)) = self.table.get_key_value(key) else { return Ok(None) };
         self.inside(name, value).map(Some)
     }
 
-    /// All tables inside that have not been asked for, with their names, in the order of the file. For tables
-    /// whose keys are names that the user gives.
+    /// All nested tables that were not read by name, with their names, in the order of the file. For tables with
+    /// user-defined keys.
     pub(super) fn named_sections(&self) -> Result<Named<Self>, ConfigError> {
-        self.rest().map(|(name, value)| Ok((self.found_name(name), self.inside(name, value)?))).collect()
+        self.unread().map(|(name, value)| Ok((self.found_name(name), self.inside(name, value)?))).collect()
     }
 
-    /// All lists of strings inside, with their names, in the order of the file.
+    /// All lists of strings that were not read by name, with their names, in the order of the file.
     pub(super) fn named_texts(&self) -> Result<Named<Vec<String>>, ConfigError> {
-        self.rest()
+        self.unread()
             .map(|(name, value)| {
                 let list = strings(value.get_ref())
-                    .ok_or_else(|| self.place(name).error(&not("a list of strings", value.get_ref())))?;
+                    .ok_or_else(|| self.place(name).error(&mismatch("a list of strings", value.get_ref())))?;
                 Ok((self.found_name(name), list))
             })
             .collect()
     }
 
-    /// Complains about a key that is there and must not be.
+    /// Refuses a key that must not be there.
     pub(super) fn forbid(&self, key: &str, why: &str) -> Result<(), ConfigError> {
         match self.table.get_key_value(key) {
             Some((name, _)) => Err(self.place(name).error(why)),
@@ -220,11 +220,11 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// Refuses keys that nobody asked for.
+    /// Refuses keys that were never read.
     pub(super) fn finish(self) -> Result<(), ConfigError> {
-        let Some((name, _)) = self.rest().next() else { return Ok(()) };
+        let Some((name, _)) = self.unread().next() else { return Ok(()) };
         let Location { key, path, line } = self.place(name);
-        let question = suggest::question(name.get_ref(), self.known.iter().copied());
+        let question = suggest::did_you_mean(name.get_ref(), self.known.iter().copied());
         let error =
             ConfigError::new(format!("unknown key `{key}` in {} line {line}{question}", path.display()));
         let list = self.known.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
@@ -237,34 +237,34 @@ impl<'d> Section<'d> {
         key: &'static str,
         expected: &str,
         convert: impl FnOnce(&DeValue<'_>) -> Option<T>,
-    ) -> Result<Option<Found<T>>, ConfigError> {
+    ) -> Result<Option<Located<T>>, ConfigError> {
         self.known.push(key);
         let Some((name, value)) = self.table.get_key_value(key) else { return Ok(None) };
         let place = self.place(name);
         match convert(value.get_ref()) {
-            Some(value) => Ok(Some(Found { value, place })),
-            None => Err(place.error(&not(expected, value.get_ref()))),
+            Some(value) => Ok(Some(Located { value, place })),
+            None => Err(place.error(&mismatch(expected, value.get_ref()))),
         }
     }
 
     fn inside(&self, name: &Key<'_>, value: &'d Value<'d>) -> Result<Self, ConfigError> {
         let place = self.place(name);
         let Some(table) = value.get_ref().as_table() else {
-            return Err(place.error(&not("a table", value.get_ref())));
+            return Err(place.error(&mismatch("a table", value.get_ref())));
         };
         Ok(Self { document: self.document, table, name: place.key, known: Vec::new() })
     }
 
-    /// What has not been asked for, in the order of the file.
-    fn rest(&self) -> impl Iterator<Item = (&'d Key<'d>, &'d Value<'d>)> {
-        let unasked = |name: &str| !self.known.contains(&name);
-        let mut rest: Vec<_> = self.table.iter().filter(|(name, _)| unasked(name.get_ref())).collect();
-        rest.sort_by_key(|(name, _)| name.span().start);
-        rest.into_iter()
+    /// The entries that were not read, in the order of the file.
+    fn unread(&self) -> impl Iterator<Item = (&'d Key<'d>, &'d Value<'d>)> {
+        let is_unread = |name: &str| !self.known.contains(&name);
+        let mut unread: Vec<_> = self.table.iter().filter(|(name, _)| is_unread(name.get_ref())).collect();
+        unread.sort_by_key(|(name, _)| name.span().start);
+        unread.into_iter()
     }
 
-    fn found_name(&self, name: &Key<'_>) -> Found<String> {
-        Found { value: name.get_ref().to_string(), place: self.place(name) }
+    fn found_name(&self, name: &Key<'_>) -> Located<String> {
+        Located { value: name.get_ref().to_string(), place: self.place(name) }
     }
 
     fn place(&self, name: &Key<'_>) -> Location {
@@ -278,13 +278,13 @@ fn strings(value: &DeValue<'_>) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
 }
 
-/// The rules of TOML for keys without quotes. With them, control characters come out escaped.
+/// The key, quoted unless TOML allows it without quotes. Quoting escapes control characters.
 fn quoted_unless_bare(key: &str) -> String {
     let bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     if bare { key.to_owned() } else { format!("{key:?}") }
 }
 
-fn not(expected: &str, found: &DeValue<'_>) -> String {
+fn mismatch(expected: &str, found: &DeValue<'_>) -> String {
     let kind = match found {
         DeValue::String(_) => "this string",
         DeValue::Integer(_) => "this whole number",
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_are_named_with_what_would_be_right_and_not_repeated() {
+    fn wrong_values_are_reported_with_what_would_be_right_and_not_quoted() {
         for (text, complaint) in [
             ("n = \"sk-secret\"", "must be a whole number from 1 to 9, not this string"),
             ("n = 10", "must be a whole number from 1 to 9, not this whole number"),
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_taken_as_it_stands_and_not_as_a_shell_would() {
+    fn a_path_is_taken_literally_and_not_as_a_shell_would() {
         let path = |value: &str| read(&format!("p = \"{value}\""), |mut root| root.path("p"));
         for (value, complaint) in [
             ("", "must be a path, not an empty string"),
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_toml_names_the_line_and_repeats_nothing() {
+    fn invalid_toml_names_the_line_and_quotes_nothing() {
         let error = read("a = 1\nkey = sk-secret\n", |_| Ok(())).unwrap_err();
         assert!(error.message.starts_with("/etc/mk/server.toml line 2 is not TOML: "), "{error}");
         assert!(!error.message.contains("secret"), "{error}");
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_the_user_gives_come_in_the_order_of_the_file() {
+    fn user_defined_names_come_in_the_order_of_the_file() {
         let names = read("[z]\n[a]\n[\"m.1\"]\n", |root| {
             let sections = root.named_sections()?;
             Ok(sections.into_iter().map(|(name, _)| name.place.key).collect::<Vec<_>>())
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn other_radices_and_decimals_read() {
+    fn other_radices_and_decimals_are_read() {
         let found = read("a = 0x10\nb = 1_000\nc = 0.25\nd = 2", |mut root| {
             let a = root.number("a", 0..=99_u32)?.map(|found| found.value);
             let b = root.number("b", 0..=9999_u32)?.map(|found| found.value);

@@ -1,4 +1,4 @@
-//! The server's configuration: flags over variables over `server.toml` over defaults, complete and checked.
+//! The server's configuration. Precedence: flags, variables, `server.toml`, defaults.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::origin::{Origin, Origins};
-use super::reader::Found;
+use super::reader::Located;
 use super::server_file::{self, LimitsFile, ServerFile, UsageFile};
-use super::{ConfigError, Env, models, paths, recognise};
+use super::{ConfigError, Env, discovery, models, paths};
 use crate::limits::{LimitsStore, Quota};
 use crate::model_id;
 use crate::providers::Settings;
@@ -19,24 +19,24 @@ use crate::storage::{DatabaseUrl, PostgresAddress};
 const DATABASE_URL: &str = "MK_DATABASE_URL";
 const LIMITS_URL: &str = "MK_LIMITS_URL";
 
-/// A server's configuration, complete and checked.
+/// A server's complete, validated configuration.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Where to listen.
+    /// The address to listen on.
     pub listen: SocketAddr,
-    /// Where `mk.db` lies, if it is used. Not created yet.
+    /// The directory of `mk.db`, if that is used. It may not exist yet.
     pub data_dir: PathBuf,
-    /// Where apps, keys and usage are kept.
+    /// Where apps, keys and usage are stored.
     pub database: DatabaseUrl,
-    /// Peers whose `X-Forwarded-For` is believed.
+    /// Peers whose `X-Forwarded-For` header is trusted.
     pub trusted_proxies: Vec<ipnet::IpNet>,
-    /// Certificate chain and key, PEM files.
+    /// Certificate chain and private key.
     pub tls: Option<TlsFiles>,
     /// The largest request body, in bytes.
     pub max_body_bytes: usize,
     /// Rate limits.
     pub limits: crate::limits::Settings,
-    /// Where they are counted.
+    /// Where rate limits are counted.
     pub limits_store: LimitsStore,
     /// Providers; names are unique.
     pub providers: Vec<Settings>,
@@ -44,18 +44,18 @@ pub struct ServerConfig {
     pub verify: crate::verify::Settings,
     /// Chat completions.
     pub inference: crate::inference::Settings,
-    /// How long single attempts stay in the ledger; `None` for ever. What they sum up to always stays.
+    /// How long single attempts stay in the ledger; `None` for ever. Their totals always stay.
     pub usage_retention: Option<Duration>,
     /// The file that was read, if there is one.
     pub file: Option<PathBuf>,
-    /// What was found and chosen, and why: to be shown at start.
+    /// What was found and chosen at start, and why, to be shown.
     pub notes: Vec<String>,
-    /// What is allowed and yet probably not meant.
+    /// Warnings: what is allowed, but probably not intended.
     pub warnings: Vec<String>,
     pub(super) origins: Origins,
 }
 
-/// Where the listener's certificate is.
+/// PEM files for TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The chain, leaf first.
@@ -64,7 +64,7 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// What flags say; `None` where they are not given.
+/// The values of flags; `None` for those that are not given.
 #[derive(Clone, Debug, Default)]
 pub struct ServerArgs {
     /// `--config`.
@@ -73,25 +73,26 @@ pub struct ServerArgs {
     pub listen: Option<String>,
     /// `--data-dir`.
     pub data_dir: Option<PathBuf>,
-    /// `--sandbox`: simulated models in the place of all providers.
+    /// `--sandbox`: simulated models in place of all providers.
     pub sandbox: bool,
 }
 
-/// The server's configuration.
+/// Loads the server's configuration.
 ///
-/// Reads the configuration file, key files and variables; with no provider configured it also knocks at the port
-/// of a local Ollama.
+/// Reads the configuration file, key files and variables; if no provider is configured, also probes the port of a local
+/// Ollama.
 ///
 /// # Errors
-/// With the first thing that is wrong or missing.
+/// The first thing that is wrong or missing.
 pub fn load_server(args: &ServerArgs, env: &Env) -> Result<ServerConfig, ConfigError> {
     load(args, env, true)
 }
 
-/// The same, also where there is no provider, with which a server cannot start: for who wants to see the rest.
+/// Loads the configuration even without a provider, although a server cannot start then: for whoever wants to see the
+/// rest.
 ///
 /// # Errors
-/// With the first thing that is wrong.
+/// The first error found.
 pub fn load_server_values(args: &ServerArgs, env: &Env) -> Result<ServerConfig, ConfigError> {
     load(args, env, false)
 }
@@ -99,11 +100,11 @@ pub fn load_server_values(args: &ServerArgs, env: &Env) -> Result<ServerConfig, 
 fn load(args: &ServerArgs, env: &Env, needs_provider: bool) -> Result<ServerConfig, ConfigError> {
     let (path, file) = open(args, env)?;
     let mut origins = Origins::default();
-    let mut found = recognise::providers(args.sandbox, env, &file, &mut origins)?;
+    let mut found = discovery::providers(args.sandbox, env, &file, &mut origins)?;
     if needs_provider && found.providers.is_empty() {
-        return Err(recognise::no_providers(path.as_deref()));
+        return Err(discovery::no_providers(path.as_deref()));
     }
-    found.warnings.extend(env.misspelt());
+    found.warnings.extend(env.misspelt_warnings());
 
     let providers = models::Providers(&found.providers);
     let (verify, inference) = if args.sandbox {
@@ -113,17 +114,17 @@ fn load(args: &ServerArgs, env: &Env, needs_provider: bool) -> Result<ServerConf
         let verify = providers.verify(&file.verify, &found.chosen, &mut origins)?;
         (verify, providers.inference(&file.inference, &mut origins)?)
     };
-    found.notes.extend(panel_notes(&verify.general, &origins.of("verify.panel")));
+    found.notes.extend(panel_notes(&verify.general, &origins.get("verify.panel")));
     found.warnings.extend(models::retirements(&verify, &inference, &found.providers, env.now));
-    found.warnings.extend(panel_doubts(&verify));
+    found.warnings.extend(panel_warnings(&verify));
 
     Ok(ServerConfig {
         listen: listen(args, env, file.listen.as_ref(), &mut origins)?,
         data_dir: data_dir(args, env, file.data_dir.as_ref(), &mut origins)?,
         database: database(file.database_url.as_ref(), env, &mut origins)?,
-        trusted_proxies: origins.take("trusted_proxies", file.trusted_proxies.as_ref(), Vec::new()),
+        trusted_proxies: origins.value_or("trusted_proxies", file.trusted_proxies.as_ref(), Vec::new()),
         tls: tls(&file, &mut origins)?,
-        max_body_bytes: origins.take("max_body_bytes", file.max_body_bytes.as_ref(), 1024 * 1024),
+        max_body_bytes: origins.value_or("max_body_bytes", file.max_body_bytes.as_ref(), 1024 * 1024),
         limits: limits(&file.limits, &mut origins),
         limits_store: limits_store(file.limits_url.as_ref(), env, &mut origins)?,
         providers: found.providers,
@@ -142,7 +143,7 @@ fn load(args: &ServerArgs, env: &Env, needs_provider: bool) -> Result<ServerConf
 pub enum StorePlace {
     /// Files in this directory.
     Directory(PathBuf),
-    /// A server for it.
+    /// A PostgreSQL server.
     Postgres(PostgresAddress),
 }
 
@@ -166,8 +167,8 @@ impl ServerConfig {
     }
 }
 
-/// Where the database is, for commands that work on it beside a server: in the directory that a flag names, whatever else
-/// is configured. The file is checked, but no provider needs to be there.
+/// Where the database is, for commands that work on it beside a server; a directory that a flag names outranks all
+/// else. The file is validated, but no provider is needed.
 ///
 /// # Errors
 /// If the file or the variable is wrong, or there is no home directory to default to.
@@ -182,7 +183,7 @@ pub fn load_database(args: &ServerArgs, env: &Env) -> Result<StorePlace, ConfigE
     data_dir(args, env, file.data_dir.as_ref(), origins).map(StorePlace::Directory)
 }
 
-/// Where limits are counted, for those who look after it. The file is checked, but no provider needs to be there.
+/// Where rate limits are counted, for checking on that store. The file is validated, but no provider is needed.
 ///
 /// # Errors
 /// If the file or the variable is wrong.
@@ -191,20 +192,20 @@ pub fn load_limits_store(args: &ServerArgs, env: &Env) -> Result<LimitsStore, Co
     limits_store(file.limits_url.as_ref(), env, &mut Origins::default())
 }
 
-/// A provider by its configured name: its settings, or what is wrong about them.
+/// A provider's configured name, with its settings or what is wrong with them.
 pub type NamedProvider = (String, Result<Settings, ConfigError>);
 
-/// Each provider by itself, with what is wrong about it: for whoever wants to know of all of them where
-/// [`load_server`] fails. Empty if none is configured and none can be found.
+/// Each provider separately, with any error in its settings: for whoever wants to see all of them where [`load_server`]
+/// fails. Empty if none is configured and none is recognised.
 ///
 /// # Errors
-/// If the file is wrong as a whole.
+/// If the whole file is wrong.
 pub fn load_providers(args: &ServerArgs, env: &Env) -> Result<Vec<NamedProvider>, ConfigError> {
     let (_, file) = open(args, env)?;
-    Ok(recognise::each(env, &file))
+    Ok(discovery::each_provider(env, &file))
 }
 
-/// The configuration file: `--config`, `MK_CONFIG` or the usual one, whether or not it is there.
+/// The path of the configuration file: `--config`, `MK_CONFIG` or the default, whether or not it exists.
 pub fn server_path(args: &ServerArgs, env: &Env) -> Option<PathBuf> {
     named_file(args, env).or_else(|| paths::server_file(env))
 }
@@ -213,7 +214,7 @@ fn named_file(args: &ServerArgs, env: &Env) -> Option<PathBuf> {
     args.config.clone().or_else(|| env.path("MK_CONFIG"))
 }
 
-/// The configuration file: one that is named must be there, the usual one may be absent.
+/// Reads the configuration file: one that is named must exist, the default one need not.
 fn open(args: &ServerArgs, env: &Env) -> Result<(Option<PathBuf>, ServerFile), ConfigError> {
     let named = named_file(args, env);
     let Some(path) = server_path(args, env) else {
@@ -254,30 +255,31 @@ fn is_of_one_provider(panel: &[String]) -> bool {
 }
 
 /// What is doubtful about panels; these doubts are among [`ServerConfig::warnings`].
-pub fn panel_doubts(settings: &crate::verify::Settings) -> Vec<String> {
-    let mut doubts = Vec::new();
+pub fn panel_warnings(settings: &crate::verify::Settings) -> Vec<String> {
+    let mut warnings = Vec::new();
     for (domain, table) in [(&settings.general, "verify"), (&settings.legal, models::LEGAL)] {
         let size = domain.panel.len();
-        if size < 2 && (doubts.is_empty() || domain.panel != settings.general.panel) {
+        if size < 2 && (warnings.is_empty() || domain.panel != settings.general.panel) {
             let count = if size == 0 { "no model".to_owned() } else { "one model only".to_owned() };
-            doubts.push(format!(
+            warnings.push(format!(
                 "the panel has {count}, verification needs two: set `panel` in [{table}]; until then it answers 503"
             ));
         }
     }
-    doubts
+    warnings
 }
 
 fn listen(
     args: &ServerArgs,
     env: &Env,
-    found: Option<&Found<SocketAddr>>,
+    found: Option<&Located<SocketAddr>>,
     origins: &mut Origins,
 ) -> Result<SocketAddr, ConfigError> {
-    let by_variable = env.text("MK_LISTEN")?.map(|text| (text, Origin::Variable("MK_LISTEN")));
-    let given = args.listen.as_deref().map(|text| (text, Origin::Flag("--listen"))).or(by_variable);
-    let Some((text, origin)) = given else {
-        return Ok(origins.take("listen", found, SocketAddr::from(([127, 0, 0, 1], 8080))));
+    let from_variable = env.text("MK_LISTEN")?.map(|text| (text, Origin::Variable("MK_LISTEN")));
+    let from_flag_or_variable =
+        args.listen.as_deref().map(|text| (text, Origin::Flag("--listen"))).or(from_variable);
+    let Some((text, origin)) = from_flag_or_variable else {
+        return Ok(origins.value_or("listen", found, SocketAddr::from(([127, 0, 0, 1], 8080))));
     };
     let wrong = || ConfigError::new(format!("{origin} must be {}", server_file::LISTEN));
     let address = server_file::listen_address(text).ok_or_else(wrong)?;
@@ -288,7 +290,7 @@ fn listen(
 fn data_dir(
     args: &ServerArgs,
     env: &Env,
-    found: Option<&Found<String>>,
+    found: Option<&Located<String>>,
     origins: &mut Origins,
 ) -> Result<PathBuf, ConfigError> {
     if let Some(path) = &args.data_dir {
@@ -300,7 +302,7 @@ fn data_dir(
         return Ok(path);
     }
     if let Some(found) = found {
-        origins.found("data_dir", Some(found));
+        origins.record("data_dir", Some(found));
         return Ok(found.place.resolve(&found.value));
     }
     env.data_home.clone().ok_or_else(|| {
@@ -309,9 +311,9 @@ fn data_dir(
     })
 }
 
-/// The variable may also be a credential: an address may hold a password.
+/// Where the database is. The variable may also be a credential, as an address may contain a password.
 fn database(
-    found: Option<&Found<DatabaseUrl>>,
+    found: Option<&Located<DatabaseUrl>>,
     env: &Env,
     origins: &mut Origins,
 ) -> Result<DatabaseUrl, ConfigError> {
@@ -320,12 +322,12 @@ fn database(
         let parsed = DatabaseUrl::parse(text.expose_secret());
         return parsed.map_err(|why| ConfigError::new(format!("{DATABASE_URL} {why}")));
     }
-    Ok(origins.take("database_url", found, DatabaseUrl::Sqlite))
+    Ok(origins.value_or("database_url", found, DatabaseUrl::Sqlite))
 }
 
-/// As [`database`].
+/// Where limits are counted; the variable may be a credential, as in [`database`].
 fn limits_store(
-    found: Option<&Found<LimitsStore>>,
+    found: Option<&Located<LimitsStore>>,
     env: &Env,
     origins: &mut Origins,
 ) -> Result<LimitsStore, ConfigError> {
@@ -334,12 +336,12 @@ fn limits_store(
         let wrong = || ConfigError::new(format!("{LIMITS_URL} must be {}", server_file::LIMITS));
         return LimitsStore::parse(text.expose_secret()).ok_or_else(wrong);
     }
-    Ok(origins.take("limits_url", found, LimitsStore::Memory))
+    Ok(origins.value_or("limits_url", found, LimitsStore::Memory))
 }
 
 fn tls(file: &ServerFile, origins: &mut Origins) -> Result<Option<TlsFiles>, ConfigError> {
-    origins.found("tls_cert", file.tls_cert.as_ref());
-    origins.found("tls_key", file.tls_key.as_ref());
+    origins.record("tls_cert", file.tls_cert.as_ref());
+    origins.record("tls_key", file.tls_key.as_ref());
     match (&file.tls_cert, &file.tls_key) {
         (None, None) => Ok(None),
         (Some(cert), Some(key)) => Ok(Some(TlsFiles { cert: readable(cert)?, key: readable(key)? })),
@@ -348,7 +350,7 @@ fn tls(file: &ServerFile, origins: &mut Origins) -> Result<Option<TlsFiles>, Con
     }
 }
 
-fn readable(found: &Found<String>) -> Result<PathBuf, ConfigError> {
+fn readable(found: &Located<String>) -> Result<PathBuf, ConfigError> {
     let path = found.place.resolve(&found.value);
     let complain = |reason: &str| {
         Err(found.place.error(&format!("names {}, which cannot be read: {reason}", path.display())))
@@ -362,8 +364,8 @@ fn readable(found: &Found<String>) -> Result<PathBuf, ConfigError> {
 
 fn limits(file: &LimitsFile, origins: &mut Origins) -> crate::limits::Settings {
     let defaults = crate::limits::Settings::default();
-    let mut take = |key: &str, found: &Option<Found<u32>>, default| {
-        origins.take(format!("limits.{key}"), found.as_ref(), default)
+    let mut take = |key: &str, found: &Option<Located<u32>>, default| {
+        origins.value_or(format!("limits.{key}"), found.as_ref(), default)
     };
     crate::limits::Settings {
         keys: Quota {
@@ -385,7 +387,7 @@ fn limits(file: &LimitsFile, origins: &mut Origins) -> crate::limits::Settings {
 
 fn usage_retention(file: &UsageFile, origins: &mut Origins) -> Option<Duration> {
     let found = file.retention.as_ref();
-    origins.found("usage.retention", found);
+    origins.record("usage.retention", found);
     found.map(|found| found.value)
 }
 

@@ -1,4 +1,4 @@
-//! `server.toml` as it stands: every key typed and checked by itself, nothing resolved yet.
+//! Parses `server.toml`: every key is typed and validated by itself, and nothing is resolved yet.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -7,22 +7,22 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use super::provider_file::{self, ProviderFile};
-use super::reader::{Document, Found, Section};
+use super::reader::{Document, Located, Section};
 use super::{ConfigError, values};
 use crate::limits::LimitsStore;
 use crate::storage::DatabaseUrl;
 
-/// What a file says; `None` where it says nothing.
+/// The contents of a file; `None` for keys that it does not have.
 #[derive(Default)]
 pub(super) struct ServerFile {
-    pub(super) listen: Option<Found<SocketAddr>>,
-    pub(super) data_dir: Option<Found<String>>,
-    pub(super) database_url: Option<Found<DatabaseUrl>>,
-    pub(super) limits_url: Option<Found<LimitsStore>>,
-    pub(super) trusted_proxies: Option<Found<Vec<IpNet>>>,
-    pub(super) tls_cert: Option<Found<String>>,
-    pub(super) tls_key: Option<Found<String>>,
-    pub(super) max_body_bytes: Option<Found<usize>>,
+    pub(super) listen: Option<Located<SocketAddr>>,
+    pub(super) data_dir: Option<Located<String>>,
+    pub(super) database_url: Option<Located<DatabaseUrl>>,
+    pub(super) limits_url: Option<Located<LimitsStore>>,
+    pub(super) trusted_proxies: Option<Located<Vec<IpNet>>>,
+    pub(super) tls_cert: Option<Located<String>>,
+    pub(super) tls_key: Option<Located<String>>,
+    pub(super) max_body_bytes: Option<Located<usize>>,
     pub(super) limits: LimitsFile,
     pub(super) providers: Vec<ProviderFile>,
     pub(super) verify: VerifyFile,
@@ -33,16 +33,16 @@ pub(super) struct ServerFile {
 /// `[limits]`.
 #[derive(Default)]
 pub(super) struct LimitsFile {
-    pub(super) per_minute: Option<Found<u32>>,
-    pub(super) per_day: Option<Found<u32>>,
-    pub(super) open_pages_per_minute: Option<Found<u32>>,
-    pub(super) failed_auth_per_minute: Option<Found<u32>>,
+    pub(super) per_minute: Option<Located<u32>>,
+    pub(super) per_day: Option<Located<u32>>,
+    pub(super) open_pages_per_minute: Option<Located<u32>>,
+    pub(super) failed_auth_per_minute: Option<Located<u32>>,
 }
 
 /// `[verify]`.
 #[derive(Default)]
 pub(super) struct VerifyFile {
-    pub(super) max_concurrent: Option<Found<usize>>,
+    pub(super) max_concurrent: Option<Located<usize>>,
     pub(super) base: PanelFile,
     pub(super) general: PanelFile,
     pub(super) legal: PanelFile,
@@ -51,30 +51,30 @@ pub(super) struct VerifyFile {
 /// The keys of `[verify]` that a domain may override.
 #[derive(Clone, Default)]
 pub(super) struct PanelFile {
-    pub(super) extractor: Option<Found<String>>,
-    pub(super) extractor_fallbacks: Option<Found<Vec<String>>>,
-    pub(super) panel: Option<Found<Vec<String>>>,
-    pub(super) standby: Option<Found<Vec<String>>>,
-    pub(super) max_fact_chars: Option<Found<usize>>,
-    pub(super) max_claims: Option<Found<usize>>,
-    pub(super) model_timeout: Option<Found<Duration>>,
-    pub(super) deadline: Option<Found<Duration>>,
+    pub(super) extractor: Option<Located<String>>,
+    pub(super) extractor_fallbacks: Option<Located<Vec<String>>>,
+    pub(super) panel: Option<Located<Vec<String>>>,
+    pub(super) standby: Option<Located<Vec<String>>>,
+    pub(super) max_fact_chars: Option<Located<usize>>,
+    pub(super) max_claims: Option<Located<usize>>,
+    pub(super) model_timeout: Option<Located<Duration>>,
+    pub(super) deadline: Option<Located<Duration>>,
 }
 
 /// `[usage]`.
 #[derive(Default)]
 pub(super) struct UsageFile {
-    pub(super) retention: Option<Found<Duration>>,
+    pub(super) retention: Option<Located<Duration>>,
 }
 
 /// `[inference]`.
 #[derive(Default)]
 pub(super) struct InferenceFile {
-    pub(super) first_token_timeout_with_fallback: Option<Found<Duration>>,
-    pub(super) fallbacks: Vec<(Found<String>, Vec<String>)>,
+    pub(super) first_token_timeout_with_fallback: Option<Located<Duration>>,
+    pub(super) fallbacks: Vec<(Located<String>, Vec<String>)>,
 }
 
-/// An address and port; `localhost` stands for 127.0.0.1.
+/// An address and port; `localhost` means 127.0.0.1.
 pub(super) fn listen_address(text: &str) -> Option<SocketAddr> {
     match text.strip_prefix("localhost:") {
         Some(port) => Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port.parse().ok()?))),
@@ -82,11 +82,11 @@ pub(super) fn listen_address(text: &str) -> Option<SocketAddr> {
     }
 }
 
-/// What `listen` takes.
+/// What `listen` expects.
 pub(super) const LISTEN: &str =
     "an address and port such as \"127.0.0.1:8080\", \"localhost:8080\" or \"[::1]:8080\"";
 
-/// What `limits_url` takes.
+/// What `limits_url` expects.
 pub(super) const LIMITS: &str = "\"memory\", or the address of a Redis or Valkey server: redis://HOST, rediss://HOST (TLS), redis+unix:///PATH; `/`, `?`, `#` and `%` in a password are written %2F, %3F, %23 and %25";
 
 /// Reads `server.toml`; `None` if there is none.
@@ -96,11 +96,11 @@ pub(super) fn read(path: &Path) -> Result<Option<ServerFile>, ConfigError> {
     server(Section::root(&document, &table)).map(Some)
 }
 
-/// Where the database is; what is wrong with it is told without a word of it, as it may hold a password.
-fn database_url(root: &mut Section<'_>) -> Result<Option<Found<DatabaseUrl>>, ConfigError> {
+/// Where the database is. The error does not quote the value, as it may contain a password.
+fn database_url(root: &mut Section<'_>) -> Result<Option<Located<DatabaseUrl>>, ConfigError> {
     let Some(found) = root.text("database_url")? else { return Ok(None) };
     match DatabaseUrl::parse(&found.value) {
-        Ok(value) => Ok(Some(Found { value, place: found.place })),
+        Ok(value) => Ok(Some(Located { value, place: found.place })),
         Err(why) => Err(found.place.error(why)),
     }
 }
@@ -119,7 +119,7 @@ fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
         providers: root
             .section("providers")?
             .as_ref()
-            .map(provider_file::all)
+            .map(provider_file::read_all)
             .transpose()?
             .unwrap_or_default(),
         verify: root.section("verify")?.map(verify).transpose()?.unwrap_or_default(),
@@ -130,8 +130,8 @@ fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
     Ok(file)
 }
 
-/// Networks, or single addresses.
-fn networks(root: &mut Section<'_>) -> Result<Option<Found<Vec<IpNet>>>, ConfigError> {
+/// Networks or single addresses.
+fn networks(root: &mut Section<'_>) -> Result<Option<Located<Vec<IpNet>>>, ConfigError> {
     let network = |text: &String| {
         text.parse::<IpNet>().ok().or_else(|| text.parse::<std::net::IpAddr>().ok().map(IpNet::from))
     };
@@ -189,8 +189,8 @@ fn panel(section: &mut Section<'_>) -> Result<PanelFile, ConfigError> {
 }
 
 impl PanelFile {
-    /// What is said here, and for the rest what `base` says.
-    pub(super) fn over(&self, base: &Self) -> Self {
+    /// These settings, completed by those of `base`.
+    pub(super) fn completed_by(&self, base: &Self) -> Self {
         let (own, base) = (self.clone(), base.clone());
         Self {
             extractor: own.extractor.or(base.extractor),

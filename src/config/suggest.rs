@@ -1,6 +1,6 @@
 //! "Did you mean …?"
 
-/// The candidate that a mistyped name most likely stands for, if one is close.
+/// The candidate most likely meant by a misspelt name, if one is close.
 pub fn closest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (typed.chars().count() / 3).max(1);
     candidates
@@ -11,8 +11,8 @@ pub fn closest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .map(|(_, candidate)| candidate)
 }
 
-/// `; did you mean "…"?`, or nothing.
-pub(super) fn question<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+/// `; did you mean "…"?`, or an empty string.
+pub(super) fn did_you_mean<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     closest(typed, candidates).map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 
@@ -26,7 +26,7 @@ mod tests {
         assert_eq!(closest("pannel", ["panel", "standby"]), Some("panel"));
         assert_eq!(closest("colour", ["color", "view"]), Some("color"));
         assert_eq!(closest("zzz", ["panel", "standby"]), None);
-        assert_eq!(question("x", ["y"]), "; did you mean `y`?");
-        assert_eq!(question("password", ["panel"]), "");
+        assert_eq!(did_you_mean("x", ["y"]), "; did you mean `y`?");
+        assert_eq!(did_you_mean("password", ["panel"]), "");
     }
 }

@@ -1,4 +1,4 @@
-//! Reading single values from text, the same whether it stood in a file, a variable or a flag.
+//! Parses single values from text, in the same way for files, variables and flags.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use reqwest::Url;
 
 use crate::loopback::is_loopback;
 
-/// What [`duration`] takes.
+/// What [`duration`] expects.
 pub(super) const DURATION: &str = "a span of time such as \"500ms\", \"30s\", \"2m\" or \"1h\"";
 
-/// No timeout has reason to be longer.
-const LONGEST: Duration = Duration::from_hours(24);
+/// The longest duration; no timeout has reason to be longer.
+const MAX_DURATION: Duration = Duration::from_hours(24);
 
-/// A span above zero and of at most a day, from a whole number and its unit.
+/// A duration above zero and of at most a day, given as a whole number and its unit.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(unit_at);
@@ -24,53 +24,53 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
         "h" => Duration::from_secs(number.checked_mul(3600)?),
         _ => return None,
     };
-    (!span.is_zero() && span <= LONGEST).then_some(span)
+    (!span.is_zero() && span <= MAX_DURATION).then_some(span)
 }
 
-/// A span as [`duration`] reads it.
+/// A duration in the syntax of [`duration`].
 pub(super) fn duration_text(span: Duration) -> String {
     let ms = span.as_millis();
     if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
 }
 
-/// What [`days`] takes.
+/// What [`days`] expects.
 pub(super) const DAYS: &str = "a number of days from 1 to 36500, such as \"400d\"";
 
-/// A span of whole days, from one to a hundred years.
+/// A number of whole days, from one day to a hundred years.
 pub(super) fn days(text: &str) -> Option<Duration> {
     let digits = text.strip_suffix('d').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
     let days: u64 = digits.parse().ok()?;
     (1..=36_500).contains(&days).then(|| Duration::from_hours(24 * days))
 }
 
-/// A span as [`days`] reads it.
+/// A number of days in the syntax of [`days`].
 pub(super) fn days_text(span: Duration) -> String {
     format!("{}d", span.as_secs() / 86_400)
 }
 
-/// What [`base_url`] takes.
+/// What [`base_url`] expects.
 pub(super) const BASE_URL: &str = "an http:// or https:// address without user name, password, query or fragment, such as \"http://127.0.0.1:8080\"";
 
-/// A base address that paths can be appended to.
+/// A base address to which paths can be appended.
 pub(super) fn base_url(text: &str) -> Option<Url> {
     address(text).filter(|url| url.query().is_none())
 }
 
-/// The base address that was probably meant by one without its scheme: plain only where that stays on this machine.
+/// The base address probably meant by one without a scheme: plain HTTP only if that stays on this machine.
 pub(super) fn base_url_meant(text: &str) -> Option<String> {
     let complete = |scheme: &str| base_url(&format!("{scheme}://{text}"));
-    let url = complete("http").filter(|url| !text.contains("://") && !is_clear_to_others(url));
+    let url = complete("http").filter(|url| !text.contains("://") && !is_unencrypted_remote(url));
     url.or_else(|| complete("https").filter(|_| !text.contains("://"))).map(|url| url_text(&url))
 }
 
-/// What [`provider_url`] takes.
+/// What [`provider_url`] expects.
 pub(super) const PROVIDER_URL: &str = "an http:// or https:// address without user name, password, key or fragment, such as \"http://127.0.0.1:8000/v1\"";
 
-/// What the names of secrets in queries have in them; Azure's are `sig` and `code`.
+/// Substrings in the names of secret query parameters; Azure's are `sig` and `code`.
 const SECRET_WORDS: [&str; 8] = ["key", "token", "secret", "sig", "code", "auth", "pass", "credential"];
 
-/// The base address of a provider, whose query (such as `api-version`) goes with every call. A key in there would be
-/// shown wherever the address is.
+/// The base address of a provider. Its query (such as `api-version`) is sent with every call; a key in it is refused,
+/// as it would be shown wherever the address is.
 pub(super) fn provider_url(text: &str) -> Option<Url> {
     let is_secret = |name: &str| SECRET_WORDS.iter().any(|word| name.contains(word));
     address(text).filter(|url| url.query_pairs().all(|(name, _)| !is_secret(&name.to_ascii_lowercase())))
@@ -83,22 +83,22 @@ fn address(text: &str) -> Option<Url> {
     (plain && matches!(url.scheme(), "http" | "https")).then_some(url)
 }
 
-/// The address as text, without a slash at the end.
+/// The address as text, without a trailing slash.
 pub(super) fn url_text(url: &Url) -> String {
     url.as_str().trim_end_matches('/').to_owned()
 }
 
-/// Whether what is sent there in the clear leaves this machine.
-pub(super) fn is_clear_to_others(url: &Url) -> bool {
+/// Whether data sent there would leave this machine unencrypted.
+pub(super) fn is_unencrypted_remote(url: &Url) -> bool {
     url.scheme() == "http" && !url.host_str().is_some_and(is_loopback)
 }
 
-/// A text as a basic string of TOML, on one line: what JSON escapes, TOML escapes alike, and one character more.
+/// A text as a basic string of TOML on one line: TOML escapes whatever JSON does, and one character more.
 pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
-/// What [`model_id::parse`](crate::model_id::parse) takes.
+/// What [`model_id::parse`](crate::model_id::parse) expects.
 pub(super) const MODEL: &str = "a model, written as provider/model_name, such as \"openai/gpt-5.4-mini\"";
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_a_text_holds_it_is_quoted_on_one_line() {
+    fn any_text_is_quoted_on_one_line() {
         for text in ["", "a/b", "\"'\\", "a\nb\u{1b}\u{7f}\u{200b}\u{2028}ö"] {
             let line = quoted(text);
             let read: std::collections::BTreeMap<String, String> =
@@ -121,13 +121,13 @@ mod tests {
         assert_eq!(duration("5s"), Some(Duration::from_secs(5)));
         assert_eq!(duration("500ms"), Some(Duration::from_millis(500)));
         assert_eq!(duration("2m"), Some(Duration::from_mins(2)));
-        assert_eq!(duration("24h"), Some(LONGEST));
+        assert_eq!(duration("24h"), Some(MAX_DURATION));
         for wrong in ["", "5", "s", "5 s", "-5s", "0s", "25h", "1.5s", "5sec", "99999999999999999999s", "５s"]
         {
             assert_eq!(duration(wrong), None, "{wrong}");
         }
         assert_eq!(duration_text(Duration::from_millis(1500)), "1500ms");
-        assert_eq!(duration(&duration_text(LONGEST)), Some(LONGEST));
+        assert_eq!(duration(&duration_text(MAX_DURATION)), Some(MAX_DURATION));
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_clear_is_fine_on_this_machine_only() {
+    fn plain_http_is_only_fine_on_this_machine() {
         for (address, expected) in [
             ("http://127.0.0.1:8080", false),
             ("http://[::1]:8080", false),
@@ -178,7 +178,7 @@ mod tests {
             ("http://example.org", true),
             ("http://192.168.0.1", true),
         ] {
-            assert_eq!(is_clear_to_others(&base_url(address).unwrap()), expected, "{address}");
+            assert_eq!(is_unencrypted_remote(&base_url(address).unwrap()), expected, "{address}");
         }
     }
 }

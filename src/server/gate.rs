@@ -101,8 +101,8 @@
 //!
 //! **Output**
 //! - **Log injection.** A line is one JSON object without a byte that commands a terminal; long texts are cut. Tests:
-//!   `foreign_text_cannot_forge_a_line_of_the_log`, `a_line_is_one_object_whatever_it_tells`,
-//!   `no_line_commands_a_terminal`
+//!   `foreign_text_cannot_forge_a_line_of_the_log`, `a_line_is_one_object_whatever_it_contains`,
+//!   `no_line_controls_a_terminal`
 //! - **Secrets in logs, at any level.** Keys and tokens are not logged, and left out where they stand in a path.
 //!   Tests: `the_log_tells_no_key_however_much_it_tells`, `what_stands_in_a_path_is_logged_without_its_secrets`,
 //!   `no_secret_is_in_the_audit_or_the_log`
@@ -111,10 +111,10 @@
 //! - **Secrets in crashes, `Debug`, listings.** Panics tell a place and fixed text, no core is written, secrets print
 //!   as nothing. Tests: `a_handler_that_panics_gives_an_answer_and_keeps_the_connection`,
 //!   `a_crash_writes_no_memory_to_a_disk`, `the_line_end_goes_and_debug_shows_nothing`,
-//!   `the_listing_tells_origins_and_no_secrets`, `the_process_list_shows_no_key`
+//!   `the_listing_shows_origins_and_no_secrets`, `the_process_list_shows_no_key`
 //! - **SQL, LIKE.** Texts are bound; there are no patterns. Tests:
 //!   `filters_are_texts_and_neither_patterns_nor_queries`
-//! - **CSV formulas.** They get an apostrophe. Tests: `no_text_is_a_formula_or_breaks_its_row`
+//! - **CSV formulas.** They get an apostrophe. Tests: `no_text_becomes_a_formula_or_breaks_its_row`
 //! - **Terminals of the client.** Control characters go, whoever sent them. Tests:
 //!   `what_a_server_says_cannot_command_a_terminal`, `what_models_write_cannot_command_a_terminal`
 //!

@@ -1,4 +1,4 @@
-//! Who did what, when, to which object.
+//! The audit log: who did what, when, to which object.
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,7 +32,7 @@ impl Channel {
     }
 }
 
-/// All that an entry's `action` may be.
+/// All values of an entry's `action`.
 pub const AUDIT_ACTIONS: [&str; 10] = [
     "app.created",
     "app.updated",
@@ -46,7 +46,7 @@ pub const AUDIT_ACTIONS: [&str; 10] = [
     "console.set_up",
 ];
 
-/// A text that is no [`Channel`].
+/// The error for a text that is not a [`Channel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownChannel;
 

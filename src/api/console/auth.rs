@@ -1,4 +1,4 @@
-//! Sessions of the dashboard, the first console key, and what a key may ask about itself.
+//! Dashboard sessions, the first console key, and what a key may find out about itself.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,12 +1,12 @@
 //! Reports and statements as CSV (RFC 4180), for spreadsheets.
 //!
-//! A header row, then one row a line; lines end with CRLF. There is no row of totals, so that a column can be summed.
-//! Money is in US dollars with a decimal point, exact to the nano-dollar up to four million dollars; an empty cell is an
-//! unknown amount, never zero. A text that a spreadsheet would take for a formula begins with an apostrophe.
+//! A header row, then one row per line; lines end with CRLF. There is no row of totals, so that a column can be summed.
+//! Money is in US dollars with a decimal point, exact to the nano-dollar up to four million dollars; an empty cell is
+//! an unknown amount, never zero. A text that a spreadsheet would take for a formula gets a leading apostrophe.
 
 use super::{Dimension, Statement, UsageReport, UsageRow, UsageSums};
 
-/// The media type, as `Accept` asks for it.
+/// The media type that an `Accept` header asks for.
 pub const MEDIA_TYPE: &str = "text/csv";
 
 const SUMS: [&str; 8] = [
@@ -20,7 +20,7 @@ const SUMS: [&str; 8] = [
     "unpriced_attempts",
 ];
 
-/// A report: what it is summed by in the order asked for (apps and keys by id and name), and the sums.
+/// A report: the dimensions it is summed by, in the requested order (apps and keys by id and name), and the sums.
 pub fn report(report: &UsageReport) -> String {
     let headings = report.by.iter().flat_map(|dimension| columns(*dimension)).copied();
     let mut csv = row(headings.chain(SUMS));
@@ -80,14 +80,14 @@ fn figures(sums: &UsageSums) -> [String; 8] {
     ]
 }
 
-/// Dollars without their sign: `12.50`, `0.0000375`.
+/// An amount in dollars without the currency sign: `12.50`, `0.0000375`.
 pub fn decimal(dollars: f64) -> String {
     let exact = format!("{dollars:.9}");
     let (whole, fraction) = exact.split_once('.').unwrap_or((&exact, ""));
     format!("{whole}.{:0<2}", fraction.trim_end_matches('0'))
 }
 
-/// A cell with a text that somebody has chosen: quoted where it has to be, and never a formula.
+/// A cell with user-chosen text: quoted if necessary, and never a formula.
 fn text(value: &str) -> String {
     let looks_like_a_formula =
         value.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']);
@@ -115,7 +115,7 @@ mod tests {
     use crate::money::NanoUsd;
 
     #[test]
-    fn a_report_has_the_columns_that_were_asked_for_and_no_totals() {
+    fn a_report_has_the_requested_columns_and_no_totals() {
         let unknown = UsageSums { requests: 1, attempts: 2, unpriced_attempts: 2, ..UsageSums::default() };
         let known = UsageSums { cost_usd: Some(0.000_037_5), total_tokens: 7, ..unknown };
         let row = |app: Option<&str>, sums| UsageRow {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_is_a_formula_or_breaks_its_row() {
+    fn no_text_becomes_a_formula_or_breaks_its_row() {
         for (value, cell) in [
             ("plain name", "plain name"),
             ("=HYPERLINK(\"http://x\")", "\"'=HYPERLINK(\"\"http://x\"\")\""),

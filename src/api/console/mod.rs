@@ -1,4 +1,4 @@
-//! The console area, `/v1`: apps and keys as records here, the rest in rooms beside. A record never holds a key, only
+//! The console area, `/v1`: records of apps and keys here, the rest in submodules. A record never contains a key, only
 //! its last four characters.
 //!
 //! The command line's `--json` prints these same records.

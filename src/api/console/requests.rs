@@ -1,5 +1,5 @@
-//! What is sent to make and change apps and keys. In a change, a field that is left out stays as it is, and null takes
-//! away what the key or app has of its own.
+//! Requests that create and change apps and keys. In a change, an omitted field stays as it is, and null removes what
+//! the key or app has of its own.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::api::Service;
 /// `POST /v1/apps`.
 #[derive(Clone, Debug, Serialize)]
 pub struct CreateApp {
-    /// Which no other app has.
+    /// The name, which no other app has.
     pub name: String,
     /// Monthly budget in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ pub struct KeyPatch {
     pub budget_usd: Option<Option<f64>>,
 }
 
-/// What changes of a key's own limits.
+/// Changes to a key's own limits.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct LimitsPatch {
     /// Requests in any 60 seconds; 0 is unlimited, null the server's limit.
@@ -85,7 +85,7 @@ pub struct LimitsPatch {
 /// `POST /v1/apps/{id}/keys/{key_id}/rotate`.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Rotation {
-    /// How long the old key goes on working.
+    /// How long the old key keeps working.
     pub grace_seconds: u64,
 }
 
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_and_what_is_taken_away_differ() {
+    fn omitted_and_removed_fields_differ() {
         let nothing = serde_json::to_value(KeyPatch::default()).unwrap();
         assert_eq!(nothing, json!({ "limits": {} }));
         let patch = KeyPatch {

@@ -1,4 +1,4 @@
-//! Usage: what was asked of models and what it cost, summed from the ledger.
+//! Usage: requests to models and what they cost, summed from the ledger.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The events of a verification.
 //!
-//! [`Event`] is both what the pipeline emits and what the client draws, but for [`Event::Error`], which the server makes
-//! of a run without a result; [`Event::frame`] and [`Event::read`] are its two ways over the wire.
+//! [`Event`] is both what the pipeline emits and what the client displays, except for [`Event::Error`], which the
+//! server creates for a run without a result. [`Event::frame`] encodes events, [`Event::read`] decodes them.
 
 use bytes::Bytes;
 use schemars::JsonSchema;
@@ -34,8 +34,8 @@ pub enum Event {
     Error(ErrorEvent),
 }
 
-/// The request header that asks for `model_answered` frames (value `models`): the stream of everybody else is
-/// exactly that of the reference.
+/// The request header that asks for `model_answered` frames (value `models`): without it, the stream is exactly that of
+/// the reference.
 pub const PROGRESS_HEADER: &str = "x-mk-progress";
 
 /// Data of `starting`.
@@ -144,7 +144,7 @@ impl Event {
         matches!(self, Self::Completed(_) | Self::Error(_))
     }
 
-    /// The event as bytes of a stream.
+    /// The event encoded as a frame of the stream.
     pub fn frame(&self) -> serde_json::Result<Bytes> {
         let name = self.name();
         match self {
@@ -160,8 +160,8 @@ impl Event {
         }
     }
 
-    /// The event in a frame that arrived; `None` for a name this version does not know, which a client passes
-    /// over so that servers may grow.
+    /// Decodes a frame; `None` for an event name that this version does not know, which clients skip so that servers
+    /// can add events.
     ///
     /// # Errors
     /// If the data is not what the name promises.
@@ -196,7 +196,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back_whatever_the_text(
+        fn what_is_encoded_is_decoded_whatever_the_text(
             claim in "(?s).{0,40}|\r\n\r\ndata: x|\u{2028}\u{85}event: completed",
             index in 0..1000_usize,
             answers in prop::collection::vec(("[a-z/]{1,9}", "[A-F]"), 0..4),

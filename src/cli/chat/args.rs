@@ -14,7 +14,7 @@ Examples:
   git diff | mk chat - --system \"Write a commit message for this diff.\"
   mk chat --json \"Name a colour.\" | jq -r .message.content";
 
-/// What stands below the options of `mk chat --help`.
+/// The text below the options in `mk chat --help`.
 pub(crate) const NOTES: &str = "\
 The answer goes to standard output as it comes; what it took goes to standard
 error. -q leaves the answer alone.
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn temperatures_outside_and_what_is_none_are_refused_alike() {
+    fn temperatures_out_of_range_and_non_numbers_are_refused_alike() {
         assert_eq!((temperature("0"), temperature("0.7"), temperature("2")), (Ok(0.0), Ok(0.7), Ok(2.0)));
         for wrong in ["-0.1", "2.1", "warm", "", "NaN", "inf"] {
             assert!(temperature(wrong).is_err(), "{wrong}");

@@ -1,28 +1,28 @@
-//! One answer from request to end, shown while it comes.
+//! Requests one answer, and shows it while it arrives.
 
 use std::time::{Duration, Instant};
 
 use tokio::time;
 
-use super::Talk;
-use super::output::Pen;
+use super::Conversation;
+use super::output::AnswerWriter;
 use crate::api::chat::{ChatRequest, ChatUsage};
 use crate::cli::exit::Failure;
 use crate::cli::remote;
 use crate::client::Piece;
 
-/// What has come of an answer.
+/// An answer, as far as it has arrived.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
-    /// Who answered.
+    /// The model that answers.
     pub(crate) model: String,
     /// Its text.
     pub(crate) text: String,
-    /// Why it ended; `None` for one that is not whole.
+    /// Why it ended; `None` while it is incomplete.
     pub(crate) finish_reason: Option<String>,
-    /// What it took, if that was told.
+    /// Its token usage, if reported.
     pub(crate) usage: Option<ChatUsage>,
-    /// From the request on.
+    /// Time since the request.
     pub(crate) elapsed: Duration,
     /// Whether it is simulated.
     pub(crate) is_sandbox: bool,
@@ -40,42 +40,42 @@ impl Answer {
     }
 }
 
-/// Asks, and fills `answer` while it comes; with a failure, what has come stays in it.
+/// Requests an answer and fills `answer` as it arrives; on failure, what has arrived stays in it.
 pub(crate) async fn ask(
-    talk: &Talk<'_>,
+    conversation: &Conversation<'_>,
     request: &ChatRequest,
     answer: &mut Answer,
-    pen: &mut Pen<'_>,
+    writer: &mut AnswerWriter<'_>,
 ) -> Result<(), Failure> {
     let begun = Instant::now();
-    let limit = talk.plan.limit;
-    let asked = time::timeout(limit, follow(talk, request, answer, pen)).await;
+    let limit = conversation.plan.limit;
+    let outcome = time::timeout(limit, follow(conversation, request, answer, writer)).await;
     answer.elapsed = begun.elapsed();
-    match asked {
-        Ok(Ok(())) => pen.end(),
-        // A stream that was silent to the end may be told first by its silence.
+    match outcome {
+        Ok(Ok(())) => writer.end(),
+        // If a stream was silent up to the limit, the idle timeout may fire first.
         Ok(Err(failure)) if answer.elapsed < limit => Err(failure),
         _ => Err(remote::too_slow("whole answer", limit, "")),
     }
 }
 
 async fn follow(
-    talk: &Talk<'_>,
+    conversation: &Conversation<'_>,
     request: &ChatRequest,
     answer: &mut Answer,
-    pen: &mut Pen<'_>,
+    writer: &mut AnswerWriter<'_>,
 ) -> Result<(), Failure> {
-    let failed = |cause| talk.failure(cause);
-    let client = &talk.backend.client;
+    let failed = |cause| conversation.failure(cause);
+    let client = &conversation.backend.client;
     if !request.stream {
         let piece = client.chat(request).await.map_err(failed)?;
-        pen.piece(&piece)?;
+        writer.piece(&piece)?;
         answer.take(piece);
         return Ok(());
     }
     let mut stream = client.chat_stream(request).map_err(failed)?;
     while let Some(piece) = stream.next().await.map_err(failed)? {
-        pen.piece(&piece)?;
+        writer.piece(&piece)?;
         answer.take(piece);
     }
     Ok(())
@@ -88,10 +88,10 @@ mod tests {
     #[test]
     fn pieces_add_up() {
         let mut answer = Answer::default();
-        let said = |text: &str| Piece { model: "a/b".to_owned(), text: text.to_owned(), ..Piece::default() };
+        let piece = |text: &str| Piece { model: "a/b".to_owned(), text: text.to_owned(), ..Piece::default() };
         let usage = ChatUsage { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10, estimated: false };
-        answer.take(said("Hel"));
-        answer.take(said("lo"));
+        answer.take(piece("Hel"));
+        answer.take(piece("lo"));
         answer.take(Piece { finish_reason: Some("stop".to_owned()), ..Piece::default() });
         answer.take(Piece { usage: Some(usage), is_sandbox: true, ..Piece::default() });
         answer.take(Piece::default());

@@ -1,26 +1,26 @@
-//! A conversation on a terminal, question by question.
+//! A conversation on a terminal.
 //!
-//! What was said stays in the conversation once its answer is whole: a question that was stopped or that failed is
-//! forgotten, so that it can be asked again. Ctrl-C stops a running answer, and ends the command at the prompt.
+//! A question becomes part of the conversation once its answer is complete: one that was interrupted or that failed is
+//! forgotten, so that it can be asked again. Ctrl-C stops a running answer, and quits at the prompt.
 
-use super::Talk;
+use super::Conversation;
 use super::ask::{Answer, ask};
 use super::prompt::Prompt;
 use crate::api::chat::ChatMessage;
 use crate::cli::exit::{Failure, Kind, Outcome};
 
-/// What ends a conversation, besides the end of input.
+/// Ends a conversation, as the end of input does.
 const EXIT: &str = "/exit";
 
-/// What is told first, and again for `/help`.
+/// Printed at the start, and for `/help`.
 const HELP: &str = "Ctrl-C stops an answer; /exit or Ctrl-D ends the conversation";
 
-/// Asks for questions and answers them, until the person ends it.
-pub(super) async fn run(talk: &Talk<'_>) -> Outcome {
-    let printer = &talk.plan.printer;
+/// Prompts for questions and answers them until the person quits.
+pub(super) async fn run(conversation: &Conversation<'_>) -> Outcome {
+    let printer = &conversation.plan.printer;
     printer.sentence(HELP);
     let mut prompt = Prompt::open(printer);
-    let mut messages = talk.opening();
+    let mut messages = conversation.opening();
     loop {
         let Some(text) = prompt.ask().await? else { return Ok(0) };
         match text.trim() {
@@ -36,38 +36,38 @@ pub(super) async fn run(talk: &Talk<'_>) -> Outcome {
             }
             text => messages.push(ChatMessage::new("user", text)),
         }
-        match turn(talk, &messages, &mut prompt).await? {
+        match turn(conversation, &messages, &mut prompt).await? {
             Some(text) => messages.push(ChatMessage::new("assistant", text)),
             None => drop(messages.pop()),
         }
     }
 }
 
-/// Whether a line is meant for us: a slash and a word, where a path or a question has more.
+/// Whether a line is a command: a slash and a single word. Paths and questions have more.
 fn is_command(text: &str) -> bool {
     text.strip_prefix('/')
         .is_some_and(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase()))
 }
 
-/// Answers the last message; `None` if there is no whole answer, which was told then.
+/// Answers the last message; `None` if there is no complete answer, which was then reported.
 async fn turn(
-    talk: &Talk<'_>,
+    conversation: &Conversation<'_>,
     messages: &[ChatMessage],
     prompt: &mut Prompt<'_>,
 ) -> Result<Option<String>, Failure> {
-    let printer = &talk.plan.printer;
+    let printer = &conversation.plan.printer;
     let mut answer = Answer::default();
-    let mut pen = talk.output.pen(&talk.shown_model(), false);
-    let request = talk.request(messages.to_vec());
-    let asked = tokio::select! {
+    let mut writer = conversation.output.writer(&conversation.shown_model(), false);
+    let request = conversation.request(messages.to_vec());
+    let outcome = tokio::select! {
         biased;
         () = prompt.interrupted() => None,
-        asked = ask(talk, &request, &mut answer, &mut pen) => Some(asked),
+        outcome = ask(conversation, &request, &mut answer, &mut writer) => Some(outcome),
     };
-    drop(pen);
-    match asked {
+    drop(writer);
+    match outcome {
         Some(Ok(())) => {
-            talk.output.epilogue(&answer);
+            conversation.output.epilogue(&answer);
             Ok(Some(answer.text))
         }
         Some(Err(failure)) if matches!(failure.kind, Kind::ClosedPipe | Kind::Unauthorized) => Err(failure),

@@ -1,4 +1,4 @@
-//! `mk chat`: a model asked once, or in a conversation.
+//! `mk chat`: asks a model once, or in a conversation.
 //!
 //! ```text
 //! args + configuration ─ Plan ─┬─ one_shot ────┐
@@ -6,15 +6,15 @@
 //!                                      └─ prompt: edited, or plain
 //! ```
 //!
-//! What must hold: standard input is read for `-` and in a conversation only; an answer is asked for once; what
-//! came of one that broke off is printed, and never with the exit code of a whole one.
+//! Standard input is only read for `-` and in a conversation. An answer is only requested once. If it breaks off, what
+//! arrived is printed, and never with the exit code of a complete answer.
 
 mod args;
 mod ask;
 mod interactive;
 mod one_shot;
 mod output;
-mod plain;
+mod plain_prompt;
 mod prompt;
 
 pub(crate) use args::{ChatArgs, EXAMPLES, NOTES};
@@ -35,24 +35,24 @@ use crate::config::{ClientConfig, Origin};
 use ask::Answer;
 use output::Output;
 
-/// How long an answer may take in all, unless somebody says otherwise: above what servers allow themselves.
-const LIMIT: Duration = Duration::from_mins(11);
+/// How long a complete answer may take by default: more than servers allow themselves.
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(11);
 
 /// How long a question waits for the models' prices, which are shown with its answer.
-const FOR_PRICES: Duration = Duration::from_secs(3);
+const PRICES_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The flag that names the model, as failures do.
+/// The flag that names the model, as it appears in failures.
 const FLAG: &str = "-m";
 
-/// Everything that is settled before anything is sent.
+/// Everything that is decided before anything is sent.
 struct Plan {
     printer: Printer,
     progress: Mode,
-    /// All but the model and the conversation.
+    /// The request without the model and the conversation.
     request: ChatRequest,
     model: Option<String>,
-    /// Who set the model, as a message names it.
-    model_set_by: String,
+    /// Where the model was set, as named in messages.
+    model_source: String,
     system: Option<String>,
     json: bool,
     limit: Duration,
@@ -62,16 +62,17 @@ struct Plan {
 pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
     check_given(args, session)?;
     let config = session.client_config(args.timeout.as_deref(), None)?;
-    let limit = config.timeout.unwrap_or(LIMIT);
-    // A server is silent until its model begins, however often it has to ask: the limit on the whole must do.
-    let need = Need { service: Service::Inference, idle: limit, trial: "mk chat --sandbox" };
+    let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
+    // A server is silent until its model begins, however many it has to try; so only the limit on the whole applies.
+    let need =
+        Need { service: Service::Inference, idle_timeout: limit, keyless_command: "mk chat --sandbox" };
     let chosen = backend::choose(args.backend, &config, session, need)?;
     let plan = Plan {
         printer: session.printer.clone(),
         progress: session.progress(&config),
         request: request(args),
-        model: args.model.clone().or_else(|| usual_model(args, &config)),
-        model_set_by: model_set_by(args, &config.chat_model_origin()),
+        model: args.model.clone().or_else(|| default_model(args, &config)),
+        model_source: model_source(args, &config.chat_model_origin()),
         system: args.system.clone(),
         json: args.json,
         limit,
@@ -83,19 +84,19 @@ pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
             let work = async { one_shot::run(&begin(&plan, chosen).await?, prompt, &mut answer).await };
             let outcome = runtime::run(&plan.printer, work);
             outcome.map_err(
-                |failure| if plan.json { one_shot::with_what_came(failure, &answer) } else { failure },
+                |failure| if plan.json { one_shot::with_partial_answer(failure, &answer) } else { failure },
             )
         }
-        None => runtime::run_listening(async { interactive::run(&begin(&plan, chosen).await?).await }),
+        None => runtime::run_handling_ctrl_c(async { interactive::run(&begin(&plan, chosen).await?).await }),
     }
 }
 
-/// The model that a person has set for all calls; it is not among those that are simulated in this process.
-fn usual_model(args: &ChatArgs, config: &ClientConfig) -> Option<String> {
+/// The configured model. With the sandbox it is ignored, unless it is a simulated one itself.
+fn default_model(args: &ChatArgs, config: &ClientConfig) -> Option<String> {
     config.chat_model.clone().filter(|model| !args.backend.sandbox || is_simulated(model))
 }
 
-fn model_set_by(args: &ChatArgs, origin: &Origin) -> String {
+fn model_source(args: &ChatArgs, origin: &Origin) -> String {
     match origin {
         Origin::Variable(name) if args.model.is_none() => (*name).to_owned(),
         Origin::File { .. } if args.model.is_none() => format!("chat.model ({origin})"),
@@ -107,7 +108,7 @@ fn is_simulated(model: &str) -> bool {
     model.starts_with("sandbox/")
 }
 
-/// Fails at once if there is nothing to ask and nobody who could type it.
+/// Fails at once if there is nothing to ask, and nobody who could type it.
 fn check_given(args: &ChatArgs, session: &Session) -> Result<(), Failure> {
     if args.prompt.is_some() {
         return Ok(());
@@ -139,37 +140,38 @@ fn resolve(prompt: &str, printer: &Printer) -> Result<String, Failure> {
     text::not_empty(prompt.to_owned(), "the prompt")
 }
 
-/// A plan with somebody to ask.
-struct Talk<'a> {
+/// A plan with a server to ask.
+struct Conversation<'a> {
     plan: &'a Plan,
     backend: Backend,
     model: String,
     output: Output<'a>,
 }
 
-async fn begin(plan: &Plan, chosen: Chosen) -> Result<Talk<'_>, Failure> {
+async fn begin(plan: &Plan, chosen: Chosen) -> Result<Conversation<'_>, Failure> {
     let backend = chosen.open(&plan.printer).await?;
     let mut output = Output::new(&plan.printer, plan.progress, backend.is_sandbox);
     if let Some(model) = &plan.model {
-        // Only for the cost, which only people read: whatever fails here fails again below, or does not matter.
+        // Only needed for the cost, which only people see. Failures here happen again below, or do not matter.
         if plan.printer.terminal.err.is_terminal && !plan.printer.quiet && !plan.json {
             let waiting = output.wait("Connecting");
-            output.models = models::within(&backend, plan.limit.min(FOR_PRICES)).await.unwrap_or_default();
+            output.models =
+                models::list_within(&backend, plan.limit.min(PRICES_TIMEOUT)).await.unwrap_or_default();
             drop(waiting);
         }
-        return Ok(Talk { plan, backend, model: model.clone(), output });
+        return Ok(Conversation { plan, backend, model: model.clone(), output });
     }
     let waiting = output.wait("Connecting");
-    output.models = models::within(&backend, plan.limit).await?;
+    output.models = models::list_within(&backend, plan.limit).await?;
     drop(waiting);
     let model = cheapest(&output.models)?;
     let shown = sanitize::line(&model);
     plan.printer.sentence(&format!("asking {shown}; -m or MK_MODEL names another, `mk models` lists them"));
-    Ok(Talk { plan, backend, model, output })
+    Ok(Conversation { plan, backend, model, output })
 }
 
-/// The model to ask where nobody names one: nobody is to be surprised by a bill. One whose price is unknown comes behind
-/// those with a price, and a simulated one is asked only where there is no other.
+/// The model to use if none is named: the cheapest one, so that nobody is surprised by a bill. Models with an unknown
+/// price come after those with a known one, and simulated ones are used only if there is no other.
 fn cheapest(models: &[Model]) -> Result<String, Failure> {
     let price = |model: &Model| match (model.input_usd_per_mtok, model.output_usd_per_mtok) {
         (Some(input), Some(output)) => input + output,
@@ -187,8 +189,8 @@ fn cheapest(models: &[Model]) -> Result<String, Failure> {
     cheapest.map(|model| model.id.clone()).ok_or_else(none)
 }
 
-impl Talk<'_> {
-    /// The conversation before anything was asked.
+impl Conversation<'_> {
+    /// The conversation before the first question.
     fn opening(&self) -> Vec<ChatMessage> {
         self.plan.system.iter().map(|text| ChatMessage::new("system", text.as_str())).collect()
     }
@@ -197,16 +199,16 @@ impl Talk<'_> {
         ChatRequest { model: self.model.clone(), messages, ..self.plan.request.clone() }
     }
 
-    /// The failure that an error of the client is; what is wrong with the model is said of whoever set it.
+    /// The failure for an error of the client; one about the model names where that was set.
     fn failure(&self, cause: client::Error) -> Failure {
         let mut failure = remote::inference_failure(&self.backend.server, cause);
         if let Some(what) = failure.message.strip_prefix(FLAG) {
-            failure.message = format!("{}{what}", self.plan.model_set_by);
+            failure.message = format!("{}{what}", self.plan.model_source);
         }
         failure
     }
 
-    /// The model's name as it may be shown.
+    /// The model's name, sanitized.
     fn shown_model(&self) -> String {
         sanitize::line(&self.model).into_owned()
     }
@@ -217,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cheapest_model_is_asked_and_a_simulated_one_where_there_is_no_other() {
+    fn the_cheapest_model_is_asked_and_a_simulated_one_only_if_there_is_no_other() {
         let priced = |id: &str, price: Option<f64>| Model {
             id: id.to_owned(),
             input_usd_per_mtok: price,

@@ -1,25 +1,25 @@
 //! One prompt, one answer.
 
-use super::Talk;
+use super::Conversation;
 use super::ask::{Answer, ask};
 use super::output::document;
 use crate::api::chat::ChatMessage;
 use crate::cli::exit::{Failure, Kind, Outcome};
 
-/// Asks, and prints the answer.
-pub(super) async fn run(talk: &Talk<'_>, prompt: String, answer: &mut Answer) -> Outcome {
-    let mut messages = talk.opening();
+/// Asks the prompt and prints the answer.
+pub(super) async fn run(conversation: &Conversation<'_>, prompt: String, answer: &mut Answer) -> Outcome {
+    let mut messages = conversation.opening();
     messages.push(ChatMessage::new("user", prompt));
-    let is_json = talk.plan.json;
-    let mut pen = talk.output.pen(&talk.shown_model(), is_json);
-    let asked = ask(talk, &talk.request(messages), answer, &mut pen).await;
-    drop(pen);
-    let printer = &talk.plan.printer;
-    if let Err(failure) = asked {
+    let is_json = conversation.plan.json;
+    let mut writer = conversation.output.writer(&conversation.shown_model(), is_json);
+    let outcome = ask(conversation, &conversation.request(messages), answer, &mut writer).await;
+    drop(writer);
+    let printer = &conversation.plan.printer;
+    if let Err(failure) = outcome {
         if !is_json || answer.text.is_empty() || failure.kind == Kind::ClosedPipe {
             return Err(failure);
         }
-        // Reported here: the one document is about what came, too.
+        // Reported here, as the one document also covers what arrived.
         printer.failure(&failure);
         printer.document(&document(answer, Some(&failure)))?;
         return Ok(failure.kind.code());
@@ -27,13 +27,13 @@ pub(super) async fn run(talk: &Talk<'_>, prompt: String, answer: &mut Answer) ->
     if is_json {
         printer.document(&document(answer, None))?;
     }
-    talk.output.epilogue(answer);
+    conversation.output.epilogue(answer);
     Ok(0)
 }
 
-/// What Ctrl-C or SIGTERM is told with where JSON is wanted: what had come is paid for.
-pub(super) fn with_what_came(failure: Failure, answer: &Answer) -> Failure {
-    if failure.kind.stopped_by().is_none() || answer.text.is_empty() {
+/// Adds the partial answer to a failure by Ctrl-C or SIGTERM, for JSON: it has been paid for.
+pub(super) fn with_partial_answer(failure: Failure, answer: &Answer) -> Failure {
+    if failure.kind.stop_signal().is_none() || answer.text.is_empty() {
         return failure;
     }
     let partial = document(answer, Some(&failure));
@@ -45,15 +45,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interrupt_keeps_what_had_come() {
-        let told = |kind, text: &str| {
+    fn an_interrupt_keeps_the_partial_answer() {
+        let partial_of = |kind, text: &str| {
             let answer = Answer { text: text.to_owned(), ..Answer::default() };
-            with_what_came(Failure::new(kind, "x"), &answer).partial
+            with_partial_answer(Failure::new(kind, "x"), &answer).partial
         };
-        let partial = told(Kind::Interrupted, "half of").unwrap();
+        let partial = partial_of(Kind::Interrupted, "half of").unwrap();
         assert_eq!((&partial["schema"], &partial["exit"]), (&"mk.chat/1".into(), &130.into()));
         assert_eq!(partial["message"]["content"], "half of");
-        assert_eq!(told(Kind::Interrupted, ""), None);
-        assert_eq!(told(Kind::Server, "half of"), None, "it has a document of its own");
+        assert_eq!(partial_of(Kind::Interrupted, ""), None);
+        assert_eq!(partial_of(Kind::Server, "half of"), None, "it has a document of its own");
     }
 }

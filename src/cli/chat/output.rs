@@ -1,4 +1,4 @@
-//! What is shown of an answer: its text as it comes, then what it took; or one document.
+//! Prints an answer: its text as it arrives and then its usage and cost, or one document.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ use super::ask::Answer;
 use crate::api::models::Model;
 use crate::cli::embedded::SANDBOX_BANNER;
 use crate::cli::exit::Failure;
-use crate::cli::figures::{dollars, seconds, thousands};
+use crate::cli::humanize::{dollars, seconds, thousands};
 use crate::cli::printer::Printer;
 use crate::cli::progress::{self, Mode};
 use crate::cli::sanitize;
@@ -17,16 +17,16 @@ use crate::client::Piece;
 
 const SCHEMA: &str = "mk.chat/1";
 
-/// What holds for all answers of a command.
+/// Output settings shared by all answers of a command.
 pub(crate) struct Output<'a> {
     printer: &'a Printer,
     mode: Mode,
-    /// What models cost, as far as it is known.
+    /// The models with their prices, as far as known.
     pub(crate) models: Vec<Model>,
-    has_told_sandbox: Cell<bool>,
+    has_announced_sandbox: Cell<bool>,
 }
 
-/// Says that something is waited for. Dropping it erases that.
+/// A notice that something is awaited. Dropping it erases the notice.
 pub(crate) struct Waiting(Option<MultiProgress>);
 
 impl Drop for Waiting {
@@ -38,11 +38,11 @@ impl Drop for Waiting {
 }
 
 impl<'a> Output<'a> {
-    pub(crate) fn new(printer: &'a Printer, mode: Mode, has_told_sandbox: bool) -> Self {
-        Self { printer, mode, models: Vec::new(), has_told_sandbox: Cell::new(has_told_sandbox) }
+    pub(crate) fn new(printer: &'a Printer, mode: Mode, has_announced_sandbox: bool) -> Self {
+        Self { printer, mode, models: Vec::new(), has_announced_sandbox: Cell::new(has_announced_sandbox) }
     }
 
-    /// Says, until it is dropped, what (sanitized) is waited for.
+    /// Shows what (sanitized) is awaited, until the returned value is dropped.
     pub(crate) fn wait(&self, what: &str) -> Waiting {
         match self.mode {
             Mode::None => Waiting(None),
@@ -58,13 +58,13 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Something to write an answer with, unless it `is_mute`, that waits for `model` (sanitized).
-    pub(crate) fn pen(&self, model: &str, is_mute: bool) -> Pen<'_> {
+    /// A writer for an answer that waits for `model` (sanitized); if `is_mute`, the text is not printed.
+    pub(crate) fn writer(&self, model: &str, is_mute: bool) -> AnswerWriter<'_> {
         let waiting = self.wait(&format!("Waiting for {model}"));
-        Pen { output: self, waiting: Some(waiting), is_mute, is_in_line: false }
+        AnswerWriter { output: self, waiting: Some(waiting), is_mute, is_in_line: false }
     }
 
-    /// What a person is to know of a whole answer.
+    /// Reports what a person should know about a complete answer.
     pub(crate) fn epilogue(&self, answer: &Answer) {
         match answer.finish_reason.as_deref() {
             Some("length") => self.printer.warning(
@@ -90,7 +90,7 @@ impl<'a> Output<'a> {
         parts.join(self.printer.terminal.symbols.between)
     }
 
-    /// In dollars, where the model's price is known. What is simulated costs nothing, and that says nothing.
+    /// The cost in dollars, if the model's price is known. Simulated answers cost nothing, which says nothing.
     #[expect(clippy::cast_precision_loss, reason = "a figure to show; the server keeps the books")]
     fn cost(&self, answer: &Answer) -> Option<f64> {
         let usage = answer.usage.filter(|_| !answer.is_sandbox)?;
@@ -101,18 +101,18 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Writes one answer. Dropping it ends the line that an answer broke off in.
-pub(crate) struct Pen<'a> {
+/// Prints one answer. Dropping it ends the line in which an answer broke off.
+pub(crate) struct AnswerWriter<'a> {
     output: &'a Output<'a>,
     waiting: Option<Waiting>,
     is_mute: bool,
     is_in_line: bool,
 }
 
-impl Pen<'_> {
-    /// Writes a piece.
+impl AnswerWriter<'_> {
+    /// Prints a piece.
     pub(crate) fn piece(&mut self, piece: &Piece) -> Result<(), Failure> {
-        if piece.is_sandbox && !self.output.has_told_sandbox.replace(true) {
+        if piece.is_sandbox && !self.output.has_announced_sandbox.replace(true) {
             self.waiting = None;
             self.output.printer.notice(SANDBOX_BANNER);
         }
@@ -138,14 +138,14 @@ impl Pen<'_> {
     }
 }
 
-impl Drop for Pen<'_> {
+impl Drop for AnswerWriter<'_> {
     fn drop(&mut self) {
-        // Where nobody reads it, the failure that led here says so.
+        // If nobody reads it, the failure that led here says so.
         let _ = self.end();
     }
 }
 
-/// The one document of `--json`: an answer, or with `failure` what came of one.
+/// The `--json` document: an answer, or with `failure` what arrived of one.
 pub(crate) fn document(answer: &Answer, failure: Option<&Failure>) -> Value {
     let mut document = json!({
         "schema": SCHEMA,
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usage_line_says_what_is_known_and_no_more() {
+    fn the_usage_line_only_says_what_is_known() {
         assert_eq!(line(|_, _| {}), "a/b · 1,234 tokens · $0.0033 · 2.4 s");
         assert_eq!(line(|_, model| model.output_usd_per_mtok = None), "a/b · 1,234 tokens · 2.4 s");
         assert_eq!(line(|_, model| model.id = "a/c".to_owned()), "a/b · 1,234 tokens · 2.4 s");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_tells_whether_the_answer_is_whole() {
+    fn a_document_shows_whether_the_answer_is_complete() {
         let whole = document(&answer(), None);
         assert_eq!((&whole["schema"], &whole["exit"]), (&json!(SCHEMA), &json!(0)));
         assert_eq!(whole["message"], json!({"role": "assistant", "content": "Hi"}));

@@ -1,44 +1,44 @@
-//! Where questions come from: lines edited on a terminal, or plain ones where it cannot be drawn on.
+//! Where questions come from: the line editor on a terminal, or plain lines where it cannot draw.
 
-use super::plain::Plain;
+use super::plain_prompt::PlainPrompt;
 use crate::cli::exit::Failure;
 use crate::cli::printer::Printer;
 #[cfg(unix)]
 use crate::cli::{
     exit::Kind,
-    line::{Console, Line},
+    line_editor::{LineEditor, ReadLine},
     text::unreadable,
 };
 
-/// Asks for questions.
+/// Prompts for questions.
 pub(super) enum Prompt<'a> {
     #[cfg(unix)]
-    Edited(Box<Console<'a>>),
-    Plain(Plain<'a>),
+    Edited(Box<LineEditor<'a>>),
+    Plain(PlainPrompt<'a>),
 }
 
 impl<'a> Prompt<'a> {
-    /// Takes the terminal over, if it can be drawn on.
+    /// Takes over the terminal, if it can be drawn on.
     pub(super) fn open(printer: &'a Printer) -> Self {
         #[cfg(unix)]
         if printer.terminal.can_animate
-            && let Ok(console) = Console::open(printer)
+            && let Ok(editor) = LineEditor::open(printer)
         {
-            return Self::Edited(Box::new(console));
+            return Self::Edited(Box::new(editor));
         }
-        Self::Plain(Plain::open(printer))
+        Self::Plain(PlainPrompt::open(printer))
     }
 
     /// The next text; `None` at the end of input.
     pub(super) async fn ask(&mut self) -> Result<Option<String>, Failure> {
         match self {
             #[cfg(unix)]
-            Self::Edited(console) => {
-                match console.line().await.map_err(|cause| unreadable("the terminal", cause))? {
-                    Line::Text(text) => Ok(Some(text)),
-                    Line::End => Ok(None),
-                    Line::Interrupted => {
-                        console.interrupt_all();
+            Self::Edited(editor) => {
+                match editor.read_line().await.map_err(|cause| unreadable("the terminal", cause))? {
+                    ReadLine::Text(text) => Ok(Some(text)),
+                    ReadLine::End => Ok(None),
+                    ReadLine::Interrupted => {
+                        editor.interrupt_process_group();
                         Err(Failure::new(Kind::Interrupted, "interrupted"))
                     }
                 }
@@ -47,11 +47,11 @@ impl<'a> Prompt<'a> {
         }
     }
 
-    /// Resolves when Ctrl-C is pressed while an answer comes.
+    /// Resolves when Ctrl-C is pressed while an answer is arriving.
     pub(super) async fn interrupted(&mut self) {
         match self {
             #[cfg(unix)]
-            Self::Edited(console) => console.interrupted().await,
+            Self::Edited(editor) => editor.interrupted().await,
             Self::Plain(plain) => plain.interrupted().await,
         }
     }

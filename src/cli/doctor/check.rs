@@ -1,24 +1,24 @@
-//! What one check has found.
+//! The result of one check.
 
 use serde_json::{Value, json};
 
 use crate::config::ConfigError;
 
-/// How a check came out.
+/// The status of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum Status {
     /// As it should be.
     Ok,
-    /// Neither good nor bad, and worth knowing.
+    /// Neither good nor bad, but worth knowing.
     Note,
-    /// It works, and probably not as it is meant to.
+    /// It works, but probably not as intended.
     Warning,
     /// It does not work.
     Failed,
 }
 
-impl State {
-    /// Its word.
+impl Status {
+    /// The word for it.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -29,45 +29,45 @@ impl State {
     }
 }
 
-/// What one check has found.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Check {
-    /// What was looked at.
+    /// What was checked.
     pub(super) name: String,
-    /// How it came out.
-    pub(super) state: State,
-    /// What was found, without a full stop. May hold foreign text.
+    /// The status.
+    pub(super) state: Status,
+    /// What was found, without a full stop. May contain foreign text.
     pub(super) message: String,
     /// What to do next, best first.
     pub(super) hints: Vec<String>,
 }
 
 impl Check {
-    fn new(name: impl Into<String>, state: State, message: impl Into<String>) -> Self {
+    fn new(name: impl Into<String>, state: Status, message: impl Into<String>) -> Self {
         Self { name: name.into(), state, message: message.into(), hints: Vec::new() }
     }
 
-    /// All is well.
+    /// Everything is fine.
     pub(super) fn ok(name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(name, State::Ok, message)
+        Self::new(name, Status::Ok, message)
     }
 
     /// Worth knowing.
     pub(super) fn note(name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(name, State::Note, message)
+        Self::new(name, Status::Note, message)
     }
 
-    /// Doubtful.
+    /// Works, but probably not as intended.
     pub(super) fn warning(name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(name, State::Warning, message)
+        Self::new(name, Status::Warning, message)
     }
 
-    /// Broken.
+    /// Does not work.
     pub(super) fn failed(name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(name, State::Failed, message)
+        Self::new(name, Status::Failed, message)
     }
 
-    /// Broken by what is configured.
+    /// Does not work, as the configuration is wrong.
     pub(super) fn misconfigured(name: impl Into<String>, error: ConfigError) -> Self {
         Self { hints: error.hints, ..Self::failed(name, error.message) }
     }
@@ -79,7 +79,7 @@ impl Check {
         self
     }
 
-    /// As it stands in the document.
+    /// The JSON object for it.
     pub(super) fn document(&self) -> Value {
         json!({
             "check": self.name,

@@ -1,99 +1,99 @@
-//! Is the time of day right? Keys expire, limits begin anew and certificates are judged by it.
+//! Is the system clock right? Key expiry, rate limits and certificates depend on it.
 
 use std::time::Duration;
 
-use super::check::{Check, State};
+use super::check::{Check, Status};
 use crate::cli::remote;
 use crate::clock::Time;
 use crate::loopback::is_loopback;
 
 const NAME: &str = "clock";
 
-/// When this was written; no clock that is right shows less.
-const WRITTEN: &str = "2026-11-01";
-/// Nobody runs it then.
-const FAR: &str = "2100-01-01";
+/// When this was written; no correct clock shows an earlier date.
+const EARLIEST: &str = "2026-11-01";
+/// Nobody will run it by then.
+const LATEST: &str = "2100-01-01";
 
-/// More than any answer takes, and than the whole seconds of a header hide.
-const DOUBTFUL: Duration = Duration::from_secs(30);
-/// Certificates and signed requests are refused from here on.
-const WRONG: Duration = Duration::from_mins(5);
+/// More than any response takes, and than the whole seconds of a header hide.
+const DOUBTFUL_OFFSET: Duration = Duration::from_secs(30);
+/// From here on, certificates and signed requests are refused.
+const WRONG_OFFSET: Duration = Duration::from_mins(5);
 
-/// What somebody else's clock showed.
+/// The reading of another clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Reference {
-    /// Whose.
+pub(super) struct ClockReading {
+    /// Whose clock it is.
     pub(super) who: String,
-    /// There.
+    /// The time it showed.
     pub(super) theirs: Time,
-    /// Here, when that arrived.
+    /// The time here when its reading arrived.
     pub(super) ours: Time,
     /// Whether it was asked at an address of this machine.
-    pub(super) is_here: bool,
+    pub(super) is_on_this_machine: bool,
 }
 
-impl Reference {
-    /// How far ours is ahead, in milliseconds.
-    const fn ahead(&self) -> i64 {
+impl ClockReading {
+    /// How far our clock is ahead, in milliseconds.
+    const fn offset_ms(&self) -> i64 {
         self.ours.unix_ms() - self.theirs.unix_ms()
     }
 
-    const fn off(&self) -> Duration {
-        Duration::from_millis(self.ahead().unsigned_abs())
+    const fn offset(&self) -> Duration {
+        Duration::from_millis(self.offset_ms().unsigned_abs())
     }
 
-    /// Whether it is likely to be the very clock that is judged.
+    /// Whether it is likely the same clock as ours.
     fn is_ours(&self) -> bool {
-        self.is_here && self.off() < DOUBTFUL
+        self.is_on_this_machine && self.offset() < DOUBTFUL_OFFSET
     }
 
-    /// What follows if it is right.
-    fn verdict(&self) -> State {
-        match self.off() {
-            off if off >= WRONG => State::Failed,
-            off if off >= DOUBTFUL => State::Warning,
-            _ => State::Ok,
+    /// The verdict on our clock if this one is right.
+    fn verdict(&self) -> Status {
+        match self.offset() {
+            offset if offset >= WRONG_OFFSET => Status::Failed,
+            offset if offset >= DOUBTFUL_OFFSET => Status::Warning,
+            _ => Status::Ok,
         }
     }
 }
 
-/// Whether an address is one of this machine.
-pub(super) fn is_here(address: &str) -> bool {
+/// Whether an address is on this machine.
+pub(super) fn is_on_this_machine(address: &str) -> bool {
     address.parse::<http::Uri>().is_ok_and(|address| address.host().is_some_and(is_loopback))
 }
 
-/// Judges the time of day by that of others, of whom the median is believed; where two are in the middle and do not
-/// agree, neither.
-pub(super) fn judge(now: Time, mut references: Vec<Reference>) -> Check {
-    let is_sane = Time::parse(WRITTEN).is_none_or(|least| now >= least)
-        && Time::parse(FAR).is_none_or(|most| now < most);
+/// Judges our clock by the median of the others. With an even number, the two in the middle must agree, or neither is
+/// believed.
+pub(super) fn judge(now: Time, mut references: Vec<ClockReading>) -> Check {
+    let is_sane = Time::parse(EARLIEST).is_none_or(|earliest| now >= earliest)
+        && Time::parse(LATEST).is_none_or(|latest| now < latest);
     if !is_sane {
         return Check::failed(NAME, format!("it shows {now}, which cannot be"))
             .hint("set it, by NTP if there is a network: `timedatectl set-ntp true`");
     }
     references.retain(|reference| !reference.is_ours());
-    references.sort_by_key(Reference::ahead);
+    references.sort_by_key(ClockReading::offset_ms);
     let Some(believed) = references.get(references.len() / 2) else {
         return Check::ok(NAME, format!("{now}; nobody elsewhere answered to compare it with"));
     };
     let other = &references[(references.len() - 1) / 2];
     if other.verdict() != believed.verdict() {
-        let apart = Duration::from_millis(believed.ahead().abs_diff(other.ahead()));
-        let told = format!(
+        let apart = Duration::from_millis(believed.offset_ms().abs_diff(other.offset_ms()));
+        let message = format!(
             "{now}; that of {} and that of {} are {} apart",
             believed.who,
             other.who,
             remote::span(apart)
         );
-        return Check::warning(NAME, told)
+        return Check::warning(NAME, message)
             .hint("see which of the three is right: `timedatectl` shows this one's state");
     }
-    let side = if believed.ahead() < 0 { "behind" } else { "ahead of" };
-    let told = format!("{now}, {} {side} that of {}", remote::span(believed.off()), believed.who);
+    let side = if believed.offset_ms() < 0 { "behind" } else { "ahead of" };
+    let message = format!("{now}, {} {side} that of {}", remote::span(believed.offset()), believed.who);
     let set = "set it by NTP: keys expire and limits begin anew by this clock";
     match believed.verdict() {
-        State::Failed => Check::failed(NAME, told).hint(set),
-        State::Warning => Check::warning(NAME, told).hint(set),
+        Status::Failed => Check::failed(NAME, message).hint(set),
+        Status::Warning => Check::warning(NAME, message).hint(set),
         _ => Check::ok(NAME, format!("{now}, as that of {}", believed.who)),
     }
 }
@@ -104,49 +104,49 @@ mod tests {
 
     const NOON: Time = Time::from_unix_ms(1_795_176_000_000);
 
-    fn ahead(seconds: i64) -> Reference {
+    fn reading(seconds: i64) -> ClockReading {
         let theirs = Time::from_unix_ms(NOON.unix_ms() - seconds * 1000);
-        Reference { who: "acme".to_owned(), theirs, ours: NOON, is_here: false }
+        ClockReading { who: "acme".to_owned(), theirs, ours: NOON, is_on_this_machine: false }
     }
 
     #[test]
-    fn small_differences_are_none() {
-        assert_eq!(judge(NOON, vec![ahead(2)]).state, State::Ok);
-        assert_eq!(judge(NOON, vec![]).state, State::Ok);
-        assert_eq!(judge(NOON, vec![ahead(-40)]).state, State::Warning);
-        let wrong = judge(NOON, vec![ahead(-4000)]);
-        assert_eq!(wrong.state, State::Failed);
+    fn small_differences_do_not_count() {
+        assert_eq!(judge(NOON, vec![reading(2)]).state, Status::Ok);
+        assert_eq!(judge(NOON, vec![]).state, Status::Ok);
+        assert_eq!(judge(NOON, vec![reading(-40)]).state, Status::Warning);
+        let wrong = judge(NOON, vec![reading(-4000)]);
+        assert_eq!(wrong.state, Status::Failed);
         assert!(wrong.message.ends_with("66 m 40 s behind that of acme"), "{}", wrong.message);
     }
 
     #[test]
     fn one_wrong_clock_elsewhere_does_not_make_ours_wrong() {
-        assert_eq!(judge(NOON, vec![ahead(0), ahead(90_000), ahead(1)]).state, State::Ok);
+        assert_eq!(judge(NOON, vec![reading(0), reading(90_000), reading(1)]).state, Status::Ok);
     }
 
     #[test]
     fn a_server_on_this_machine_has_the_same_clock() {
-        let here = |seconds| Reference { is_here: true, ..ahead(seconds) };
+        let here = |seconds| ClockReading { is_on_this_machine: true, ..reading(seconds) };
         for elsewhere in [-3600, 3600] {
-            assert_eq!(judge(NOON, vec![here(0), ahead(elsewhere)]).state, State::Failed, "{elsewhere}");
-            assert_eq!(judge(NOON, vec![here(elsewhere)]).state, State::Failed, "{elsewhere}");
+            assert_eq!(judge(NOON, vec![here(0), reading(elsewhere)]).state, Status::Failed, "{elsewhere}");
+            assert_eq!(judge(NOON, vec![here(elsewhere)]).state, Status::Failed, "{elsewhere}");
         }
-        assert_eq!(judge(NOON, vec![here(0)]).state, State::Ok);
+        assert_eq!(judge(NOON, vec![here(0)]).state, Status::Ok);
     }
 
     #[test]
-    fn of_two_that_do_not_agree_neither_is_believed() {
+    fn if_two_disagree_neither_is_believed() {
         for elsewhere in [-3600, 3600] {
-            let torn = judge(NOON, vec![ahead(1), ahead(elsewhere)]);
-            assert_eq!(torn.state, State::Warning, "{elsewhere}");
+            let torn = judge(NOON, vec![reading(1), reading(elsewhere)]);
+            assert_eq!(torn.state, Status::Warning, "{elsewhere}");
             assert!(torn.message.contains("that of acme and that of acme are"), "{}", torn.message);
         }
-        assert_eq!(judge(NOON, vec![ahead(3600), ahead(7200)]).state, State::Failed);
+        assert_eq!(judge(NOON, vec![reading(3600), reading(7200)]).state, Status::Failed);
     }
 
     #[test]
-    fn a_year_that_cannot_be_is_wrong_by_itself() {
-        assert_eq!(judge(Time::from_unix_ms(0), vec![]).state, State::Failed);
-        assert_eq!(judge(Time::parse("2126-01-01").unwrap(), vec![]).state, State::Failed);
+    fn an_impossible_year_is_wrong_by_itself() {
+        assert_eq!(judge(Time::from_unix_ms(0), vec![]).state, Status::Failed);
+        assert_eq!(judge(Time::parse("2126-01-01").unwrap(), vec![]).state, Status::Failed);
     }
 }

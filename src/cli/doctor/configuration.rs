@@ -1,10 +1,10 @@
-//! Is what is configured right: the client's files and keys, the server's file, its panels, its limits store?
+//! Is the configuration right: the client's files and keys, the server's file, its panels?
 
 use std::collections::BTreeSet;
 
 use super::check::Check;
 use crate::api::Service;
-use crate::config::{ClientConfig, ConfigError, Env, ServerConfig, panel_doubts, paths};
+use crate::config::{ClientConfig, ConfigError, Env, ServerConfig, panel_warnings, paths};
 use crate::keys;
 use crate::model_id;
 use crate::secret::ExposeSecret;
@@ -14,7 +14,7 @@ const CLIENT: &str = "client configuration";
 const SERVER: &str = "server configuration";
 const PANEL: &str = "panel";
 
-/// Of the client's files, variables and keys, which could be read.
+/// Findings on the client's files, variables and keys, if the configuration could be loaded.
 pub(super) fn client(config: &ClientConfig, env: &Env) -> Vec<Check> {
     let file = paths(env).client_file.filter(|path| path.exists());
     let what =
@@ -31,10 +31,10 @@ pub(super) fn client(config: &ClientConfig, env: &Env) -> Vec<Check> {
                 }
             }
             Err(error) => {
-                let closed = Check::misconfigured(CLIENT, error);
-                // One file may keep several keys from being read.
-                if !checks.contains(&closed) {
-                    checks.push(closed);
+                let unreadable = Check::misconfigured(CLIENT, error);
+                // A single file may be why several keys cannot be read.
+                if !checks.contains(&unreadable) {
+                    checks.push(unreadable);
                 }
             }
         }
@@ -55,7 +55,7 @@ fn mistyped(config: &ClientConfig, service: Service) -> Check {
     .hint("`mk login` stores another; `mk keys check` tells whether one is well formed")
 }
 
-/// Of the server's file, which could be read.
+/// Findings on the server's configuration, if it could be loaded.
 pub(super) fn server(config: &ServerConfig) -> Vec<Check> {
     let what = match &config.file {
         Some(file) => file.display().to_string(),
@@ -63,7 +63,7 @@ pub(super) fn server(config: &ServerConfig) -> Vec<Check> {
     };
     let notes: String = config.notes.iter().flat_map(|note| ["; ", note]).collect();
     let mut checks = vec![Check::ok(SERVER, format!("{what}{notes}"))];
-    let of_panels = panel_doubts(&config.verify);
+    let of_panels = panel_warnings(&config.verify);
     let warnings = config.warnings.iter().filter(|warning| !of_panels.contains(warning));
     checks.extend(warnings.map(|warning| Check::warning(SERVER, warning)));
     if let Some(files) = &config.tls {
@@ -76,19 +76,20 @@ pub(super) fn server(config: &ServerConfig) -> Vec<Check> {
     checks
 }
 
-/// Of the server's file, which cannot be used. `is_wanted` is whether anything tells that a server is to run here.
-pub(super) fn no_server(error: ConfigError, is_without_providers: bool, is_wanted: bool) -> Check {
+/// The finding for a server configuration that cannot be used. `is_server_expected` is whether anything suggests that a
+/// server should run here.
+pub(super) fn no_server(error: ConfigError, is_without_providers: bool, is_server_expected: bool) -> Check {
     let found = Check::misconfigured(SERVER, error);
-    match (is_without_providers, is_wanted) {
+    match (is_without_providers, is_server_expected) {
         (false, _) => found,
-        (true, true) => Check { state: super::check::State::Warning, ..found },
-        (true, false) => Check { state: super::check::State::Note, ..found },
+        (true, true) => Check { state: super::check::Status::Warning, ..found },
+        (true, false) => Check { state: super::check::Status::Note, ..found },
     }
 }
 
-fn panels(config: &ServerConfig, doubts: Vec<String>) -> Vec<Check> {
-    if !doubts.is_empty() {
-        return doubts.into_iter().map(|doubt| Check::warning(PANEL, doubt)).collect();
+fn panels(config: &ServerConfig, warnings: Vec<String>) -> Vec<Check> {
+    if !warnings.is_empty() {
+        return warnings.into_iter().map(|warning| Check::warning(PANEL, warning)).collect();
     }
     let (general, legal) = (&config.verify.general.panel, &config.verify.legal.panel);
     let mut checks = vec![panel("", general)];
@@ -99,16 +100,19 @@ fn panels(config: &ServerConfig, doubts: Vec<String>) -> Vec<Check> {
 }
 
 fn panel(domain: &str, models: &[String]) -> Check {
-    let told = format!("{domain}{}", models.join(", "));
+    let message = format!("{domain}{}", models.join(", "));
     if models.iter().all(|id| id.starts_with("sandbox/")) {
-        return Check::note(PANEL, format!("{told}: simulated, no model is asked"));
+        return Check::note(PANEL, format!("{message}: simulated, no model is asked"));
     }
     let makers: BTreeSet<&str> = models.iter().map(|id| maker(id)).collect();
     if makers.len() < 2 {
-        return Check::warning(PANEL, format!("{told}: all from one provider, which tend to err together"))
-            .hint("take models of different providers into `panel` in [verify]");
+        return Check::warning(
+            PANEL,
+            format!("{message}: all from one provider, which tend to err together"),
+        )
+        .hint("take models of different providers into `panel` in [verify]");
     }
-    Check::ok(PANEL, told)
+    Check::ok(PANEL, message)
 }
 
 /// Who made a model, as far as its identifier tells: `provider/model`, or `gateway/maker/model`.
@@ -119,17 +123,17 @@ fn maker(id: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::State;
+    use super::super::check::Status;
     use super::*;
 
     #[test]
-    fn a_panel_is_of_different_makers() {
+    fn a_panel_should_have_different_makers() {
         let state =
             |models: &[&str]| panel("", &models.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>()).state;
-        assert_eq!(state(&["openai/a", "anthropic/b"]), State::Ok);
-        assert_eq!(state(&["openai/a", "openai/b"]), State::Warning);
-        assert_eq!(state(&["openrouter/openai/a", "openrouter/google/b"]), State::Ok);
-        assert_eq!(state(&["openrouter/openai/a", "openrouter/openai/b"]), State::Warning);
-        assert_eq!(state(&["sandbox/alpha", "sandbox/beta"]), State::Note);
+        assert_eq!(state(&["openai/a", "anthropic/b"]), Status::Ok);
+        assert_eq!(state(&["openai/a", "openai/b"]), Status::Warning);
+        assert_eq!(state(&["openrouter/openai/a", "openrouter/google/b"]), Status::Ok);
+        assert_eq!(state(&["openrouter/openai/a", "openrouter/openai/b"]), Status::Warning);
+        assert_eq!(state(&["sandbox/alpha", "sandbox/beta"]), Status::Note);
     }
 }

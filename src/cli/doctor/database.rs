@@ -1,30 +1,30 @@
-//! Is the database well: does it open, is it whole, is it the owner's alone, is there room to write?
+//! Is the database healthy: can it be opened, is it intact, is it private, is there disk space?
 
 use std::path::Path;
 use std::time::Duration;
 
 use super::check::Check;
-use crate::cli::figures::thousands;
-use crate::cli::local::{RESTORE, way_out};
+use crate::cli::database::{RESTORE_HINT, recovery_hint};
+use crate::cli::humanize::thousands;
 use crate::config::StorePlace;
 use crate::storage::{self, Condition, Error, Examination, PostgresAddress};
 
 pub(super) const NAME: &str = "database";
 
-/// For each file. A ledger of ten million rows takes a few seconds.
-const LIMIT: Duration = Duration::from_secs(30);
+/// Time limit per file. A ledger of ten million rows takes a few seconds.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Nothing of it needs a look at each row.
-const POSTGRES_LIMIT: Duration = Duration::from_secs(10);
+/// Time limit for PostgreSQL, where nothing examines each row.
+const POSTGRES_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Below this a busy server writes the disk full within a day.
+/// Below this a busy server fills the disk within a day.
 const LITTLE_SPACE: u64 = 1024 * MIB;
-/// Below this even the log of a large write may not fit.
+/// Below this not even the log of a large write may fit.
 const NO_SPACE: u64 = 64 * MIB;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Looks at a database. Blocking.
+/// Examines a database. Blocking.
 pub(super) fn examine(place: &StorePlace) -> Vec<Check> {
     match place {
         StorePlace::Directory(dir) => directory(dir),
@@ -33,18 +33,18 @@ pub(super) fn examine(place: &StorePlace) -> Vec<Check> {
 }
 
 fn postgres(address: &PostgresAddress) -> Check {
-    match storage::examine_postgres(address, POSTGRES_LIMIT) {
-        Ok(condition) => of_postgres(&address.to_string(), &condition),
+    match storage::examine_postgres(address, POSTGRES_TIMEOUT) {
+        Ok(condition) => postgres_check(&address.to_string(), &condition),
         Err(cause) => {
             let place = StorePlace::Postgres(address.clone());
             Check::failed(NAME, format!("{address} cannot be used: {}", cause.reason()))
                 .hint("until it can, requests with a key are refused with 503, and none is let pass")
-                .hint(way_out(&place, &cause))
+                .hint(recovery_hint(&place, &cause))
         }
     }
 }
 
-fn of_postgres(shown: &str, condition: &Condition) -> Check {
+fn postgres_check(shown: &str, condition: &Condition) -> Check {
     if let Some(damage) = damage(shown, condition) {
         return damage.hint("stop the servers, and put a backup into an empty database: pg_restore");
     }
@@ -53,14 +53,14 @@ fn of_postgres(shown: &str, condition: &Condition) -> Check {
             .hint("name the server that takes writes, and the user to whom the database belongs");
     }
     if condition.schema.0 == 0 {
-        let told = format!("{shown} has no tables of mk yet; `mk serve` creates them");
-        return Check::note(NAME, told);
+        let message = format!("{shown} has no tables of mk yet; `mk serve` creates them");
+        return Check::note(NAME, message);
     }
-    rest(shown, condition, POSTGRES_LIMIT)
+    schema_check(shown, condition, POSTGRES_TIMEOUT)
 }
 
 fn directory(dir: &Path) -> Vec<Check> {
-    match storage::examine(dir, LIMIT) {
+    match storage::examine(dir, TIMEOUT) {
         Ok(None) => {
             vec![Check::note(NAME, format!("there is none yet in {}; `mk serve` makes it", dir.display()))]
         }
@@ -74,7 +74,7 @@ fn findings(dir: &Path, found: &Examination) -> Vec<Check> {
     for (name, condition) in &found.databases {
         let path = dir.join(name);
         checks.push(match condition {
-            Ok(condition) => told(&path.display().to_string(), condition),
+            Ok(condition) => sqlite_check(&path.display().to_string(), condition),
             Err(cause) => unusable(dir, &path, cause),
         });
     }
@@ -89,15 +89,15 @@ fn findings(dir: &Path, found: &Examination) -> Vec<Check> {
     checks
 }
 
-fn told(path: &str, condition: &Condition) -> Check {
+fn sqlite_check(path: &str, condition: &Condition) -> Check {
     if let Some(damage) = damage(path, condition) {
-        return damage.hint(RESTORE);
+        return damage.hint(RESTORE_HINT);
     }
     if let Some(why) = &condition.unwritable {
         return Check::failed(NAME, format!("{path} cannot be written: {why}"))
             .hint("run mk as its owner; where it is locked, see which other program has it open");
     }
-    rest(path, condition, LIMIT)
+    schema_check(path, condition, TIMEOUT)
 }
 
 fn damage(shown: &str, condition: &Condition) -> Option<Check> {
@@ -107,8 +107,8 @@ fn damage(shown: &str, condition: &Condition) -> Option<Check> {
     Some(Check::failed(NAME, format!("{shown} is damaged: {first}{more}")))
 }
 
-/// Of a database that is not known to be damaged.
-fn rest(shown: &str, condition: &Condition, limit: Duration) -> Check {
+/// Findings on a database without known damage.
+fn schema_check(shown: &str, condition: &Condition, limit: Duration) -> Check {
     let (taken, known) = condition.schema;
     if !condition.is_complete {
         return Check::warning(NAME, format!("{shown} is large: not all of it was checked in {limit:?}"));
@@ -126,21 +126,21 @@ fn rest(shown: &str, condition: &Condition, limit: Duration) -> Check {
 
 fn unusable(dir: &Path, path: &Path, cause: &Error) -> Check {
     let place = StorePlace::Directory(dir.to_owned());
-    Check::failed(NAME, format!("{}: {cause}", path.display())).hint(way_out(&place, cause))
+    Check::failed(NAME, format!("{}: {cause}", path.display())).hint(recovery_hint(&place, cause))
 }
 
 fn space(free: u64) -> Check {
-    let left = format!("{} MiB free", thousands(free / MIB));
+    let message = format!("{} MiB free", thousands(free / MIB));
     match free {
-        0..NO_SPACE => Check::failed("disk", left).hint("make room: nothing can be written without it"),
-        NO_SPACE..LITTLE_SPACE => Check::warning("disk", left).hint("make room before it is used up"),
-        _ => Check::ok("disk", left),
+        0..NO_SPACE => Check::failed("disk", message).hint("make room: nothing can be written without it"),
+        NO_SPACE..LITTLE_SPACE => Check::warning("disk", message).hint("make room before it is used up"),
+        _ => Check::ok("disk", message),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::State;
+    use super::super::check::Status;
     use super::*;
 
     fn condition() -> Condition {
@@ -154,40 +154,40 @@ mod tests {
             unwritable: Some("x".to_owned()),
             ..condition()
         };
-        let check = told("mk.db", &damaged);
-        assert_eq!(check.state, State::Failed);
+        let check = sqlite_check("mk.db", &damaged);
+        assert_eq!(check.state, Status::Failed);
         assert_eq!(check.message, "mk.db is damaged: page 3 is never used, and 1 more");
     }
 
     #[test]
-    fn what_is_not_known_to_be_whole_is_not_called_whole() {
+    fn what_is_not_known_to_be_intact_is_not_called_intact() {
         let halfway = Condition { is_complete: false, ..condition() };
-        assert_eq!(told("mk.db", &halfway).state, State::Warning);
-        assert_eq!(told("mk.db", &condition()).state, State::Ok);
-        assert_eq!(told("mk.db", &Condition { schema: (1, 2), ..condition() }).state, State::Note);
+        assert_eq!(sqlite_check("mk.db", &halfway).state, Status::Warning);
+        assert_eq!(sqlite_check("mk.db", &condition()).state, Status::Ok);
+        assert_eq!(sqlite_check("mk.db", &Condition { schema: (1, 2), ..condition() }).state, Status::Note);
     }
 
     #[test]
-    fn a_shared_database_is_told_by_its_address() {
-        let told = |condition: &Condition| {
-            let check = of_postgres("postgres://db:5432/mk", condition);
+    fn a_shared_database_is_named_by_its_address() {
+        let found = |condition: &Condition| {
+            let check = postgres_check("postgres://db:5432/mk", condition);
             (check.state, check.message)
         };
         let is_whole = "postgres://db:5432/mk is whole (schema 2)".to_owned();
-        assert_eq!(told(&condition()), (State::Ok, is_whole));
-        assert_eq!(told(&Condition { schema: (1, 2), ..condition() }).0, State::Note);
-        let (state, message) = told(&Condition { schema: (0, 2), ..condition() });
-        assert_eq!(state, State::Note);
+        assert_eq!(found(&condition()), (Status::Ok, is_whole));
+        assert_eq!(found(&Condition { schema: (1, 2), ..condition() }).0, Status::Note);
+        let (state, message) = found(&Condition { schema: (0, 2), ..condition() });
+        assert_eq!(state, Status::Note);
         assert!(message.starts_with("postgres://db:5432/mk has no tables of mk yet"), "{message}");
         let standby = Condition { unwritable: Some("it is a standby".to_owned()), ..condition() };
         let message = "postgres://db:5432/mk cannot be written: it is a standby".to_owned();
-        assert_eq!(told(&standby), (State::Failed, message));
+        assert_eq!(found(&standby), (Status::Failed, message));
     }
 
     #[test]
-    fn space_is_judged_before_it_is_gone() {
-        assert_eq!(space(10 * MIB).state, State::Failed);
-        assert_eq!(space(100 * MIB).state, State::Warning);
-        assert_eq!(space(100 * 1024 * MIB).state, State::Ok);
+    fn low_space_is_reported_before_it_runs_out() {
+        assert_eq!(space(10 * MIB).state, Status::Failed);
+        assert_eq!(space(100 * MIB).state, Status::Warning);
+        assert_eq!(space(100 * 1024 * MIB).state, Status::Ok);
     }
 }

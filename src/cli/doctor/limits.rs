@@ -1,23 +1,25 @@
-//! Can limits be counted where they are to be counted?
+//! Is the store of rate limits usable?
 
 use std::time::Duration;
 
 use super::check::Check;
-use super::clock::{self, Reference};
+use super::clock::{self, ClockReading};
 use crate::clock::Clock;
 use crate::config::StorePlace;
 use crate::limits::{LimitsStore, StoreCondition, examine_store};
 
 pub(super) const NAME: &str = "limits store";
 
-/// Each keyed request waits for an answer.
-const SLOW: Duration = Duration::from_millis(20);
+/// The slowest response that is fine; each request with a key waits for one.
+const SLOW_RESPONSE: Duration = Duration::from_millis(20);
 
-/// Asks the store as a server would; without one there is nothing that could fail. `beside` is the database, if it is
-/// known.
-pub(super) async fn examine(store: &LimitsStore, beside: Option<&StorePlace>) -> (Check, Option<Reference>) {
+/// Asks the store as a server would; without a shared store nothing can fail. `database` is its place, if known.
+pub(super) async fn examine(
+    store: &LimitsStore,
+    database: Option<&StorePlace>,
+) -> (Check, Option<ClockReading>) {
     let LimitsStore::Shared(address) = store else {
-        let check = match beside {
+        let check = match database {
             Some(StorePlace::Postgres(_)) => {
                 Check::note(NAME, "memory of the server, which counts for itself")
                     .hint("where several servers use this database, `limits_url` has them count together")
@@ -29,9 +31,14 @@ pub(super) async fn examine(store: &LimitsStore, beside: Option<&StorePlace>) ->
     match examine_store(address).await {
         Ok(condition) => {
             let shown = address.to_string();
-            let is_here = shown.contains("unix://") || clock::is_here(&shown);
+            let is_on_this_machine = shown.contains("unix://") || clock::is_on_this_machine(&shown);
             let who = "the limits store".to_owned();
-            let reference = Reference { who, theirs: condition.clock, ours: Clock::system().now(), is_here };
+            let reference = ClockReading {
+                who,
+                theirs: condition.clock,
+                ours: Clock::system().now(),
+                is_on_this_machine,
+            };
             (judge(&shown, &condition), Some(reference))
         }
         Err(reason) => {
@@ -45,35 +52,37 @@ pub(super) async fn examine(store: &LimitsStore, beside: Option<&StorePlace>) ->
 
 fn judge(address: &str, condition: &StoreCondition) -> Check {
     let took = condition.took;
-    let told = format!("{address} answers after {:.1} ms", took.as_secs_f64() * 1000.0);
+    let message = format!("{address} answers after {:.1} ms", took.as_secs_f64() * 1000.0);
     if let Some(policy) = &condition.evicts_by {
-        let told = format!("{told}, and may drop counts when its memory is full (maxmemory-policy {policy})");
-        return Check::warning(NAME, told).hint("set maxmemory-policy to noeviction there");
+        let message =
+            format!("{message}, and may drop counts when its memory is full (maxmemory-policy {policy})");
+        return Check::warning(NAME, message).hint("set maxmemory-policy to noeviction there");
     }
-    if took > SLOW {
-        return Check::warning(NAME, told).hint("each request with a key waits for it; let it run nearer by");
+    if took > SLOW_RESPONSE {
+        return Check::warning(NAME, message)
+            .hint("each request with a key waits for it; let it run nearer by");
     }
-    Check::ok(NAME, told)
+    Check::ok(NAME, message)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::State;
+    use super::super::check::Status;
     use super::*;
     use crate::clock::Time;
 
     #[test]
-    fn a_store_that_is_slow_or_forgets_is_doubtful() {
+    fn a_store_that_is_slow_or_evicts_gets_a_warning() {
         let condition = |took: u64, policy: Option<&str>| StoreCondition {
             took: Duration::from_micros(took),
             clock: Time::from_unix_ms(0),
             evicts_by: policy.map(str::to_owned),
         };
         let quick = judge("redis://db:6379", &condition(150, None));
-        assert_eq!((quick.state, &*quick.message), (State::Ok, "redis://db:6379 answers after 0.1 ms"));
-        assert_eq!(judge("", &condition(30_000, None)).state, State::Warning);
+        assert_eq!((quick.state, &*quick.message), (Status::Ok, "redis://db:6379 answers after 0.1 ms"));
+        assert_eq!(judge("", &condition(30_000, None)).state, Status::Warning);
         let forgets = judge("", &condition(150, Some("allkeys-lru")));
-        assert_eq!(forgets.state, State::Warning);
+        assert_eq!(forgets.state, Status::Warning);
         assert!(forgets.message.contains("allkeys-lru"), "{forgets:?}");
     }
 }

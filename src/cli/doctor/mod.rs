@@ -1,8 +1,8 @@
-//! `mk doctor`: is everything here as it should be?
+//! `mk doctor`: checks this installation.
 //!
-//! A check never stands in another one's way: what is misconfigured is told, and all that does not depend on it is
-//! looked at nevertheless. Nothing is changed and nothing is paid for. What takes time (databases, providers, the
-//! server) is done side by side, each within a limit of its own.
+//! No check prevents another: what is misconfigured is reported, and everything that does not depend on it is still
+//! checked. Nothing is changed and nothing is paid for. Checks that take time (databases, providers, the server) run
+//! concurrently, each with its own time limit.
 
 mod check;
 mod clock;
@@ -17,9 +17,9 @@ mod server;
 use clap::Args;
 use serde_json::json;
 
+use super::database::DatabaseArgs;
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
-use super::local::Database;
 use super::runtime;
 use crate::clock::Clock;
 use crate::config::{
@@ -27,8 +27,8 @@ use crate::config::{
     load_providers, load_server, server_path,
 };
 use crate::limits::LimitsStore;
-use check::{Check, State};
-use models::Wanted;
+use check::{Check, Status};
+use models::ConfiguredModels;
 
 /// Examples of `mk doctor`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -37,7 +37,7 @@ Examples:
   mk doctor --server https://mk.example.com
   mk doctor --json | jq -r '.checks[] | select(.status == \"failed\") | .message'";
 
-/// What stands below the options of `mk doctor --help`.
+/// The text below the options in `mk doctor --help`.
 pub(crate) const NOTES: &str = "\
 No model is asked and nothing is paid for: providers are asked for their list of
 models.
@@ -53,22 +53,22 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    database: Database,
+    database: DatabaseArgs,
 }
 
-/// What the checks that take time need.
+/// The input of the checks that take time.
 struct Plan {
     client: Option<ClientConfig>,
-    /// Whether the client's keys are those of the server that is asked.
-    has_its_keys: bool,
+    /// Whether the client's keys belong to the server that is asked.
+    owns_keys: bool,
     database: Option<StorePlace>,
     providers: Vec<NamedProvider>,
     limits_store: Option<LimitsStore>,
-    /// Of a configuration that can be used.
-    models: Wanted,
+    /// The models that a valid configuration names.
+    models: ConfiguredModels,
 }
 
-/// Checks everything. Findings are printed as they are there.
+/// Runs all checks. Findings are printed as they become available.
 pub(crate) fn run(args: &DoctorArgs, session: &mut Session) -> Outcome {
     let mut checks = Vec::new();
     let client = match session.quiet_client_config(None, None) {
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &DoctorArgs, session: &mut Session) -> Outcome {
     };
     let (found, plan) = server_side(args, session, client);
     checks.extend(found);
-    // Something stands there before anything is waited for.
+    // Something is shown before anything is waited for.
     let show = |checks: &[Check]| {
         if args.json {
             Ok(())
@@ -93,10 +93,10 @@ pub(crate) fn run(args: &DoctorArgs, session: &mut Session) -> Outcome {
         }
     };
     show(&checks)?;
-    let later = runtime::run(&session.printer, look(plan))?;
+    let later = runtime::run(&session.printer, run_slow_checks(plan))?;
     show(&later)?;
     checks.extend(later);
-    let code = u8::from(checks.iter().any(|check| check.state == State::Failed));
+    let code = u8::from(checks.iter().any(|check| check.state == Status::Failed));
     if args.json {
         let found: Vec<_> = checks.iter().map(Check::document).collect();
         session.printer.document(&json!({ "schema": "mk.doctor/1", "checks": found, "exit": code }))?;
@@ -106,82 +106,82 @@ pub(crate) fn run(args: &DoctorArgs, session: &mut Session) -> Outcome {
     Ok(code)
 }
 
-/// What can be told of the server's configuration at once, and what is to be looked at.
+/// The immediate findings on the server's configuration, and the plan for the checks that take time.
 fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientConfig>) -> (Vec<Check>, Plan) {
     let server_args = ServerArgs {
         config: args.database.config.clone(),
         data_dir: args.database.data_dir.clone(),
         ..ServerArgs::default()
     };
-    // One that is named here is looked at whatever is wrong with a file.
+    // A directory given by flag is examined whatever is wrong with a file.
     let named = args.database.data_dir.clone();
     let database =
         named.map_or_else(|| load_database(&server_args, &session.env), |dir| Ok(StorePlace::Directory(dir)));
-    let mut has_its_keys = true;
-    let mut models = Wanted::default();
+    let mut owns_keys = true;
+    let mut models = ConfiguredModels::default();
     let (checks, limits_store, providers) = match load_server(&server_args, &session.env) {
         Ok(config) => {
             let mut checks = configuration::server(&config);
-            let other = client.as_mut().and_then(|client| server::prefer_own(client, &config));
-            has_its_keys = other.is_none();
+            let other = client.as_mut().and_then(|client| server::prefer_own_server(client, &config));
+            owns_keys = other.is_none();
             checks.extend(other);
-            models = Wanted::of(&config);
-            (checks, Some(config.limits_store.clone()), sound(config))
+            models = ConfiguredModels::from_config(&config);
+            (checks, Some(config.limits_store.clone()), named_providers(config))
         }
         Err(error) => {
             let providers = load_providers(&server_args, &session.env);
             let is_without_providers = providers.as_ref().is_ok_and(Vec::is_empty);
             let has_file = args.database.config.is_some()
                 || server_path(&server_args, &session.env).is_some_and(|file| file.exists());
-            let is_wanted = has_file
+            let is_server_expected = has_file
                 || database.as_ref().is_ok_and(|place| match place {
                     StorePlace::Directory(dir) => dir.exists(),
                     StorePlace::Postgres(_) => true,
                 });
             let mut providers = providers.unwrap_or_default();
-            // Told once, where it is found first.
+            // Each error is reported once, by the first check that finds it.
             providers.retain(|(_, settings)| settings.as_ref().err() != Some(&error));
-            // A store that is named is looked at whatever else is wrong.
-            let (store, wrong) = match load_limits_store(&server_args, &session.env) {
+            // A limits store that is configured is examined whatever else is wrong.
+            let (store, store_error) = match load_limits_store(&server_args, &session.env) {
                 Ok(store) => (Some(store).filter(|store| *store != LimitsStore::Memory), None),
                 Err(wrong) => (None, Some(wrong).filter(|wrong| *wrong != error)),
             };
-            // Where the file is wrong as a whole, that is told once.
-            let no_database = database.as_ref().err().filter(|wrong| **wrong != error).cloned();
-            let wrong = wrong.filter(|wrong| no_database.as_ref() != Some(wrong));
-            let mut checks = vec![configuration::no_server(error, is_without_providers, is_wanted)];
-            checks.extend(no_database.map(|wrong| Check::misconfigured(database::NAME, wrong)));
-            checks.extend(wrong.map(|wrong| Check::misconfigured(limits::NAME, wrong)));
+            // If the whole file is wrong, that is reported once.
+            let database_error = database.as_ref().err().filter(|wrong| **wrong != error).cloned();
+            let store_error = store_error.filter(|wrong| database_error.as_ref() != Some(wrong));
+            let mut checks = vec![configuration::no_server(error, is_without_providers, is_server_expected)];
+            checks.extend(database_error.map(|wrong| Check::misconfigured(database::NAME, wrong)));
+            checks.extend(store_error.map(|wrong| Check::misconfigured(limits::NAME, wrong)));
             (checks, store, providers)
         }
     };
-    (checks, Plan { client, has_its_keys, database: database.ok(), providers, limits_store, models })
+    (checks, Plan { client, owns_keys, database: database.ok(), providers, limits_store, models })
 }
 
-fn sound(config: ServerConfig) -> Vec<NamedProvider> {
+fn named_providers(config: ServerConfig) -> Vec<NamedProvider> {
     config.providers.into_iter().map(|settings| (settings.name.clone(), Ok(settings))).collect()
 }
 
-/// Everything that takes time, side by side.
-async fn look(plan: Plan) -> Result<Vec<Check>, Failure> {
-    let beside = plan.database.clone();
+/// Runs everything that takes time concurrently.
+async fn run_slow_checks(plan: Plan) -> Result<Vec<Check>, Failure> {
+    let database_place = plan.database.clone();
     let database = async {
-        // What keeps it from being found has been told.
+        // Why it was not found has been reported.
         let Some(place) = plan.database else { return Vec::new() };
-        let looked = tokio::task::spawn_blocking(move || database::examine(&place)).await;
-        looked.unwrap_or_else(|cause| {
+        let examined = tokio::task::spawn_blocking(move || database::examine(&place)).await;
+        examined.unwrap_or_else(|cause| {
             vec![Check::failed(database::NAME, format!("the check broke off: {cause}"))]
         })
     };
     let server = async {
         match &plan.client {
-            Some(config) => Some(server::ask(config, plan.has_its_keys).await),
+            Some(config) => Some(server::ask(config, plan.owns_keys).await),
             None => None,
         }
     };
     let limits = async {
         match &plan.limits_store {
-            Some(store) => Some(limits::examine(store, beside.as_ref()).await),
+            Some(store) => Some(limits::examine(store, database_place.as_ref()).await),
             None => None,
         }
     };

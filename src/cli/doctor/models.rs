@@ -1,8 +1,8 @@
-//! Does a provider have the models that are configured? Told by its list, where it gives all of it.
+//! Do providers have the configured models? Judged by a provider's list of models, if it returns all of it.
 //!
-//! A list need not name everything that can be asked for: makers have undated names for the latest of a family,
-//! routers have endings that choose a route. So a name is only doubted that is like none of the list, and no doubt is
-//! a failure.
+//! A list need not contain every valid name: makers have undated names for the latest of a family, routers have
+//! suffixes that choose a route. So only a name that resembles nothing in the list is doubted, and a doubt is never a
+//! failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,24 +10,24 @@ use super::check::Check;
 use crate::config::{ServerConfig, closest};
 use crate::model_id;
 
-/// The models that are named, by provider: the provider's own name of each, and the settings that name it.
+/// The configured models by provider: the provider's own name of each, and the settings that name it.
 #[derive(Debug, Default)]
-pub(super) struct Wanted(BTreeMap<String, BTreeMap<String, BTreeSet<&'static str>>>);
+pub(super) struct ConfiguredModels(BTreeMap<String, BTreeMap<String, BTreeSet<&'static str>>>);
 
-impl Wanted {
-    /// Those of a server's configuration.
-    pub(super) fn of(config: &ServerConfig) -> Self {
-        let mut wanted = Self::default();
+impl ConfiguredModels {
+    /// The models that a server's configuration names.
+    pub(super) fn from_config(config: &ServerConfig) -> Self {
+        let mut configured = Self::default();
         for domain in [&config.verify.general, &config.verify.legal] {
-            wanted.add("extractor", [&domain.extractor]);
-            wanted.add("extractor_fallbacks", &domain.extractor_fallbacks);
-            wanted.add("panel", &domain.panel);
-            wanted.add("standby", &domain.standby);
+            configured.add("extractor", [&domain.extractor]);
+            configured.add("extractor_fallbacks", &domain.extractor_fallbacks);
+            configured.add("panel", &domain.panel);
+            configured.add("standby", &domain.standby);
         }
-        wanted.add("fallbacks", config.inference.fallbacks.values().flatten());
+        configured.add("fallbacks", config.inference.fallbacks.values().flatten());
         let models = config.providers.iter().flat_map(|settings| settings.models.values());
-        wanted.add("fallbacks", models.flat_map(|model| &model.fallbacks));
-        wanted
+        configured.add("fallbacks", models.flat_map(|model| &model.fallbacks));
+        configured
     }
 
     fn add<'a>(&mut self, setting: &'static str, ids: impl IntoIterator<Item = &'a String>) {
@@ -37,27 +37,27 @@ impl Wanted {
         }
     }
 
-    /// A doubt for each model that a provider, whose checks have this name, does not list.
+    /// A warning for each model that is missing from a provider's list; `name` is that of the provider's checks.
     pub(super) fn doubts(&self, provider: &str, name: &str, listed: &BTreeSet<String>) -> Vec<Check> {
-        let wanted = self.0.get(provider).into_iter().flatten();
-        let missing = wanted.filter(|(model, _)| !is_among(model, listed));
+        let configured = self.0.get(provider).into_iter().flatten();
+        let missing = configured.filter(|(model, _)| !is_listed(model, listed));
         let doubt = |(model, settings): (&String, &BTreeSet<&str>)| {
             let settings: Vec<_> = settings.iter().map(|setting| format!("`{setting}`")).collect();
-            let told = format!("does not list {model}, which {} names", settings.join(", "));
+            let message = format!("does not list {model}, which {} names", settings.join(", "));
             let hint = match closest(model, listed.iter().map(String::as_str)) {
                 Some(meant) => format!("is {meant} meant?"),
                 None => "`mk models` shows what a running server knows; a model may also be there and not be listed"
                     .to_owned(),
             };
-            Check::warning(name, told).hint(hint)
+            Check::warning(name, message).hint(hint)
         };
         missing.map(doubt).collect()
     }
 }
 
-/// Whether a name is listed, or is another one for what is listed.
-fn is_among(model: &str, listed: &BTreeSet<String>) -> bool {
-    // `:free` and the like choose among the ways to a model, `-latest` among its dates.
+/// Whether a name is listed, or is a variant of a listed one.
+fn is_listed(model: &str, listed: &BTreeSet<String>) -> bool {
+    // Suffixes such as `:free` choose a route to a model, `-latest` chooses among its dates.
     let base = model.split(':').next().unwrap_or(model).trim_end_matches("-latest");
     let is_date = |rest: &str| {
         rest.strip_prefix(['-', '@']).is_some_and(|date| date.starts_with(|c: char| c.is_ascii_digit()))
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_like_nothing_on_the_list_is_doubted() {
+    fn names_unlike_anything_on_the_list_are_doubted() {
         let listed = listed(&[
             "gpt-5.4-mini",
             "claude-opus-4-5-20251101",
@@ -84,22 +84,22 @@ mod tests {
             "mistral-large-2512",
         ]);
         for known in ["gpt-5.4-mini", "claude-opus-4-5", "llama3", "a/b:free", "mistral-large-latest"] {
-            assert!(is_among(known, &listed), "{known}");
+            assert!(is_listed(known, &listed), "{known}");
         }
         for unknown in ["gpt-5.4-mimi", "gpt-5", "claude-opus-4-6", "llama", "a", "mistral"] {
-            assert!(!is_among(unknown, &listed), "{unknown}");
+            assert!(!is_listed(unknown, &listed), "{unknown}");
         }
     }
 
     #[test]
-    fn a_doubt_names_the_settings_and_what_may_be_meant() {
-        let mut wanted = Wanted::default();
+    fn a_doubt_names_the_settings_and_a_suggestion() {
+        let mut configured = ConfiguredModels::default();
         let ids = ["x/gpt-5.4-mimi".to_owned(), "x/gpt-5.4-mini".to_owned(), "y/other".to_owned()];
-        wanted.add("panel", &ids);
-        wanted.add("standby", &ids[..1]);
-        let doubts = wanted.doubts("x", "provider x", &listed(&["gpt-5.4-mini"]));
-        let told = "does not list gpt-5.4-mimi, which `panel`, `standby` names";
-        assert_eq!(doubts, [Check::warning("provider x", told).hint("is gpt-5.4-mini meant?")]);
-        assert!(wanted.doubts("z", "provider z", &listed(&[])).is_empty());
+        configured.add("panel", &ids);
+        configured.add("standby", &ids[..1]);
+        let doubts = configured.doubts("x", "provider x", &listed(&["gpt-5.4-mini"]));
+        let message = "does not list gpt-5.4-mimi, which `panel`, `standby` names";
+        assert_eq!(doubts, [Check::warning("provider x", message).hint("is gpt-5.4-mini meant?")]);
+        assert!(configured.doubts("z", "provider z", &listed(&[])).is_empty());
     }
 }

@@ -1,25 +1,28 @@
-//! Is each provider there, and does it take our key? Asked at no cost, all of them at once.
+//! Are the providers reachable, and do they accept our keys? Checked concurrently and free of charge.
 
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
 use super::check::Check;
-use super::clock::{self, Reference};
-use super::models::Wanted;
-use crate::cli::figures;
+use super::clock::{self, ClockReading};
+use super::models::ConfiguredModels;
+use crate::cli::humanize;
 use crate::clock::Clock;
 use crate::config::NamedProvider;
 use crate::providers::{Failure, KeyStanding, Provider, Settings};
 
-/// For each provider; the list of models is a small answer.
-const LIMIT: Duration = Duration::from_secs(10);
+/// Time limit per provider; its list of models is a small response.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Asks every provider; one that is misconfigured is told and not asked.
-pub(super) async fn ask(found: Vec<NamedProvider>, wanted: &Wanted) -> Vec<(Vec<Check>, Option<Reference>)> {
+/// Asks every provider; a misconfigured one is reported and not asked.
+pub(super) async fn ask(
+    found: Vec<NamedProvider>,
+    configured: &ConfiguredModels,
+) -> Vec<(Vec<Check>, Option<ClockReading>)> {
     join_all(found.into_iter().map(|(name, settings)| async move {
         match settings {
-            Ok(settings) => one(settings, wanted).await,
+            Ok(settings) => one(settings, configured).await,
             Err(error) => (vec![Check::misconfigured(label(&name), error)], None),
         }
     }))
@@ -30,22 +33,22 @@ fn label(name: &str) -> String {
     format!("provider {name}")
 }
 
-async fn one(settings: Settings, wanted: &Wanted) -> (Vec<Check>, Option<Reference>) {
+async fn one(settings: Settings, configured: &ConfiguredModels) -> (Vec<Check>, Option<ClockReading>) {
     let (name, address) = (label(&settings.name), shown(&settings.base_url));
     let (who, has_key) = (settings.name.clone(), settings.api_key.is_some());
-    let is_here = clock::is_here(&settings.base_url);
+    let is_on_this_machine = clock::is_on_this_machine(&settings.base_url);
     let clock = Clock::system();
     let provider = match Provider::new(settings, clock.clone()) {
         Ok(provider) => provider,
         Err(error) => return (vec![Check::failed(name, error.message)], None),
     };
     let begun = Instant::now();
-    let standing = match provider.standing(tokio::time::Instant::now() + LIMIT).await {
+    let standing = match provider.standing(tokio::time::Instant::now() + TIMEOUT).await {
         Ok(standing) => standing,
         Err(failure) => return (vec![failed(name, &failure, &address, has_key)], None),
     };
-    let took = figures::seconds(begun.elapsed());
-    let doubts = standing.models.map(|listed| wanted.doubts(&who, &name, &listed)).unwrap_or_default();
+    let took = humanize::seconds(begun.elapsed());
+    let doubts = standing.models.map(|listed| configured.doubts(&who, &name, &listed)).unwrap_or_default();
     let check = match standing.key {
         KeyStanding::Simulated => Check::ok(name, "simulated: there is nobody to ask"),
         KeyStanding::Accepted => Check::ok(name, format!("answers in {took} and takes the key")),
@@ -60,7 +63,8 @@ async fn one(settings: Settings, wanted: &Wanted) -> (Vec<Check>, Option<Referen
         )
         .hint("is `base_url` right? Most end in /v1"),
     };
-    let reference = standing.date.map(|theirs| Reference { who, theirs, ours: clock.now(), is_here });
+    let reference =
+        standing.date.map(|theirs| ClockReading { who, theirs, ours: clock.now(), is_on_this_machine });
     ([check].into_iter().chain(doubts).collect(), reference)
 }
 
@@ -90,7 +94,7 @@ fn failed(name: String, failure: &Failure, address: &str, has_key: bool) -> Chec
     }
 }
 
-/// An address without its query, which may hold anything.
+/// An address without its query, which may contain anything.
 fn shown(base_url: &str) -> String {
     base_url.split('?').next().unwrap_or_default().to_owned()
 }

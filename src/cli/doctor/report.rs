@@ -1,17 +1,17 @@
-//! How findings are shown: a symbol, a word and a sentence for people, fields in a pipe.
+//! Formats findings: a symbol, a word and a sentence for people, fields in a pipe.
 
-use super::check::{Check, State};
+use super::check::{Check, Status};
 use crate::cli::exit::Failure;
-use crate::cli::figures::counted;
+use crate::cli::humanize::counted;
 use crate::cli::printer::Printer;
 use crate::cli::sanitize;
-use crate::cli::term::{Look, Terminal};
+use crate::cli::term::{Style, Terminal};
 use crate::cli::wrap::{cells, wrap};
 
-/// The longest word and a space behind it.
-const WORD: usize = 8;
+/// The width of the longest word, and a space.
+const WORD_WIDTH: usize = 8;
 
-/// Prints a finding: on a terminal wrapped, elsewhere status, check, message and hints, separated by tabs.
+/// Prints a finding: wrapped on a terminal, elsewhere status, check, message and hints separated by tabs.
 pub(super) fn print(printer: &Printer, check: &Check) -> Result<(), Failure> {
     if printer.terminal.out.is_terminal {
         return lines(&printer.terminal, check).iter().try_for_each(|line| printer.line(line));
@@ -21,14 +21,14 @@ pub(super) fn print(printer: &Printer, check: &Check) -> Result<(), Failure> {
     printer.line(fields.join("\t").trim_end())
 }
 
-/// Prints how many there are of each kind, for people.
+/// Prints how many findings there are of each kind, for people.
 pub(super) fn print_summary(printer: &Printer, checks: &[Check]) -> Result<(), Failure> {
     if !printer.terminal.out.is_terminal {
         return Ok(());
     }
     let count = |state| checks.iter().filter(|check| check.state == state).count();
     let mut parts = vec![counted(checks.len(), "check")];
-    for (state, noun) in [(State::Warning, "warning"), (State::Failed, "failure")] {
+    for (state, noun) in [(Status::Warning, "warning"), (Status::Failed, "failure")] {
         if count(state) > 0 {
             parts.push(counted(count(state), noun));
         }
@@ -41,21 +41,22 @@ pub(super) fn print_summary(printer: &Printer, checks: &[Check]) -> Result<(), F
 }
 
 fn lines(terminal: &Terminal, check: &Check) -> Vec<String> {
-    let (symbol, look) = match check.state {
-        State::Ok => (terminal.symbols.yes, Some(Look::True)),
-        State::Note => (terminal.symbols.waiting, None),
-        State::Warning => (terminal.symbols.skipped, Some(Look::Open)),
-        State::Failed => (terminal.symbols.no, Some(Look::False)),
+    let (symbol, style) = match check.state {
+        Status::Ok => (terminal.symbols.yes, Some(Style::True)),
+        Status::Note => (terminal.symbols.waiting, None),
+        Status::Warning => (terminal.symbols.skipped, Some(Style::Open)),
+        Status::Failed => (terminal.symbols.no, Some(Style::False)),
     };
-    let painted = look.map_or_else(|| symbol.to_owned(), |look| terminal.out.paint.apply(look, symbol));
-    let indent = cells(symbol) + 1 + WORD;
+    let painted = style.map_or_else(|| symbol.to_owned(), |style| terminal.out.paint.apply(style, symbol));
+    let indent = cells(symbol) + 1 + WORD_WIDTH;
     let text = |text: &str| {
-        wrap(&terminal.symbols.spelt(sanitize::line(text)), terminal.width.saturating_sub(indent))
+        wrap(&terminal.symbols.adapt(sanitize::line(text)), terminal.width.saturating_sub(indent))
     };
     let mut lines = text(&format!("{}: {}", check.name, check.message));
     lines.extend(check.hints.iter().flat_map(|hint| text(&format!("hint: {hint}"))));
     let word = check.state.as_str();
-    let prefix = |at: usize| if at == 0 { format!("{painted} {word:<WORD$}") } else { " ".repeat(indent) };
+    let prefix =
+        |at: usize| if at == 0 { format!("{painted} {word:<WORD_WIDTH$}") } else { " ".repeat(indent) };
     lines.iter().enumerate().map(|(at, line)| format!("{}{line}", prefix(at))).collect()
 }
 
@@ -65,7 +66,7 @@ mod tests {
     use crate::cli::term::Paint;
 
     #[test]
-    fn a_finding_fits_a_narrow_terminal_and_the_word_stands_beside_the_symbol() {
+    fn a_finding_fits_a_narrow_terminal_with_a_word_beside_the_symbol() {
         let check = Check::failed("provider openai", "its key is refused").hint("set another one");
         let lines = lines(&Terminal::test(44, Paint::Plain), &check);
         assert_eq!(

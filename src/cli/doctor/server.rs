@@ -1,4 +1,4 @@
-//! Is the server there, and is it well?
+//! Is the server reachable and healthy?
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use tokio::time;
 
 use super::check::Check;
-use super::clock::{self, Reference};
+use super::clock::{self, ClockReading};
 use crate::api::Service;
 use crate::cli::exit::Kind;
 use crate::cli::remote;
@@ -19,22 +19,22 @@ use crate::secret::ExposeSecret;
 
 const NAME: &str = "server";
 
-/// How long a healthy server may take, unless somebody says otherwise.
-const LIMIT: Duration = Duration::from_secs(10);
+/// How long a healthy server may take by default.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where nobody has named a server, the one that is configured here is asked, wherever it listens; what commands would
-/// ask, if that is another, is told.
-pub(super) fn prefer_own(client: &mut ClientConfig, own: &ServerConfig) -> Option<Check> {
+/// If nobody named a server, selects the one configured on this machine, wherever it listens; returns a note if
+/// commands would use another one.
+pub(super) fn prefer_own_server(client: &mut ClientConfig, own: &ServerConfig) -> Option<Check> {
     let own = own_address(own.listen, own.tls.is_some());
     if client.server_origin.is_set() || client.server == own {
         return None;
     }
     let usual = std::mem::replace(&mut client.server, own);
-    let told = format!("the one of this machine is to be at {}; commands ask {usual}", client.server);
-    Some(Check::note(NAME, told).hint(format!("name it to them: MK_SERVER={}", client.server)))
+    let message = format!("the one of this machine is to be at {}; commands ask {usual}", client.server);
+    Some(Check::note(NAME, message).hint(format!("name it to them: MK_SERVER={}", client.server)))
 }
 
-/// Where a server is reached from its own machine.
+/// The address of a server from its own machine.
 fn own_address(listen: SocketAddr, has_tls: bool) -> String {
     let host = match listen {
         SocketAddr::V4(at) if at.ip().is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -45,47 +45,52 @@ fn own_address(listen: SocketAddr, has_tls: bool) -> String {
     format!("{scheme}://{}", SocketAddr::new(host, listen.port()))
 }
 
-/// Asks the server how it is, and whether it takes the keys, if `has_its_keys`: those of another one are not for it to see.
-/// One that nobody named need not be there.
-pub(super) async fn ask(config: &ClientConfig, has_its_keys: bool) -> (Vec<Check>, Option<Reference>) {
+/// Asks the server for its health, and if `owns_keys`, whether it accepts the keys: another server must not see
+/// them. A server that nobody named need not be running.
+pub(super) async fn ask(config: &ClientConfig, owns_keys: bool) -> (Vec<Check>, Option<ClockReading>) {
     let client = match remote::client(config, None) {
         Ok(client) => client,
         Err(failure) => {
             return (vec![Check { hints: failure.hints, ..Check::failed(NAME, failure.message) }], None);
         }
     };
-    let limit = config.timeout.unwrap_or(LIMIT);
-    let about = time::timeout(limit, client.about()).await.unwrap_or(Err(client::Error::Silent));
+    let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
+    let about = time::timeout(limit, client.about()).await.unwrap_or(Err(client::Error::Timeout));
     match about {
         Ok(about) => {
             let ours = Clock::system().now();
             let who = config.server.clone();
-            let reference =
-                about.date.map(|theirs| Reference { is_here: clock::is_here(&who), who, theirs, ours });
-            let mut checks = vec![well(&config.server, about.version.as_deref())];
-            if has_its_keys {
-                let asked =
+            let reference = about.date.map(|theirs| ClockReading {
+                is_on_this_machine: clock::is_on_this_machine(&who),
+                who,
+                theirs,
+                ours,
+            });
+            let mut checks = vec![healthy(&config.server, about.version.as_deref())];
+            if owns_keys {
+                let key_checks =
                     Service::ALL.map(|service| time::timeout(limit, refused_key(config, &client, service)));
-                checks.extend(join_all(asked).await.into_iter().flatten().flatten());
+                checks.extend(join_all(key_checks).await.into_iter().flatten().flatten());
             }
             (checks, reference)
         }
-        Err(cause) => (vec![missing(config, cause)], None),
+        Err(cause) => (vec![unreachable(config, cause)], None),
     }
 }
 
-/// That the server refuses the key of a service. Mistyped and unreadable ones are told without it; other answers say
-/// nothing of the key.
+/// The finding if the server refuses the key for a service. Mistyped and unreadable keys are reported elsewhere; other
+/// errors say nothing about the key.
 async fn refused_key(config: &ClientConfig, client: &client::Client, service: Service) -> Option<Check> {
     let key = config.key_for(service).ok().flatten()?;
     keys::service_of(key.expose_secret())?;
-    let cause = client.bearing(key).own_key().await.err()?;
+    let cause = client.with_api_key(key).own_key().await.err()?;
     let failure = remote::failure(&config.server, cause);
-    let told = format!("the {service} key ({}): {}", config.key_origin(service), failure.message);
-    (failure.kind == Kind::Unauthorized).then(|| Check { hints: failure.hints, ..Check::failed(NAME, told) })
+    let message = format!("the {service} key ({}): {}", config.key_origin(service), failure.message);
+    (failure.kind == Kind::Unauthorized)
+        .then(|| Check { hints: failure.hints, ..Check::failed(NAME, message) })
 }
 
-fn well(server: &str, version: Option<&str>) -> Check {
+fn healthy(server: &str, version: Option<&str>) -> Check {
     let own = env!("CARGO_PKG_VERSION");
     match version {
         None => Check::ok(NAME, format!("{server} is well")),
@@ -96,8 +101,8 @@ fn well(server: &str, version: Option<&str>) -> Check {
     }
 }
 
-fn missing(config: &ClientConfig, cause: client::Error) -> Check {
-    let failure = remote::told_by("`mk doctor`", remote::failure(&config.server, cause));
+fn unreachable(config: &ClientConfig, cause: client::Error) -> Check {
+    let failure = remote::without_hints_to("`mk doctor`", remote::failure(&config.server, cause));
     if failure.kind != Kind::Unreachable {
         return Check { hints: failure.hints, ..Check::failed(NAME, failure.message) };
     }
@@ -115,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_listens_everywhere_is_asked_at_home() {
+    fn a_server_listening_everywhere_is_asked_on_loopback() {
         for (listen, has_tls, expected) in [
             ("0.0.0.0:9000", false, "http://127.0.0.1:9000"),
             ("[::]:9000", true, "https://[::1]:9000"),

@@ -1,8 +1,9 @@
-//! Statements with known answers: lines of JSON, read and checked whole before anything is spent on them.
+//! Datasets: statements with known answers as lines of JSON, read and checked completely before anything is spent on
+//! them.
 //!
 //! A line is an object with a `fact` and what is `expected` of it, and may have an `id`, a `domain`, a `context` and an
-//! `asOf`. Whatever else stands there is left alone, as datasets carry their sources and notes. The names and labels of
-//! [FEVER](https://fever.ai/dataset/fever.html) (`claim`, `label`, `SUPPORTS` …) are understood as well.
+//! `asOf`. Other fields are ignored, as datasets carry sources and notes. The field names and labels of
+//! [FEVER](https://fever.ai/dataset/fever.html) (`claim`, `label`, `SUPPORTS` …) are accepted as well.
 
 use std::fmt;
 use std::io::BufReader;
@@ -18,33 +19,33 @@ use crate::cli::text::{read_stdin, unreadable};
 use crate::cli::verify::input::{self, Line};
 use crate::clock::Time;
 
-/// More than this is no dataset for paid models, and would be held in memory as a whole.
-const MOST: usize = 100_000;
+/// The most statements. A larger dataset is none for paid models, and all of it is held in memory.
+const MAX_STATEMENTS: usize = 100_000;
 
-/// The same in bytes.
-const MOST_BYTES: usize = 64 << 20;
+/// The most bytes, for the same reason.
+const MAX_DATASET_BYTES: usize = 64 << 20;
 
-/// How many wrong lines are told at once.
-const MOST_TOLD: usize = 5;
+/// How many wrong lines are reported at once.
+const MAX_REPORTED: usize = 5;
 
-/// What a statement is, or was found to be.
+/// What a statement is, or was judged to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Label {
-    /// Every claim holds.
+    /// Every claim is true.
     True,
-    /// A claim does not.
+    /// At least one claim is false.
     False,
-    /// None is false, but one is open.
+    /// No claim is false, but at least one is without consensus.
     NoConsensus,
-    /// There is no claim in it.
+    /// It contains no claim.
     Nothing,
 }
 
 impl Label {
-    /// All of them, in the order of tables.
+    /// All labels, in the order of tables.
     pub(crate) const ALL: [Self; 4] = [Self::True, Self::False, Self::NoConsensus, Self::Nothing];
 
-    /// The words for people.
+    /// The label for people.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::True => "TRUE",
@@ -54,7 +55,7 @@ impl Label {
         }
     }
 
-    /// One word, for programs that split at blanks.
+    /// The label as one word, for programs that split at whitespace.
     pub(crate) const fn as_word(self) -> &'static str {
         match self {
             Self::NoConsensus => "NO_CONSENSUS",
@@ -90,18 +91,18 @@ impl Serialize for Label {
     }
 }
 
-/// Where a statement stands.
+/// The position of a statement in the dataset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Position {
-    /// The file as it was named, where there are several.
+    /// The file as it was given, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) file: Option<String>,
-    /// From 1.
+    /// The line number, from 1.
     pub(crate) line: usize,
 }
 
 impl Position {
-    /// As a sentence names it.
+    /// What sentences call it.
     pub(crate) fn name(&self) -> String {
         match &self.file {
             Some(file) => format!("{file} line {}", self.line),
@@ -118,11 +119,11 @@ impl Position {
     }
 }
 
-/// A statement, and what it is.
+/// A statement and its known answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) at: Position,
-    /// As the dataset has it: a text or a number.
+    /// As in the dataset: a string or a number.
     pub(crate) id: Option<Value>,
     pub(crate) fact: String,
     pub(crate) expected: Label,
@@ -131,12 +132,12 @@ pub(crate) struct Item {
     pub(crate) as_of: Option<String>,
 }
 
-/// All statements of the files, at most `limit`; `-` is standard input.
+/// Reads all statements of the files, at most `limit`; `-` is standard input.
 ///
 /// # Errors
-/// If a file cannot be read, a line is none of a dataset, or there is no line at all.
+/// If a file cannot be read, a line is malformed, or there is no line at all.
 pub(crate) fn read(files: &[PathBuf], limit: Option<usize>, printer: &Printer) -> Result<Vec<Item>, Failure> {
-    let mut reading = Reading { limit, bytes: 0, items: Vec::new(), wrong: Vec::new(), over: None };
+    let mut reading = Reading { limit, bytes: 0, items: Vec::new(), wrong: Vec::new(), exceeded: None };
     for path in files {
         if reading.is_full() {
             break;
@@ -157,27 +158,27 @@ pub(crate) fn read(files: &[PathBuf], limit: Option<usize>, printer: &Printer) -
 }
 
 struct Reading {
-    /// No more are asked for.
+    /// How many statements are wanted, if not all.
     limit: Option<usize>,
     bytes: usize,
     items: Vec<Item>,
     wrong: Vec<String>,
-    /// Of what there is more than may be.
-    over: Option<&'static str>,
+    /// Which maximum was exceeded, if any.
+    exceeded: Option<&'static str>,
 }
 
 impl Reading {
-    /// Whether all are there that are asked for: whoever writes more may be slow.
+    /// Whether as many statements as wanted were read. No more is read then, as whoever writes them may be slow.
     fn is_full(&self) -> bool {
         self.limit == Some(self.items.len())
     }
 
-    /// Takes up a line; whether there may be another.
+    /// Adds a line; returns whether another one may follow.
     fn take(&mut self, file: Option<&str>, (source, line): Line) -> bool {
         self.bytes += line.as_ref().map_or(0, String::len);
-        let is_too_much = self.bytes > MOST_BYTES;
-        if is_too_much || self.items.len() == MOST {
-            self.over = Some(if is_too_much { "64 MiB" } else { "100,000 statements" });
+        let is_too_much = self.bytes > MAX_DATASET_BYTES;
+        if is_too_much || self.items.len() == MAX_STATEMENTS {
+            self.exceeded = Some(if is_too_much { "64 MiB" } else { "100,000 statements" });
             return false;
         }
         let input::Source::Line { line: number } = source else { return true };
@@ -186,7 +187,7 @@ impl Reading {
         match line.map(|text| item(at, &text)) {
             Ok(Ok(item)) => self.items.push(item),
             Ok(Err(wrong)) => self.wrong.push(format!("{name}: {wrong}")),
-            // It names the line itself.
+            // The message itself names the line.
             Err(Failure { message, .. }) => {
                 self.wrong.push(match file {
                     Some(file) => format!("{file}: {message}"),
@@ -194,20 +195,20 @@ impl Reading {
                 });
             }
         }
-        self.wrong.len() <= MOST_TOLD && !self.is_full()
+        self.wrong.len() <= MAX_REPORTED && !self.is_full()
     }
 
     fn items(self) -> Result<Vec<Item>, Failure> {
         if !self.wrong.is_empty() {
-            let told: Vec<&str> = self.wrong.iter().take(MOST_TOLD).map(String::as_str).collect();
-            let more = if self.wrong.len() > MOST_TOLD { "; and more" } else { "" };
-            return Err(Failure::usage(format!("{}{more}", told.join("; "))).hint(
+            let reported: Vec<&str> = self.wrong.iter().take(MAX_REPORTED).map(String::as_str).collect();
+            let more = if self.wrong.len() > MAX_REPORTED { "; and more" } else { "" };
+            return Err(Failure::usage(format!("{}{more}", reported.join("; "))).hint(
                 "each line is an object such as {\"fact\": \"Two and two is four.\", \"expected\": \"TRUE\"}; \
                  `jq -c '.[]'` makes lines of an array. Nothing was verified",
             ));
         }
-        if let Some(most) = self.over {
-            return Err(Failure::usage(format!("the dataset has more than {most}"))
+        if let Some(maximum) = self.exceeded {
+            return Err(Failure::usage(format!("the dataset has more than {maximum}"))
                 .hint("take some of them: --limit N, or split the file"));
         }
         if self.items.is_empty() {
@@ -219,7 +220,7 @@ impl Reading {
 
 fn item(at: Position, line: &str) -> Result<Item, String> {
     let parsed = serde_json::from_str(line).map_err(|cause| {
-        // Its place would be that in a document of its own.
+        // The position in the error would be that in a separate document.
         let text = cause.to_string();
         let why = text.split(" at line ").next().unwrap_or_default();
         format!("it is no JSON that can be read, from column {} on: {why}", cause.column())
@@ -255,7 +256,7 @@ fn item(at: Position, line: &str) -> Result<Item, String> {
     Ok(Item { at, id, fact, expected, domain: domain.transpose()?, context, as_of })
 }
 
-/// The first of these fields that is there and not null, by its name.
+/// The first of these fields that exists and is not null, with its name.
 fn first<'a>(fields: &mut Map<String, Value>, names: &[&'a str]) -> Option<(&'a str, Value)> {
     names.iter().find_map(|name| {
         let value = fields.remove(*name).filter(|value| !value.is_null())?;
@@ -271,7 +272,7 @@ fn text(fields: &mut Map<String, Value>, names: &[&str]) -> Result<Option<String
     }
 }
 
-/// A value as an error shows it: whole if it is short.
+/// A value as shown in errors: in full if it is short.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     if text.chars().count() <= 40 {
@@ -304,7 +305,7 @@ mod tests {
 
     #[test]
     fn labels_are_understood_as_datasets_write_them() {
-        let said = [
+        let labels = [
             (json!(true), Label::True),
             (json!("true"), Label::True),
             (json!("SUPPORTS"), Label::True),
@@ -314,14 +315,14 @@ mod tests {
             (json!("NO CONSENSUS"), Label::NoConsensus),
             (json!("nothing"), Label::Nothing),
         ];
-        for (value, label) in said {
+        for (value, label) in labels {
             let line = json!({ "claim": "F", "label": value }).to_string();
             assert_eq!(read_line(&line).unwrap().expected, label, "{line}");
         }
     }
 
     #[test]
-    fn what_is_wrong_with_a_line_is_said_by_name() {
+    fn errors_in_a_line_name_the_field() {
         let wrong = [
             ("{\"fact\": ", "it is no JSON that can be read, from column 9 on: EOF while parsing a value"),
             ("{\"id\": 1e400}", "it is no JSON that can be read, from column 12 on: number out of range"),

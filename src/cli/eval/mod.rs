@@ -1,12 +1,11 @@
-//! `mk eval`: statements with known answers go in, how often the panel is right comes out.
+//! `mk eval`: measures how often the panel is right about statements with known answers.
 //!
 //! ```text
-//! dataset (all of it read and checked first) ─ verify::asking, some at a time ─ score ─ report
+//! dataset (all of it read and checked first) ─ verify::verifier, several at a time ─ score ─ report
 //! ```
 //!
-//! What must hold: nothing is sent before every line of the dataset has been understood; a statement that failed is
-//! counted as failed and never as wrong; what was found is shown, whatever ends the rest; every share is shown with what
-//! it is a share of.
+//! Nothing is sent before every line of the dataset has been parsed. A failed statement counts as failed and never as
+//! wrong. Results so far are shown, whatever ends the rest. Every share is shown with its total.
 
 mod dataset;
 mod report;
@@ -28,11 +27,11 @@ use super::printer::Printer;
 use super::progress::Mode;
 use super::runtime;
 use super::verify::args::How;
-use super::verify::asking::Asking;
 use super::verify::batch_display::BatchDisplay;
-use super::verify::patience::Patience;
-use super::verify::watch::Moment;
-use super::verify::{self, BATCH_PATIENCE};
+use super::verify::observe::Update;
+use super::verify::rate_limit::RateLimitWait;
+use super::verify::verifier::Verifier;
+use super::verify::{self, BATCH_MAX_WAIT};
 use crate::api::verify::{VerifyRequest, VerifyResponse};
 use crate::keys::expiry;
 use dataset::Item;
@@ -47,7 +46,7 @@ Examples:
   mk eval facts.jsonl --json | jq .models      each model by itself
   mk eval facts.jsonl | awk -F'\\t' '$2 == \"WRONG\"'   what it was wrong about";
 
-/// What stands below the options of `mk eval --help`.
+/// The text below the options in `mk eval --help`.
 pub(crate) const NOTES: &str = "\
 A line of a dataset is a JSON object with a `fact` and what is `expected`: TRUE,
 FALSE, NO CONSENSUS or NOTHING (to verify). `id`, `domain`, `context` and `asOf`
@@ -105,10 +104,10 @@ pub(crate) struct EvalArgs {
     pub(crate) json: bool,
 }
 
-/// So many statements in a row that could not be put to the server at all are enough.
-const FUTILE: usize = 5;
+/// How many statements in a row may fail to reach the server before the rest is given up.
+const MAX_FUTILE: usize = 5;
 
-/// A share in hundredths, with or without its sign.
+/// Value parser for a percentage, with or without its sign.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
     number
@@ -116,26 +115,26 @@ fn percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "it must be from 0 to 100".to_owned())
 }
 
-/// Everything that is settled before anything is sent.
+/// Everything that is decided before anything is sent.
 struct Plan {
     printer: Printer,
     progress: Mode,
     json: bool,
-    asking: Asking,
+    verifier: Verifier,
     jobs: usize,
     max_wait: Duration,
     min_accuracy: Option<f64>,
 }
 
-/// What became of a statement.
-struct Done {
-    /// Its place among all.
-    place: usize,
+/// The outcome of a statement.
+struct StatementOutcome {
+    /// Its index in the dataset.
+    index: usize,
     item: Item,
-    /// None of one that was not asked any more.
+    /// `None` for a statement that was no longer asked.
     outcome: Option<Result<(VerifyResponse, Duration), Failure>>,
-    /// Whether it is why others are not asked.
-    ends_the_rest: bool,
+    /// Whether it is the reason why the rest is not asked.
+    ends_evaluation: bool,
 }
 
 /// Runs the command.
@@ -144,9 +143,9 @@ pub(crate) fn run(args: &EvalArgs, session: &mut Session) -> Outcome {
     let plan = Plan {
         progress: session.progress(&config),
         json: args.json,
-        asking: Asking::of(&args.how, false, &config)?,
+        verifier: Verifier::new(&args.how, false, &config)?,
         jobs: verify::jobs(args.jobs, &config),
-        max_wait: args.max_wait.unwrap_or(BATCH_PATIENCE),
+        max_wait: args.max_wait.unwrap_or(BATCH_MAX_WAIT),
         min_accuracy: args.min_accuracy,
         printer: session.printer.clone(),
     };
@@ -157,8 +156,8 @@ pub(crate) fn run(args: &EvalArgs, session: &mut Session) -> Outcome {
     let (begun, mut report) = (Instant::now(), Report::new(&plan, items.len()));
     match runtime::run(&session.printer, execute(&plan, chosen, items, &mut report)) {
         Ok(()) => report.finish(begun.elapsed()),
-        // What was found is paid for.
-        Err(stopped) if stopped.kind.stopped_by().is_some() => {
+        // What was found so far has been paid for, and is printed.
+        Err(stopped) if stopped.kind.stop_signal().is_some() => {
             Err(report.break_off(stopped, begun.elapsed())?)
         }
         Err(failure) => Err(failure),
@@ -173,53 +172,54 @@ async fn execute(
 ) -> Result<(), Failure> {
     let backend = chosen.open(&plan.printer).await?;
     let display = BatchDisplay::begin(&plan.printer, plan.progress, Some(items.len()), backend.is_sandbox);
-    let course = Course {
+    let evaluation = Evaluation {
         plan,
         backend: &backend,
-        patience: Patience::new(plan.max_wait),
+        rate_limit_wait: RateLimitWait::new(plan.max_wait),
         display: RefCell::new(display),
-        in_vain: Cell::new(0),
+        futile_in_a_row: Cell::new(0),
         is_over: Cell::new(false),
     };
-    let running = stream::iter(items.into_iter().enumerate()).map(|(place, item)| course.one(place, item));
+    let running =
+        stream::iter(items.into_iter().enumerate()).map(|(index, item)| evaluation.run_one(index, item));
     let mut running = std::pin::pin!(running.buffer_unordered(plan.jobs));
     while let Some(done) = running.next().await {
-        report.take(done, &course.display)?;
+        report.take(done, &evaluation.display)?;
     }
-    course.display.borrow_mut().end();
+    evaluation.display.borrow_mut().end();
     Ok(())
 }
 
-/// All statements on their way.
-struct Course<'a> {
+/// An evaluation in progress.
+struct Evaluation<'a> {
     plan: &'a Plan,
     backend: &'a Backend,
-    patience: Patience,
+    rate_limit_wait: RateLimitWait,
     display: RefCell<BatchDisplay<'a>>,
-    /// How many in a row could not be put to the server.
-    in_vain: Cell<usize>,
-    /// Whether there is no point in asking what was not asked yet. What is under way goes on: it may be paid for already.
+    /// How many statements in a row failed to reach the server.
+    futile_in_a_row: Cell<usize>,
+    /// Whether further statements are pointless. Those already running continue, as they may be paid for.
     is_over: Cell<bool>,
 }
 
-impl Course<'_> {
-    async fn one(&self, place: usize, item: Item) -> Done {
+impl Evaluation<'_> {
+    async fn run_one(&self, index: usize, item: Item) -> StatementOutcome {
         if self.is_over.get() {
-            return Done { place, item, outcome: None, ends_the_rest: false };
+            return StatementOutcome { index, item, outcome: None, ends_evaluation: false };
         }
-        let tell = |text: &str| self.display.borrow().notice(text);
-        let mut observe = |moment: Moment<'_>| {
-            match moment {
-                Moment::Tick => self.display.borrow_mut().tick(),
-                Moment::Event(event) => {
-                    if verify::tells_sandbox(event) && self.display.borrow_mut().learn_sandbox() {
-                        tell(SANDBOX_BANNER);
+        let announce = |text: &str| self.display.borrow().notice(text);
+        let mut observe = |update: Update<'_>| {
+            match update {
+                Update::Tick => self.display.borrow_mut().tick(),
+                Update::Event(event) => {
+                    if verify::announces_sandbox(event) && self.display.borrow_mut().note_sandbox() {
+                        announce(SANDBOX_BANNER);
                     }
                 }
             }
             Ok(())
         };
-        let general = &self.plan.asking.request;
+        let general = &self.plan.verifier.request;
         let request = VerifyRequest {
             fact: item.fact.clone(),
             domain: item.domain.or(general.domain),
@@ -227,20 +227,21 @@ impl Course<'_> {
             context: item.context.clone().or_else(|| general.context.clone()),
             ..general.clone()
         };
-        let asking = &self.plan.asking;
-        let outcome = asking.verify(self.backend, &request, &self.patience, &tell, &mut observe).await;
-        let ends_the_rest = self.is_futile(&outcome) && !self.is_over.replace(true);
-        Done { place, item, outcome: Some(outcome), ends_the_rest }
+        let verifier = &self.plan.verifier;
+        let outcome =
+            verifier.verify(self.backend, &request, &self.rate_limit_wait, &announce, &mut observe).await;
+        let ends_evaluation = self.is_futile(&outcome) && !self.is_over.replace(true);
+        StatementOutcome { index, item, outcome: Some(outcome), ends_evaluation }
     }
 
-    /// Whether the other statements would fare no better.
+    /// Whether further statements are pointless.
     fn is_futile<T>(&self, outcome: &Result<T, Failure>) -> bool {
         let kind = outcome.as_ref().err().map(|failure| failure.kind);
-        // Nobody is there, or a limit is reached that is too long to wait out.
-        let is_in_vain = matches!(kind, Some(Kind::Unreachable | Kind::Busy));
-        self.in_vain.set(if is_in_vain { self.in_vain.get() + 1 } else { 0 });
+        // The server is unreachable, or a limit is reached that would take too long to wait out.
+        let has_not_begun = matches!(kind, Some(Kind::Unreachable | Kind::Busy));
+        self.futile_in_a_row.set(if has_not_begun { self.futile_in_a_row.get() + 1 } else { 0 });
         // The key is refused, or its budget is used up.
-        kind == Some(Kind::Unauthorized) || self.in_vain.get() >= FUTILE
+        kind == Some(Kind::Unauthorized) || self.futile_in_a_row.get() >= MAX_FUTILE
     }
 }
 
@@ -249,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_from_0_to_100() {
+    fn a_percentage_is_from_0_to_100() {
         assert_eq!(percent("90"), Ok(90.0));
         assert_eq!(percent("87.5%"), Ok(87.5));
         for wrong in ["", "-1", "100.1", "NaN", "inf", "many", "%"] {

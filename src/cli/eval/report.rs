@@ -1,4 +1,4 @@
-//! What is printed of an evaluation: each statement as it is known, then the figures.
+//! The output of an evaluation: each statement once its turn has come, then the figures.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,30 +7,30 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::dataset::{Item, Label};
-use super::score::{ModelScore, Rate, Score, said};
-use super::{Done, Plan};
+use super::score::{ModelScore, Rate, Score, judged};
+use super::{Plan, StatementOutcome};
 use crate::api::verify::VerifyResponse;
 use crate::cli;
 use crate::cli::exit::{Failure, Kind};
-use crate::cli::figures::{counted, dollars, seconds, thousands};
+use crate::cli::humanize::{counted, dollars, seconds, thousands};
 use crate::cli::sanitize;
-use crate::cli::sheet::{self, Column, column, number, whole};
-use crate::cli::term::Look;
+use crate::cli::tabular::{self, Column, column, number, unbroken};
+use crate::cli::term::Style;
 use crate::cli::verify::batch_display::BatchDisplay;
 use crate::cli::verify::json::milliseconds;
 use crate::cli::verify::verdict;
 use crate::cli::wrap::{cut, wrap};
 
-/// What came of asking about a statement, and how long it took.
+/// The result for a statement and how long it took, or why it failed.
 type Outcome = Result<(VerifyResponse, Duration), Failure>;
 
-/// How far the text below a headline stands in.
+/// The indent of the text below a headline.
 const INDENT: &str = "   ";
 
-/// Prints statements in their order, and sums them up.
+/// Prints statements in dataset order, and sums them up.
 pub(super) struct Report<'a> {
     plan: &'a Plan,
-    /// How many there are to take.
+    /// The number of statements to report.
     all: usize,
     score: Score,
     failed: usize,
@@ -38,13 +38,13 @@ pub(super) struct Report<'a> {
     /// The first statement that failed, or the one that ended the rest, and why.
     failure: Option<(String, Failure)>,
     entries: Vec<Value>,
-    /// Those that wait for one before them to be printed.
-    waiting: BTreeMap<usize, Done>,
+    /// Outcomes that wait for an earlier one to be printed.
+    waiting: BTreeMap<usize, StatementOutcome>,
     printed: usize,
 }
 
 impl<'a> Report<'a> {
-    /// Of nothing so far, and `all` statements to come.
+    /// An empty report for this many statements.
     pub(super) fn new(plan: &'a Plan, all: usize) -> Self {
         Self {
             plan,
@@ -60,7 +60,11 @@ impl<'a> Report<'a> {
     }
 
     /// Adds a statement.
-    pub(super) fn take(&mut self, done: Done, display: &RefCell<BatchDisplay<'_>>) -> Result<(), Failure> {
+    pub(super) fn take(
+        &mut self,
+        done: StatementOutcome,
+        display: &RefCell<BatchDisplay<'_>>,
+    ) -> Result<(), Failure> {
         match &done.outcome {
             None => {}
             Some(Ok((result, _))) => self.score.add(done.item.expected, result),
@@ -70,7 +74,7 @@ impl<'a> Report<'a> {
             }
         }
         display.borrow_mut().count(self.score.verified(), self.failed);
-        self.waiting.insert(done.place, done);
+        self.waiting.insert(done.index, done);
         while let Some(next) = self.waiting.remove(&self.printed) {
             self.printed += 1;
             self.show(next, Some(display))?;
@@ -78,7 +82,11 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    fn show(&mut self, done: Done, display: Option<&RefCell<BatchDisplay<'_>>>) -> Result<(), Failure> {
+    fn show(
+        &mut self,
+        done: StatementOutcome,
+        display: Option<&RefCell<BatchDisplay<'_>>>,
+    ) -> Result<(), Failure> {
         let Some(outcome) = done.outcome else { return Ok(()) };
         let printer = &self.plan.printer;
         let lines = if self.plan.json {
@@ -90,7 +98,7 @@ impl<'a> Report<'a> {
             vec![plain(&done.item, &outcome)]
         };
         if let Err(failure) = outcome
-            && (self.failure.is_none() || done.ends_the_rest)
+            && (self.failure.is_none() || done.ends_evaluation)
         {
             self.failure = Some((done.item.at.name(), failure));
         }
@@ -104,33 +112,33 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// What is not as it should be: those that are right need no reading.
+    /// The lines on a statement, if it is wrong or failed; correct ones need no reading.
     fn for_people(&self, item: &Item, outcome: &Outcome) -> Vec<String> {
         let terminal = &self.plan.printer.terminal;
         let symbols = terminal.symbols;
-        let (look, symbol, what) = match outcome {
-            Ok((result, _)) if said(result) == item.expected => return Vec::new(),
+        let (style, symbol, what) = match outcome {
+            Ok((result, _)) if judged(result) == item.expected => return Vec::new(),
             Ok((result, _)) => {
-                let what = format!("said {}, is {}", said(result), item.expected);
-                match said(result) {
-                    Label::NoConsensus | Label::Nothing => (Look::Open, symbols.open, what),
-                    Label::True | Label::False => (Look::False, symbols.no, what),
+                let what = format!("said {}, is {}", judged(result), item.expected);
+                match judged(result) {
+                    Label::NoConsensus | Label::Nothing => (Style::Open, symbols.open, what),
+                    Label::True | Label::False => (Style::False, symbols.no, what),
                 }
             }
-            Err(failure) => (Look::Open, symbols.skipped, format!("not verified: {}", failure.message)),
+            Err(failure) => (Style::Open, symbols.skipped, format!("not verified: {}", failure.message)),
         };
         let fits = |text: &str| {
-            let text = symbols.spelt(sanitize::line(text).into_owned().into());
+            let text = symbols.adapt(sanitize::line(text).into_owned().into());
             cut(&text, terminal.width.saturating_sub(INDENT.len() + 1), symbols.cut)
         };
         let headline = fits(&format!("{}: {what}", item.at.name()));
         vec![
-            format!("{}  {headline}", terminal.out.paint.apply(look, symbol)),
+            format!("{}  {headline}", terminal.out.paint.apply(style, symbol)),
             format!("{INDENT}{}", fits(&item.fact)),
         ]
     }
 
-    /// Prints the figures. The exit code is the worst of what failed, or tells that too few were right.
+    /// Prints the figures. The exit code is the worst of the failures, or tells that too few were right.
     pub(super) fn finish(mut self, elapsed: Duration) -> cli::exit::Outcome {
         let printer = &self.plan.printer;
         let short = self.too_few_right();
@@ -159,7 +167,7 @@ impl<'a> Report<'a> {
         Ok(self.worst)
     }
 
-    /// Prints what was found before an interrupt, or hands it over for the document that tells of it.
+    /// Prints what was found before an interrupt, or attaches it to the failure for its JSON document.
     pub(super) fn break_off(mut self, interrupted: Failure, elapsed: Duration) -> Result<Failure, Failure> {
         for (_, done) in std::mem::take(&mut self.waiting) {
             self.show(done, None)?;
@@ -177,17 +185,17 @@ impl<'a> Report<'a> {
     }
 
     fn too_few_right(&self) -> Option<Failure> {
-        let least = self.plan.min_accuracy?;
+        let min_accuracy = self.plan.min_accuracy?;
         let right = self.score.right();
-        let found = match right.of {
+        let found = match right.total {
             0 => "nothing was verified".to_owned(),
             _ => format!("right were {}", shown(right)),
         };
-        let message = format!("{found}; --min-accuracy asks for {least} %");
-        (!right.reaches(least)).then(|| Failure::new(Kind::Other, message))
+        let message = format!("{found}; --min-accuracy asks for {min_accuracy} %");
+        (!right.reaches(min_accuracy)).then(|| Failure::new(Kind::Other, message))
     }
 
-    /// The figures, with the results on a terminal, and beside them elsewhere.
+    /// Prints the figures: with the results on a terminal, to standard error otherwise.
     fn print_figures(&self, elapsed: Duration) -> Result<(), Failure> {
         let printer = &self.plan.printer;
         let lines = self.figures(elapsed);
@@ -209,29 +217,31 @@ impl<'a> Report<'a> {
         if self.score.verified() > 0 {
             for (columns, rows) in [self.matrix(), self.models()] {
                 if !rows.is_empty() {
-                    lines.extend(sheet::table(printer, &columns, &rows));
+                    lines.extend(tabular::table(printer, &columns, &rows));
                     lines.push(String::new());
                 }
             }
-            lines.extend(sheet::labelled_lines(printer, &self.rates()));
+            lines.extend(tabular::labelled_lines(printer, &self.rates()));
             lines.push(String::new());
         }
         let summary = self.summary(elapsed);
-        lines.extend(wrap(&printer.terminal.symbols.spelt(summary.into()), printer.terminal.width));
+        lines.extend(wrap(&printer.terminal.symbols.adapt(summary.into()), printer.terminal.width));
         lines
     }
 
-    /// What statements are, by line, and what was said, by column; without columns and lines of nothing.
+    /// The confusion matrix: what is expected by row, what was said by column, without empty rows and columns.
     fn matrix(&self) -> (Vec<Column>, Vec<Vec<String>>) {
         let score = &self.score;
-        let is_said = |said: &Label| Label::ALL.iter().any(|expected| score.count(*expected, *said) > 0);
+        let is_said = |judged: &Label| Label::ALL.iter().any(|expected| score.count(*expected, *judged) > 0);
         let always = |label: &Label| *label != Label::Nothing;
-        let said: Vec<Label> =
+        let judged: Vec<Label> =
             Label::ALL.into_iter().filter(|label| always(label) || is_said(label)).collect();
-        let columns =
-            [whole("expected")].into_iter().chain(said.iter().map(|label| number(heading(*label)))).collect();
+        let columns = [unbroken("expected")]
+            .into_iter()
+            .chain(judged.iter().map(|label| number(heading(*label))))
+            .collect();
         let row = |expected: Label| {
-            let counts = said.iter().map(|said| score.count(expected, *said));
+            let counts = judged.iter().map(|judged| score.count(expected, *judged));
             let is_empty = counts.clone().sum::<usize>() == 0;
             let texts = counts.map(|count| count.to_string());
             (!is_empty).then(|| [expected.to_string()].into_iter().chain(texts).collect())
@@ -243,7 +253,7 @@ impl<'a> Report<'a> {
         let columns = ["asked", "right", "wrong", "cannot tell", "no answer"].map(number);
         let columns = [column("model")].into_iter().chain(columns).chain([number("right, %")]).collect();
         let row = |(name, score): (&String, &ModelScore)| {
-            let counts = [score.rate().of, score.right, score.wrong, score.cannot_tell, score.no_answer];
+            let counts = [score.rate().total, score.right, score.wrong, score.cannot_tell, score.no_answer];
             let texts = counts.map(|count| count.to_string());
             let percent = score.rate().percent().map_or_else(String::new, |percent| format!("{percent:.1}"));
             [name.clone()].into_iter().chain(texts).chain([percent]).collect()
@@ -251,7 +261,7 @@ impl<'a> Report<'a> {
         (columns, self.score.models.iter().map(row).collect())
     }
 
-    /// Each share by its name, where it is one of anything.
+    /// Each rate with its name, if it is a share of anything.
     fn rates(&self) -> Vec<(&'static str, String)> {
         let score = &self.score;
         let rates = [
@@ -262,7 +272,7 @@ impl<'a> Report<'a> {
             ("FALSE passed as TRUE", score.false_passed()),
             ("TRUE called FALSE", score.true_called_false()),
         ];
-        rates.into_iter().filter(|(_, rate)| rate.of > 0).map(|(name, rate)| (name, shown(rate))).collect()
+        rates.into_iter().filter(|(_, rate)| rate.total > 0).map(|(name, rate)| (name, shown(rate))).collect()
     }
 
     /// `40 statements: 35 right, 4 wrong, 1 failed · 1 m 02 s · 41,220 tokens · $0.0412`
@@ -275,13 +285,13 @@ impl<'a> Report<'a> {
             "{}: {} right{}{}{}",
             counted(self.all, "statement"),
             right.hits,
-            some(right.of - right.hits, "wrong"),
+            some(right.total - right.hits, "wrong"),
             some(self.failed, "failed"),
             some(self.not_asked(), "not asked"),
         )];
         parts.push(seconds(elapsed));
         parts.push(format!("{} tokens", thousands(score.tokens)));
-        if !score.is_sandbox && right.of > 0 {
+        if !score.is_sandbox && right.total > 0 {
             parts.push(score.cost_usd.map_or_else(|| "cost unknown".to_owned(), dollars));
         }
         parts.join(self.plan.printer.terminal.symbols.between)
@@ -289,12 +299,12 @@ impl<'a> Report<'a> {
 
     fn document(&self, elapsed: Duration) -> Value {
         let score = &self.score;
-        let said = |expected: Label| -> Value {
+        let judged = |expected: Label| -> Value {
             let counts =
-                Label::ALL.iter().map(|said| (said.to_string(), json!(score.count(expected, *said))));
+                Label::ALL.iter().map(|judged| (judged.to_string(), json!(score.count(expected, *judged))));
             Value::Object(counts.collect())
         };
-        let matrix = Label::ALL.iter().map(|expected| (expected.to_string(), said(*expected)));
+        let matrix = Label::ALL.iter().map(|expected| (expected.to_string(), judged(*expected)));
         let model = |(name, score): (&String, &ModelScore)| {
             json!({
                 "model": name,
@@ -336,7 +346,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// A column's heading for what was said.
+/// The heading of the column for what was said.
 const fn heading(label: Label) -> &'static str {
     match label {
         Label::True => "said TRUE",
@@ -346,9 +356,9 @@ const fn heading(label: Label) -> &'static str {
     }
 }
 
-/// `35 of 40, 87.5 % (73.9 to 94.5)`: a share with its 95 % confidence interval.
+/// `35 total 40, 87.5 % (73.9 to 94.5)`: a share with its 95 % confidence interval.
 fn shown(rate: Rate) -> String {
-    let count = format!("{} of {}", rate.hits, rate.of);
+    let count = format!("{} of {}", rate.hits, rate.total);
     match rate.percent().zip(rate.interval()) {
         Some((percent, (low, high))) => format!("{count}, {percent:.1} % ({low:.1} to {high:.1})"),
         None => count,
@@ -358,8 +368,8 @@ fn shown(rate: Rate) -> String {
 /// `7<TAB>WRONG<TAB>FALSE<TAB>TRUE<TAB>id<TAB>text`
 fn plain(item: &Item, outcome: &Outcome) -> String {
     let (verdict, second) = match outcome {
-        Ok((result, _)) if said(result) == item.expected => ("RIGHT", said(result).as_word()),
-        Ok((result, _)) => ("WRONG", said(result).as_word()),
+        Ok((result, _)) if judged(result) == item.expected => ("RIGHT", judged(result).as_word()),
+        Ok((result, _)) => ("WRONG", judged(result).as_word()),
         Err(failure) => ("ERROR", failure.kind.as_str()),
     };
     let id = match &item.id {
@@ -371,7 +381,7 @@ fn plain(item: &Item, outcome: &Outcome) -> String {
     fields.map(|field| sanitize::line(field).into_owned()).join("\t")
 }
 
-/// A statement of `--json`.
+/// The entry for a statement in `--json`.
 fn entry(item: &Item, outcome: &Outcome) -> Value {
     let mut entry = json!(item.at);
     entry["id"] = json!(item.id);
@@ -388,10 +398,10 @@ fn entry(item: &Item, outcome: &Outcome) -> Value {
 }
 
 fn found(result: &VerifyResponse, expected: Label, elapsed: Duration) -> Value {
-    let said = said(result);
+    let judged = judged(result);
     json!({
-        "said": said,
-        "right": said == expected,
+        "said": judged,
+        "right": judged == expected,
         "elapsed_ms": milliseconds(elapsed),
         "requestId": result.request_id,
         "claims": result.results,

@@ -1,4 +1,4 @@
-//! How often the panel, and each of its models, was right.
+//! How often the panel was right, and each of its models.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use super::dataset::Label;
 use crate::api::verify::{Assessment, VerifyResponse};
 use crate::cli::verify::votes::{self, Vote};
 
-/// What a verification says of its statement as a whole.
-pub(crate) fn said(result: &VerifyResponse) -> Label {
+/// What a verification says about its statement as a whole.
+pub(crate) fn judged(result: &VerifyResponse) -> Label {
     let has = |assessment| result.results.iter().any(|claim| claim.assessment == assessment);
     match () {
         () if result.results.is_empty() => Label::Nothing,
@@ -19,36 +19,36 @@ pub(crate) fn said(result: &VerifyResponse) -> Label {
     }
 }
 
-/// So many of so many.
+/// A number of hits out of a total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rate {
-    /// Those that count.
+    /// The hits.
     pub(crate) hits: usize,
-    /// All of them.
-    pub(crate) of: usize,
+    /// The total.
+    pub(crate) total: usize,
 }
 
 impl Rate {
-    /// In hundredths; none of nothing.
+    /// The percentage; `None` for a total of zero.
     pub(crate) fn percent(self) -> Option<f64> {
-        (self.of > 0).then(|| 100.0 * ratio(self.hits, self.of))
+        (self.total > 0).then(|| 100.0 * ratio(self.hits, self.total))
     }
 
-    /// Whether it is at least so many hundredths.
+    /// Whether it is at least this percentage.
     pub(crate) fn reaches(self, percent: f64) -> bool {
-        // Multiplied, as 29 of 100 divided is a little less than 0.29.
-        self.of > 0 && 100.0 * ratio(self.hits, 1) >= percent * ratio(self.of, 1)
+        // Multiplied rather than divided, as 29 / 100 comes out slightly below 0.29.
+        self.total > 0 && 100.0 * ratio(self.hits, 1) >= percent * ratio(self.total, 1)
     }
 
-    /// The 95 % confidence interval in hundredths: Wilson's score interval, which holds for few statements and near 0
-    /// and 100 as well.
+    /// The 95 % confidence interval in percent: Wilson's score interval, which is also valid for few statements and
+    /// near 0 and 100.
     pub(crate) fn interval(self) -> Option<(f64, f64)> {
         /// The standard normal distribution's 97.5th percentile.
         const Z: f64 = 1.959_964;
-        if self.of == 0 {
+        if self.total == 0 {
             return None;
         }
-        let (share, one) = (ratio(self.hits, self.of), ratio(1, self.of));
+        let (share, one) = (ratio(self.hits, self.total), ratio(1, self.total));
         let spread = Z * (share * (1.0 - share) * one + Z * Z * one * one / 4.0).sqrt();
         let (middle, scale) = (share + Z * Z * one / 2.0, 1.0 + Z * Z * one);
         let bound = |value: f64| 100.0 * (value / scale).clamp(0.0, 1.0);
@@ -68,7 +68,7 @@ impl Serialize for Rate {
         let tenths = |value: f64| (value * 10.0).round() / 10.0;
         Shown {
             count: self.hits,
-            of: self.of,
+            of: self.total,
             percent: self.percent().map(tenths),
             interval_95: self.interval().map(|(low, high)| (tenths(low), tenths(high))),
         }
@@ -81,52 +81,52 @@ fn ratio(part: usize, whole: usize) -> f64 {
     part as f64 / whole as f64
 }
 
-/// One model's answers to statements that are true or false.
+/// A model's answers on statements that are true or false.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct ModelScore {
     pub(crate) right: usize,
     pub(crate) wrong: usize,
-    /// It said that it cannot be determined.
+    /// It answered "cannot be determined".
     pub(crate) cannot_tell: usize,
     pub(crate) no_answer: usize,
 }
 
 impl ModelScore {
-    /// Of all it was asked.
+    /// The share of all statements it was asked about that it got right.
     pub(crate) fn rate(self) -> Rate {
-        Rate { hits: self.right, of: self.right + self.wrong + self.cannot_tell + self.no_answer }
+        Rate { hits: self.right, total: self.right + self.wrong + self.cannot_tell + self.no_answer }
     }
 }
 
-/// The sums over all statements that were verified.
+/// The sums over all verified statements.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Score {
     counts: BTreeMap<(Label, Label), usize>,
-    /// By model, in the order of their names.
+    /// By model, sorted by name.
     pub(crate) models: BTreeMap<String, ModelScore>,
-    /// What they took.
+    /// Tokens used in all.
     pub(crate) tokens: u64,
-    /// In US dollars; none where a price is unknown.
+    /// The cost in US dollars; `None` if any price is unknown.
     pub(crate) cost_usd: Option<f64>,
-    /// Whether models took part that cost nothing, as they are simulated.
+    /// Whether simulated models took part, which cost nothing.
     pub(crate) is_sandbox: bool,
 }
 
 impl Score {
-    /// Nothing so far, which costs nothing.
+    /// An empty score, with a cost of zero.
     pub(crate) fn new() -> Self {
         Self { cost_usd: Some(0.0), ..Self::default() }
     }
 
-    /// Adds a statement.
+    /// Adds a verified statement.
     pub(crate) fn add(&mut self, expected: Label, result: &VerifyResponse) {
-        *self.counts.entry((expected, said(result))).or_default() += 1;
+        *self.counts.entry((expected, judged(result))).or_default() += 1;
         let usage = &result.token_usage;
         self.tokens = self.tokens.saturating_add(usage.total_tokens);
         self.is_sandbox |= result.mode.as_deref() == Some("sandbox");
         let cost: Option<f64> =
             usage.model_usage.as_ref().and_then(|models| models.iter().map(|model| model.cost_usd).sum());
-        // A server's word, as all of this.
+        // The server's numbers are not trusted.
         let cost = cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
         self.cost_usd = self.cost_usd.zip(cost).map(|(sum, cost)| sum + cost).filter(|sum| sum.is_finite());
         if matches!(expected, Label::True | Label::False) {
@@ -143,7 +143,7 @@ impl Score {
         }
         for (model, votes) in cast {
             let score = self.models.entry(model.to_owned()).or_default();
-            let field = match whole(&votes) {
+            let field = match combined_vote(&votes) {
                 Vote::Claimed if expected == Label::True => &mut score.right,
                 Vote::Other if expected == Label::False => &mut score.right,
                 Vote::Claimed | Vote::Other => &mut score.wrong,
@@ -154,54 +154,54 @@ impl Score {
         }
     }
 
-    /// How many statements that are `expected` were found to be `said`.
-    pub(crate) fn count(&self, expected: Label, said: Label) -> usize {
-        self.counts.get(&(expected, said)).copied().unwrap_or(0)
+    /// How many statements that are `expected` were judged to be `judged`.
+    pub(crate) fn count(&self, expected: Label, judged: Label) -> usize {
+        self.counts.get(&(expected, judged)).copied().unwrap_or(0)
     }
 
     /// How many statements satisfy this.
     fn sum(&self, counts: impl Fn(Label, Label) -> bool) -> usize {
-        let chosen = self.counts.iter().filter(|((expected, said), _)| counts(*expected, *said));
+        let chosen = self.counts.iter().filter(|((expected, judged), _)| counts(*expected, *judged));
         chosen.map(|(_, count)| count).sum()
     }
 
-    /// All that were verified.
+    /// All verified statements.
     pub(crate) fn verified(&self) -> usize {
         self.sum(|_, _| true)
     }
 
-    /// Found to be what they are.
+    /// The share that was judged correctly.
     pub(crate) fn right(&self) -> Rate {
-        Rate { hits: self.sum(|expected, said| expected == said), of: self.verified() }
+        Rate { hits: self.sum(|expected, judged| expected == judged), total: self.verified() }
     }
 
-    /// Found to be true or false at all.
+    /// The share that was judged to be true or false at all.
     pub(crate) fn decided(&self) -> Rate {
-        Rate { hits: self.sum(|_, said| is_verdict(said)), of: self.verified() }
+        Rate { hits: self.sum(|_, judged| is_verdict(judged)), total: self.verified() }
     }
 
-    /// Of those that were found to be true or false, the ones that are.
+    /// The share of correct ones among those judged true or false.
     pub(crate) fn right_when_decided(&self) -> Rate {
-        let hits = self.sum(|expected, said| expected == said && is_verdict(said));
-        Rate { hits, of: self.decided().hits }
+        let hits = self.sum(|expected, judged| expected == judged && is_verdict(judged));
+        Rate { hits, total: self.decided().hits }
     }
 
-    /// Of the false ones, those that were found to be.
+    /// The share of false statements that were found to be false.
     pub(crate) fn false_found(&self) -> Rate {
         let hits = self.count(Label::False, Label::False);
-        Rate { hits, of: self.sum(|expected, _| expected == Label::False) }
+        Rate { hits, total: self.sum(|expected, _| expected == Label::False) }
     }
 
-    /// Of the false ones, those that passed for true: what a gate lets through.
+    /// The share of false statements that passed as true: what a gate would let through.
     pub(crate) fn false_passed(&self) -> Rate {
         let hits = self.count(Label::False, Label::True);
-        Rate { hits, of: self.sum(|expected, _| expected == Label::False) }
+        Rate { hits, total: self.sum(|expected, _| expected == Label::False) }
     }
 
-    /// Of the true ones, those that were called false.
+    /// The share of true statements that were called false.
     pub(crate) fn true_called_false(&self) -> Rate {
         let hits = self.count(Label::True, Label::False);
-        Rate { hits, of: self.sum(|expected, _| expected == Label::True) }
+        Rate { hits, total: self.sum(|expected, _| expected == Label::True) }
     }
 }
 
@@ -209,8 +209,8 @@ fn is_verdict(label: Label) -> bool {
     matches!(label, Label::True | Label::False)
 }
 
-/// What a model's votes on the claims of a statement say of it: false if one of them is, and true only if all are.
-fn whole(votes: &[Vote]) -> Vote {
+/// What a model's votes on the claims say about their statement: false if one of them does, and true only if all do.
+fn combined_vote(votes: &[Vote]) -> Vote {
     [Vote::Other, Vote::Missing, Vote::Undecided]
         .into_iter()
         .find(|vote| votes.contains(vote))
@@ -225,7 +225,7 @@ mod tests {
     use crate::cli::verify::votes::tests::claim;
 
     fn result(claims: &[(&str, &[(&str, &str)])], cost: Option<f64>) -> VerifyResponse {
-        let claims: Vec<_> = claims.iter().map(|(said, answers)| claim(said, "A", answers)).collect();
+        let claims: Vec<_> = claims.iter().map(|(judged, answers)| claim(judged, "A", answers)).collect();
         serde_json::from_value(json!({
             "requestId": "ver_1", "original_fact": "x", "results": claims, "timestamp": "t",
             "tokenUsage": {
@@ -240,21 +240,21 @@ mod tests {
 
     #[test]
     fn a_statement_is_what_its_worst_claim_is() {
-        let of = |claims: &[&str]| {
-            let claims: Vec<_> = claims.iter().map(|said| (*said, &[][..])).collect();
-            said(&result(&claims, None))
+        let judged_as = |claims: &[&str]| {
+            let claims: Vec<_> = claims.iter().map(|judged| (*judged, &[][..])).collect();
+            judged(&result(&claims, None))
         };
-        assert_eq!(of(&["TRUE", "TRUE"]), Label::True);
-        assert_eq!(of(&["TRUE", "NO CONSENSUS"]), Label::NoConsensus);
-        assert_eq!(of(&["NO CONSENSUS", "FALSE", "TRUE"]), Label::False);
-        assert_eq!(of(&[]), Label::Nothing);
+        assert_eq!(judged_as(&["TRUE", "TRUE"]), Label::True);
+        assert_eq!(judged_as(&["TRUE", "NO CONSENSUS"]), Label::NoConsensus);
+        assert_eq!(judged_as(&["NO CONSENSUS", "FALSE", "TRUE"]), Label::False);
+        assert_eq!(judged_as(&[]), Label::Nothing);
     }
 
     #[test]
-    fn rates_are_of_what_they_say() {
+    fn rates_have_the_right_totals() {
         let mut score = Score::new();
-        let found = |said| result(&[(said, &[])], Some(0.25));
-        for (expected, said) in [
+        let found = |judged| result(&[(judged, &[])], Some(0.25));
+        for (expected, judged) in [
             (Label::True, "TRUE"),
             (Label::True, "FALSE"),
             (Label::True, "NO CONSENSUS"),
@@ -262,14 +262,14 @@ mod tests {
             (Label::False, "TRUE"),
             (Label::NoConsensus, "NO CONSENSUS"),
         ] {
-            score.add(expected, &found(said));
+            score.add(expected, &found(judged));
         }
-        assert_eq!(score.right(), Rate { hits: 3, of: 6 });
-        assert_eq!(score.decided(), Rate { hits: 4, of: 6 });
-        assert_eq!(score.right_when_decided(), Rate { hits: 2, of: 4 });
-        assert_eq!(score.false_found(), Rate { hits: 1, of: 2 });
-        assert_eq!(score.false_passed(), Rate { hits: 1, of: 2 });
-        assert_eq!(score.true_called_false(), Rate { hits: 1, of: 3 });
+        assert_eq!(score.right(), Rate { hits: 3, total: 6 });
+        assert_eq!(score.decided(), Rate { hits: 4, total: 6 });
+        assert_eq!(score.right_when_decided(), Rate { hits: 2, total: 4 });
+        assert_eq!(score.false_found(), Rate { hits: 1, total: 2 });
+        assert_eq!(score.false_passed(), Rate { hits: 1, total: 2 });
+        assert_eq!(score.true_called_false(), Rate { hits: 1, total: 3 });
         assert_eq!((score.tokens, score.cost_usd), (600, Some(1.5)));
         score.add(Label::True, &result(&[], None));
         assert_eq!(score.cost_usd, None, "a sum without one of its parts would be too small");
@@ -295,18 +295,18 @@ mod tests {
 
     #[test]
     fn a_share_reaches_itself() {
-        for of in 1..400 {
-            for hits in 0..=of {
-                let rate = Rate { hits, of };
-                assert!((hits * 100) % of > 0 || rate.reaches(ratio(hits * 100 / of, 1)), "{rate:?}");
+        for total in 1..400 {
+            for hits in 0..=total {
+                let rate = Rate { hits, total };
+                assert!((hits * 100) % total > 0 || rate.reaches(ratio(hits * 100 / total, 1)), "{rate:?}");
             }
         }
-        assert!(!Rate { hits: 2249, of: 2500 }.reaches(90.0));
+        assert!(!Rate { hits: 2249, total: 2500 }.reaches(90.0));
         assert!(!Rate::default().reaches(0.0));
     }
 
     #[test]
-    fn what_a_server_says_of_tokens_and_cost_breaks_no_sum() {
+    fn absurd_tokens_and_costs_from_a_server_break_no_sum() {
         let mut score = Score::new();
         let mut odd = result(&[("TRUE", &[])], Some(-5.0));
         odd.token_usage.total_tokens = u64::MAX;
@@ -322,9 +322,9 @@ mod tests {
             let (is_low, is_high) = rate.interval().unwrap();
             assert!((is_low - low).abs() < 0.05 && (is_high - high).abs() < 0.05, "{is_low} {is_high}");
         };
-        near(Rate { hits: 35, of: 40 }, 73.9, 94.5);
-        near(Rate { hits: 0, of: 10 }, 0.0, 27.8);
-        near(Rate { hits: 10, of: 10 }, 72.2, 100.0);
+        near(Rate { hits: 35, total: 40 }, 73.9, 94.5);
+        near(Rate { hits: 0, total: 10 }, 0.0, 27.8);
+        near(Rate { hits: 10, total: 10 }, 72.2, 100.0);
         assert_eq!(Rate::default().interval(), None);
     }
 }

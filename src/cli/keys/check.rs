@@ -1,4 +1,4 @@
-//! `mk keys check`: whether a key is mistyped, what it is for, and what this machine's database knows of it, or a server.
+//! `mk keys check`: whether a key is mistyped, what it is for, and what the local database or a server knows about it.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::Common;
 use crate::api::Service;
 use crate::api::console::{Key, KeyState};
-use crate::cli::desk::Desk;
-use crate::cli::exit::{Failure, Kind, Said};
+use crate::cli::admin::Admin;
+use crate::cli::exit::{Failure, Kind, ServerError};
 use crate::cli::globals::Session;
-use crate::cli::sheet;
+use crate::cli::tabular;
 use crate::cli::text::read_stdin;
 use crate::keys;
 use crate::secret::{self, ExposeSecret, SecretString};
@@ -35,13 +35,13 @@ pub(super) fn run(args: &CheckArgs, session: &mut Session) -> Result<(), Failure
         .hint("a key is mk_<service>_ and 32 characters; copy it again, whole"));
     };
     if args.source.is_none() {
-        // It named what is checked, not what a server is asked with.
+        // The flag named the key to be checked, not one for requests to a server.
         session.globals.api_key_file = None;
     }
-    // A database is not made for this.
-    let desk = Desk::open_if_there(&args.common.database, session)?;
-    let known = desk.as_ref().map(|desk| desk.key_itself(&key)).transpose()?.flatten();
-    let elsewhere = desk.as_ref().map(Desk::whereabouts).filter(|place| !place.is_empty());
+    // This command does not create a database.
+    let admin = Admin::open_existing(&args.common.database, session)?;
+    let known = admin.as_ref().map(|admin| admin.key_by_secret(&key)).transpose()?.flatten();
+    let elsewhere = admin.as_ref().map(Admin::location_suffix).filter(|place| !place.is_empty());
     let unknown =
         elsewhere.map_or_else(|| "not in this machine's database".to_owned(), |on| format!("not known{on}"));
     let ended = match known.as_ref().map(|record| record.state) {
@@ -58,14 +58,14 @@ pub(super) fn run(args: &CheckArgs, session: &mut Session) -> Result<(), Failure
                 print(session, service, known.as_ref(), unknown)?;
             }
             let failure = Failure::new(Kind::Unauthorized, message).with_partial(document);
-            // In the words of a server.
-            let said = Said { code: code.to_owned(), ..Said::default() };
-            Err(Failure { said: Some(Box::new(said)), ..failure })
+            // With the error code that a server would use.
+            let server_error = ServerError { code: code.to_owned(), ..ServerError::default() };
+            Err(Failure { server_error: Some(Box::new(server_error)), ..failure })
         }
     }
 }
 
-/// A key never comes as an argument; what stands there may be one, so it is not repeated.
+/// Reads the key. A key is never accepted as an argument; whatever is given there may be one, so it is not repeated.
 fn read(source: Option<&str>, session: &Session) -> Result<SecretString, Failure> {
     let unreadable = |name: &str, cause: std::io::Error| {
         Failure::usage(format!("cannot read a key from {name}: {cause}")).caused_by(cause)
@@ -114,5 +114,5 @@ fn print(session: &Session, service: Service, known: Option<&Key>, unknown: Stri
         fields.push(("id", record.id.clone()));
         fields.push(("app", record.app.clone()));
     }
-    sheet::record(&session.printer, &fields)
+    tabular::record(&session.printer, &fields)
 }

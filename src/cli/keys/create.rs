@@ -7,7 +7,7 @@ use clap::Args;
 use super::{Common, describe, key_document};
 use crate::api::Service;
 use crate::api::console::{App, CreatedKey, Key, KeyState};
-use crate::cli::desk::Desk;
+use crate::cli::admin::Admin;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::globals::Session;
 use crate::cli::number::{dollars, within};
@@ -16,7 +16,7 @@ use crate::clock::{Clock, Time};
 use crate::keys::{NewKey, expiry};
 use crate::money::NanoUsd;
 
-/// The longest that a rotated key may live on, as at servers.
+/// The longest time for which a rotated key may remain valid, the same as on servers.
 const MAX_GRACE: Duration = Duration::from_hours(366 * 24);
 
 /// The arguments of `mk keys create`.
@@ -78,7 +78,7 @@ pub(super) struct RotateArgs {
 
 pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Failure> {
     let now = Clock::system().now();
-    let expires_at = args.expires.as_deref().map(|text| ends(text, now)).transpose()?;
+    let expires_at = args.expires.as_deref().map(|text| parse_expiry(text, now)).transpose()?;
     let new = NewKey {
         name: args.name.clone(),
         expires_at,
@@ -87,18 +87,18 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         addresses: args.addresses.clone(),
         models: args.models.clone(),
         budget: args.budget_usd,
-        // Its app is named to the desk, which alone knows it.
+        // The app is passed separately when the key is created.
         ..NewKey::of(args.service, "")
     };
-    let app_of = |desk: &Desk| match &args.app {
-        Some(app) => desk.app(app).map_err(no_app_or),
-        None => desk.usual_app(),
+    let app_of = |admin: &Admin| match &args.app {
+        Some(app) => admin.app(app).map_err(with_app_hints),
+        None => admin.default_app(),
     };
-    let rehearse = |desk: &Desk| desk.create_key(&app_of(desk)?, &new).map(drop);
-    let desk = Desk::open_or_make(&args.common.database, session, rehearse)?;
-    let app = app_of(&desk)?;
-    let namesake = args.name.as_ref().and_then(|name| namesake(&desk, &app, name));
-    let made = desk.create_key(&app, &new)?;
+    let rehearse = |admin: &Admin| admin.create_key(&app_of(admin)?, &new).map(drop);
+    let admin = Admin::open_or_create(&args.common.database, session, rehearse)?;
+    let app = app_of(&admin)?;
+    let namesake = args.name.as_ref().and_then(|name| namesake(&admin, &app, name));
+    let made = admin.create_key(&app, &new)?;
     if let Some(other) = namesake {
         warn_of_namesake(session, &other, &made.record);
     }
@@ -106,46 +106,47 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         "made the {} in the app `{}`; it is {}",
         describe(&made.record),
         made.record.app,
-        this_once(session)
+        where_shown(session)
     ));
-    hand_over(session, &desk, made, args.common.json)
+    hand_over(session, &admin, made, args.common.json)
 }
 
-/// A key of the same app that already has this name and works. Not to be told of it is no reason to make none.
-pub(super) fn namesake(desk: &Desk, app: &App, name: &str) -> Option<Key> {
-    let keys = desk.keys(Some(app), None).ok()?;
+/// An active key in the same app that already has this name. If that cannot be determined, the key is created all the
+/// same.
+pub(super) fn namesake(admin: &Admin, app: &App, name: &str) -> Option<Key> {
+    let keys = admin.keys(Some(app), None).ok()?;
     keys.into_iter().find(|key| key.state == KeyState::Active && key.name.as_deref() == Some(name))
 }
 
-/// Says that a key has the name of another one.
+/// Warns that two keys have the same name.
 pub(super) fn warn_of_namesake(session: &Session, other: &Key, key: &Key) {
     let (other, id) = (describe(other), &key.id);
     session.printer.warning(&format!("the {other} has this name too; ids tell them apart: this one is {id}"));
 }
 
 pub(super) fn rotate(args: &RotateArgs, session: &mut Session) -> Result<(), Failure> {
-    let desk = Desk::open(&args.common.database, session)?;
-    let old = desk.key_named(&args.key, &session.printer)?;
-    let made = desk.rotate_key(&old, args.grace)?;
+    let admin = Admin::open(&args.common.database, session)?;
+    let old = admin.find_key(&args.key, &session.printer)?;
+    let made = admin.rotate_key(&old, args.grace)?;
     let was = describe(&old);
     let end = if args.grace.is_zero() {
         "has ended".to_owned()
     } else {
-        format!("ends at {}", end_of(&old, &made.record, args.grace))
+        format!("ends at {}", end_of_old_key(&old, &made.record, args.grace))
     };
-    session.printer.sentence(&format!("the {was} {end}; the new one is {}", this_once(session)));
-    hand_over(session, &desk, made, args.common.json)
+    session.printer.sentence(&format!("the {was} {end}; the new one is {}", where_shown(session)));
+    hand_over(session, &admin, made, args.common.json)
 }
 
-/// When a key ends that was replaced by `new`: after its grace, but never past its own expiry.
-fn end_of(old: &Key, new: &Key, grace: Duration) -> String {
+/// When the key that was replaced by `new` ends: after the grace period, but never past its own expiry.
+fn end_of_old_key(old: &Key, new: &Key, grace: Duration) -> String {
     let own = old.expires_at.as_deref().and_then(Time::parse);
     let after_grace = Time::parse(&new.created_at).map(|made| made.plus(grace));
     own.into_iter().chain(after_grace).min().map_or_else(|| "the end of its grace".to_owned(), Time::rfc3339)
 }
 
-/// Where the key is: beneath the sentence that says so, or somewhere that only the person knows.
-const fn this_once(session: &Session) -> &'static str {
+/// Where the new key is shown: below the sentence that announces it, or wherever standard output goes.
+const fn where_shown(session: &Session) -> &'static str {
     if session.printer.terminal.out.is_terminal {
         "shown this once:"
     } else {
@@ -153,11 +154,11 @@ const fn this_once(session: &Session) -> &'static str {
     }
 }
 
-/// Prints a new key. One that nobody could see must not live on.
-fn hand_over(session: &Session, desk: &Desk, made: CreatedKey, is_json: bool) -> Result<(), Failure> {
+/// Prints a new key. If it cannot be shown to anybody, it is revoked.
+fn hand_over(session: &Session, admin: &Admin, made: CreatedKey, is_json: bool) -> Result<(), Failure> {
     let record = made.record.clone();
     print(session, made, is_json).inspect_err(|_| {
-        let outcome = match desk.revoke_key(&record) {
+        let outcome = match admin.revoke_key(&record) {
             Ok(_) => "is revoked",
             Err(_) => "could not be revoked; revoke it yourself",
         };
@@ -166,8 +167,8 @@ fn hand_over(session: &Session, desk: &Desk, made: CreatedKey, is_json: bool) ->
     })
 }
 
-/// Where the app is what was not found, says how to come by one.
-fn no_app_or(mut failure: Failure) -> Failure {
+/// Adds hints on how to find or create an app, if that is what was not found.
+fn with_app_hints(mut failure: Failure) -> Failure {
     if failure.kind == Kind::NotFound {
         failure.hints = vec![
             "`mk apps list` shows those there are, `mk apps create NAME` makes one; --app chooses".to_owned(),
@@ -176,8 +177,8 @@ fn no_app_or(mut failure: Failure) -> Failure {
     failure
 }
 
-/// When a key is to end.
-pub(super) fn ends(text: &str, now: Time) -> Result<Time, Failure> {
+/// Parses `--expires`.
+pub(super) fn parse_expiry(text: &str, now: Time) -> Result<Time, Failure> {
     expiry::parse(text, now).map_err(|why| Failure::usage(format!("--expires: {why}")))
 }
 

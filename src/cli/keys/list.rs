@@ -6,15 +6,15 @@ use serde_json::json;
 use super::Common;
 use crate::api::Service;
 use crate::api::console::{Key, KeyState};
+use crate::cli::admin::Admin;
 use crate::cli::budget::Budget;
-use crate::cli::desk::Desk;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
 use crate::cli::printer::Printer;
 use crate::cli::service::one_of;
-use crate::cli::sheet::{self, Column, column, hidden, number, whole};
+use crate::cli::tabular::{self, Column, column, hidden, number, unbroken};
 
-/// What stands below the options of `mk keys list --help`.
+/// The text below the options in `mk keys list --help`.
 pub(super) const NOTES: &str = "\
 On a wide terminal ids are shown as well; `mk keys show KEY`, --json and a pipe
 have them always.";
@@ -39,9 +39,9 @@ pub(super) struct ListArgs {
 }
 
 pub(super) fn list(args: &ListArgs, session: &mut Session) -> Result<(), Failure> {
-    let desk = Desk::open(&args.common.database, session)?;
-    let app = args.app.as_deref().map(|app| desk.app(app)).transpose()?;
-    let mut records = desk.keys(app.as_ref(), args.service)?;
+    let admin = Admin::open(&args.common.database, session)?;
+    let app = args.app.as_deref().map(|app| admin.app(app)).transpose()?;
+    let mut records = admin.keys(app.as_ref(), args.service)?;
     records.retain(|key| args.all || key.state != KeyState::Revoked);
     let printer = &session.printer;
     if args.common.json {
@@ -56,34 +56,34 @@ pub(super) fn list(args: &ListArgs, session: &mut Session) -> Result<(), Failure
         return for_people(printer, &records);
     }
     let rows: Vec<Vec<String>> = records.iter().map(plain_cells).collect();
-    sheet::print(printer, &PLAIN_COLUMNS, &rows)
+    tabular::print(printer, &PLAIN_COLUMNS, &rows)
 }
 
-/// What people see. Ids are long: they are for wide terminals.
+/// The columns for people. Ids are long, and only shown on wide terminals.
 const COLUMNS: [Column; 10] = [
-    whole("key"),
+    unbroken("key"),
     column("name"),
     column("app"),
     column("state"),
-    whole("created"),
-    whole("expires"),
-    whole("last used"),
+    unbroken("created"),
+    unbroken("expires"),
+    unbroken("last used"),
     number("budget"),
     column("spent"),
-    whole("id"),
+    unbroken("id"),
 ];
 
-/// The place of the id.
-const ID: usize = 9;
+/// The index of the id column.
+const ID_COLUMN: usize = 9;
 
-/// The places of budgets, which most keys do not have.
-const OF_BUDGETS: std::ops::Range<usize> = 7..9;
+/// The indices of the budget columns, which most keys do not need.
+const BUDGET_COLUMNS: std::ops::Range<usize> = 7..9;
 
-/// Columns that a narrow terminal does without, the least telling first: created, budget (of which `spent` tells how
-/// much is used), last used.
-const LESSER: [usize; 3] = [4, 7, 6];
+/// Columns that a narrow terminal drops, the least informative first: created, budget (`spent` tells how much of it is
+/// used), last used.
+const DROPPABLE: [usize; 3] = [4, 7, 6];
 
-/// What programs get.
+/// The columns for programs.
 const PLAIN_COLUMNS: [Column; 11] = [
     hidden("id"),
     hidden("key"),
@@ -104,7 +104,7 @@ fn for_people(printer: &Printer, records: &[Key]) -> Result<(), Failure> {
     };
     let cells = |key: &Key| {
         let [budget, spent] = Budget::from(key).cells(printer);
-        let mut cells = who(key).to_vec();
+        let mut cells = identity_cells(key).to_vec();
         let days = [Some(key.created_at.clone()), key.expires_at.clone(), key.last_used_at.clone()];
         cells.extend(days.iter().map(day).chain([budget, spent, key.id.clone()]));
         cells
@@ -112,28 +112,28 @@ fn for_people(printer: &Printer, records: &[Key]) -> Result<(), Failure> {
     let rows: Vec<Vec<String>> = records.iter().map(cells).collect();
     let mut columns = COLUMNS;
     if !records.iter().any(|key| Budget::from(key).is_set()) {
-        for column in &mut columns[OF_BUDGETS] {
+        for column in &mut columns[BUDGET_COLUMNS] {
             column.for_people = false;
         }
     }
-    let wide = printer.at_full_width();
-    if sheet::fits_whole(&wide, &columns, &rows) {
-        return sheet::print(&wide, &columns, &rows);
+    let wide = printer.with_full_width();
+    if tabular::fits_unwrapped(&wide, &columns, &rows) {
+        return tabular::print(&wide, &columns, &rows);
     }
-    columns[ID].for_people = false;
-    sheet::print_fitting(printer, &columns, &rows, &LESSER)
+    columns[ID_COLUMN].for_people = false;
+    tabular::print_fitting(printer, &columns, &rows, &DROPPABLE)
 }
 
 fn plain_cells(key: &Key) -> Vec<String> {
     let or_dash = |moment: &Option<String>| moment.clone().unwrap_or_else(|| "-".to_owned());
     let mut cells = vec![key.id.clone()];
-    cells.extend(who(key));
+    cells.extend(identity_cells(key));
     cells.extend([key.created_at.clone(), or_dash(&key.expires_at), or_dash(&key.last_used_at)]);
     cells.extend(Budget::from(key).plain_cells());
     cells
 }
 
-fn who(key: &Key) -> [String; 4] {
+fn identity_cells(key: &Key) -> [String; 4] {
     [
         format!("{} …{}", key.service, key.last4),
         key.name.clone().unwrap_or_else(|| "-".to_owned()),

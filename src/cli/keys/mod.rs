@@ -1,8 +1,8 @@
-//! `mk keys`: making, showing, changing, revoking, rotating and checking keys, of the local database or of a server.
+//! `mk keys`: creating, showing, changing, revoking, rotating and checking keys, in the local database or on a server.
 //!
-//! A new key stands alone on standard output, so that `KEY=$(mk keys create --service verify)` works; everything
-//! about it goes to standard error. No command takes a key to be checked as an argument, where every process on the
-//! machine could read it.
+//! A new key is printed alone on standard output, so that `KEY=$(mk keys create --service verify)` works; everything
+//! about it goes to standard error. No command takes a key as an argument, where every process on the machine could
+//! read it.
 
 mod check;
 mod create;
@@ -15,9 +15,9 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::database::DatabaseArgs;
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
-use super::local::Database;
 use crate::api::console::Key;
 
 /// Examples of `mk keys`, first in its help.
@@ -64,7 +64,7 @@ struct Common {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    database: Database,
+    database: DatabaseArgs,
 }
 
 impl KeysArgs {
@@ -96,13 +96,13 @@ pub(crate) fn run(args: &KeysArgs, session: &mut Session) -> Outcome {
     Ok(0)
 }
 
-/// A key as a person tells it from others: `verify key …wXyZ (ci)`.
+/// How people tell a key from others: `verify key …wXyZ (ci)`.
 fn describe(key: &Key) -> String {
     let name = key.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
     format!("{} key …{}{name}", key.service, key.last4)
 }
 
-/// A key's record as a document, with the key itself where that is to be shown.
+/// The JSON document of a key's record, including the key itself if `fields` has it.
 fn key_document(fields: impl Serialize) -> Result<Value, Failure> {
     let mut document = serde_json::to_value(fields).map_err(|cause| {
         Failure::new(Kind::Other, "the record cannot be written as JSON").caused_by(cause)

@@ -1,4 +1,4 @@
-//! `mk keys revoke`: asks, naming the key, its last use and the consequence.
+//! `mk keys revoke`: prompts first, with the key, its last use and the consequence.
 
 use clap::Args;
 use serde_json::json;
@@ -6,11 +6,11 @@ use serde_json::json;
 use super::{Common, describe};
 use crate::api::Service;
 use crate::api::console::Key;
+use crate::cli::admin::Admin;
 use crate::cli::confirm::confirm;
-use crate::cli::desk::Desk;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
-use crate::cli::last_console;
+use crate::cli::last_console_key;
 
 /// The arguments of `mk keys revoke`.
 #[derive(Args, Debug)]
@@ -28,8 +28,8 @@ pub(super) struct RevokeArgs {
 }
 
 pub(super) fn run(args: &RevokeArgs, session: &mut Session) -> Result<(), Failure> {
-    let desk = Desk::open(&args.common.database, session)?;
-    let keys = desk.keys_named(&args.keys, &session.printer)?;
+    let admin = Admin::open(&args.common.database, session)?;
+    let keys = admin.find_keys(&args.keys, &session.printer)?;
     let alive = keys.iter().filter(|key| key.revoked_at.is_none());
     let described: Vec<String> = alive
         .map(|key| {
@@ -40,18 +40,18 @@ pub(super) fn run(args: &RevokeArgs, session: &mut Session) -> Result<(), Failur
     if !described.is_empty() {
         let question = format!(
             "Revoke{} {}? Whoever uses it is refused from this moment on; it cannot be undone.",
-            // Before the keys: behind them it would be where the last one was last used.
-            desk.whereabouts(),
+            // Before the keys: after them it would read as the place of the last use.
+            admin.location_suffix(),
             described.join("; and ")
         );
         let has_console_key = keys.iter().any(|key| key.service == Service::Console);
-        let is_going = |key: &Key| keys.iter().any(|going| going.id == key.id);
-        let warning = if has_console_key { last_console::warning(&desk, is_going) } else { None };
+        let is_ending = |key: &Key| keys.iter().any(|ending| ending.id == key.id);
+        let warning = if has_console_key { last_console_key::warning(&admin, is_ending) } else { None };
         confirm(&session.printer, &question, warning.as_deref(), args.yes)?;
     }
     let mut revoked = Vec::new();
     for key in &keys {
-        let outcome = desk.revoke_key(key)?;
+        let outcome = admin.revoke_key(key)?;
         let what = describe(key);
         let when = if key.revoked_at.is_some() { "had been revoked already" } else { "is revoked" };
         session.printer.sentence(&format!("the {what} {when}"));

@@ -1,14 +1,14 @@
-//! `mk keys show`: a record, never the key.
+//! `mk keys show`: prints a key's record, never the key.
 
 use clap::Args;
 
 use super::{Common, key_document};
 use crate::api::console::Key;
+use crate::cli::admin::Admin;
 use crate::cli::budget::Budget;
-use crate::cli::desk::Desk;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
-use crate::cli::sheet;
+use crate::cli::tabular;
 
 /// The arguments of `mk keys show`.
 #[derive(Args, Debug)]
@@ -21,8 +21,8 @@ pub(super) struct ShowArgs {
 }
 
 pub(super) fn run(args: &ShowArgs, session: &mut Session) -> Result<(), Failure> {
-    let desk = Desk::open(&args.common.database, session)?;
-    print(session, desk.key_named(&args.key, &session.printer)?, args.common.json)
+    let admin = Admin::open(&args.common.database, session)?;
+    print(session, admin.find_key(&args.key, &session.printer)?, args.common.json)
 }
 
 /// Prints a key's record.
@@ -55,5 +55,5 @@ pub(super) fn print(session: &Session, record: Key, is_json: bool) -> Result<(),
         ("budget", budget.monthly()),
         ("spent", budget.this_month(&session.printer)),
     ];
-    sheet::record(&session.printer, &fields)
+    tabular::record(&session.printer, &fields)
 }

@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use super::create::{ends, namesake, warn_of_namesake};
+use super::create::{namesake, parse_expiry, warn_of_namesake};
 use super::{Common, show};
-use crate::cli::desk::Desk;
+use crate::cli::admin::Admin;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
 use crate::cli::number::{dollars, within};
@@ -83,36 +83,36 @@ pub(super) struct UpdateArgs {
 
 pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failure> {
     let now = Clock::system().now();
-    let expires_at = args.expires.as_deref().map(|text| ends(text, now)).transpose()?;
+    let expires_at = args.expires.as_deref().map(|text| parse_expiry(text, now)).transpose()?;
     let change = KeyChange {
-        name: other(args.name.clone(), args.no_name),
-        expires_at: other(expires_at, args.no_expiry),
-        per_minute: other(args.per_minute, args.default_per_minute),
-        per_day: other(args.per_day, args.default_per_day),
-        models: other_list(&args.models, args.all_models),
-        addresses: other_list(&args.addresses, args.all_addresses),
-        budget: other(args.budget_usd, args.no_budget),
+        name: change_to(args.name.clone(), args.no_name),
+        expires_at: change_to(expires_at, args.no_expiry),
+        per_minute: change_to(args.per_minute, args.default_per_minute),
+        per_day: change_to(args.per_day, args.default_per_day),
+        models: change_list(&args.models, args.all_models),
+        addresses: change_list(&args.addresses, args.all_addresses),
+        budget: change_to(args.budget_usd, args.no_budget),
     };
     if change == KeyChange::default() {
         return Err(usage_error::no_change("keys"));
     }
-    let desk = Desk::open(&args.common.database, session)?;
-    let key = desk.key_named(&args.key, &session.printer)?;
-    let namesake = args.name.as_ref().and_then(|name| namesake(&desk, &desk.app(&key.app_id).ok()?, name));
-    let updated = desk.update_key(&key, &change)?;
+    let admin = Admin::open(&args.common.database, session)?;
+    let key = admin.find_key(&args.key, &session.printer)?;
+    let namesake = args.name.as_ref().and_then(|name| namesake(&admin, &admin.app(&key.app_id).ok()?, name));
+    let updated = admin.update_key(&key, &change)?;
     if let Some(other) = namesake.filter(|other| other.id != updated.id) {
         warn_of_namesake(session, &other, &updated);
     }
     show::print(session, updated, args.common.json)
 }
 
-/// A new value, none from now on, or no change.
+/// A new value, removal, or no change.
 #[expect(clippy::option_option, reason = "as a change has it")]
-fn other<T>(new: Option<T>, is_taken_away: bool) -> Option<Option<T>> {
-    if is_taken_away { Some(None) } else { new.map(Some) }
+fn change_to<T>(new: Option<T>, is_removed: bool) -> Option<Option<T>> {
+    if is_removed { Some(None) } else { new.map(Some) }
 }
 
-/// Another list, an empty one (which stands for all), or no change.
-fn other_list(new: &[String], is_taken_away: bool) -> Option<Vec<String>> {
-    (is_taken_away || !new.is_empty()).then(|| new.to_vec())
+/// A new list, an empty one (which means all), or no change.
+fn change_list(new: &[String], is_removed: bool) -> Option<Vec<String>> {
+    (is_removed || !new.is_empty()).then(|| new.to_vec())
 }

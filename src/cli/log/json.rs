@@ -1,9 +1,9 @@
-//! A line of the log as JSON: `{"timestamp":…,"level":…,` the event's own fields, `"target":…,"span":{…}}`.
+//! Formats a log line as JSON: `{"timestamp":…,"level":…,` the event's own fields, `"target":…,"span":{…}}`.
 //!
-//! The subscriber's own form of it builds every value first; a request has twenty fields, and its line was a twentieth
-//! of the work that a short completion took. This one writes them where they go, into one text that is handed on
-//! whole. What must hold: whatever the texts contain, a line is one JSON object on one line, in which nothing commands
-//! the terminal of whoever reads it.
+//! The subscriber's own JSON format builds every value first; a request has twenty fields, and its line took a
+//! twentieth of the work of a short completion. This one writes values in place into a single buffer. Whatever the
+//! values contain, a line must be one JSON object on one line, with nothing in it that controls the terminal of its
+//! reader.
 
 mod text;
 mod time;
@@ -22,14 +22,14 @@ use tracing_subscriber::registry::LookupSpan;
 use self::text::{Escaped, push_number, push_text};
 
 thread_local! {
-    /// Memory of the line that was written last, for the next one.
+    /// The buffer of the last line, for reuse.
     static LINE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// A line that was longer than this does not keep its memory.
-const MOST_KEPT_BYTES: usize = 16 * 1024;
+/// The buffer of a longer line is not kept.
+const MAX_KEPT_BYTES: usize = 16 * 1024;
 
-/// The line that stands for `count` others, of which nothing is left.
+/// The line that stands for `count` dropped ones.
 pub(super) fn dropped_lines(count: u64) -> String {
     let mut line = String::from("{\"timestamp\":\"");
     time::push_now(&mut line);
@@ -41,7 +41,7 @@ pub(super) fn dropped_lines(count: u64) -> String {
     line
 }
 
-/// Writes events as JSON. Fields of spans are to be written by [`SpanFields`].
+/// Formats events as JSON lines. Fields of spans must be formatted by [`SpanFields`].
 pub(super) struct JsonLines;
 
 impl<S> FormatEvent<S, SpanFields> for JsonLines
@@ -54,7 +54,7 @@ where
         mut out: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        // Taken, and not borrowed: a value may log something itself while it is written.
+        // Taken rather than borrowed, as formatting a value may itself log something.
         let mut line = LINE.take();
         line.clear();
         line.push_str("{\"timestamp\":\"");
@@ -81,14 +81,14 @@ where
     }
 }
 
-/// Keeps a line's memory for the next one.
+/// Keeps a line's buffer for reuse.
 fn keep(line: String) {
-    if line.capacity() <= MOST_KEPT_BYTES {
+    if line.capacity() <= MAX_KEPT_BYTES {
         LINE.set(line);
     }
 }
 
-/// Writes the fields of spans as members of a JSON object, each behind a comma.
+/// Formats the fields of spans as members of a JSON object, each preceded by a comma.
 pub(super) struct SpanFields;
 
 impl<'writer> FormatFields<'writer> for SpanFields {
@@ -107,12 +107,12 @@ impl<'writer> FormatFields<'writer> for SpanFields {
     }
 }
 
-/// Members of a JSON object, each behind a comma.
+/// Writes members of a JSON object, each preceded by a comma.
 struct Members<'a>(&'a mut String);
 
 impl Members<'_> {
     fn name(&mut self, field: &Field) {
-        // A name of the program's own has nothing in it to escape.
+        // Field names are the program's own, with nothing to escape.
         self.0.push_str(",\"");
         self.0.push_str(field.name());
         self.0.push_str("\":");
@@ -142,14 +142,14 @@ impl Visit for Members<'_> {
 
     fn record_f64(&mut self, field: &Field, value: f64) {
         self.name(field);
-        // JSON has no other numbers. Writing into memory cannot fail.
+        // JSON has no other numbers. Writing to a string cannot fail.
         let _ = if value.is_finite() { write!(self.0, "{value}") } else { self.0.write_str("null") };
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.name(field);
         self.0.push('"');
-        // A value that cannot be written stays what has been written of it.
+        // If a value fails to format, what was written of it stays.
         let _ = write!(Escaped(self.0), "{value:?}");
         self.0.push('"');
     }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_one_object_whatever_it_tells() {
+    fn a_line_is_one_object_whatever_it_contains() {
         let nasty = "a\"b\\c\n\r\t\u{0}\u{1f}\u{7f}é😀</script>";
         let lines = logged(|| {
             let span = tracing::info_span!("request", id = nasty, late = tracing::field::Empty);

@@ -1,10 +1,9 @@
-//! The server's log: text on a terminal, JSON elsewhere; on standard error both ways.
+//! The server's log: text on a terminal, JSON elsewhere; always on standard error.
 //!
-//! Lines are handed to a thread that writes them some at a time, so that no request waits for whoever reads the log (a
-//! terminal may be held up by Ctrl-S), or pays a system call for its line. What must hold: lines keep their order and
-//! are never mixed; a reader that has stopped costs a bounded amount of memory, is told how many lines it has missed, and
-//! does not keep the process from its end; at an orderly end everything is written. A process that is killed loses the
-//! lines of its last moment.
+//! Lines are handed to a thread that writes them in batches, so that no request waits for whoever reads the log (Ctrl-S
+//! stops a terminal), or pays for a system call per line. Lines keep their order and are never interleaved. A stalled
+//! reader costs a bounded amount of memory, is told how many lines it missed, and does not keep the process from exiting.
+//! At an orderly shutdown everything is written; a process that is killed loses the lines of its last moment.
 
 mod json;
 
@@ -24,30 +23,29 @@ use super::exit::{Failure, Kind};
 use super::globals::Session;
 use super::term::Paint;
 
-/// How long lines are gathered before they are written.
-const GATHER: Duration = Duration::from_millis(20);
-/// So much is worth a write at once: what waits stays in the processor's cache, however much is logged.
-const FULL: usize = 64 * 1024;
-/// The most that waits to be written; lines beyond are dropped.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// How long lines are collected before they are written.
+const BATCH_DELAY: Duration = Duration::from_millis(20);
+/// The size at which a batch is written at once. This small, it stays in the processor's cache, however much is logged.
+const BATCH_BYTES: usize = 64 * 1024;
+/// The most bytes that may wait to be written; further lines are dropped.
+const MAX_PENDING_BYTES: usize = 4 * 1024 * 1024;
 
-/// How long a reader that has stopped is waited for at the end.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long a stalled reader is waited for at shutdown.
+const LAST_WRITE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Targets that are never logged: one repeats every path as received, with any secret in it, the other only repeats
+/// what is reported anyway where a connection was requested.
+const SILENCED_TARGETS: [&str; 2] = ["warp", "deadpool"];
 
-/// Heard at no level: one repeats every part of a path as it came, whatever secret stands in it, the other what is told
-/// anyway where a connection was wanted.
-const QUIET: [&str; 2] = ["warp", "deadpool"];
-
-/// The log of this process, from [`begin`] on. What waits is written when it is dropped.
+/// The log of this process, from [`begin`] on. Pending lines are written when it is dropped.
 #[must_use = "the log ends when this is dropped"]
 pub(crate) struct Log {
     lines: Lines,
-    /// Hears of it, or is left alone, when everything is written.
+    /// Disconnected when everything is written.
     written: Receiver<()>,
 }
 
-/// What `MK_LOG` wants to be logged.
-pub(crate) fn wanted(session: &Session) -> Result<Targets, Failure> {
+/// The filter that `MK_LOG` sets.
+pub(crate) fn filter_from_env(session: &Session) -> Result<Targets, Failure> {
     let wanted = session.env.text("MK_LOG")?.unwrap_or("info");
     filter(wanted).ok_or_else(|| {
         Failure::usage(format!("MK_LOG: `{wanted}` cannot be understood"))
@@ -55,32 +53,33 @@ pub(crate) fn wanted(session: &Session) -> Result<Targets, Failure> {
     })
 }
 
-/// Begins the log of this process, of what is [`wanted`].
+/// Starts the log of this process with a filter from [`filter_from_env`].
 pub(crate) fn begin(session: &Session, filter: Targets) -> Result<Log, Failure> {
-    let unbegun =
+    let failure =
         |cause: &dyn std::fmt::Display| Failure::new(Kind::Other, format!("cannot begin the log: {cause}"));
     let err = session.printer.terminal.err;
-    // By default a log that cannot be written is complained about where nobody listens, and that is a panic: every
+    // By default, a failure to write the log is reported to standard error, which panics if nobody reads that: every
     // request would fail because nobody reads about it.
     let log = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).log_internal_errors(false);
     let lines = Lines::default();
     if err.is_terminal {
         let log = log.with_writer(lines.clone()).with_ansi(err.paint == Paint::Full).with_target(false);
-        log.finish().with(filter).try_init().map_err(|cause| unbegun(&cause))?;
-        return Log::writing(lines, io::stderr(), dropped_lines).map_err(|cause| unbegun(&cause));
+        log.finish().with(filter).try_init().map_err(|cause| failure(&cause))?;
+        return Log::start(lines, io::stderr(), dropped_lines).map_err(|cause| failure(&cause));
     }
     let log = log.with_ansi(false).fmt_fields(SpanFields).event_format(JsonLines).with_writer(lines.clone());
-    log.finish().with(filter).try_init().map_err(|cause| unbegun(&cause))?;
-    Log::writing(lines, io::stderr(), json::dropped_lines).map_err(|cause| unbegun(&cause))
+    log.finish().with(filter).try_init().map_err(|cause| failure(&cause))?;
+    Log::start(lines, io::stderr(), json::dropped_lines).map_err(|cause| failure(&cause))
 }
 
-/// The line for a person that stands for `count` others.
+/// The line that tells a person how many others are missing.
 fn dropped_lines(count: u64) -> String {
     format!("{count} lines of the log were dropped, as they were not taken in time\n")
 }
 
-/// What is heard. By targets and levels alone: a filter that may also ask for spans is asked at every step into one and
-/// out of it. A word that is no level would be the name of a target, and nothing else would be heard: it is a mistake.
+/// The filter by targets and levels alone: one that may also depend on spans is consulted at every entry into one and
+/// exit from it. A word that is not a level would be taken for a target, and nothing else would be logged: that is
+/// refused as a mistake.
 fn filter(wanted: &str) -> Option<Targets> {
     let is_level = |part: &str| !part.is_empty() && part.parse::<LevelFilter>().is_ok();
     let is_clear = |part: &str| part.contains('=') || is_level(part.trim());
@@ -89,14 +88,14 @@ fn filter(wanted: &str) -> Option<Targets> {
     }
     let wanted: Targets = wanted.parse().ok()?;
     let default = wanted.default_level().unwrap_or(LevelFilter::OFF);
-    let is_quiet = |target: &str| QUIET.iter().any(|quiet| target.starts_with(quiet));
-    let named: Targets = wanted.into_iter().filter(|(target, _)| !is_quiet(target)).collect();
-    Some(named.with_default(default).with_targets(QUIET.map(|quiet| (quiet, LevelFilter::OFF))))
+    let is_silenced = |target: &str| SILENCED_TARGETS.iter().any(|quiet| target.starts_with(quiet));
+    let named: Targets = wanted.into_iter().filter(|(target, _)| !is_silenced(target)).collect();
+    Some(named.with_default(default).with_targets(SILENCED_TARGETS.map(|quiet| (quiet, LevelFilter::OFF))))
 }
 
 impl Log {
-    /// Writes `lines` to `out`; of those that found no room, `dropped` tells how many they were.
-    fn writing(
+    /// Starts the thread that writes `lines` to `out`. `dropped` makes the line that stands for those that found no room.
+    fn start(
         lines: Lines,
         mut out: impl Write + Send + 'static,
         dropped: fn(u64) -> String,
@@ -113,10 +112,10 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        self.lines.waiting().is_over = true;
+        self.lines.pending().is_closed = true;
         self.lines.0.changed.notify_one();
-        // Nothing is sent: the other half goes with its thread.
-        let _ = self.written.recv_timeout(LAST_WORDS);
+        // Nothing is ever sent: the sender is dropped with its thread.
+        let _ = self.written.recv_timeout(LAST_WRITE_TIMEOUT);
     }
 }
 
@@ -126,65 +125,65 @@ struct Lines(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    waiting: Mutex<Waiting>,
+    pending: Mutex<Pending>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct Pending {
     bytes: Vec<u8>,
-    /// Lines that found no room.
+    /// Number of lines dropped for lack of space.
     dropped: u64,
-    is_over: bool,
+    is_closed: bool,
 }
 
 impl Lines {
-    /// Writes lines as they come, until it is over.
+    /// Writes lines as they arrive, until shutdown.
     fn write_to(&self, out: &mut impl Write, dropped_lines: fn(u64) -> String) {
         let mut taken = Vec::new();
         loop {
-            let mut waiting = self.waiting();
-            while waiting.bytes.is_empty() && !waiting.is_over {
-                waiting = self.0.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            let mut pending = self.pending();
+            while pending.bytes.is_empty() && !pending.is_closed {
+                pending = self.0.changed.wait(pending).unwrap_or_else(PoisonError::into_inner);
             }
-            let has_time = |waiting: &mut Waiting| waiting.bytes.len() < FULL && !waiting.is_over;
-            let gathered = self.0.changed.wait_timeout_while(waiting, GATHER, has_time);
-            (waiting, _) = gathered.unwrap_or_else(PoisonError::into_inner);
-            let is_over = waiting.is_over;
-            let dropped = std::mem::take(&mut waiting.dropped);
-            std::mem::swap(&mut waiting.bytes, &mut taken);
-            drop(waiting);
+            let has_time = |pending: &mut Pending| pending.bytes.len() < BATCH_BYTES && !pending.is_closed;
+            let gathered = self.0.changed.wait_timeout_while(pending, BATCH_DELAY, has_time);
+            (pending, _) = gathered.unwrap_or_else(PoisonError::into_inner);
+            let is_closed = pending.is_closed;
+            let dropped = std::mem::take(&mut pending.dropped);
+            std::mem::swap(&mut pending.bytes, &mut taken);
+            drop(pending);
             // A log that cannot be written must not keep the server from its work.
             let _ = out.write_all(&taken);
             if dropped > 0 {
                 let _ = out.write_all(dropped_lines(dropped).as_bytes());
             }
             taken.clear();
-            if is_over {
+            if is_closed {
                 return;
             }
         }
     }
 
-    /// Also after a panic elsewhere: lines are added whole.
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Also usable after a panic elsewhere, as lines are added whole.
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.0.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Takes one whole line at a time, as the subscriber writes them.
+/// Receives one whole line per call from the subscriber.
 impl Write for &Lines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut waiting = self.waiting();
-        if waiting.bytes.len() + line.len() > MOST_BYTES {
-            waiting.dropped += 1;
+        let mut pending = self.pending();
+        if pending.bytes.len() + line.len() > MAX_PENDING_BYTES {
+            pending.dropped += 1;
             return Ok(line.len());
         }
-        let before = waiting.bytes.len();
-        waiting.bytes.extend_from_slice(line);
-        let is_heard = before == 0 || (before < FULL && waiting.bytes.len() >= FULL);
-        drop(waiting);
-        if is_heard {
+        let before = pending.bytes.len();
+        pending.bytes.extend_from_slice(line);
+        let needs_wakeup = before == 0 || (before < BATCH_BYTES && pending.bytes.len() >= BATCH_BYTES);
+        drop(pending);
+        if needs_wakeup {
             self.0.changed.notify_one();
         }
         Ok(line.len())
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_secrets_is_heard_at_no_level_and_a_mistyped_level_is_told() {
+    fn targets_that_repeat_secrets_are_never_logged_and_a_mistyped_level_is_refused() {
         for wanted in ["trace", "warp=trace", "info,warp::filters=trace", "w=trace,warp::filters::path=trace"]
         {
             let filter = filter(wanted).unwrap();
@@ -231,9 +230,10 @@ mod tests {
                 assert!(!filter.would_enable(target, &tracing::Level::ERROR), "{wanted}: {target}");
             }
         }
-        let heard = |wanted, target| filter(wanted).unwrap().would_enable(target, &tracing::Level::DEBUG);
-        assert!(heard("info,mk=debug", "mk::server") && !heard("info,mk=debug", "hyper"));
-        assert!(heard("DEBUG", "hyper") && heard("mk=trace", "mk") && !heard("off", "mk"));
+        let is_enabled =
+            |wanted, target| filter(wanted).unwrap().would_enable(target, &tracing::Level::DEBUG);
+        assert!(is_enabled("info,mk=debug", "mk::server") && !is_enabled("info,mk=debug", "hyper"));
+        assert!(is_enabled("DEBUG", "hyper") && is_enabled("mk=trace", "mk") && !is_enabled("off", "mk"));
         for mistyped in ["inof", "warning", "info,nonsense", "mk=loud", "mk[x]=debug", ",", "info,"] {
             assert!(filter(mistyped).is_none(), "{mistyped}");
         }
@@ -243,7 +243,7 @@ mod tests {
     fn everything_is_written_in_order_and_at_the_end() {
         let (sender, receiver) = channel();
         let lines = Lines::default();
-        let log = Log::writing(lines.clone(), Sent(sender), dropped_lines).unwrap();
+        let log = Log::start(lines.clone(), Sent(sender), dropped_lines).unwrap();
         (&lines).write_all(b"first\n").unwrap();
         assert_eq!(receiver.recv().unwrap(), b"first\n", "written although nothing ends");
         let mut expected = Vec::new();
@@ -257,10 +257,10 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_who_has_stopped_does_not_keep_the_process_from_its_end() {
-        struct Stopped(Receiver<()>);
+    fn a_stalled_reader_does_not_keep_the_process_from_exiting() {
+        struct Stalled(Receiver<()>);
 
-        impl Write for Stopped {
+        impl Write for Stalled {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
                 let _ = self.0.recv();
                 Ok(bytes.len())
@@ -271,22 +271,22 @@ mod tests {
             }
         }
 
-        let (never, stopped) = channel();
+        let (never, stalled) = channel();
         let lines = Lines::default();
-        let log = Log::writing(lines.clone(), Stopped(stopped), dropped_lines).unwrap();
+        let log = Log::start(lines.clone(), Stalled(stalled), dropped_lines).unwrap();
         (&lines).write_all(b"line\n").unwrap();
         drop(log);
         drop(never);
     }
 
     #[test]
-    fn a_reader_who_has_stopped_misses_lines_and_is_told_how_many() {
+    fn a_stalled_reader_misses_lines_and_is_told_how_many() {
         let lines = Lines::default();
-        let line = vec![b'x'; MOST_BYTES / 4];
+        let line = vec![b'x'; MAX_PENDING_BYTES / 4];
         for _ in 0..7 {
             (&lines).write_all(&line).unwrap();
         }
-        lines.waiting().is_over = true;
+        lines.pending().is_closed = true;
         let mut written = Vec::new();
         lines.write_to(&mut written, json::dropped_lines);
         let notice = written.split_off(4 * line.len());

@@ -1,20 +1,20 @@
-//! What `mk serve` sees to before anybody may call: what cannot work, or would leave the server open, is said in one
+//! Checks of `mk serve` before it accepts calls: what cannot work, or would leave the server open, is reported in one
 //! sentence.
 
 use std::io;
 use std::net::SocketAddr;
 
 use crate::app::App;
+use crate::cli::database::store_failure;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
-use crate::cli::local::stored;
 use crate::cli::welcome;
 use crate::config::{ServerConfig, paths};
 use crate::storage::DatabaseUrl;
 
-/// A crash would write the memory of this process to a disk, keys of providers included.
+/// Disables core dumps: they would write the memory of this process to disk, provider keys included.
 #[cfg(unix)]
-pub(super) fn no_memory_on_disk() {
+pub(super) fn disable_core_dumps() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     if let Err(cause) = setrlimit(Resource::Core, none) {
@@ -23,11 +23,11 @@ pub(super) fn no_memory_on_disk() {
 }
 
 #[cfg(not(unix))]
-pub(super) const fn no_memory_on_disk() {}
+pub(super) const fn disable_core_dumps() {}
 
-/// What leads commands beside the server to its database, if they do not look there of themselves. An address that only
-/// this process was given is not repeated: it may hold a password.
-pub(super) fn beside(session: &Session, config: &ServerConfig) -> String {
+/// The flags that lead other commands to this server's database, if they do not find it by themselves. An address that
+/// only this process was given is not repeated, as it may hold a password.
+pub(super) fn database_flags(session: &Session, config: &ServerConfig) -> String {
     match (&config.database, &config.file) {
         (DatabaseUrl::Sqlite, _) if session.env.data_home.as_deref() == Some(&*config.data_dir) => {
             String::new()
@@ -40,8 +40,8 @@ pub(super) fn beside(session: &Session, config: &ServerConfig) -> String {
     }
 }
 
-/// Tells where there are apps and keys that this server does not use, as their keys are refused here.
-pub(super) fn tell_of_another_database(config: &ServerConfig) {
+/// Warns of a database with apps and keys that this server does not use, as it refuses those keys.
+pub(super) fn warn_of_unused_database(config: &ServerConfig) {
     let left_alone = config.data_dir.join("mk.db");
     if let DatabaseUrl::Postgres(address) = &config.database
         && left_alone.is_file()
@@ -54,8 +54,8 @@ pub(super) fn tell_of_another_database(config: &ServerConfig) {
     }
 }
 
-/// A directory that a flag names is that of a database, for every other command too: a server must not serve one where the
-/// other one is meant.
+/// Refuses `--data-dir` together with PostgreSQL. For every other command that flag selects the database in a
+/// directory, so a server must not serve another one.
 pub(super) fn refuse_two_databases(config: &ServerConfig) -> Result<(), Failure> {
     match &config.database {
         DatabaseUrl::Sqlite => Ok(()),
@@ -66,22 +66,27 @@ pub(super) fn refuse_two_databases(config: &ServerConfig) -> Result<(), Failure>
     }
 }
 
-/// A server that others can reach needs an operator who can look after it. `beside` as in [`beside`].
-pub(super) fn refuse_open_door(app: &App, listen: SocketAddr, beside: &str) -> Result<(), Failure> {
+/// Refuses to listen for other machines while there is no console key, as nobody could administer the server.
+/// `database_flags` comes from [`database_flags`].
+pub(super) fn refuse_exposed_server(
+    app: &App,
+    listen: SocketAddr,
+    database_flags: &str,
+) -> Result<(), Failure> {
     if listen.ip().is_loopback() {
         return Ok(());
     }
-    if app.store.has_console_key(app.clock.now()).map_err(|cause| stored(cause, "key"))? {
+    if app.store.has_console_key(app.clock.now()).map_err(|cause| store_failure(cause, "key"))? {
         return Ok(());
     }
     Err(Failure::usage(format!(
         "{listen} can be reached from other machines, and there is no console key yet"
     ))
-    .hint(format!("make one first: mk keys create --service console{beside}")))
+    .hint(format!("make one first: mk keys create --service console{database_flags}")))
 }
 
-/// Said where nothing can be listened on.
-pub(super) fn no_listener(listen: SocketAddr, cause: io::Error) -> Failure {
+/// The failure for an address that cannot be listened on.
+pub(super) fn listen_failure(listen: SocketAddr, cause: io::Error) -> Failure {
     let failure = match cause.kind() {
         io::ErrorKind::AddrInUse => Failure::usage(format!("{listen} is already in use"))
             .hint("does another mk serve run? choose another port: mk serve --listen 127.0.0.1:8081"),

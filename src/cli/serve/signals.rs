@@ -1,40 +1,41 @@
-//! The signals that end a server: the first one asks it to, the second one does.
+//! The signals that end a server: the first one requests a shutdown, the second one kills the process.
 
 use crate::cli::runtime;
 
-/// What ended the server.
+/// What requested the shutdown.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum EndedBy {
+pub(super) enum ShutdownCause {
     /// Ctrl-C.
     Interrupt,
-    /// SIGTERM, as supervisors send it: an orderly end.
+    /// SIGTERM, which supervisors send for an orderly shutdown.
     Terminate,
 }
 
-/// Resolves at the first signal, from this call on, that asks the server to end; the second one ends it by itself.
+/// Starts to listen, and resolves at the first signal that requests a shutdown; the second one kills the process by
+/// itself.
 #[cfg(unix)]
-pub(super) fn signalled() -> impl Future<Output = EndedBy> {
+pub(super) fn shutdown_signal() -> impl Future<Output = ShutdownCause> {
     use tokio::signal::unix::{SignalKind, signal};
-    let heard = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-    runtime::end_at_second(&[runtime::SIGINT, runtime::SIGTERM]);
+    let streams = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    runtime::exit_on_second(&[runtime::SIGINT, runtime::SIGTERM]);
     async {
-        let (Ok(mut interrupt), Ok(mut terminate)) = heard else {
-            // Signals that cannot be listened to act by default, and end the server.
+        let (Ok(mut interrupt), Ok(mut terminate)) = streams else {
+            // If signals cannot be listened to, they take their default action and end the server.
             return std::future::pending().await;
         };
         tokio::select! {
-            _ = interrupt.recv() => EndedBy::Interrupt,
-            _ = terminate.recv() => EndedBy::Terminate,
+            _ = interrupt.recv() => ShutdownCause::Interrupt,
+            _ = terminate.recv() => ShutdownCause::Terminate,
         }
     }
 }
 
-/// Resolves at the first Ctrl-C; the second one ends the server by itself.
+/// Resolves at the first Ctrl-C; the second one kills the process by itself.
 #[cfg(not(unix))]
-pub(super) async fn signalled() -> EndedBy {
-    runtime::end_at_second(&[runtime::SIGINT]);
+pub(super) async fn shutdown_signal() -> ShutdownCause {
+    runtime::exit_on_second(&[runtime::SIGINT]);
     if tokio::signal::ctrl_c().await.is_err() {
         return std::future::pending().await;
     }
-    EndedBy::Interrupt
+    ShutdownCause::Interrupt
 }

@@ -1,36 +1,36 @@
-//! The throw-away key that `mk serve --sandbox` gives the person at a terminal: there while the server runs.
+//! The temporary key that `mk serve --sandbox` gives to the person at the terminal, valid while the server runs.
 
 use std::time::Duration;
 
 use crate::api::Service;
 use crate::app::App;
+use crate::cli::database::store_failure;
 use crate::cli::exit::{Failure, Kind};
-use crate::cli::local::stored;
 use crate::keys::{self, NewKey};
 use crate::secret::SecretString;
 
-/// How long the key lives, if the server does not end it before.
-const LIFE: Duration = Duration::from_hours(24);
+/// The expiry of the key, in case the server does not revoke it.
+const LIFETIME: Duration = Duration::from_hours(24);
 
-/// A throw-away key for the person who tries the sandbox; ends with the server.
-pub(super) struct Trial {
+/// A temporary key for trying the sandbox; revoked when the server ends.
+pub(super) struct TrialKey {
     id: Option<String>,
     pub(super) key: Option<SecretString>,
 }
 
-impl Trial {
-    pub(super) fn begin(is_wanted: bool, app: &App) -> Result<Self, Failure> {
-        // Other servers on a database that is shared would take it as well, and ask real models for it.
-        if !is_wanted || !app.store.is_local() {
+impl TrialKey {
+    pub(super) fn begin(is_requested: bool, app: &App) -> Result<Self, Failure> {
+        // On a shared database, other servers would accept the key as well, and call real models with it.
+        if !is_requested || !app.store.is_local() {
             return Ok(Self { id: None, key: None });
         }
         let now = app.clock.now();
-        let apps = app.store.apps().map_err(|cause| stored(cause, "app"))?;
+        let apps = app.store.apps().map_err(|cause| store_failure(cause, "app"))?;
         let Some(first) = apps.first() else { return Ok(Self { id: None, key: None }) };
-        let mut wanted = NewKey::of(Service::Verify, &first.id);
-        wanted.name = Some("sandbox trial".to_owned());
-        wanted.expires_at = Some(now.plus(LIFE));
-        let made = keys::create(&app.store, &wanted, now);
+        let mut request = NewKey::of(Service::Verify, &first.id);
+        request.name = Some("sandbox trial".to_owned());
+        request.expires_at = Some(now.plus(LIFETIME));
+        let made = keys::create(&app.store, &request, now);
         let (key, row) =
             made.map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
         Ok(Self { id: Some(row.id.to_string()), key: Some(key) })

@@ -1,34 +1,34 @@
-//! Budgets below a report: how full they are, in words, with a symbol whose colour says the same.
+//! Budgets below a report: how full they are, in words, beside a symbol whose colour says the same.
 
 use crate::api::console::{Billing, BudgetLine};
 use crate::cli::exit::Failure;
-use crate::cli::figures::{counted, dollars};
+use crate::cli::humanize::{counted, dollars};
 use crate::cli::printer::Printer;
 use crate::cli::sanitize;
-use crate::cli::term::Look;
+use crate::cli::term::Style;
 use crate::cli::wrap::wrap;
 use crate::usage::ReportRequest;
 
-/// So many are shown, the fullest.
-const MOST_SHOWN: usize = 10;
-/// Before a line's text: a symbol and a space.
+/// How many budgets are shown, the fullest ones.
+const MAX_SHOWN: usize = 10;
+/// The width of what precedes a line's text: a symbol and a space.
 const INDENT: usize = 2;
 
-/// The budgets of what a report was asked for, the fullest first.
-pub(super) fn concerning<'a>(
+/// The budgets that match the report's filters, the fullest first.
+pub(super) fn matching<'a>(
     billing: &'a Billing,
-    asked: &'a ReportRequest,
+    request: &'a ReportRequest,
 ) -> impl Iterator<Item = &'a BudgetLine> {
-    let is_meant = |wanted: &Option<String>, id: &str| wanted.as_deref().is_none_or(|wanted| wanted == id);
+    let matches = |wanted: &Option<String>, id: &str| wanted.as_deref().is_none_or(|wanted| wanted == id);
     billing
         .budgets
         .iter()
-        .filter(move |line| is_meant(&asked.app_id, &line.app_id) && is_meant(&asked.key_id, &line.id))
+        .filter(move |line| matches(&request.app_id, &line.app_id) && matches(&request.key_id, &line.id))
 }
 
-/// Prints them for people.
-pub(super) fn print(printer: &Printer, billing: &Billing, asked: &ReportRequest) -> Result<(), Failure> {
-    let lines: Vec<_> = concerning(billing, asked).collect();
+/// Prints the budgets for people.
+pub(super) fn print(printer: &Printer, billing: &Billing, request: &ReportRequest) -> Result<(), Failure> {
+    let lines: Vec<_> = matching(billing, request).collect();
     if lines.is_empty() {
         return Ok(());
     }
@@ -38,12 +38,12 @@ pub(super) fn print(printer: &Printer, billing: &Billing, asked: &ReportRequest)
     for line in wrap(&heading, printer.terminal.width) {
         printer.line(&line)?;
     }
-    for line in lines.iter().take(MOST_SHOWN) {
+    for line in lines.iter().take(MAX_SHOWN) {
         for text in shown(printer, line) {
             printer.line(&text)?;
         }
     }
-    match lines.len().saturating_sub(MOST_SHOWN) {
+    match lines.len().saturating_sub(MAX_SHOWN) {
         0 => Ok(()),
         more => printer.line(&format!("  and {} less full; --json shows all", counted(more, "budget"))),
     }
@@ -53,15 +53,15 @@ fn shown(printer: &Printer, line: &BudgetLine) -> Vec<String> {
     let terminal = &printer.terminal;
     let symbols = terminal.symbols;
     let (symbol, words) = match line.threshold {
-        Some(100) => (terminal.out.paint.apply(Look::False, symbols.no), " (used up)"),
-        Some(80) => (terminal.out.paint.apply(Look::Open, symbols.skipped), " (80 % reached)"),
+        Some(100) => (terminal.out.paint.apply(Style::False, symbols.no), " (used up)"),
+        Some(80) => (terminal.out.paint.apply(Style::Open, symbols.skipped), " (80 % reached)"),
         Some(_) => (symbols.waiting.to_owned(), " (50 % reached)"),
         None => (" ".to_owned(), ""),
     };
     let what = if line.id == line.app_id { "app" } else { "key" };
     let text = format!(
         "{what} {}: {} of {}, {:.0} %{words}",
-        symbols.spelt(sanitize::line(&line.name)),
+        symbols.adapt(sanitize::line(&line.name)),
         dollars(line.spent_usd),
         dollars(line.budget_usd),
         line.used_percent.floor()
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_is_told_in_words_too_and_never_early() {
+    fn a_threshold_is_also_stated_in_words_and_never_early() {
         let plain = |percent, threshold| on(80, Paint::Plain, &line(percent, threshold)).join("\n");
         let key = "key nightly \u{fffd}[2Jbuild:";
         assert_eq!(plain(0.0, None), format!("  {key} $0.0000 of $20.00, 0 %"));

@@ -1,17 +1,17 @@
-//! The columns that every line of usage ends with, and the sentence that sums them up.
+//! The number columns at the end of every line of usage, and the sentence with their totals.
 
 use crate::api::console::{UsageSums, csv};
 use crate::cli::exit::Failure;
-use crate::cli::figures::{counted, dollars, thousands};
+use crate::cli::humanize::{counted, dollars, thousands};
 use crate::cli::printer::Printer;
-use crate::cli::sheet::{Column, hidden, number};
+use crate::cli::tabular::{Column, hidden, number};
 use crate::cli::term::Symbols;
 use crate::cli::wrap::wrap;
 
-/// What stands where a price is not known.
+/// Shown where a price is unknown.
 pub(super) const UNKNOWN: &str = "unknown";
 
-/// The columns. People get the most telling ones.
+/// The columns. People get the most informative ones.
 pub(super) const COLUMNS: [Column; 8] = [
     number("requests"),
     hidden("attempts"),
@@ -23,10 +23,10 @@ pub(super) const COLUMNS: [Column; 8] = [
     hidden("unpriced attempts"),
 ];
 
-/// Places in [`COLUMNS`] that a narrow terminal does without, the least telling first: failed calls, requests, tokens.
-pub(super) const LESSER: [usize; 3] = [2, 0, 5];
+/// Indices in [`COLUMNS`] that a narrow terminal drops, the least informative first: failed calls, requests, tokens.
+pub(super) const DROPPABLE: [usize; 3] = [2, 0, 5];
 
-/// The texts under [`COLUMNS`], for people with symbols, for programs without.
+/// The cells under [`COLUMNS`]; formatted with symbols for people, raw for programs.
 pub(super) fn cells(sums: &UsageSums, for_people: Option<&Symbols>) -> [String; 8] {
     let count = |number: u64| if for_people.is_some() { thousands(number) } else { number.to_string() };
     let cost = match (sums.cost_usd, for_people) {
@@ -49,7 +49,7 @@ pub(super) fn cells(sums: &UsageSums, for_people: Option<&Symbols>) -> [String; 
     ]
 }
 
-/// Prints the totals for people, and says what is missing in the cost.
+/// Prints the totals for people, and says what is missing from the cost.
 pub(super) fn print_totals(printer: &Printer, totals: &UsageSums) -> Result<(), Failure> {
     let symbols = printer.terminal.symbols;
     let line = format!("total: {}", summary(totals).join(symbols.between));
@@ -83,7 +83,7 @@ mod tests {
     use crate::cli::term::{ASCII, UNICODE};
 
     #[test]
-    fn an_unknown_cost_is_never_zero_and_a_part_of_it_never_the_whole() {
+    fn an_unknown_cost_is_never_zero_and_a_partial_one_never_complete() {
         let shown = |cost_usd, unpriced_attempts| {
             let sums = UsageSums { cost_usd, unpriced_attempts, ..UsageSums::default() };
             let cost = |for_people| cells(&sums, for_people)[6].clone();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_calls_are_told_where_there_are_some() {
+    fn failed_calls_are_mentioned_if_there_are_any() {
         let sums = UsageSums { requests: 1, errors: 1234, cost_usd: Some(0.0), ..UsageSums::default() };
         assert_eq!(summary(&sums), ["1 request", "1,234 failed calls", "0 tokens", "$0.0000"]);
     }

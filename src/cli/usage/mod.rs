@@ -1,7 +1,7 @@
-//! `mk usage`: what was used and what it cost; and `mk apps statement`, the same of one app and month.
+//! `mk usage`: what was used and what it cost; and `mk apps statement`, the same for one app and month.
 //!
-//! What is shown comes as the records of the API from a [`Desk`]; all else here is about showing them: a table with
-//! bars on a terminal, tab-separated lines in a pipe, CSV, JSON.
+//! The data comes as API records from an [`Admin`]; everything here is about presenting it: a table with bars on a
+//! terminal, tab-separated lines in a pipe, CSV, or JSON.
 
 mod bars;
 mod budgets;
@@ -13,18 +13,18 @@ mod table;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::desk::Desk;
+use super::admin::Admin;
+use super::database::DatabaseArgs;
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
-use super::local::Database;
 use super::sanitize;
-use super::service::{ASKING, one_of};
+use super::service::{MODEL_SERVICES, one_of};
 use crate::api::Service;
 use crate::api::console::{self, Dimension, UsageReport};
 use crate::clock::{Clock, Time};
 use crate::keys::expiry;
 use crate::usage::{Days, Month, ReportRequest, parse_date};
-pub(crate) use labels::short;
+pub(crate) use labels::shortened;
 pub(crate) use statement::statement;
 
 /// Examples of `mk usage`, first in its help.
@@ -37,7 +37,7 @@ Examples:
   mk usage --json | jq .totals.cost_usd
   mk usage --server https://mk.example.org     of that server, with its console key";
 
-/// What its figures mean, last in its help.
+/// What the numbers mean, last in its help.
 pub(crate) const NOTES: &str = "\
 Days are those of UTC. Requests are those that asked a model at least once;
 summed by model, or of one model, a request counts once for each model it asked.
@@ -52,7 +52,7 @@ and a heading; an unknown cost is an empty cell there.
 
 Of this machine's database or of a server elsewhere, as `mk apps --help` tells.";
 
-/// Without dates, so many days, today included.
+/// The number of days shown by default, including today.
 const DEFAULT_DAYS: u32 = 30;
 
 /// The arguments of `mk usage`.
@@ -80,7 +80,7 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_name = "PROVIDER/MODEL")]
     model: Option<String>,
     /// Only of this service: verify or inference
-    #[arg(long, value_name = "SERVICE", value_parser = one_of(ASKING), hide_possible_values = true)]
+    #[arg(long, value_name = "SERVICE", value_parser = one_of(MODEL_SERVICES), hide_possible_values = true)]
     service: Option<Service>,
     /// Print CSV
     #[arg(long, conflicts_with = "json")]
@@ -89,7 +89,7 @@ pub(crate) struct UsageArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    database: Database,
+    database: DatabaseArgs,
 }
 
 /// What usage can be summed by, as the flag names it.
@@ -114,7 +114,7 @@ impl From<By> for Dimension {
     }
 }
 
-/// How a result is printed.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// A table on a terminal, tab-separated lines elsewhere.
@@ -126,8 +126,8 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The one that flags ask for.
-    pub(crate) const fn of(csv: bool, json: bool) -> Self {
+    /// The format that the flags select.
+    pub(crate) const fn from_flags(csv: bool, json: bool) -> Self {
         match (csv, json) {
             (_, true) => Self::Json,
             (true, false) => Self::Csv,
@@ -153,30 +153,30 @@ impl UsageArgs {
     }
 }
 
-/// Shows what was used.
+/// Runs `mk usage`.
 pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
     let days = args.days(Clock::system().now())?;
-    let desk = Desk::open(&args.database, session)?;
+    let admin = Admin::open(&args.database, session)?;
     let by = if args.by.is_empty() {
         vec![Dimension::Day]
     } else {
         args.by.iter().map(|by| (*by).into()).collect()
     };
-    let asked = ReportRequest {
+    let request = ReportRequest {
         days,
         by,
-        app_id: args.app.as_deref().map(|app| desk.app_id(app)).transpose()?,
-        key_id: args.key.as_deref().map(|key| desk.key_id(key, &session.printer)).transpose()?,
+        app_id: args.app.as_deref().map(|app| admin.app_id(app)).transpose()?,
+        key_id: args.key.as_deref().map(|key| admin.key_id(key, &session.printer)).transpose()?,
         service: args.service,
         model: args.model.clone(),
     };
-    let mut report = desk.report(&asked)?;
+    let mut report = admin.report(&request)?;
     let printer = &session.printer;
-    match Format::of(args.csv, args.json) {
-        Format::Csv => printer.part(&console::csv::report(&harmless(report)))?,
+    match Format::from_flags(args.csv, args.json) {
+        Format::Csv => printer.part(&console::csv::report(&sanitized(report)))?,
         Format::Json => {
-            let billing = desk.billing()?;
-            let budgets: Vec<_> = budgets::concerning(&billing, &asked).collect();
+            let billing = admin.billing()?;
+            let budgets: Vec<_> = budgets::matching(&billing, &request).collect();
             let UsageReport { from, to, by, data, totals, .. } = report;
             let document = json!({
                 "schema": "mk.usage/1",
@@ -185,19 +185,19 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
             printer.document(&document)?;
         }
         Format::Lines if printer.terminal.out.is_terminal => {
-            labels::in_report(&mut report, &desk);
+            labels::in_report(&mut report, &admin);
             table::for_people(printer, &report)?;
-            let mut billing = desk.billing()?;
-            labels::in_budgets(&mut billing, &desk);
-            budgets::print(printer, &billing, &asked)?;
+            let mut billing = admin.billing()?;
+            labels::in_budgets(&mut billing, &admin);
+            budgets::print(printer, &billing, &request)?;
         }
         Format::Lines => table::for_programs(printer, &report)?,
     }
     Ok(0)
 }
 
-/// The report with texts that do no harm to a terminal.
-fn harmless(mut report: UsageReport) -> UsageReport {
+/// The report with its texts sanitized for a terminal.
+fn sanitized(mut report: UsageReport) -> UsageReport {
     for row in &mut report.data {
         for text in [&mut row.app, &mut row.key, &mut row.model].into_iter().flatten() {
             *text = sanitize::line(text).into_owned();
@@ -206,7 +206,7 @@ fn harmless(mut report: UsageReport) -> UsageReport {
     report
 }
 
-/// A month, as a flag's value.
+/// Value parser for a month.
 pub(crate) fn month(text: &str) -> Result<Month, String> {
     Month::parse(text).ok_or_else(|| "it must be a month such as 2026-11".to_owned())
 }
@@ -215,7 +215,7 @@ fn date(text: &str) -> Result<i64, String> {
     parse_date(text).ok_or_else(|| "it must be a date such as 2026-11-20".to_owned())
 }
 
-/// A number of whole days.
+/// Value parser for a number of whole days.
 fn days(text: &str) -> Result<u32, String> {
     let wrong = || "it must be a number of days or weeks, such as 30d or 4w".to_owned();
     let span = expiry::parse_span(text).map_err(|_| wrong())?;

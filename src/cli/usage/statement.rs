@@ -1,34 +1,34 @@
-//! `mk apps statement`: what an app has used in a month, a line for each service, key and model.
+//! `mk apps statement`: what an app used in a month, one line per service, key and model.
 
 use serde_json::json;
 
 use super::{Format, figures, labels};
 use crate::api::console::{Statement, StatementLine, csv};
-use crate::cli::desk::Desk;
+use crate::cli::admin::Admin;
 use crate::cli::exit::{Failure, Kind};
-use crate::cli::figures::dollars;
 use crate::cli::globals::Session;
+use crate::cli::humanize::dollars;
 use crate::cli::printer::Printer;
 use crate::cli::sanitize;
-use crate::cli::sheet::{self, Column, column, hidden};
+use crate::cli::tabular::{self, Column, column, hidden};
 use crate::cli::term::Symbols;
 use crate::cli::wrap::wrap;
 use crate::usage::Month;
 
 const COLUMNS: [Column; 4] = [column("service"), hidden("key id"), column("key"), column("model")];
 
-/// Shows the statement.
+/// Prints the statement.
 pub(crate) fn statement(
     session: &Session,
-    desk: &Desk,
+    admin: &Admin,
     app: &str,
     month: Month,
     format: Format,
 ) -> Result<(), Failure> {
-    let mut statement = desk.statement(app, month)?;
+    let mut statement = admin.statement(app, month)?;
     let printer = &session.printer;
     match format {
-        Format::Csv => printer.part(&csv::statement(&harmless(statement))),
+        Format::Csv => printer.part(&csv::statement(&sanitized(statement))),
         Format::Json => {
             let mut document = serde_json::to_value(&statement).map_err(|cause| {
                 Failure::new(Kind::Other, "the statement cannot be written as JSON").caused_by(cause)
@@ -37,12 +37,12 @@ pub(crate) fn statement(
             printer.document(&document)
         }
         Format::Lines if printer.terminal.out.is_terminal => {
-            labels::in_statement(&mut statement, desk);
+            labels::in_statement(&mut statement, admin);
             for_people(printer, &statement)
         }
         Format::Lines => {
             let rows: Vec<_> = statement.lines.iter().map(|line| row(line, None)).collect();
-            sheet::print(printer, &columns(), &rows)
+            tabular::print(printer, &columns(), &rows)
         }
     }
 }
@@ -58,13 +58,13 @@ fn for_people(printer: &Printer, statement: &Statement) -> Result<(), Failure> {
     }
     let symbols = printer.terminal.symbols;
     let rows: Vec<_> = statement.lines.iter().map(|line| row(line, Some(symbols))).collect();
-    let lesser = figures::LESSER.map(|at| COLUMNS.len() + at);
+    let droppable = figures::DROPPABLE.map(|at| COLUMNS.len() + at);
     let all = columns();
-    let columns = sheet::fitting(printer, &all, &rows, &lesser);
-    sheet::print(printer, &columns, &rows)?;
-    sheet::end(printer, &columns, &rows)?;
+    let columns = tabular::fit_columns(printer, &all, &rows, &droppable);
+    tabular::print(printer, &columns, &rows)?;
+    tabular::separate(printer, &columns, &rows)?;
     figures::print_totals(printer, &statement.totals)?;
-    sheet::say_left_out(printer, &all, &columns);
+    tabular::report_dropped(printer, &all, &columns);
     match statement.budget_usd {
         Some(budget) => printer.line(&format!("budget: {} a month", dollars(budget))),
         None => Ok(()),
@@ -80,8 +80,8 @@ fn row(line: &StatementLine, for_people: Option<&Symbols>) -> Vec<String> {
     of.into_iter().chain(figures::cells(&line.sums, for_people)).collect()
 }
 
-/// The statement with texts that do no harm to a terminal.
-fn harmless(mut statement: Statement) -> Statement {
+/// The statement with its texts sanitized for a terminal.
+fn sanitized(mut statement: Statement) -> Statement {
     statement.app = sanitize::line(&statement.app).into_owned();
     for line in &mut statement.lines {
         for text in [&mut line.key, &mut line.model] {

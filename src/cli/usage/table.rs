@@ -4,56 +4,56 @@ use super::{bars, figures};
 use crate::api::console::{Dimension, UsageReport, UsageRow, UsageSums};
 use crate::cli::exit::Failure;
 use crate::cli::printer::Printer;
-use crate::cli::sheet::{self, Column, column, hidden};
+use crate::cli::tabular::{self, Column, column, hidden};
 use crate::cli::term::Symbols;
 
-/// So many of the lesser columns tell less than bars do: the totals have failed calls and requests as well.
+/// How many of the droppable columns are worth less than bars: the totals contain failed calls and requests as well.
 const LESS_THAN_BARS: usize = 2;
 
-/// Prints a report for programs: what it was summed by, and all figures.
+/// Prints a report for programs: the dimensions it is summed by, and all numbers.
 pub(super) fn for_programs(printer: &Printer, report: &UsageReport) -> Result<(), Failure> {
-    let (columns, rows) = sheet_of(report, None);
-    sheet::print(printer, &columns, &rows)
+    let (columns, rows) = columns_and_rows(report, None);
+    tabular::print(printer, &columns, &rows)
 }
 
-/// Prints a report for people: a table, bars beside it where there is room, the totals.
+/// Prints a report for people: a table, with bars beside it if there is space, and the totals.
 pub(super) fn for_people(printer: &Printer, report: &UsageReport) -> Result<(), Failure> {
     if report.data.is_empty() {
         printer.sentence(&format!("nothing was used from {} to {} (UTC)", report.from, report.to));
         return Ok(());
     }
     let symbols = printer.terminal.symbols;
-    let (all, mut rows) = sheet_of(report, Some(symbols));
+    let (all, mut rows) = columns_and_rows(report, Some(symbols));
     let first_figure = all.len() - figures::COLUMNS.len();
-    let lesser = figures::LESSER.map(|at| first_figure + at);
-    let fitting = sheet::fitting(printer, &all, &rows, &lesser);
-    let (heading, value) = drawn(&report.totals);
-    let room_beside = |columns: &[Column]| bars::width(sheet::room(printer, columns, &rows), heading);
-    let (mut columns, width) = beside_bars(fitting, &lesser[..LESS_THAN_BARS], room_beside);
+    let droppable = figures::DROPPABLE.map(|at| first_figure + at);
+    let fitting = tabular::fit_columns(printer, &all, &rows, &droppable);
+    let (heading, value) = bar_value(&report.totals);
+    let bar_width = |columns: &[Column]| bars::width(tabular::spare_width(printer, columns, &rows), heading);
+    let (mut columns, width) = beside_bars(fitting, &droppable[..LESS_THAN_BARS], bar_width);
     if let Some(width) = width {
-        let most = report.data.iter().map(|row| value(&row.sums)).fold(0.0, f64::max);
+        let max = report.data.iter().map(|row| value(&row.sums)).fold(0.0, f64::max);
         for (row, sums) in rows.iter_mut().zip(report.data.iter().map(|row| &row.sums)) {
-            row.push(bars::bar(value(sums), most, width, symbols.bar));
+            row.push(bars::bar(value(sums), max, width, symbols.bar));
         }
         columns.push(column(heading));
     }
     printer.line(&format!("{} to {} (UTC)", report.from, report.to))?;
-    sheet::print(printer, &columns, &rows)?;
-    sheet::end(printer, &columns, &rows)?;
+    tabular::print(printer, &columns, &rows)?;
+    tabular::separate(printer, &columns, &rows)?;
     figures::print_totals(printer, &report.totals)?;
-    sheet::say_left_out(printer, &all, &columns);
+    tabular::report_dropped(printer, &all, &columns);
     Ok(())
 }
 
-/// The columns, without as many of `lesser` as it takes for bars to fit beside them, and how wide those are then. All
-/// columns, if that is not enough.
+/// The columns without as many of the `droppable` ones as must go for bars to fit beside them, and the width of the
+/// bars; all columns if that does not suffice.
 fn beside_bars(
     columns: Vec<Column>,
-    lesser: &[usize],
+    droppable: &[usize],
     width: impl Fn(&[Column]) -> Option<usize>,
 ) -> (Vec<Column>, Option<usize>) {
     let mut fewer = columns.clone();
-    let mut hidden = lesser.iter();
+    let mut hidden = droppable.iter();
     loop {
         if let Some(width) = width(&fewer) {
             return (fewer, Some(width));
@@ -65,8 +65,8 @@ fn beside_bars(
     }
 }
 
-/// What bars show, and how much of it a row has: the cost where any is known, else tokens.
-fn drawn(totals: &UsageSums) -> (&'static str, fn(&UsageSums) -> f64) {
+/// What the bars show, and its value for a row: the cost if any is known, otherwise tokens.
+fn bar_value(totals: &UsageSums) -> (&'static str, fn(&UsageSums) -> f64) {
     if totals.cost_usd.is_some_and(|cost| cost > 0.0) {
         return ("by cost", |sums| sums.cost_usd.unwrap_or(0.0));
     }
@@ -75,7 +75,7 @@ fn drawn(totals: &UsageSums) -> (&'static str, fn(&UsageSums) -> f64) {
     ("by tokens", tokens)
 }
 
-fn sheet_of(report: &UsageReport, for_people: Option<&Symbols>) -> (Vec<Column>, Vec<Vec<String>>) {
+fn columns_and_rows(report: &UsageReport, for_people: Option<&Symbols>) -> (Vec<Column>, Vec<Vec<String>>) {
     let columns = report.by.iter().flat_map(|dimension| columns(*dimension));
     let row = |row: &UsageRow| {
         let texts = report.by.iter().flat_map(|dimension| texts(row, *dimension, for_people.is_some()));
@@ -94,7 +94,7 @@ fn columns(dimension: Dimension) -> Vec<Column> {
     }
 }
 
-/// The texts under [`columns`]. People get the id of what has no name.
+/// The cells under [`columns`]. If something has no name, people get its id.
 fn texts(row: &UsageRow, dimension: Dimension, is_for_people: bool) -> Vec<String> {
     let text = |cell: &Option<String>| cell.clone().unwrap_or_default();
     let named = |id: &Option<String>, name: &Option<String>| {

@@ -20,7 +20,7 @@ Examples:
   git show | mk verify - --json | jq .results   standard input, for programs
   mk verify --lines facts.txt | grep FALSE      a statement per line";
 
-/// What stands below the options of `mk verify --help`.
+/// The text below the options in `mk verify --help`.
 pub(crate) const NOTES: &str = "\
 Each claim of the text is put to several models as a neutral question. None of
 them sees the claim, or what the others answer. TRUE and FALSE mean that enough

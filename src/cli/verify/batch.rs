@@ -1,4 +1,4 @@
-//! Several statements: some at a time, in order, each failure its own.
+//! Verifies several statements: several at a time, reported in order, each with a failure of its own.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,26 +10,26 @@ use serde_json::Value;
 use super::batch_display::BatchDisplay;
 use super::input::Source;
 use super::json::{self, Finished};
-use super::patience::Patience;
-use super::watch::Moment;
-use super::{BATCH_PATIENCE, Format, Plan, plain, table, tells_sandbox, verdict};
+use super::observe::Update;
+use super::rate_limit::RateLimitWait;
+use super::{BATCH_MAX_WAIT, Format, Plan, announces_sandbox, plain, table, verdict};
 use crate::api::verify::Event;
 use crate::cli::backend::Backend;
 use crate::cli::embedded::SANDBOX_BANNER;
 use crate::cli::exit::{Failure, Kind, Outcome};
-use crate::cli::figures;
+use crate::cli::humanize;
 use crate::cli::sanitize;
-use crate::cli::term::Look;
+use crate::cli::term::Style;
 use crate::cli::wrap::cut;
 
-/// What became of a statement.
-struct Done {
+/// The outcome of a statement.
+struct StatementOutcome {
     source: Source,
     text: String,
     outcome: Result<Finished, Failure>,
 }
 
-/// Verifies statements as they come, `jobs` at a time, and prints their results in their order; the exit code is the
+/// Verifies statements as they arrive, `jobs` at a time, and prints their results in input order; the exit code is the
 /// worst of all.
 pub(crate) async fn run(
     plan: &Plan,
@@ -40,16 +40,18 @@ pub(crate) async fn run(
     let batch = Batch {
         plan,
         backend,
-        patience: Patience::new(plan.max_wait.unwrap_or(BATCH_PATIENCE)),
+        rate_limit_wait: RateLimitWait::new(plan.max_wait.unwrap_or(BATCH_MAX_WAIT)),
         display: RefCell::new(BatchDisplay::begin(&plan.printer, plan.progress, None, backend.is_sandbox)),
-        refused: RefCell::default(),
+        refusal: RefCell::default(),
         done: RefCell::default(),
         begun: Instant::now(),
     };
     let mut report =
         Report { batch: &batch, entries, worst: 0, verified: 0, empty: 0, failed: 0, first_failure: None };
-    let running =
-        statements.enumerate().map(|(at, (source, text))| batch.one(at, source, text)).buffered(plan.jobs);
+    let running = statements
+        .enumerate()
+        .map(|(at, (source, text))| batch.run_one(at, source, text))
+        .buffered(plan.jobs);
     let mut running = std::pin::pin!(running);
     while let Some(at) = running.next().await {
         let done = batch.done.borrow_mut().remove(&at);
@@ -61,58 +63,60 @@ pub(crate) async fn run(
 struct Batch<'a> {
     plan: &'a Plan,
     backend: &'a Backend,
-    patience: Patience,
+    rate_limit_wait: RateLimitWait,
     display: RefCell<BatchDisplay<'a>>,
-    /// Why the key was refused. It is for all others too, and servers limit how often a caller may be refused.
-    refused: RefCell<Option<String>>,
-    /// What is done and not reported yet, as one before it is not done; at most as many as run at a time.
-    done: RefCell<BTreeMap<usize, Done>>,
+    /// Why the key was refused. It holds for all other statements too, and servers limit how often a caller may be
+    /// refused.
+    refusal: RefCell<Option<String>>,
+    /// Outcomes that cannot be reported yet, as an earlier statement is not done; at most as many as run at a time.
+    done: RefCell<BTreeMap<usize, StatementOutcome>>,
     begun: Instant,
 }
 
 impl Batch<'_> {
-    /// Puts what becomes of the statement that comes `at` this place among what is done; the place.
-    async fn one(&self, at: usize, source: Source, text: Result<String, Failure>) -> usize {
+    /// Verifies one statement and stores its outcome under its index, which is returned.
+    async fn run_one(&self, at: usize, source: Source, text: Result<String, Failure>) -> usize {
         let done = match text {
             Ok(text) => {
                 let outcome = self.verify(&source, text.clone()).await;
-                Done { source, text, outcome }
+                StatementOutcome { source, text, outcome }
             }
-            Err(failure) => Done { source, text: String::new(), outcome: Err(failure) },
+            Err(failure) => StatementOutcome { source, text: String::new(), outcome: Err(failure) },
         };
         self.done.borrow_mut().insert(at, done);
         at
     }
 
     async fn verify(&self, source: &Source, text: String) -> Result<Finished, Failure> {
-        if let Some(why) = &*self.refused.borrow() {
+        if let Some(why) = &*self.refusal.borrow() {
             return Err(Failure::new(
                 Kind::Unauthorized,
                 format!("not asked, as another was refused: {why}"),
             ));
         }
-        let tell = |text: &str| self.display.borrow().notice(text);
+        let announce = |text: &str| self.display.borrow().notice(text);
         let mut claims = Vec::new();
-        let mut observe = |moment: Moment<'_>| {
-            let event = match moment {
-                Moment::Tick => {
+        let mut observe = |update: Update<'_>| {
+            let event = match update {
+                Update::Tick => {
                     self.display.borrow_mut().tick();
                     return Ok(());
                 }
-                Moment::Event(event) => event,
+                Update::Event(event) => event,
             };
-            if tells_sandbox(event) && self.display.borrow_mut().learn_sandbox() {
-                tell(SANDBOX_BANNER);
+            if announces_sandbox(event) && self.display.borrow_mut().note_sandbox() {
+                announce(SANDBOX_BANNER);
             }
             if self.plan.format == Format::JsonLines {
                 self.json_line(source, event, &mut claims)?;
             }
             Ok(())
         };
-        let outcome = self.plan.verify(self.backend, text, &self.patience, &tell, &mut observe).await;
+        let outcome =
+            self.plan.verify(self.backend, text, &self.rate_limit_wait, &announce, &mut observe).await;
         let finished = outcome.inspect_err(|failure| {
             if failure.kind == Kind::Unauthorized {
-                self.refused.replace(Some(failure.message.clone()));
+                self.refusal.replace(Some(failure.message.clone()));
             }
         })?;
         if self.plan.format == Format::JsonLines {
@@ -121,7 +125,7 @@ impl Batch<'_> {
         Ok(finished)
     }
 
-    /// Claims go out in the order in which they arrive, whatever statement they are of.
+    /// Claims are printed in the order in which they arrive, whatever statement they belong to.
     fn json_line(&self, source: &Source, event: &Event, claims: &mut Vec<String>) -> Result<(), Failure> {
         match event {
             Event::ClaimsExtracted(extracted) => claims.clone_from(&extracted.claims),
@@ -135,29 +139,29 @@ impl Batch<'_> {
     }
 }
 
-/// Prints what is done and sums it up. Where that ends early, as by Ctrl-C, it still prints what is done behind something
-/// that is not: it has been paid for.
+/// Prints outcomes and sums them up. If that ends early, as by Ctrl-C, it still prints outcomes that wait for an
+/// earlier statement: they have been paid for.
 struct Report<'a, 'p> {
     batch: &'a Batch<'p>,
     entries: &'a mut Vec<Value>,
     worst: u8,
     verified: usize,
-    /// Those of the verified in which there was no claim.
+    /// How many of the verified statements contain no claim.
     empty: usize,
     failed: usize,
-    /// The statement and why, where nobody was told: with `-q` its line is not printed.
+    /// The first failure with its statement, for the end of a `-q` run, which does not print it as a line.
     first_failure: Option<(Source, Failure)>,
 }
 
 impl Report<'_, '_> {
-    fn take(&mut self, done: Done) -> Result<(), Failure> {
+    fn take(&mut self, done: StatementOutcome) -> Result<(), Failure> {
         let code = match &done.outcome {
             Ok(finished) => {
                 self.verified += 1;
                 self.empty += usize::from(finished.result.results.is_empty());
                 finished.exit
             }
-            // Nobody reads on: there is no point in the other statements.
+            // Nobody reads any more, so the other statements are pointless.
             Err(failure) if failure.kind == Kind::ClosedPipe => {
                 return Err(Failure::new(Kind::ClosedPipe, failure.message.clone()));
             }
@@ -181,14 +185,14 @@ impl Report<'_, '_> {
         Ok(())
     }
 
-    fn failed_json_line(&self, done: &Done) -> Result<(), Failure> {
+    fn failed_json_line(&self, done: &StatementOutcome) -> Result<(), Failure> {
         match &done.outcome {
             Ok(_) => Ok(()),
             Err(failure) => self.batch.plan.printer.json_line(&json::failed(&done.source, failure)),
         }
     }
 
-    fn plain(&self, done: &Done) -> Result<(), Failure> {
+    fn plain(&self, done: &StatementOutcome) -> Result<(), Failure> {
         let label = done.source.label();
         let source = Some(label.as_str());
         let lines = match &done.outcome {
@@ -208,15 +212,15 @@ impl Report<'_, '_> {
         self.print(&lines)
     }
 
-    fn for_people(&self, done: &Done) -> Result<(), Failure> {
+    fn for_people(&self, done: &StatementOutcome) -> Result<(), Failure> {
         let (terminal, page) = (&self.batch.plan.printer.terminal, self.batch.plan.page());
         let heading = format!("{}: {}", done.source.label(), done.text);
         let heading = cut(&sanitize::line(&heading), terminal.width - 1, terminal.symbols.cut);
-        let mut lines = vec![terminal.out.paint.apply(Look::Strong, &heading)];
+        let mut lines = vec![terminal.out.paint.apply(Style::Strong, &heading)];
         match &done.outcome {
             Err(failure) => {
-                let symbol = terminal.out.paint.apply(Look::Open, terminal.symbols.skipped);
-                let message = terminal.symbols.spelt(sanitize::line(&failure.message));
+                let symbol = terminal.out.paint.apply(Style::Open, terminal.symbols.skipped);
+                let message = terminal.symbols.adapt(sanitize::line(&failure.message));
                 lines.push(format!("{symbol}  not verified: {message}"));
             }
             Ok(finished) if self.batch.plan.format == Format::Table => {
@@ -228,7 +232,7 @@ impl Report<'_, '_> {
         self.print(&lines)
     }
 
-    /// Prints results; bars are out of the way meanwhile.
+    /// Prints results, with the bars out of the way.
     fn print(&self, lines: &[String]) -> Result<(), Failure> {
         let printer = &self.batch.plan.printer;
         self.batch.display.borrow_mut().make_way();
@@ -250,7 +254,7 @@ impl Report<'_, '_> {
             Format::Plain => {}
         }
         if let Some((source, failure)) = self.first_failure.take() {
-            let statements = figures::counted(self.failed, "statement");
+            let statements = humanize::counted(self.failed, "statement");
             let were = if self.failed == 1 { "was" } else { "were" };
             let message = format!("{statements} {were} not verified; {}: {}", source.name(), failure.message);
             printer.failure(&Failure { message, ..failure });
@@ -260,25 +264,25 @@ impl Report<'_, '_> {
 
     /// `12 statements: 9 verified, 1 with nothing to verify, 2 failed · 8.2 s`
     fn total(&self, elapsed: Duration) -> String {
-        let statements = figures::counted(self.verified + self.failed, "statement");
+        let statements = humanize::counted(self.verified + self.failed, "statement");
         let some = |count: usize, what: &str| {
             if count > 0 { format!(", {count} {what}") } else { String::new() }
         };
         let (empty, failed) = (some(self.empty, "with nothing to verify"), some(self.failed, "failed"));
         let between = self.batch.plan.printer.terminal.symbols.between;
         let verified = self.verified - self.empty;
-        format!("{statements}: {verified} verified{empty}{failed}{between}{}", figures::seconds(elapsed))
+        format!("{statements}: {verified} verified{empty}{failed}{between}{}", humanize::seconds(elapsed))
     }
 }
 
 impl Drop for Report<'_, '_> {
     fn drop(&mut self) {
-        // A defect is told by itself; what was in use when it came may be half done.
+        // A panic is reported by itself; what was in use when it happened may be inconsistent.
         if std::thread::panicking() {
             return;
         }
         for done in self.batch.done.take().into_values() {
-            // Whoever cannot be told any more was told what ended it.
+            // If nothing can be printed any more, whatever ended the batch was reported.
             if self.take(done).is_err() {
                 return;
             }

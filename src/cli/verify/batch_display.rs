@@ -1,4 +1,4 @@
-//! Several verifications while they run, on standard error: one live line with the counts, or nothing.
+//! Progress of a batch on standard error: one live line with the counts, lines, or nothing.
 
 use std::time::Instant;
 
@@ -8,11 +8,11 @@ use crate::cli::printer::Printer;
 use crate::cli::progress::{self, Mode};
 use crate::cli::wrap::cut;
 
-/// Shows how far a batch is. Dropping it erases what is live.
+/// Shows the progress of a batch. Dropping it erases the live line.
 pub(crate) struct BatchDisplay<'a> {
     printer: &'a Printer,
     mode: Mode,
-    /// How many there are, where that is known.
+    /// The number of statements, if known.
     all: Option<usize>,
     live: Option<(MultiProgress, ProgressBar)>,
     begun: Instant,
@@ -23,7 +23,7 @@ pub(crate) struct BatchDisplay<'a> {
 }
 
 impl<'a> BatchDisplay<'a> {
-    /// A display that shows at once that something happens.
+    /// Creates a display, and shows at once that something is happening.
     pub(crate) fn begin(printer: &'a Printer, mode: Mode, all: Option<usize>, is_sandbox: bool) -> Self {
         let live = (mode == Mode::Bars).then(|| progress::bars(&printer.terminal));
         let display = Self {
@@ -41,17 +41,17 @@ impl<'a> BatchDisplay<'a> {
         display
     }
 
-    /// Takes note that simulated models take part; whether that is news.
-    pub(crate) fn learn_sandbox(&mut self) -> bool {
+    /// Records that simulated models take part; returns whether that is news.
+    pub(crate) fn note_sandbox(&mut self) -> bool {
         !std::mem::replace(&mut self.is_sandbox, true)
     }
 
-    /// Prints a line above whatever is live.
+    /// Prints a line above the live one.
     pub(crate) fn notice(&self, text: &str) {
         self.suspended(|| self.printer.notice(text));
     }
 
-    /// Does something else with the terminal while nothing is live.
+    /// Runs `act`, which uses the terminal, with the live line hidden.
     pub(crate) fn suspended<T>(&self, act: impl FnOnce() -> T) -> T {
         match &self.live {
             Some((bars, _)) => bars.suspend(act),
@@ -59,21 +59,21 @@ impl<'a> BatchDisplay<'a> {
         }
     }
 
-    /// Makes way for results: nothing is drawn any more where the program that they go to may show them right here, as
-    /// that would go over them.
+    /// Makes way for results. If they go to a pipe, nothing is drawn any more: the reading program may print to this
+    /// same terminal, and drawings would overwrite it.
     pub(crate) fn make_way(&mut self) {
         if self.printer.terminal.out_is_pipe {
             self.end();
         }
     }
 
-    /// Turns the spinner.
+    /// Advances the spinner.
     pub(crate) fn tick(&mut self) {
         self.ticks += 1;
         self.draw();
     }
 
-    /// Takes up how many statements are done.
+    /// Updates how many statements are done.
     pub(crate) fn count(&mut self, verified: usize, failed: usize) {
         self.verified = verified;
         self.failed = failed;
@@ -83,7 +83,7 @@ impl<'a> BatchDisplay<'a> {
         self.draw();
     }
 
-    /// Erases what is live.
+    /// Erases the live line.
     pub(crate) fn end(&mut self) {
         if let Some((bars, _)) = self.live.take() {
             progress::erase(&bars);

@@ -1,22 +1,22 @@
-//! A verification while it runs, on standard error: live rows, a line a step, or nothing.
+//! Progress of a single verification on standard error: live rows, a line per step, or nothing.
 
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar};
 
-use super::human::mark;
+use super::page::mark;
 use crate::api::verify::{Assessment, Event};
-use crate::cli::figures::counted;
+use crate::cli::humanize::counted;
 use crate::cli::printer::Printer;
 use crate::cli::progress::{self, Mode};
 use crate::cli::sanitize;
 use crate::cli::term::Terminal;
 use crate::cli::wrap::{cells, cut};
 
-/// How often the display is to be ticked, so that its spinner turns.
+/// The interval of ticks, which animate the spinner.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// Where a claim is.
+/// The progress of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Waiting,
@@ -29,7 +29,7 @@ struct Row {
     state: State,
 }
 
-/// Shows a verification while it runs. Dropping it erases what is live.
+/// Shows the progress of a verification. Dropping it erases the live rows.
 pub(crate) struct Display<'a> {
     printer: &'a Printer,
     mode: Mode,
@@ -42,7 +42,8 @@ pub(crate) struct Display<'a> {
 }
 
 impl<'a> Display<'a> {
-    /// A display that shows at once that something happens. The rows of `Bars` appear with the claims.
+    /// Creates a display, and shows at once that something is happening. With `Bars`, rows appear once the claims are
+    /// known.
     pub(crate) fn begin(printer: &'a Printer, mode: Mode, is_sandbox: bool) -> Self {
         let live = (mode == Mode::Bars).then(|| {
             let (bars, header) = progress::bars(&printer.terminal);
@@ -62,7 +63,7 @@ impl<'a> Display<'a> {
         display
     }
 
-    /// Prints a line above whatever is live.
+    /// Prints a line above the live rows.
     pub(crate) fn notice(&self, text: &str) {
         match &self.live {
             Some((bars, _)) => bars.suspend(|| self.printer.notice(text)),
@@ -70,28 +71,28 @@ impl<'a> Display<'a> {
         }
     }
 
-    /// Makes way for results: nothing is drawn any more where the program that they go to may show them right here, as
-    /// that would go over them.
+    /// Makes way for results. If they go to a pipe, nothing is drawn any more: the reading program may print to this
+    /// same terminal, and drawings would overwrite it.
     pub(crate) fn make_way(&mut self) {
         if self.printer.terminal.out_is_pipe {
             self.end();
         }
     }
 
-    /// Erases what is live.
+    /// Erases the live rows.
     pub(crate) fn end(&mut self) {
         if let Some((bars, _)) = self.live.take() {
             progress::erase(&bars);
         }
     }
 
-    /// Turns the spinner.
+    /// Advances the spinner.
     pub(crate) fn tick(&mut self) {
         self.ticks += 1;
         self.draw();
     }
 
-    /// Takes up what has happened.
+    /// Updates the display for an event.
     pub(crate) fn event(&mut self, event: &Event) {
         match event {
             Event::Starting(starting) => self.is_sandbox |= starting.mode.as_deref() == Some("sandbox"),
@@ -146,7 +147,7 @@ impl<'a> Display<'a> {
         self.rows.iter().filter(|row| matches!(row.state, State::Done(_))).count()
     }
 
-    /// A bar for each row that fits on the screen.
+    /// Adds a bar for each row that fits on the screen.
     fn add_rows(&mut self) {
         let room = self.printer.terminal.height.saturating_sub(3);
         let wanted = 1 + self.rows.len().min(room);
@@ -209,7 +210,7 @@ fn found(claims: usize, skipped: usize) -> String {
     if skipped == 0 { found } else { format!("{found}, {} skipped", counted(skipped, "part")) }
 }
 
-/// `  ⠹  2  asking models It was completed in 1925.                       2/3`
+/// `  ⠹  2  verifier models It was completed in 1925.                       2/3`
 fn row_text(terminal: &Terminal, spinner: &str, number: &str, row: &Row) -> String {
     let (symbol, painted, word, right) = match row.state {
         State::Waiting => {
@@ -220,8 +221,8 @@ fn row_text(terminal: &Terminal, spinner: &str, number: &str, row: &Row) -> Stri
             (spinner, spinner.to_owned(), "asking models", right)
         }
         State::Done(assessment) => {
-            let (symbol, look) = mark(terminal, assessment);
-            (symbol, terminal.err.paint.apply(look, symbol), assessment.as_str(), String::new())
+            let (symbol, style) = mark(terminal, assessment);
+            (symbol, terminal.err.paint.apply(style, symbol), assessment.as_str(), String::new())
         }
     };
     let head = format!("  {symbol}  {number}  {word:<13} ");

@@ -1,4 +1,4 @@
-//! Where statements come from: the command line, standard input, files, the lines of a file.
+//! Where statements come from: the command line, standard input, files, or the lines of a file.
 //!
 //! `mk verify TEXT` never touches standard input, so that it can stand in a `while read` loop.
 
@@ -12,26 +12,26 @@ use tokio::sync::mpsc;
 use super::args::VerifyArgs;
 use crate::cli::exit::Failure;
 use crate::cli::printer::Printer;
-use crate::cli::text::{MAX_BYTES, capped, not_empty, stdin, unreadable, without_mark};
+use crate::cli::text::{MAX_BYTES, not_empty, read_capped, stdin, unreadable, without_bom};
 
-/// Which of several statements something is about.
+/// Identifies one of several statements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Source {
-    /// A file of `--file`.
+    /// A file given by `--file`.
     File {
-        /// As it was named.
+        /// As it was given.
         file: String,
     },
-    /// A line of `--lines`.
+    /// A line of the `--lines` file.
     Line {
-        /// From 1.
+        /// The line number, from 1.
         line: usize,
     },
 }
 
 impl Source {
-    /// As a sentence names it.
+    /// What sentences call it.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::File { file } => file.clone(),
@@ -48,21 +48,21 @@ impl Source {
     }
 }
 
-/// A statement among several.
+/// One of several statements.
 pub(crate) type Statement = (Source, String);
 
-/// What is to be verified.
+/// What to verify.
 #[derive(Debug)]
 pub(crate) enum Input {
     /// One statement.
     One(String),
-    /// Several, read already.
+    /// Several statements, already read.
     Files(Vec<Statement>),
     /// Each line of a file; `-` is standard input.
     Lines(PathBuf),
 }
 
-/// Fails at once if the arguments name nothing to verify: before a key is looked for, or anything is read.
+/// Fails at once if the arguments give nothing to verify: before a key is looked up or anything is read.
 pub(crate) fn check_given(args: &VerifyArgs) -> Result<(), Failure> {
     if args.text.is_none() && args.file.is_empty() && args.lines.is_none() {
         return Err(nothing_given());
@@ -107,14 +107,14 @@ fn file(path: &Path, printer: &Printer) -> Result<String, Failure> {
     }
     let shown = path.display().to_string();
     let file = open(path).map_err(|cause| unreadable(&shown, cause))?;
-    capped(file, &shown)
+    read_capped(file, &shown)
 }
 
-/// What a line of a file holds: a statement, or why it cannot be one.
+/// A line of a file: a statement, or why it cannot be one.
 pub(crate) type Line = (Source, Result<String, Failure>);
 
-/// The lines of a file that are not blank, as they are read; the file is never held as a whole. A line that cannot
-/// be used is a failure of its own; where a file cannot be read on, that is the last item.
+/// The non-blank lines of a file, as they are read; the file is never held in memory as a whole. A line that cannot be
+/// used is a failure of its own; a read error is the last item.
 pub(crate) fn lines(path: &Path) -> Result<mpsc::Receiver<Line>, Failure> {
     let source: Box<dyn Read + Send> = if path == Path::new("-") {
         Box::new(io::stdin())
@@ -128,7 +128,7 @@ pub(crate) fn lines(path: &Path) -> Result<mpsc::Receiver<Line>, Failure> {
     Ok(receiver)
 }
 
-/// A file to read. A directory opens as well on some systems, and fails only once it is read.
+/// Opens a file for reading. On some systems a directory can be opened as well, and only fails when it is read.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let file = File::open(path)?;
     if file.metadata()?.is_dir() {
@@ -137,7 +137,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Hands on the lines that are not blank until the end, or until `take` wants no more.
+/// Passes non-blank lines to `take` until the end, or until it returns false.
 pub(crate) fn read_lines(mut reader: impl BufRead, mut take: impl FnMut(Line) -> bool) {
     for line in 1.. {
         let (item, is_last) = match next_line(&mut reader, line) {
@@ -155,7 +155,7 @@ pub(crate) fn read_lines(mut reader: impl BufRead, mut take: impl FnMut(Line) ->
     }
 }
 
-/// The next line; `None` at the end. What is too long is read over, not kept.
+/// The next line; `None` at the end. A line that is too long is skipped, not kept.
 fn next_line(reader: &mut impl BufRead, number: usize) -> io::Result<Option<Result<String, Failure>>> {
     let mut bytes = Vec::new();
     if reader.by_ref().take(MAX_BYTES + 1).read_until(b'\n', &mut bytes)? == 0 {
@@ -168,7 +168,7 @@ fn next_line(reader: &mut impl BufRead, number: usize) -> io::Result<Option<Resu
     let text =
         String::from_utf8(bytes).map_err(|_| Failure::usage(format!("line {number} is not UTF-8 text")));
     Ok(Some(text.map(|text| {
-        let text = if number == 1 { without_mark(&text) } else { &text };
+        let text = if number == 1 { without_bom(&text) } else { &text };
         text.trim_end_matches(['\r', '\n']).to_owned()
     })))
 }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_before_the_first_line_is_no_part_of_it() {
+    fn a_byte_order_mark_is_not_part_of_the_first_line() {
         let mut seen = Vec::new();
         let mark_alone = "\u{feff}\r\ntwo\n".as_bytes();
         for text in ["\u{feff}one\n\u{feff}two\n".as_bytes(), mark_alone] {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_fails_is_not_taken_for_one_that_ends() {
+    fn a_read_error_is_not_mistaken_for_the_end() {
         struct Torn;
         impl Read for Torn {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {

@@ -1,4 +1,4 @@
-//! The documents of `--json` and the lines of `--jsonl`. They only ever grow.
+//! The documents of `--json` and the lines of `--jsonl`. Fields are only ever added.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::cli::exit::Failure;
 const SCHEMA: &str = "mk.verify/1";
 const BATCH_SCHEMA: &str = "mk.verify.batch/1";
 
-/// A verification: the fields of the API's result, and what is ours before them.
+/// A verification: our own fields, and then those of the API's result.
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,18 +25,18 @@ struct Document<'a> {
     result: &'a VerifyResponse,
 }
 
-/// A finished verification, and what came of it.
+/// A completed verification.
 #[derive(Clone, Debug)]
 pub(crate) struct Finished {
     /// What the server found.
     pub(crate) result: VerifyResponse,
     /// From the request to the end.
     pub(crate) elapsed: Duration,
-    /// What it makes of the exit code.
+    /// The resulting exit code.
     pub(crate) exit: u8,
 }
 
-/// The one document of `--json` for one statement.
+/// The `--json` document for one statement.
 pub(crate) fn document(finished: &Finished) -> impl Serialize + '_ {
     Document {
         schema: Some(SCHEMA),
@@ -47,12 +47,12 @@ pub(crate) fn document(finished: &Finished) -> impl Serialize + '_ {
     }
 }
 
-/// The one document of `--json` for several statements.
+/// The `--json` document for several statements.
 pub(crate) fn batch(entries: &[Value], exit: u8) -> Value {
     json!({ "schema": BATCH_SCHEMA, "exit": exit, "statements": entries })
 }
 
-/// A statement among several.
+/// The entry for one of several statements.
 pub(crate) fn entry(source: &Source, outcome: &Result<Finished, Failure>) -> Value {
     let entry = match outcome {
         Ok(finished) => serde_json::to_value(Document {
@@ -67,7 +67,7 @@ pub(crate) fn entry(source: &Source, outcome: &Result<Finished, Failure>) -> Val
     entry.unwrap_or(Value::Null)
 }
 
-/// A claim of `--jsonl`, as it arrives. Without the full result, as from servers that do not send it, what is known.
+/// A claim in `--jsonl`, as it arrives. From servers that do not send the full result early, it contains what is known.
 pub(crate) fn claim_line(source: Option<&Source>, text: &str, verified: &ClaimVerified) -> Value {
     let mut line = head(source, "claim");
     line["index"] = json!(verified.claim_index);
@@ -88,7 +88,7 @@ fn claim_fields(result: &ClaimResult) -> Value {
     serde_json::to_value(result).unwrap_or(Value::Null)
 }
 
-/// The last line of a verification in `--jsonl`: everything but the claims, and how many they were.
+/// The last line of a verification in `--jsonl`: everything but the claims, and how many there were.
 pub(crate) fn summary_line(source: Option<&Source>, finished: &Finished) -> Value {
     let mut line = head(source, "summary");
     let result = &finished.result;
@@ -111,12 +111,12 @@ pub(crate) fn summary_line(source: Option<&Source>, finished: &Finished) -> Valu
     line
 }
 
-/// The very last line of `--jsonl` with several statements.
+/// The last line of `--jsonl` with several statements.
 pub(crate) fn total_line(verified: usize, failed: usize, exit: u8) -> Value {
     json!({ "schema": BATCH_SCHEMA, "type": "total", "exit": exit, "verified": verified, "failed": failed })
 }
 
-/// A verification of several that failed, in `--jsonl` and among the entries of `--json`.
+/// A failed verification among several, in `--jsonl` and among the entries of `--json`.
 pub(crate) fn failed(source: &Source, failure: &Failure) -> Value {
     let mut line = json!({ "type": "error" });
     append(&mut line, serde_json::to_value(source).unwrap_or(Value::Null));
@@ -138,7 +138,7 @@ fn append(line: &mut Value, more: Value) {
     }
 }
 
-/// A span as documents tell it.
+/// A duration as documents state it.
 pub(crate) fn milliseconds(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,31 +1,31 @@
 //! `mk verify`: texts in, verdicts out.
 //!
 //! ```text
-//! args + configuration ─ Plan ─┬─ single ─┐              ┌─ display  (stderr, while it runs)
-//!                              └─ batch  ─┴─ patience ─ watch
-//!                                                        └─ human | table | plain | json  (stdout)
+//! args + configuration ─ Plan ─┬─ single ─┐             ┌─ display  (stderr, while it runs)
+//!                              └─ batch  ─┴─ verifier ─ observe
+//!                                                       └─ page | table | plain | json  (stdout)
 //! ```
 //!
-//! What must hold: results on standard output only, in document order except in `--jsonl`; a verification is posted
-//! once, and again only after a 429, which began nothing; the exit code says what was found.
+//! Results go to standard output only, in document order except in `--jsonl`. A verification is sent once, and again
+//! only after a 429, which started nothing. The exit code says what was found.
 
 pub(super) mod args;
-pub(super) mod asking;
 mod batch;
 pub(super) mod batch_display;
 mod display;
-mod figures;
-mod human;
 pub(super) mod input;
 pub(super) mod json;
-pub(super) mod patience;
+pub(super) mod observe;
+mod page;
 mod plain;
-mod set_by;
+pub(super) mod rate_limit;
 mod single;
+mod summary;
 mod table;
+mod value_source;
 pub(super) mod verdict;
+pub(super) mod verifier;
 pub(super) mod votes;
-pub(super) mod watch;
 
 pub(crate) use args::{EXAMPLES, NOTES, VerifyArgs};
 
@@ -43,20 +43,20 @@ use crate::cli::printer::Printer;
 use crate::cli::progress::Mode;
 use crate::cli::{remote, runtime};
 use crate::config::{ClientConfig, FailOn, View};
-use asking::Asking;
-use human::Page;
 use input::Input;
 use json::Finished;
-use patience::Patience;
-use watch::Moment;
+use observe::Update;
+use page::Page;
+use rate_limit::RateLimitWait;
+use verifier::Verifier;
 
-/// How long several statements wait for the rate limit, each, unless `--max-wait` says otherwise.
-pub(super) const BATCH_PATIENCE: Duration = Duration::from_mins(5);
+/// The default of `--max-wait` for each of several statements.
+pub(super) const BATCH_MAX_WAIT: Duration = Duration::from_mins(5);
 
-/// How many statements are verified at a time, unless somebody says otherwise.
-const JOBS: usize = 4;
+/// How many statements are verified at a time by default.
+const DEFAULT_JOBS: usize = 4;
 
-/// What comes out on standard output.
+/// The format of results on standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     List,
@@ -66,12 +66,12 @@ enum Format {
     JsonLines,
 }
 
-/// Everything that is settled before anything is sent.
+/// Everything that is decided before anything is sent.
 struct Plan {
     printer: Printer,
     format: Format,
     progress: Mode,
-    asking: Asking,
+    verifier: Verifier,
     fail_on: Vec<FailOn>,
     jobs: usize,
     max_wait: Option<Duration>,
@@ -86,8 +86,8 @@ pub(crate) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
     let input = input::resolve(args.text.as_deref(), &args.file, args.lines.as_deref(), &plan.printer)?;
     let mut entries = Vec::new();
     match runtime::run(&plan.printer, execute(&plan, chosen, input, &mut entries)) {
-        // What was found is paid for.
-        Err(failure) if failure.kind.stopped_by().is_some() && !entries.is_empty() => {
+        // What was found so far has been paid for, and is printed.
+        Err(failure) if failure.kind.stop_signal().is_some() && !entries.is_empty() => {
             let code = failure.kind.code();
             Err(failure.with_partial(json::batch(&entries, code)))
         }
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
     }
 }
 
-/// Several statements are put among `entries` if there is to be a document of them.
+/// Verifies the input. Several statements are added to `entries` if they are printed as one document.
 async fn execute(plan: &Plan, chosen: Chosen, input: Input, entries: &mut Vec<Value>) -> Outcome {
     let backend = chosen.open(&plan.printer).await?;
     match input {
@@ -120,7 +120,7 @@ fn plan(args: &VerifyArgs, config: &ClientConfig, session: &Session) -> Result<P
     Ok(Plan {
         format,
         progress,
-        asking: Asking::of(&args.how, args.explain, config)?,
+        verifier: Verifier::new(&args.how, args.explain, config)?,
         fail_on: args
             .output
             .fail_on
@@ -148,39 +148,40 @@ fn format(args: &VerifyArgs, config: &ClientConfig, printer: &Printer) -> Format
     }
 }
 
-/// What a command that verifies asks for; `trial` is the one that needs no key.
-pub(super) const fn need(trial: &'static str) -> Need {
-    Need { service: Service::Verify, idle: remote::IDLE_TIMEOUT, trial }
+/// What a verifying command needs from a server; `keyless_command` is the variant that works without a key.
+pub(super) const fn need(keyless_command: &'static str) -> Need {
+    Need { service: Service::Verify, idle_timeout: remote::IDLE_TIMEOUT, keyless_command }
 }
 
 /// How many statements are verified at a time.
-pub(super) fn jobs(given: Option<u16>, config: &ClientConfig) -> usize {
-    given.map(usize::from).or(config.verify.jobs).unwrap_or(JOBS).max(1)
+pub(super) fn jobs(flag: Option<u16>, config: &ClientConfig) -> usize {
+    flag.map(usize::from).or(config.verify.jobs).unwrap_or(DEFAULT_JOBS).max(1)
 }
 
 impl Plan {
-    /// What results for people are set on.
+    /// The page on which results for people are laid out.
     fn page(&self) -> Page<'_> {
-        Page { terminal: &self.printer.terminal, explain: self.asking.request.explain == Some(true) }
+        Page { terminal: &self.printer.terminal, explain: self.verifier.request.explain == Some(true) }
     }
 
-    /// Runs one verification, and again after each 429 that may be waited out.
+    /// Runs one verification, again after each 429 that may be waited out.
     async fn verify(
         &self,
         backend: &Backend,
         fact: String,
-        patience: &Patience,
-        tell: &dyn Fn(&str),
-        observe: &mut (dyn FnMut(Moment<'_>) -> Result<(), Failure> + '_),
+        rate_limit_wait: &RateLimitWait,
+        announce: &dyn Fn(&str),
+        observe: &mut (dyn FnMut(Update<'_>) -> Result<(), Failure> + '_),
     ) -> Result<Finished, Failure> {
-        let request = VerifyRequest { fact, ..self.asking.request.clone() };
-        let (result, elapsed) = self.asking.verify(backend, &request, patience, tell, observe).await?;
+        let request = VerifyRequest { fact, ..self.verifier.request.clone() };
+        let (result, elapsed) =
+            self.verifier.verify(backend, &request, rate_limit_wait, announce, observe).await?;
         let exit = verdict::exit_code(&result, &self.fail_on);
         Ok(Finished { result, elapsed, exit })
     }
 }
 
-/// Whether an event tells that simulated models take part.
-pub(super) fn tells_sandbox(event: &Event) -> bool {
+/// Whether an event says that simulated models take part.
+pub(super) fn announces_sandbox(event: &Event) -> bool {
     matches!(event, Event::Starting(starting) if starting.mode.as_deref() == Some("sandbox"))
 }

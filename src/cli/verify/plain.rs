@@ -1,7 +1,7 @@
-//! One line per claim, tab-separated, for pipes: number, verdict, votes, text.
+//! One tab-separated line per claim, for pipes: number, verdict, votes, text.
 //!
-//! `NO_CONSENSUS` has an underscore here, so that `awk` and `cut` see one word. Parts that were not verified are
-//! lines too, with `-` for the number. With several statements a first column names the source.
+//! `NO_CONSENSUS` has an underscore here, so that `awk` and `cut` see one word. Parts that were not verified are lines
+//! too, with `-` for the number. With several statements, the first column names the source.
 
 use super::votes;
 use crate::api::verify::{Assessment, ClaimResult, Skipped};
@@ -21,12 +21,12 @@ pub(crate) fn skipped(source: Option<&str>, part: &Skipped) -> String {
     line(source, "-", "SKIPPED", part.reason.as_str(), &part.text)
 }
 
-/// `7<TAB>-<TAB>ERROR<TAB>busy<TAB>message`: a statement among several that could not be verified.
+/// `7<TAB>-<TAB>ERROR<TAB>busy<TAB>message`: one of several statements that could not be verified.
 pub(crate) fn failed(source: Option<&str>, kind: &str, message: &str) -> String {
     line(source, "-", "ERROR", kind, message)
 }
 
-/// `7<TAB>-<TAB>NOTHING<TAB>-<TAB>`: a statement among several that holds nothing to verify.
+/// `7<TAB>-<TAB>NOTHING<TAB>-<TAB>`: one of several statements with nothing to verify.
 pub(crate) fn nothing(source: Option<&str>) -> String {
     line(source, "-", "NOTHING", "-", "")
 }
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn every_statement_leaves_a_line() {
+    fn every_statement_produces_a_line() {
         let part = Skipped { text: "So nice!".to_owned(), reason: SkipReason::OverLimit };
         assert_eq!(skipped(None, &part), "-\tSKIPPED\tover_limit\tSo nice!");
         assert_eq!(failed(Some("2"), "busy", "later"), "2\t-\tERROR\tbusy\tlater");

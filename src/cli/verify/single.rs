@@ -1,4 +1,4 @@
-//! One statement: watched live, its result set for reading at the end, or streamed as plain or JSON lines.
+//! One statement: watched live, its result laid out at the end, or streamed as plain or JSON lines.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::display::Display;
 use super::json::{self, Finished};
-use super::patience::Patience;
-use super::watch::Moment;
-use super::{Format, Plan, plain, table, tells_sandbox};
+use super::observe::Update;
+use super::rate_limit::RateLimitWait;
+use super::{Format, Plan, announces_sandbox, plain, table};
 use crate::api::verify::{ClaimResult, Event};
 use crate::cli::backend::Backend;
 use crate::cli::embedded::SANDBOX_BANNER;
@@ -18,38 +18,38 @@ use crate::cli::printer::Printer;
 /// Verifies one statement and prints its result.
 pub(crate) async fn run(plan: &Plan, backend: &Backend, text: String) -> Outcome {
     let display = RefCell::new(Display::begin(&plan.printer, plan.progress, backend.is_sandbox));
-    let patience = Patience::new(plan.max_wait.unwrap_or(Duration::ZERO));
-    let tell = |text: &str| display.borrow().notice(text);
-    let mut early = Early::new(&plan.printer, plan.format, &display);
-    let mut observe = |moment: Moment<'_>| {
-        let event = match moment {
-            Moment::Tick => {
+    let rate_limit_wait = RateLimitWait::new(plan.max_wait.unwrap_or(Duration::ZERO));
+    let announce = |text: &str| display.borrow().notice(text);
+    let mut early_output = EarlyOutput::new(&plan.printer, plan.format, &display);
+    let mut observe = |update: Update<'_>| {
+        let event = match update {
+            Update::Tick => {
                 display.borrow_mut().tick();
                 return Ok(());
             }
-            Moment::Event(event) => event,
+            Update::Event(event) => event,
         };
-        if tells_sandbox(event) && !backend.is_sandbox {
-            tell(SANDBOX_BANNER);
+        if announces_sandbox(event) && !backend.is_sandbox {
+            announce(SANDBOX_BANNER);
         }
         display.borrow_mut().event(event);
-        early.event(event)
+        early_output.event(event)
     };
-    let verified = plan.verify(backend, text, &patience, &tell, &mut observe).await;
+    let verified = plan.verify(backend, text, &rate_limit_wait, &announce, &mut observe).await;
     display.borrow_mut().end();
     let finished = match verified {
         Ok(finished) => finished,
         Err(failure) => {
-            early.break_off(plan)?;
+            early_output.break_off(plan)?;
             return Err(failure);
         }
     };
-    early.finish(&finished)?;
+    early_output.finish(&finished)?;
     print(plan, &finished)?;
     Ok(finished.exit)
 }
 
-/// What was not printed early.
+/// Prints what was not printed early.
 fn print(plan: &Plan, finished: &Finished) -> Result<(), Failure> {
     let printer = &plan.printer;
     let lines = match plan.format {
@@ -62,10 +62,10 @@ fn print(plan: &Plan, finished: &Finished) -> Result<(), Failure> {
     lines.iter().try_for_each(|line| printer.line(line))
 }
 
-/// Prints claims while others still run: plain lines in document order, each as soon as all before it are out; JSON
-/// lines as they arrive. A server that does not send full results early gets its plain lines printed at the end. Where
-/// the end never comes, what was found until then is printed all the same: it was paid for, and holds.
-struct Early<'a, 'd> {
+/// Prints claims while others are still running: plain lines in document order, each as soon as all before it are
+/// printed; JSON lines as they arrive. For servers that do not send full results early, plain lines are printed at the
+/// end. If the end never comes, what was found until then is printed all the same: it was paid for, and is valid.
+struct EarlyOutput<'a, 'd> {
     printer: &'a Printer,
     format: Format,
     display: &'d RefCell<Display<'a>>,
@@ -74,7 +74,7 @@ struct Early<'a, 'd> {
     printed: usize,
 }
 
-impl<'a, 'd> Early<'a, 'd> {
+impl<'a, 'd> EarlyOutput<'a, 'd> {
     fn new(printer: &'a Printer, format: Format, display: &'d RefCell<Display<'a>>) -> Self {
         Self { printer, format, display, claims: Vec::new(), waiting: BTreeMap::new(), printed: 0 }
     }
@@ -111,13 +111,13 @@ impl<'a, 'd> Early<'a, 'd> {
         Ok(())
     }
 
-    /// Prints what was found before a failure and is not out yet.
+    /// Prints what was found before a failure and is not printed yet.
     fn break_off(&mut self, plan: &Plan) -> Result<(), Failure> {
         let found = std::mem::take(&mut self.waiting);
         let lines = match self.format {
             _ if found.is_empty() => return Ok(()),
-            Format::List => plan.page().part(&found, self.claims.len()),
-            Format::Table => table::part(&plan.page(), &found, self.claims.len()),
+            Format::List => plan.page().partial(&found, self.claims.len()),
+            Format::Table => table::partial(&plan.page(), &found, self.claims.len()),
             Format::Plain => found.iter().map(|(index, claim)| plain::claim(None, *index, claim)).collect(),
             Format::Json | Format::JsonLines => return Ok(()),
         };

@@ -1,4 +1,4 @@
-//! Results as a table, a claim a row: `--view table`.
+//! Results as a table with a row per claim: `--view table`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use crate::api::verify::{Assessment, ClaimResult, Skipped, VerifyResponse};
 use crate::cli::sanitize;
 use crate::cli::term::{Paint, Terminal};
 
-use super::human::{Page, mark};
+use super::page::{Page, mark};
 
-/// The places of the columns that are words of ours.
-const VERDICT: usize = 2;
-const MODELS: usize = 5;
-/// The narrowest table: a claim has some twenty cells in it.
-const LEAST_WIDTH: usize = 64;
-/// What the longest of these words takes, `CONSENSUS`, with a space on either side.
-const NARROWEST: u16 = 11;
+/// The indices of columns with our own words.
+const VERDICT_COLUMN: usize = 2;
+const MODELS_COLUMN: usize = 5;
+/// The least width for a table: it leaves the claim about twenty cells.
+const MIN_WIDTH: usize = 64;
+/// The width of the longest of these words, `CONSENSUS`, with a space on either side.
+const WORD_WIDTH: u16 = 11;
 
-/// Everything there is to say about a verification: the table, and what it comes to.
+/// All lines on a verification: the table and the summary.
 pub(crate) fn result(page: &Page<'_>, result: &VerifyResponse, elapsed: Duration) -> Vec<String> {
     if is_too_narrow(page.terminal) {
         return page.result(result, elapsed);
@@ -30,22 +30,22 @@ pub(crate) fn result(page: &Page<'_>, result: &VerifyResponse, elapsed: Duration
     lines
 }
 
-/// What was found of `of` claims before a verification broke off, by their places.
-pub(crate) fn part(page: &Page<'_>, found: &BTreeMap<usize, ClaimResult>, of: usize) -> Vec<String> {
+/// What was found for some of `total` claims, by index, before a verification broke off.
+pub(crate) fn partial(page: &Page<'_>, found: &BTreeMap<usize, ClaimResult>, total: usize) -> Vec<String> {
     if is_too_narrow(page.terminal) {
-        return page.part(found, of);
+        return page.partial(found, total);
     }
     let mut lines = lines(page.terminal, found.iter().map(|(index, claim)| (*index, claim)), &[]);
-    lines.extend(page.remainder(found.len(), of));
+    lines.extend(page.remainder(found.len(), total));
     lines
 }
 
-/// Whether a claim beside all the rest would have a column in which no word has room: it is listed then.
+/// Whether the column for the claim would be too narrow for words, so that claims are listed instead.
 const fn is_too_narrow(terminal: &Terminal) -> bool {
-    terminal.out.is_terminal && terminal.width < LEAST_WIDTH
+    terminal.out.is_terminal && terminal.width < MIN_WIDTH
 }
 
-/// The table's lines.
+/// The lines of the table.
 fn lines<'a>(
     terminal: &Terminal,
     claims: impl Iterator<Item = (usize, &'a ClaimResult)>,
@@ -88,10 +88,13 @@ fn lines<'a>(
     table.lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// Leaves the claim what the others do not need: those have few words, and none of them is to be broken.
+/// Gives the claim only the width that the other columns do not need: they hold few words, and none of those may be
+/// broken.
 fn keep_words_whole(table: &mut Table) {
-    for column in table.column_iter_mut().filter(|column| [VERDICT, MODELS].contains(&column.index)) {
-        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(NARROWEST)));
+    for column in
+        table.column_iter_mut().filter(|column| [VERDICT_COLUMN, MODELS_COLUMN].contains(&column.index))
+    {
+        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(WORD_WIDTH)));
     }
 }
 
@@ -130,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_a_row() {
+    fn each_claim_is_a_row() {
         let lines = lines(&Terminal::test(80, Paint::Plain), &result());
         assert!(
             lines.iter().any(|line| line.contains("FALSE") && line.contains("FFT") && line.contains("1889"))
@@ -143,7 +146,7 @@ mod tests {
     fn no_word_is_broken_on_a_narrow_terminal() {
         let mut result = result();
         result.results.push(claim("NO CONSENSUS", "A", &[("p/a", "A"), ("p/b", "B"), ("p/c", "D")]));
-        for width in [40, 44, LEAST_WIDTH, 80] {
+        for width in [40, 44, MIN_WIDTH, 80] {
             let terminal = Terminal::test(width, Paint::Plain);
             let page = Page { terminal: &terminal, explain: false };
             let lines = super::result(&page, &result, Duration::ZERO);

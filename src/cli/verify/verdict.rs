@@ -1,16 +1,16 @@
-//! From results to an exit code.
+//! The exit code for a result.
 //!
-//! By default every claim that is not TRUE shows in the code. `--fail-on` narrows that to the verdicts that are
-//! named; failures of the run itself always show.
+//! By default, every claim that is not TRUE affects the code. `--fail-on` restricts that to the given verdicts;
+//! failures of the command itself always count.
 
 use crate::api::verify::{Assessment, VerifyResponse};
-use crate::cli::exit::{CLAIM_FALSE, CLAIM_OPEN, NOTHING_TO_VERIFY};
+use crate::cli::exit::{CLAIM_FALSE, NO_CONSENSUS, NOTHING_TO_VERIFY};
 use crate::config::FailOn;
 
-/// What `--fail-on` is when it is not given.
+/// The default of `--fail-on`.
 pub(crate) const DEFAULT: [FailOn; 3] = [FailOn::False, FailOn::NoConsensus, FailOn::Nothing];
 
-/// The exit code of a finished verification.
+/// The exit code of a completed verification.
 pub(crate) fn exit_code(result: &VerifyResponse, triggers: &[FailOn]) -> u8 {
     let fails_on = |trigger| triggers.contains(&trigger) && !triggers.contains(&FailOn::Never);
     let has = |assessment| result.results.iter().any(|claim| claim.assessment == assessment);
@@ -18,14 +18,14 @@ pub(crate) fn exit_code(result: &VerifyResponse, triggers: &[FailOn]) -> u8 {
         return CLAIM_FALSE;
     }
     if has(Assessment::NoConsensus) && fails_on(FailOn::NoConsensus) {
-        return CLAIM_OPEN;
+        return NO_CONSENSUS;
     }
     let has_nothing = result.results.is_empty() && fails_on(FailOn::Nothing);
     let has_skipped = !result.skipped.is_empty() && fails_on(FailOn::Skipped);
     if has_nothing || has_skipped { NOTHING_TO_VERIFY } else { 0 }
 }
 
-/// The worse of two exit codes: failures of the run over FALSE over NO CONSENSUS over nothing to verify.
+/// The worse of two exit codes: failures of the command, then FALSE, NO CONSENSUS, and nothing to verify.
 pub(crate) fn worse(one: u8, other: u8) -> u8 {
     if severity(other) > severity(one) { other } else { one }
 }
@@ -34,9 +34,9 @@ const fn severity(code: u8) -> u8 {
     match code {
         0 => 0,
         NOTHING_TO_VERIFY => 1,
-        CLAIM_OPEN => 2,
+        NO_CONSENSUS => 2,
         CLAIM_FALSE => 3,
-        // Refused for now, incomplete, unreachable, server: the less a repetition would help, the worse.
+        // Refused for now, incomplete, unreachable, server: the less a retry would help, the worse.
         7 => 4,
         8 => 5,
         6 => 6,
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn by_default_every_verdict_but_true_shows() {
+    fn by_default_every_verdict_but_true_counts() {
         let code = |assessments, skipped| exit_code(&result(assessments, skipped), &DEFAULT);
         assert_eq!(code(&["TRUE", "TRUE"], true), 0);
         assert_eq!(code(&["TRUE", "NO CONSENSUS", "FALSE"], false), 10);

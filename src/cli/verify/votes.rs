@@ -1,4 +1,4 @@
-//! How the models voted on a claim: letters for a glance, groups for the details.
+//! How the models voted on a claim: letters at a glance, groups for the details.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -11,11 +11,11 @@ use crate::model_id;
 pub(crate) enum Vote {
     /// The claimed answer.
     Claimed,
-    /// Another answer, or none of these.
+    /// Another answer, or "none of these".
     Other,
-    /// Cannot be determined.
+    /// "Cannot be determined".
     Undecided,
-    /// No answer came.
+    /// The model gave no answer.
     Missing,
 }
 
@@ -36,22 +36,22 @@ impl Vote {
 pub(crate) struct Group {
     /// What they say, in words.
     pub(crate) says: String,
-    /// Whether it is the consensus.
+    /// Whether this option is the consensus.
     pub(crate) is_consensus: bool,
-    /// Who they are.
+    /// Names of the models.
     pub(crate) models: Vec<String>,
 }
 
 /// The votes, in the order of [`models`].
 pub(crate) fn votes(claim: &ClaimResult) -> Vec<Vote> {
     let answers: HashMap<&str, &str> =
-        claim.model_answers.iter().map(|given| (given.model.as_str(), given.answer.as_str())).collect();
-    let vote = |model| answers.get(model).map_or(Vote::Missing, |answer| of_answer(claim, answer));
+        claim.model_answers.iter().map(|answer| (answer.model.as_str(), answer.answer.as_str())).collect();
+    let vote = |model| answers.get(model).map_or(Vote::Missing, |answer| vote_for(claim, answer));
     models(claim).map(vote).collect()
 }
 
-/// The vote that an answer's key is.
-pub(crate) fn of_answer(claim: &ClaimResult, key: &str) -> Vote {
+/// The vote for an answer, given by its option key.
+pub(crate) fn vote_for(claim: &ClaimResult, key: &str) -> Vote {
     if key == claim.claimed_answer {
         return Vote::Claimed;
     }
@@ -61,18 +61,19 @@ pub(crate) fn of_answer(claim: &ClaimResult, key: &str) -> Vote {
     }
 }
 
-/// The letters, with `gap` between them.
+/// The letters of the votes, with `gap` between them.
 pub(crate) fn letters(claim: &ClaimResult, gap: &str) -> String {
     let letters: Vec<String> = votes(claim).into_iter().map(|vote| vote.letter().to_string()).collect();
     letters.join(gap)
 }
 
-/// How many models voted so.
+/// How many models cast this vote.
 pub(crate) fn count(claim: &ClaimResult, vote: Vote) -> usize {
     votes(claim).into_iter().filter(|cast| *cast == vote).count()
 }
 
-/// The answers by option: the consensus first, then the claimed answer, then the others as the question lists them.
+/// The answers grouped by option: the consensus first, then the claimed answer, then the others in the question's
+/// order.
 pub(crate) fn groups(claim: &ClaimResult) -> Vec<Group> {
     let mut keys = vec![claim.consensus_answer.as_str(), claim.claimed_answer.as_str()];
     keys.extend(claim.original_options.keys().map(String::as_str));
@@ -81,7 +82,7 @@ pub(crate) fn groups(claim: &ClaimResult) -> Vec<Group> {
     keys.into_iter().filter_map(|key| group(claim, key)).collect()
 }
 
-/// The answer that found consensus, in words; empty without one.
+/// The consensus answer in words; empty without one.
 pub(crate) fn consensus_text(claim: &ClaimResult) -> String {
     groups(claim).into_iter().find(|group| group.is_consensus).map(|group| group.says).unwrap_or_default()
 }
@@ -90,8 +91,8 @@ fn group(claim: &ClaimResult, key: &str) -> Option<Group> {
     let models: Vec<String> = claim
         .model_answers
         .iter()
-        .filter(|given| given.answer == key)
-        .map(|given| short_name(claim, &given.model))
+        .filter(|answer| answer.answer == key)
+        .map(|answer| short_name(claim, &answer.model))
         .collect();
     if models.is_empty() {
         return None;
@@ -105,12 +106,12 @@ fn group(claim: &ClaimResult, key: &str) -> Option<Group> {
     Some(Group { says, is_consensus: key == claim.consensus_answer, models })
 }
 
-/// Whether some model named an option that the question offers beside the claimed one.
-pub(crate) fn names_a_rival(claim: &ClaimResult) -> bool {
+/// Whether any model chose another specific option than the claimed one.
+pub(crate) fn chose_other_option(claim: &ClaimResult) -> bool {
     claim
         .model_answers
         .iter()
-        .any(|given| given.answer != claim.claimed_answer && special(claim, &given.answer).is_none())
+        .any(|answer| answer.answer != claim.claimed_answer && special(claim, &answer.answer).is_none())
 }
 
 enum Special {
@@ -132,16 +133,16 @@ fn option_text(claim: &ClaimResult, key: &str) -> String {
     sanitize::line(text).into_owned()
 }
 
-/// A model's name without its provider, unless two models of the claim would then look the same.
+/// A model's name without its provider, unless two models of the claim would look the same.
 pub(crate) fn short_name(claim: &ClaimResult, model: &str) -> String {
     let is_ambiguous = models(claim).any(|other| other != model && bare(other) == bare(model));
     sanitize::line(if is_ambiguous { model } else { bare(model) }).into_owned()
 }
 
-/// All models that were asked about a claim, in the order of the panel, as far as the server tells it: otherwise those that
-/// did not answer come last.
+/// All models that were asked about a claim, in panel order as far as the server reports it; otherwise those that did
+/// not answer come last.
 pub(crate) fn models(claim: &ClaimResult) -> impl Iterator<Item = &str> {
-    let answered = claim.model_answers.iter().map(|given| given.model.as_str());
+    let answered = claim.model_answers.iter().map(|answer| answer.model.as_str());
     let asked = answered.chain(claim.model_errors.iter().map(|failed| failed.model.as_str()));
     let seated: HashSet<&str> = claim.seats.iter().map(String::as_str).collect();
     claim.seats.iter().map(String::as_str).chain(asked.filter(move |model| !seated.contains(model)))
@@ -157,9 +158,9 @@ pub(in crate::cli) mod tests {
 
     use super::*;
 
-    /// A claim about the year of a tower; `answers` are keys by model, `!code` stands for an error.
+    /// A claim about the year of a tower; `answers` are option keys by model, `!code` stands for an error.
     pub(in crate::cli) fn claim(assessment: &str, consensus: &str, answers: &[(&str, &str)]) -> ClaimResult {
-        let (failed, given): (Vec<_>, Vec<_>) =
+        let (failed, answer): (Vec<_>, Vec<_>) =
             answers.iter().partition(|(_, answer)| answer.starts_with('!'));
         serde_json::from_value(json!({
             "id": "c1",
@@ -171,7 +172,7 @@ pub(in crate::cli) mod tests {
                 "D": "None of these", "E": "Cannot be determined"
             },
             "claimed_answer": "A",
-            "model_answers": given
+            "model_answers": answer
                 .iter()
                 .map(|(model, answer)| json!({ "model": model, "answer": answer }))
                 .collect::<Vec<_>>(),

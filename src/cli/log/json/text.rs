@@ -1,10 +1,10 @@
-//! Texts and numbers as JSON.
+//! Strings and numbers as JSON.
 
 use std::fmt::{self, Write};
 
 use crate::unsafe_chars::is_hazard;
 
-/// Writes a text, in quotes.
+/// Writes a string in quotes.
 pub(super) fn push_text(out: &mut String, text: &str) {
     out.push('"');
     push_escaped(out, text);
@@ -16,7 +16,7 @@ pub(super) fn push_number(out: &mut String, number: impl itoa::Integer) {
     out.push_str(itoa::Buffer::new().format(number));
 }
 
-/// Escapes what is written to it, as the inside of a JSON text.
+/// A writer that escapes everything for the inside of a JSON string.
 pub(super) struct Escaped<'a>(pub(super) &'a mut String);
 
 impl Write for Escaped<'_> {
@@ -27,7 +27,7 @@ impl Write for Escaped<'_> {
 }
 
 fn push_escaped(out: &mut String, text: &str) {
-    // Looking at every byte without a way out lets the compiler look at many at once.
+    // Testing every byte without an early exit lets the compiler vectorise the loop.
     if !text.bytes().fold(false, |found, byte| found | may_be_special(byte)) {
         return out.push_str(text);
     }
@@ -37,7 +37,7 @@ fn push_escaped(out: &mut String, text: &str) {
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             hazard if is_hazard(hazard) => {
-                // Writing into memory cannot fail.
+                // Writing to a string cannot fail.
                 let _ = write!(out, "\\u{:04x}", u32::from(hazard));
             }
             plain => out.push(plain),
@@ -45,8 +45,8 @@ fn push_escaped(out: &mut String, text: &str) {
     }
 }
 
-/// Whether a character that begins with this byte has to be looked at: what JSON does not allow, and what a terminal
-/// obeys, of which all but DEL is beyond ASCII or below the blank.
+/// Whether a character that begins with this byte must be examined: characters that JSON does not allow, and those that
+/// control a terminal, all of which but DEL are beyond ASCII or below the space.
 const fn may_be_special(byte: u8) -> bool {
     byte == b'"' || byte == b'\\' || byte < b' ' || byte >= 0x7f
 }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_line_commands_a_terminal() {
+    fn no_line_controls_a_terminal() {
         let hazards: String = ('\0'..='\u{2fff}').filter(|c| is_hazard(*c)).collect();
         let plain = "é€ — ‰ ش 日本 😀 \u{a0}";
         let mut written = String::new();

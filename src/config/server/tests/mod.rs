@@ -7,20 +7,20 @@ use crate::providers::{Kind, Patience, catalog};
 use crate::secret::ExposeSecret;
 use std::fs;
 
-mod complaints;
+mod errors;
+mod listing;
 mod providers;
-mod shown;
 
 const OPENAI: (&str, &str) = ("OPENAI_API_KEY", "sk-openai-secret");
 const ANTHROPIC: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-secret");
 
-/// A directory with a `server.toml`, and a world around it.
-struct World {
+/// A directory with a `server.toml`, and an environment around it.
+struct Fixture {
     dir: tempfile::TempDir,
     env: Env,
 }
 
-fn world(file: Option<&str>, variables: &[(&str, &str)]) -> World {
+fn fixture(file: Option<&str>, variables: &[(&str, &str)]) -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     if let Some(text) = file {
         fs::write(dir.path().join("server.toml"), text).unwrap();
@@ -28,20 +28,20 @@ fn world(file: Option<&str>, variables: &[(&str, &str)]) -> World {
     let mut env = Env::bare(variables.iter().copied(), Time::parse("2026-11-20").unwrap());
     env.config_home = Some(dir.path().to_owned());
     env.data_home = Some(dir.path().join("data"));
-    World { dir, env }
+    Fixture { dir, env }
 }
 
-impl World {
+impl Fixture {
     fn load(&self) -> Result<ServerConfig, ConfigError> {
         load_server(&ServerArgs::default(), &self.env)
     }
 }
 
 fn load(file: &str, variables: &[(&str, &str)]) -> Result<ServerConfig, ConfigError> {
-    world(Some(file), variables).load()
+    fixture(Some(file), variables).load()
 }
 
-fn complaint(file: &str) -> ConfigError {
+fn error_of(file: &str) -> ConfigError {
     let error = load(file, &[OPENAI, ANTHROPIC]).unwrap_err();
     assert!(!format!("{error:?}").contains("secret"), "{error:?}");
     error
@@ -54,8 +54,8 @@ fn localhost_is_an_address_to_listen_on() {
 }
 
 #[test]
-fn variables_alone_make_a_server() {
-    let config = world(None, &[OPENAI, ANTHROPIC]).load().unwrap();
+fn variables_alone_configure_a_server() {
+    let config = fixture(None, &[OPENAI, ANTHROPIC]).load().unwrap();
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.max_body_bytes, 1_048_576);
     assert_eq!((config.limits.keys.per_minute, config.limits.keys.per_day), (60, 1000));
@@ -71,29 +71,29 @@ fn variables_alone_make_a_server() {
     assert_eq!(config.notes[1], "panel of 3 models: chosen across providers, different ones first");
     assert!(config.warnings.is_empty(), "{:?}", config.warnings);
     assert!(!format!("{config:?}").contains("secret"));
-    let alone = world(None, &[OPENAI]).load().unwrap();
+    let alone = fixture(None, &[OPENAI]).load().unwrap();
     assert_eq!(alone.notes[1], "panel of 3 models: chosen from one provider, different makers first");
 }
 
 #[test]
 fn flags_outrank_variables_outrank_the_file() {
     let file = "listen = \"127.0.0.1:1001\"\ndata_dir = \"store\"\n";
-    let by_file = world(Some(file), &[OPENAI]);
+    let by_file = fixture(Some(file), &[OPENAI]);
     let config = by_file.load().unwrap();
     assert_eq!(config.listen.port(), 1001);
     assert_eq!(config.data_dir, by_file.dir.path().join("store"));
 
-    let by_variable = world(Some(file), &[OPENAI, ("MK_LISTEN", "[::1]:1002"), ("MK_DATA_DIR", "/x")]);
+    let by_variable = fixture(Some(file), &[OPENAI, ("MK_LISTEN", "[::1]:1002"), ("MK_DATA_DIR", "/x")]);
     let config = by_variable.load().unwrap();
     assert_eq!((config.listen.port(), config.data_dir), (1002, "/x".into()));
 
     let listen = Some("127.0.0.1:1003".to_owned());
     let args = ServerArgs { listen, data_dir: Some("/y".into()), ..ServerArgs::default() };
     let config = load_server(&args, &by_variable.env).unwrap();
-    assert_eq!(config.origins.of("listen"), Origin::Flag("--listen"));
+    assert_eq!(config.origins.get("listen"), Origin::Flag("--listen"));
     assert_eq!((config.listen.port(), config.data_dir), (1003, "/y".into()));
 
-    let wrong = world(None, &[OPENAI, ("MK_LISTEN", "8080")]).load().unwrap_err();
+    let wrong = fixture(None, &[OPENAI, ("MK_LISTEN", "8080")]).load().unwrap_err();
     assert!(wrong.message.starts_with("MK_LISTEN must be an address and port such as"), "{wrong}");
 }
 
@@ -186,34 +186,35 @@ fn the_whole_contract_file_is_accepted() {
 
 #[test]
 fn the_data_directory_needs_no_provider() {
-    let world = world(Some("data_dir = \"/srv/mk\"\n[providers.openai]\napi_key_env = \"NOT_SET\"\n"), &[]);
+    let fixture =
+        fixture(Some("data_dir = \"/srv/mk\"\n[providers.openai]\napi_key_env = \"NOT_SET\"\n"), &[]);
     assert_eq!(
-        load_database(&ServerArgs::default(), &world.env),
+        load_database(&ServerArgs::default(), &fixture.env),
         Ok(StorePlace::Directory("/srv/mk".into()))
     );
-    assert!(world.load().is_err());
+    assert!(fixture.load().is_err());
 }
 
 #[test]
-fn a_database_that_is_named_is_used_unless_a_flag_names_a_directory() {
+fn a_configured_database_is_used_unless_a_flag_names_a_directory() {
     let file = "database_url = \"postgres://mk:secret@one.example/mk\"\n";
-    let place = |world: &World, args: &ServerArgs| load_database(args, &world.env).unwrap().to_string();
-    let by_file = world(Some(file), &[OPENAI]);
+    let place = |fixture: &Fixture, args: &ServerArgs| load_database(args, &fixture.env).unwrap().to_string();
+    let by_file = fixture(Some(file), &[OPENAI]);
     assert_eq!(place(&by_file, &ServerArgs::default()), "postgres://one.example:5432/mk");
     let config = by_file.load().unwrap();
     assert_eq!(config.store_place().to_string(), "postgres://one.example:5432/mk");
     assert!(!format!("{config:?}").contains("secret"));
 
     let other = ("MK_DATABASE_URL", "postgresql://mk:secret@two.example/mk");
-    let by_variable = world(Some(file), &[OPENAI, other, ("MK_DATA_DIR", "/x")]);
+    let by_variable = fixture(Some(file), &[OPENAI, other, ("MK_DATA_DIR", "/x")]);
     assert_eq!(place(&by_variable, &ServerArgs::default()), "postgres://two.example:5432/mk");
     let args = ServerArgs { data_dir: Some("/y".into()), ..ServerArgs::default() };
     assert_eq!(place(&by_variable, &args), "/y");
 
-    let back = world(Some(file), &[OPENAI, ("MK_DATABASE_URL", "sqlite")]);
+    let back = fixture(Some(file), &[OPENAI, ("MK_DATABASE_URL", "sqlite")]);
     assert_eq!(back.load().unwrap().database, DatabaseUrl::Sqlite);
 
-    let mut homeless = world(Some(file), &[]);
+    let mut homeless = fixture(Some(file), &[]);
     homeless.env.data_home = None;
     assert_eq!(place(&homeless, &ServerArgs::default()), "postgres://one.example:5432/mk");
 }
@@ -223,7 +224,7 @@ fn the_address_of_a_database_may_be_a_credential() {
     let credentials = tempfile::tempdir().unwrap();
     fs::write(credentials.path().join("MK_DATABASE_URL"), "postgres://mk:secret@db.example/mk\n").unwrap();
     let directory = ("CREDENTIALS_DIRECTORY", credentials.path().to_str().unwrap());
-    let config = world(None, &[OPENAI, directory]).load().unwrap();
+    let config = fixture(None, &[OPENAI, directory]).load().unwrap();
     assert_eq!(config.database.to_string(), "postgres://db.example:5432/mk");
-    assert_eq!(config.origins.of("database_url"), Origin::Variable(DATABASE_URL));
+    assert_eq!(config.origins.get("database_url"), Origin::Variable(DATABASE_URL));
 }

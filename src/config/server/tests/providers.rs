@@ -1,4 +1,4 @@
-//! Which providers, models and panels come of a configuration, and how much they are borne with.
+//! Which providers, models and panels follow from a configuration, and their timeouts and retries.
 
 use super::*;
 
@@ -6,8 +6,8 @@ use super::*;
 fn a_local_ollama_is_found_by_its_port() {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut world = world(None, &[]);
-    world.env.ollama = listener.local_addr().unwrap();
+    let mut fixture = fixture(None, &[]);
+    fixture.env.ollama = listener.local_addr().unwrap();
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let count = stream.read(&mut [0; 1024]).unwrap();
@@ -15,21 +15,21 @@ fn a_local_ollama_is_found_by_its_port() {
         let body = r#"{"data":[{"id":"llama3.1:8b"},{"id":"qwen2.5:7b"}]}"#;
         stream.write_all(format!("HTTP/1.0 200 OK\r\n\r\n{body}").as_bytes()).unwrap();
     });
-    let config = world.load().unwrap();
+    let config = fixture.load().unwrap();
     server.join().unwrap();
     assert_eq!(config.verify.general.panel, ["ollama/llama3.1:8b", "ollama/qwen2.5:7b"]);
-    assert_eq!(config.providers[0].base_url, format!("http://{}/v1", world.env.ollama));
+    assert_eq!(config.providers[0].base_url, format!("http://{}/v1", fixture.env.ollama));
     assert!(config.providers[0].api_key.is_none());
     assert!(config.notes[0].contains("2 models"), "{:?}", config.notes);
 }
 
 #[test]
-fn the_sandbox_takes_the_place_of_all_providers() {
+fn the_sandbox_replaces_all_providers() {
     let file = "[limits]\nper_minute = 5\n[providers.openai]\napi_key_env = \"NOT_SET\"\n\
                 [verify]\npanel = [\"openai/x\", \"openai/y\"]\nmax_claims = 7\n";
-    let world = world(Some(file), &[OPENAI]);
+    let fixture = fixture(Some(file), &[OPENAI]);
     let args = ServerArgs { sandbox: true, ..ServerArgs::default() };
-    let config = load_server(&args, &world.env).unwrap();
+    let config = load_server(&args, &fixture.env).unwrap();
     assert_eq!(config.providers.len(), 1);
     assert_eq!(config.providers[0].kind, Kind::Sandbox);
     for domain in [&config.verify.general, &config.verify.legal] {
@@ -55,7 +55,7 @@ fn a_configured_sandbox_is_used_only_if_it_is_alone() {
 }
 
 #[test]
-fn what_is_set_for_a_model_comes_before_what_is_set_for_its_provider() {
+fn a_model_s_settings_outrank_its_provider_s() {
     let file = r#"
         [providers.openai]
         first_byte_timeout = "10s"
@@ -110,7 +110,7 @@ fn a_panel_is_chosen_from_configured_providers() {
 }
 
 #[test]
-fn formats_are_those_named_or_those_usual_at_the_address() {
+fn formats_are_as_configured_or_as_usual_at_the_address() {
     const COMPATIBLE: &str = "https://generativelanguage.googleapis.com/v1beta/openai";
     for (file, kind, base_url) in [
         ("[providers.anthropic]", Kind::Anthropic, "https://api.anthropic.com/v1"),
@@ -146,7 +146,7 @@ fn formats_are_those_named_or_those_usual_at_the_address() {
 }
 
 #[test]
-fn too_small_a_panel_is_said_and_not_refused() {
+fn too_small_a_panel_gets_a_warning_and_is_not_refused() {
     let file = "[providers.local]\nbase_url = \"http://127.0.0.1:8000/v1\"\n";
     let config = load(file, &[]).unwrap();
     assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
@@ -156,7 +156,7 @@ fn too_small_a_panel_is_said_and_not_refused() {
 }
 
 #[test]
-fn models_that_are_being_retired_are_named() {
+fn models_being_retired_are_named() {
     let file = "[providers.openai]\napi_key_env = \"OPENAI_API_KEY\"\n\
                 [verify]\npanel = [\"openai/gpt-4\", \"openai/gpt-5-2025-08-07\", \"openai/gpt-5.1\"]\n";
     assert_eq!(
@@ -177,8 +177,8 @@ fn models_that_are_being_retired_are_named() {
 
 #[test]
 fn a_key_file_is_read_beside_the_configuration() {
-    let world = world(Some("[providers.openai]\napi_key_file = \"key\"\n"), &[]);
-    fs::write(world.dir.path().join("key"), "sk-from-file\n").unwrap();
-    let config = world.load().unwrap();
+    let fixture = fixture(Some("[providers.openai]\napi_key_file = \"key\"\n"), &[]);
+    fs::write(fixture.dir.path().join("key"), "sk-from-file\n").unwrap();
+    let config = fixture.load().unwrap();
     assert_eq!(config.providers[0].api_key.as_ref().unwrap().expose_secret(), "sk-from-file");
 }

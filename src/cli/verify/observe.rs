@@ -1,0 +1,77 @@
+//! One verification from request to result, with an observer.
+
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use tokio::time::{self, MissedTickBehavior};
+
+use super::display::TICK;
+use crate::api::verify::{Event, VerifyRequest, VerifyResponse};
+use crate::cli::backend::Backend;
+use crate::cli::exit::Failure;
+use crate::cli::remote;
+
+/// What an observer receives.
+pub(crate) enum Update<'a> {
+    /// An event.
+    Event(&'a Event),
+    /// A tick of the spinner.
+    Tick,
+}
+
+/// Runs one verification, for at most `limit`; returns its result and how long it took. The observer may abort it with
+/// a failure.
+pub(crate) async fn run(
+    backend: &Backend,
+    limit: Duration,
+    request: &VerifyRequest,
+    observe: &mut (dyn FnMut(Update<'_>) -> Result<(), Failure> + '_),
+) -> Result<(VerifyResponse, Duration), Failure> {
+    let begun = Instant::now();
+    let running = follow(backend, request, observe);
+    let result = time::timeout(limit, running)
+        .await
+        .unwrap_or_else(|_| Err(remote::too_slow("result", limit, ", or give shorter texts")))?;
+    Ok((result, begun.elapsed()))
+}
+
+async fn follow(
+    backend: &Backend,
+    request: &VerifyRequest,
+    observe: &mut (dyn FnMut(Update<'_>) -> Result<(), Failure> + '_),
+) -> Result<VerifyResponse, Failure> {
+    let failed = |cause| remote::failure(&backend.server, cause);
+    let mut events = backend.client.verify(request).map_err(failed)?;
+    let mut ticks = time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut models = Vec::new();
+    loop {
+        let next = async {
+            // Ticks continue during one and the same read; a new read would lose what was partially read.
+            let mut next = pin!(events.next());
+            loop {
+                tokio::select! {
+                    event = &mut next => return event.map_err(failed),
+                    _ = ticks.tick() => observe(Update::Tick)?,
+                }
+            }
+        };
+        let Some(mut event) = next.await? else {
+            return Err(failed(crate::client::Error::Incomplete));
+        };
+        match &mut event {
+            Event::VerifyingClaims(begun) => models = std::mem::take(&mut begun.models),
+            Event::ClaimVerified(verified) => {
+                verified.result.iter_mut().for_each(|result| result.seat(&models));
+            }
+            Event::Completed(result) => result.results.iter_mut().for_each(|result| result.seat(&models)),
+            _ => {}
+        }
+        observe(Update::Event(&event))?;
+        match event {
+            Event::Completed(result) => return Ok(*result),
+            Event::Error(error) => return Err(remote::failed_event(&error)),
+            _ => {}
+        }
+    }
+}

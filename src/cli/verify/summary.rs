@@ -1,0 +1,71 @@
+//! The parts of the summary line.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::votes;
+use crate::api::verify::{Assessment, VerifyResponse};
+use crate::cli::humanize::{counted, dollars, seconds, thousands};
+
+/// A part of the summary.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Whether it continues a list, so that a comma comes before it.
+    pub(crate) continues: bool,
+    /// Its text.
+    pub(crate) text: String,
+}
+
+impl Part {
+    fn new(text: String) -> Self {
+        Self { continues: false, text }
+    }
+}
+
+/// The parts of the summary. `symbol` returns an assessment's symbol as it should be printed.
+pub(crate) fn parts(
+    result: &VerifyResponse,
+    elapsed: Duration,
+    symbol: impl Fn(Assessment) -> String,
+) -> Vec<Part> {
+    let mut parts = verdicts(result, symbol);
+    let models: BTreeSet<&str> = result.results.iter().flat_map(votes::models).collect();
+    if !models.is_empty() {
+        parts.push(Part::new(counted(models.len(), "model")));
+    }
+    parts.push(Part::new(seconds(elapsed)));
+    parts.push(Part::new(format!("{} tokens", thousands(result.token_usage.total_tokens))));
+    parts.extend(cost(result).map(Part::new));
+    parts
+}
+
+fn verdicts(result: &VerifyResponse, symbol: impl Fn(Assessment) -> String) -> Vec<Part> {
+    if result.results.is_empty() {
+        return vec![Part::new("nothing to verify".to_owned())];
+    }
+    let kinds =
+        [(Assessment::True, "true"), (Assessment::False, "false"), (Assessment::NoConsensus, "no consensus")];
+    let mut parts = Vec::new();
+    for (kind, word) in kinds {
+        let count = result.results.iter().filter(|claim| claim.assessment == kind).count();
+        if count == 0 {
+            continue;
+        }
+        let text = format!("{} {count} {word}", symbol(kind));
+        let is_first = parts.is_empty();
+        let lead =
+            if is_first { format!("{}: ", counted(result.results.len(), "claim")) } else { String::new() };
+        parts.push(Part { continues: !is_first, text: format!("{lead}{text}") });
+    }
+    parts
+}
+
+/// The cost, unless models cost nothing; `cost unknown` if any price is missing.
+fn cost(result: &VerifyResponse) -> Option<String> {
+    let usage = result.token_usage.model_usage.as_ref()?;
+    if usage.is_empty() || result.mode.is_some() {
+        return None;
+    }
+    let sum: Option<f64> = usage.iter().map(|model| model.cost_usd).sum();
+    Some(sum.map_or_else(|| "cost unknown".to_owned(), dollars))
+}

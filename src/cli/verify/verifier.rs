@@ -1,0 +1,96 @@
+//! Verifies statements on a server, with the settings that flags and configuration files give.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use super::args::How;
+use super::observe::{self, Update};
+use super::rate_limit::{RateLimitWait, TimeWaited};
+use super::value_source::{MIN_REQUIRED, TOTAL_MODELS, ValueSources};
+use crate::api::verify::{VerifyRequest, VerifyResponse};
+use crate::cli::backend::Backend;
+use crate::cli::exit::Failure;
+use crate::cli::text;
+use crate::clock::Time;
+use crate::config::ClientConfig;
+
+/// How long a verification may take in all by default: more than servers allow themselves.
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// Verifies the statements of a command, which all have these settings in common.
+pub(crate) struct Verifier {
+    /// The request, except for the statement.
+    pub(crate) request: VerifyRequest,
+    /// How long a verification may take in all.
+    limit: Duration,
+    value_sources: ValueSources,
+}
+
+impl Verifier {
+    /// Built from flags and configuration; `explain` asks for the models' reasons.
+    pub(crate) fn new(how: &How, explain: bool, config: &ClientConfig) -> Result<Self, Failure> {
+        let value_sources = ValueSources::new(how, config);
+        if let Some(date) = &how.as_of
+            && Time::parse(date).is_none()
+        {
+            return Err(
+                Failure::usage(format!("--as-of: `{date}` is no date")).hint("write it as 2026-11-20")
+            );
+        }
+        let min_required = how.min_required.or(config.verify.min_required);
+        let total_models = how.total_models.or(config.verify.total_models);
+        if let (Some(needed), Some(asked)) = (min_required, total_models)
+            && asked < needed
+        {
+            let asks = value_sources.with_value(TOTAL_MODELS, asked);
+            let needs = value_sources.with_value(MIN_REQUIRED, needed);
+            let failure = Failure::usage(format!("{asks} asks fewer models than {needs} needs"));
+            let hint = value_sources.hint(&[TOTAL_MODELS, MIN_REQUIRED]);
+            return Err(hint.into_iter().fold(failure, Failure::hint));
+        }
+        let request = VerifyRequest {
+            fact: String::new(),
+            domain: how.domain.map(Into::into).or(config.verify.domain),
+            min_required,
+            total_models,
+            as_of: how.as_of.clone(),
+            explain: explain.then_some(true),
+            context: how.context.as_deref().map(context).transpose()?,
+        };
+        Ok(Self { request, limit: config.timeout.unwrap_or(DEFAULT_TIMEOUT), value_sources })
+    }
+
+    /// Runs one verification, again after each 429 that may be waited out. Also returns how long the last attempt took.
+    pub(crate) async fn verify(
+        &self,
+        backend: &Backend,
+        request: &VerifyRequest,
+        rate_limit_wait: &RateLimitWait,
+        announce: &dyn Fn(&str),
+        observe: &mut (dyn FnMut(Update<'_>) -> Result<(), Failure> + '_),
+    ) -> Result<(VerifyResponse, Duration), Failure> {
+        let mut waited = TimeWaited::default();
+        loop {
+            rate_limit_wait.pause().await;
+            match observe::run(backend, self.limit, request, observe).await {
+                Ok(done) => return Ok(done),
+                Err(failure) if rate_limit_wait.may_retry(&failure, &mut waited, announce) => {}
+                Err(mut failure) => {
+                    failure.message = self.value_sources.attribute(failure.message);
+                    return Err(failure);
+                }
+            }
+        }
+    }
+}
+
+fn context(path: &Path) -> Result<String, Failure> {
+    if path == Path::new("-") {
+        return Err(Failure::usage("--context takes a file, and not standard input"));
+    }
+    let read = fs::read_to_string(path).map_err(|cause| {
+        Failure::usage(format!("--context: cannot read {}: {cause}", path.display())).caused_by(cause)
+    });
+    text::not_empty(read?, &format!("--context: {}", path.display()))
+}

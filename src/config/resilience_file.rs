@@ -1,0 +1,82 @@
+//! Retries, timeouts and the circuit breaker in a file: for a provider, and with the same keys for one of its models.
+
+use std::time::Duration;
+
+use super::origin::Origins;
+use super::reader::{Located, Section};
+use super::{ConfigError, values};
+use crate::providers::{LONGEST_BREAKER_PAUSE, ModelPatience, Settings};
+
+/// What `breaker_pause` expects.
+const BREAKER_PAUSE: &str = "a span of time of at most five minutes, such as \"10s\"";
+
+/// The keys that providers and models have in common.
+#[derive(Default)]
+pub(super) struct ResilienceFile {
+    first_byte_timeout: Option<Located<Duration>>,
+    idle_timeout: Option<Located<Duration>>,
+    total_timeout: Option<Located<Duration>>,
+    first_token_timeout: Option<Located<Duration>>,
+    retries: Option<Located<u32>>,
+    breaker_failures: Option<Located<u32>>,
+    breaker_pause: Option<Located<Duration>>,
+}
+
+/// Reads the keys from the table of a provider or model.
+pub(super) fn read(section: &mut Section<'_>) -> Result<ResilienceFile, ConfigError> {
+    let pause = |text: &str| values::duration(text).filter(|pause| *pause <= LONGEST_BREAKER_PAUSE);
+    Ok(ResilienceFile {
+        first_byte_timeout: section.duration("first_byte_timeout")?,
+        idle_timeout: section.duration("idle_timeout")?,
+        total_timeout: section.duration("total_timeout")?,
+        first_token_timeout: section.duration("first_token_timeout")?,
+        retries: section.number("retries", 0..=10)?,
+        breaker_failures: section.number("breaker_failures", 0..=1000)?,
+        breaker_pause: section.parsed("breaker_pause", BREAKER_PAUSE, pause)?,
+    })
+}
+
+impl ResilienceFile {
+    /// Overrides a provider's settings by these; `table` is the provider's.
+    pub(super) fn apply(&self, settings: &mut Settings, table: &str, origins: &mut Origins) {
+        let ModelPatience {
+            retries,
+            first_byte_timeout,
+            idle_timeout,
+            total_timeout,
+            first_token_timeout,
+            breaker_failures,
+            breaker_pause,
+        } = self.for_model(table, origins);
+        settings.retries = retries.unwrap_or(settings.retries);
+        settings.first_byte_timeout = first_byte_timeout.unwrap_or(settings.first_byte_timeout);
+        settings.idle_timeout = idle_timeout.unwrap_or(settings.idle_timeout);
+        settings.total_timeout = total_timeout.unwrap_or(settings.total_timeout);
+        settings.first_token_timeout = first_token_timeout.or(settings.first_token_timeout);
+        settings.breaker_failures = breaker_failures.unwrap_or(settings.breaker_failures);
+        settings.breaker_pause = breaker_pause.unwrap_or(settings.breaker_pause);
+    }
+
+    /// The settings for a model; `table` is the model's.
+    pub(super) fn for_model(&self, table: &str, origins: &mut Origins) -> ModelPatience {
+        ModelPatience {
+            retries: take(table, "retries", self.retries.as_ref(), origins),
+            first_byte_timeout: take(table, "first_byte_timeout", self.first_byte_timeout.as_ref(), origins),
+            idle_timeout: take(table, "idle_timeout", self.idle_timeout.as_ref(), origins),
+            total_timeout: take(table, "total_timeout", self.total_timeout.as_ref(), origins),
+            first_token_timeout: take(
+                table,
+                "first_token_timeout",
+                self.first_token_timeout.as_ref(),
+                origins,
+            ),
+            breaker_failures: take(table, "breaker_failures", self.breaker_failures.as_ref(), origins),
+            breaker_pause: take(table, "breaker_pause", self.breaker_pause.as_ref(), origins),
+        }
+    }
+}
+
+fn take<T: Copy>(table: &str, key: &str, found: Option<&Located<T>>, origins: &mut Origins) -> Option<T> {
+    origins.record(format!("{table}.{key}"), found);
+    found.map(|found| found.value)
+}
