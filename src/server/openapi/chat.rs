@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::schemas::{Schemas, reference};
 use crate::inference::MOST_CHOICES;
-use crate::server::chat::{MOST_TOKENS, ROLES, TEMPERATURE};
+use crate::server::chat::{MAX_TOKENS, ROLES, TEMPERATURE};
 
 /// References to what was written.
 pub(super) struct Written {
@@ -30,7 +30,7 @@ pub(super) fn write(schemas: &mut Schemas) -> Written {
 }
 
 fn request() -> Value {
-    let tokens = |description: &str| json!({"type": ["integer", "null"], "minimum": 1, "maximum": MOST_TOKENS, "description": description});
+    let tokens = |description: &str| json!({"type": ["integer", "null"], "minimum": 1, "maximum": MAX_TOKENS, "description": description});
     let passed = |kind: Value, description: &str| json!({"type": kind, "description": format!("{description} Passed on to the provider.")});
     json!({
         "type": "object",

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::schemas::reference;
-use crate::server::console::{MAX_PAGE, PAGE};
+use crate::server::console::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE};
 
 /// All of them.
 pub(super) fn all() -> Value {
@@ -44,7 +44,7 @@ pub(super) fn all() -> Value {
         "Limit": query(
             "limit",
             "The most records of the page.",
-            json!({"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE}),
+            json!({"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": DEFAULT_PAGE_SIZE}),
             20.into(),
         ),
         "AppCursor": cursor("app"),
