@@ -14,7 +14,7 @@
 //! with heaptrack, in the order of what helped: parking provider calls (hyper's client holds 27 KB per connection from
 //! the request on), requests given away instead of kept for a second try, instructions shared instead of copied,
 //! events boxed in their channel (it makes room for 32), large futures in boxes of their own. That brought it to 30 and
-//! 45 KB. Then the callers' connections were parked as well (`src/server/parked.rs`: hyper's two buffers of 8 KB, whose
+//! 45 KB. Then the callers' connections were parked as well (`src/server/parking.rs`: hyper's two buffers of 8 KB, whose
 //! size cannot be set, and its own state), TLS moved out of every future that may hold a connection (a provider's
 //! connection stood twice in a call, 1.1 KB each, a caller's twice in its task), and calls that wait keep none of what
 //! they were made from (`-Zprint-type-sizes` shows what a future keeps). That brought it to 10 and 20 KB.

@@ -1,15 +1,15 @@
-//! One connection, from handshake to end, with a limit on every wait.
+//! Serves one connection, from the TLS handshake to its end, with a timeout on every wait.
 //!
-//! HTTP/2 is spoken only after ALPN: to sniff the version would be one more wait for a silent peer. The peer's address is
-//! put into each request's extensions, as warp does not know it under a loop of our own.
+//! HTTP/2 is spoken only if ALPN selected it: sniffing the version would be one more wait for a silent peer. The peer's
+//! address is passed along with each request, as warp does not know it under an accept loop of our own.
 //!
-//! Ten thousand connections may idle at once, so what one takes is kept small: whatever is large stands in a box of
-//! its own that exists only while it is needed. A future that merely holds it by value would keep room for it, and for
-//! every place it is moved to, as long as the connection lasts. hyper itself is such a large thing: while a stream is
-//! silent, it is taken apart (see [`super::parked`]).
+//! Ten thousand connections may idle at once, so the memory of each is kept small: whatever is large is boxed, and
+//! exists only while it is needed. A future that holds it by value would reserve space for it, and for every place it
+//! is moved to, as long as the connection lasts. hyper itself is that large: while a stream is silent, it is dropped
+//! (see [`super::parking`]).
 //!
-//! A peer that has stopped sending has left, whatever it may still read: what is ready reaches it, work under way is
-//! dropped. A connection that we end is listened to for a moment longer, so that the last answer arrives.
+//! A peer that has stopped sending counts as gone, even if it might still read: what is ready is sent, work under way
+//! is dropped. A connection that we close is drained for a moment, so that the last response arrives.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -26,38 +26,38 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
+use super::activity::{Activity, BusyUntilDone, BusyWhilePolled};
 use super::envelope;
-use super::parked::{self, Berth, Line};
+use super::hyper_errors::ReplaceHyperErrors;
+use super::parking::{self, ParkingSlot, RewindIo};
 use super::poll_on_wake::PollOnWake;
-use super::refusal::Refusals;
 use super::reply;
 use super::routes::Routes;
 use super::socket;
-use super::stall::{StallGuard, Stalled};
-use super::turns::{InTurn, Turns, Underway};
-use super::vanished;
+use super::tcp_keepalive;
+use super::write_timeout::{WriteStalled, WriteTimeout};
 use super::{Context, Tls};
 
-/// For the TLS handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// The largest head of a request.
+/// The timeout of the TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The largest request head.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// At the end: for a head that has begun to become a request, or for an HTTP/2 peer to take the goodbye.
-const GOODBYE: Duration = Duration::from_secs(1);
+/// During shutdown: how long a partial head has to become a request, or an HTTP/2 peer to take the `GOAWAY`.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How a connection goes.
-struct Course {
-    stalled: Stalled,
-    turns: Turns,
+/// What is observed of a connection while hyper serves it.
+struct Monitor {
+    stalled: WriteStalled,
+    activity: Activity,
 }
 
-/// What ends a connection from beside.
-enum Over {
-    ServerEnds,
-    PeerIdles,
+/// Why a connection is closed from outside hyper.
+enum CloseReason {
+    Shutdown,
+    PeerIdle,
 }
 
-/// Serves one connection until it ends, or until `closing` says to answer what is under way and end.
+/// Serves one connection until it ends, or until `closing` asks to answer the requests under way and close.
 pub(crate) async fn serve(
     stream: TcpStream,
     peer: SocketAddr,
@@ -66,31 +66,31 @@ pub(crate) async fn serve(
     closing: watch::Receiver<()>,
 ) {
     let _open = context.app.metrics.http.connections.hold();
-    // Without it, Nagle's algorithm holds small frames back; a failure costs speed alone.
+    // Otherwise Nagle's algorithm holds small frames back; a failure only costs speed.
     let _ = stream.set_nodelay(true);
-    vanished::give_up_on(&stream, context.options.write_timeout);
+    tcp_keepalive::configure(&stream, context.options.write_timeout);
     let (socket, watch) = socket::split(stream);
-    let turns = Turns::new();
-    let stream = StallGuard::new(socket, context.options.write_timeout, turns.clone());
-    let course = Course { stalled: stream.stalled(), turns };
-    let mut ending = closing.clone();
+    let activity = Activity::new();
+    let stream = WriteTimeout::new(socket, context.options.write_timeout, activity.clone());
+    let monitor = Monitor { stalled: stream.stalled(), activity };
+    let mut shutdown = closing.clone();
     {
-        let left = pin!(watch.left());
+        let peer_left = pin!(watch.peer_left());
         tokio::select! {
             biased;
-            () = speak(stream, course, peer, routes, context, closing) => {}
-            () = PollOnWake::new(left) => return,
+            () = serve_stream(stream, monitor, peer, routes, context, closing) => {}
+            () = PollOnWake::new(peer_left) => return,
         }
     }
     tokio::select! {
         () = watch.linger() => {}
-        _ = ending.changed() => {}
+        _ = shutdown.changed() => {}
     }
 }
 
-async fn speak<S>(
+async fn serve_stream<S>(
     stream: S,
-    course: Course,
+    monitor: Monitor,
     peer: SocketAddr,
     routes: Routes,
     context: Arc<Context>,
@@ -99,15 +99,15 @@ async fn speak<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     match context.options.tls.clone() {
-        None => speak_http1(stream, course, peer, routes, context, closing).await,
-        Some(tls) => Box::pin(speak_tls(tls, stream, course, peer, routes, context, closing)).await,
+        None => serve_http1(stream, monitor, peer, routes, context, closing).await,
+        Some(tls) => Box::pin(serve_tls(tls, stream, monitor, peer, routes, context, closing)).await,
     }
 }
 
-async fn speak_tls<S>(
+async fn serve_tls<S>(
     tls: Tls,
     stream: S,
-    course: Course,
+    monitor: Monitor,
     peer: SocketAddr,
     routes: Routes,
     context: Arc<Context>,
@@ -115,7 +115,7 @@ async fn speak_tls<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let accepting = Box::pin(tokio::time::timeout(HANDSHAKE, tls.acceptor().accept(stream)));
+    let accepting = Box::pin(tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.acceptor().accept(stream)));
     let accepted = tokio::select! {
         accepted = accepting => accepted,
         _ = closing.changed() => return,
@@ -125,15 +125,15 @@ async fn speak_tls<S>(
         return;
     };
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-        Box::pin(speak_http2(stream, course.turns, peer, routes, context, closing)).await;
+        Box::pin(serve_http2(stream, monitor.activity, peer, routes, context, closing)).await;
     } else {
-        Box::pin(speak_http1(stream, course, peer, routes, context, closing)).await;
+        Box::pin(serve_http1(stream, monitor, peer, routes, context, closing)).await;
     }
 }
 
-async fn speak_http1<S>(
+async fn serve_http1<S>(
     stream: S,
-    course: Course,
+    monitor: Monitor,
     peer: SocketAddr,
     routes: Routes,
     context: Arc<Context>,
@@ -142,75 +142,75 @@ async fn speak_http1<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let header_timeout = context.options.header_timeout;
-    let mut line = Line::new(Refusals::new(stream, peer, context.clone()));
-    let Course { stalled, turns } = course;
-    let followed = turns.clone();
-    let berth = Berth::new();
-    let lender = berth.clone();
+    let mut io = RewindIo::new(ReplaceHyperErrors::new(stream, peer, context.clone()));
+    let Monitor { stalled, activity } = monitor;
+    let slot = ParkingSlot::new();
+    let (service_activity, service_slot) = (activity.clone(), slot.clone());
     let mut service = service_fn(move |request: Request<Body>| {
-        let ours = followed.ours();
-        let (lender, version) = (lender.clone(), request.version());
+        let guard = service_activity.busy();
+        let (slot, version) = (service_slot.clone(), request.version());
         let (routes, context) = (routes.clone(), context.clone());
-        // hyper keeps room for one such future as long as the connection lasts.
+        // hyper reserves space for one such future as long as the connection lasts.
         Box::pin(async move {
-            let answer = envelope::answer(request, peer, routes, context).await;
-            answer.map(|response| lender.lend(response.map(|body| Underway::new(body, ours)), version))
+            let response = envelope::answer(request, peer, routes, context).await;
+            response.map(|response| slot.wrap(response.map(|body| BusyUntilDone::new(body, guard)), version))
         })
     });
-    let mut watched = closing.clone();
-    let mut over = PollOnWake::new(Box::pin(async {
+    let mut shutdown = closing.clone();
+    let mut closed = PollOnWake::new(Box::pin(async {
         tokio::select! {
             biased;
-            _ = watched.changed() => Over::ServerEnds,
-            () = turns.missed(header_timeout) => Over::PeerIdles,
+            _ = shutdown.changed() => CloseReason::Shutdown,
+            () = activity.idle_for(header_timeout) => CloseReason::PeerIdle,
         }
     }));
     let connection = loop {
         let connection = http1::Builder::new()
-            // `over` sees to it.
+            // `closed` does it.
             .header_read_timeout(None)
-            // Otherwise a caller who stops sending at once gets no answer at all; `socket::Watch` sees to those who left.
+            // Otherwise a caller who closes its sending side at once gets no response at all; `socket::PeerWatch`
+            // notices those who left.
             .half_close(true)
             .max_buf_size(MAX_HEAD_BYTES)
-            .serve_connection(line, service);
+            .serve_connection(io, service);
         let mut connection = Box::pin(connection);
-        let silent = tokio::select! {
+        let parked = tokio::select! {
             biased;
-            followed = berth.follow(connection.as_mut(), &stalled) => match followed {
-                Ok(silent) => silent,
+            driven = slot.drive(connection.as_mut(), &stalled) => match driven {
+                Ok(parked) => parked,
                 Err(ended) => return log_end(peer, ended),
             },
-            over = &mut over => match over {
-                Over::ServerEnds => {
+            reason = &mut closed => match reason {
+                CloseReason::Shutdown => {
                     connection.as_mut().graceful_shutdown();
                     break connection;
                 }
-                Over::PeerIdles => {
+                CloseReason::PeerIdle => {
                     tracing::debug!(%peer, "connection ended: no request came in time");
                     return;
                 }
             },
         };
-        let http1::Parts { io, read_buf, service: again, .. } = Pin::into_inner(connection).into_parts();
-        line = io;
-        line.put_back(&read_buf);
-        service = again;
-        drop(read_buf);
-        match parked::finish(line.stream(), silent).await {
+        let parts = Pin::into_inner(connection).into_parts();
+        io = parts.io;
+        io.rewind(&parts.read_buf);
+        service = parts.service;
+        drop(parts.read_buf);
+        match parking::finish(io.stream(), parked).await {
             Ok(true) if !closing.has_changed().unwrap_or(true) => {}
-            Ok(_) => return log_end(peer, line.stream().shutdown().await),
+            Ok(_) => return log_end(peer, io.stream().shutdown().await),
             Err(cause) => return log_end(peer, Err(cause)),
         }
     };
     tokio::select! {
         ended = connection => log_end(peer, ended),
-        () = turns.missed(GOODBYE) => tracing::debug!(%peer, "connection ended: no request is under way"),
+        () = activity.idle_for(CLOSE_TIMEOUT) => tracing::debug!(%peer, "connection ended: no request is under way"),
     }
 }
 
-async fn speak_http2<S>(
+async fn serve_http2<S>(
     stream: S,
-    turns: Turns,
+    activity: Activity,
     peer: SocketAddr,
     routes: Routes,
     context: Arc<Context>,
@@ -219,15 +219,15 @@ async fn speak_http2<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let options = context.options.clone();
-    let followed = turns.clone();
+    let service_activity = activity.clone();
     let service = service_fn(move |request: Request<Body>| {
-        let (turns, ours) = (followed.clone(), followed.ours());
+        let (activity, guard) = (service_activity.clone(), service_activity.busy());
         let is_head = request.method() == Method::HEAD;
-        let answer = envelope::answer(request, peer, routes.clone(), context.clone());
+        let response = envelope::answer(request, peer, routes.clone(), context.clone());
         async move {
-            answer.await.map(|response| {
-                let response = if is_head { reply::head_of(response) } else { response };
-                response.map(|body| InTurn::new(body, turns, ours))
+            response.await.map(|response| {
+                let response = if is_head { reply::without_body(response) } else { response };
+                response.map(|body| BusyWhilePolled::new(body, activity, guard))
             })
         }
     });
@@ -242,11 +242,11 @@ async fn speak_http2<S>(
     tokio::select! {
         ended = connection.as_mut() => return log_end(peer, ended),
         _ = closing.changed() => connection.as_mut().graceful_shutdown(),
-        () = turns.missed(options.header_timeout.max(options.write_timeout)) => {
+        () = activity.idle_for(options.header_timeout.max(options.write_timeout)) => {
             tracing::debug!(%peer, "connection ended: its peer sends and takes nothing");
             connection.as_mut().graceful_shutdown();
-            // A peer that takes nothing does not take the goodbye either.
-            let _ = tokio::time::timeout(GOODBYE, connection).await;
+            // A peer that takes nothing does not take the `GOAWAY` either.
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, connection).await;
             return;
         }
     }

@@ -1,5 +1,5 @@
-//! The cookie that a session travels in. Scripts cannot read it, other sites cannot send it, and behind https its name
-//! says that it was set by this very host and over TLS (`__Host-`), so that no neighbour can put another in its place.
+//! The session cookie. Scripts cannot read it, other sites cannot make browsers send it, and over HTTPS its name says
+//! that it was set by this very host and over TLS (`__Host-`), so that no sibling domain can replace it.
 
 use http::{HeaderMap, HeaderValue, header};
 
@@ -10,7 +10,8 @@ const fn name(is_https: bool) -> &'static str {
     if is_https { SECURE } else { PLAIN }
 }
 
-/// What a request's session cookie holds, if it has one. Of several nobody can say which is ours: they hold nothing.
+/// The value of a request's session cookie, if it has one. Of several, nobody can say which is ours: they count as
+/// empty.
 pub(super) fn session(headers: &HeaderMap, is_https: bool) -> Option<&str> {
     let mut found = headers.get_all(header::COOKIE).iter().flat_map(|value| {
         value.as_bytes().split(|byte| *byte == b';').filter_map(|pair| value_of(pair, name(is_https)))
@@ -19,27 +20,27 @@ pub(super) fn session(headers: &HeaderMap, is_https: bool) -> Option<&str> {
     if found.next().is_some() { Some("") } else { Some(first) }
 }
 
-/// The value of a pair, if it has this name; one that is no text is as good as empty.
+/// The value of a `name=value` pair with this name; empty if it is not text.
 fn value_of<'a>(pair: &'a [u8], name: &str) -> Option<&'a str> {
     let value = pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
     Some(std::str::from_utf8(value).unwrap_or_default())
 }
 
-/// The header that sets the cookie. The browser keeps it until it is closed; the server ends the session by itself.
+/// The `Set-Cookie` header. The browser keeps the cookie until it is closed; the server expires the session by itself.
 pub(super) fn set(token: &str, is_https: bool) -> Option<HeaderValue> {
-    let mut value = HeaderValue::try_from(written(token, is_https, "")).ok()?;
+    let mut value = HeaderValue::try_from(format_cookie(token, is_https, "")).ok()?;
     value.set_sensitive(true);
     Some(value)
 }
 
-/// The header that makes the browser forget it.
+/// The `Set-Cookie` header that deletes the cookie.
 pub(super) fn clear(is_https: bool) -> Option<HeaderValue> {
-    HeaderValue::try_from(written("", is_https, "; Max-Age=0")).ok()
+    HeaderValue::try_from(format_cookie("", is_https, "; Max-Age=0")).ok()
 }
 
-fn written(token: &str, is_https: bool, more: &str) -> String {
+fn format_cookie(token: &str, is_https: bool, attributes: &str) -> String {
     let (name, secure) = (name(is_https), if is_https { "; Secure" } else { "" });
-    format!("{name}={token}; HttpOnly; SameSite=Strict; Path=/{secure}{more}")
+    format!("{name}={token}; HttpOnly; SameSite=Strict; Path=/{secure}{attributes}")
 }
 
 #[cfg(test)]
@@ -60,14 +61,14 @@ mod tests {
     }
 
     #[test]
-    fn several_hold_nothing() {
+    fn several_cookies_hold_nothing() {
         assert_eq!(session(&cookies(&[b"mk_session=x; mk_session=x"]), false), Some(""));
         assert_eq!(session(&cookies(&[b"mk_session=x", b"mk_session=y"]), false), Some(""));
         assert_eq!(session(&cookies(&[b"mk_session=\xff"]), false), Some(""));
     }
 
     #[test]
-    fn its_attributes_keep_it_to_us() {
+    fn its_attributes_keep_it_to_this_host() {
         let set = set("x", false).unwrap();
         assert_eq!(set, "mk_session=x; HttpOnly; SameSite=Strict; Path=/");
         assert!(set.is_sensitive());

@@ -1,5 +1,5 @@
-//! What surrounds every request, whatever its route: its id, the headers that every answer carries, whether another can
-//! follow it on its connection, its record, and an answer even when a handler panics.
+//! What every request gets, whatever its route: its id, the headers common to all responses, whether the connection can
+//! be kept alive, its record, and a response even when a handler panics.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -14,9 +14,10 @@ use warp::reply::Response;
 
 use super::incoming::Incoming;
 use super::record::OK;
-use super::reply::{self, Answer, ApiError, ErrorCode};
+use super::reply::{self, ApiError, ErrorCode, Reply};
 use super::routes::Routes;
-use super::{Context, framing, gate, header_names, unread};
+use super::unread_body::TrackedBody;
+use super::{Context, framing, gate, header_names, unread_body};
 
 /// Answers one request.
 pub(crate) async fn answer(
@@ -28,22 +29,23 @@ pub(crate) async fn answer(
     let incoming = Incoming::new(&mut request, peer, &context.app);
     let version = request.version();
 
-    let (answer, can_go_on) = if framing::is_doubtful(version, &incoming.headers) {
-        (ApiError::unreadable(StatusCode::BAD_REQUEST).into_answer(&incoming.request_id), false)
+    let (reply, keep_alive) = if framing::is_ambiguous(version, &incoming.headers) {
+        (ApiError::malformed(StatusCode::BAD_REQUEST).into_reply(&incoming.request_id), false)
     } else {
-        let (request, rest) = unread::lend(request, &incoming.headers);
-        let answer = routed(request, &incoming, &routes).await;
-        (answer, rest.allows_another().await)
+        let (request, remainder) = unread_body::track(request, &incoming.headers);
+        let reply = route(request, &incoming, &routes).await;
+        (reply, remainder.discard().await)
     };
 
-    let Answer { mut response, rate, error } = answer;
-    let rate =
-        rate.unwrap_or_else(|| gate::open_state(&context.app, &incoming.configured, incoming.address).into());
+    let Reply { mut response, rate, error } = reply;
+    let rate = rate.unwrap_or_else(|| {
+        gate::open_page_state(&context.app, &incoming.configured, incoming.address).into()
+    });
     reply::write_rate_headers(response.headers_mut(), &rate);
     if let Ok(id) = HeaderValue::from_str(&incoming.request_id) {
         response.headers_mut().insert(&header_names::REQUEST_ID, id);
     }
-    if !can_go_on && version <= Version::HTTP_11 {
+    if !keep_alive && version <= Version::HTTP_11 {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     match error {
@@ -53,14 +55,14 @@ pub(crate) async fn answer(
     Ok(response)
 }
 
-/// What the routes answer, or that they could not.
-async fn routed(request: Request<unread::Body>, incoming: &Incoming, routes: &Routes) -> Answer {
+/// Passes a request to its route; 500 if the handler panics.
+async fn route(request: Request<TrackedBody>, incoming: &Incoming, routes: &Routes) -> Reply {
     let span = tracing::info_span!("request", id = &*incoming.request_id);
     let answering = routes.answer(request, incoming).instrument(span);
     AssertUnwindSafe(answering).catch_unwind().await.unwrap_or_else(|_panic| {
         let path = incoming.record.path();
         tracing::error!(request_id = %incoming.request_id, path, "a handler panicked");
-        ApiError::internal().into_answer(&incoming.request_id)
+        ApiError::internal().into_reply(&incoming.request_id)
     })
 }
 
@@ -77,7 +79,7 @@ mod tests {
     use crate::server::{Options, connection};
 
     #[tokio::test]
-    async fn a_handler_that_panics_gives_an_answer_and_keeps_the_connection() {
+    async fn a_handler_that_panics_gives_a_response_and_keeps_the_connection() {
         let now = Time::from_unix_ms(1_795_202_760_000);
         let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
         let config = load_server(&arguments, &Env::bare([("MK_DATA_DIR", "/nowhere")], now)).unwrap();

@@ -1,9 +1,9 @@
-//! Names of headers that the `http` crate does not know. As text, a name is checked and looked up each time it is used;
-//! an answer has eight of these, and that was a fiftieth of the work of a short completion.
+//! Header names that the `http` crate does not define. A name given as text is validated and looked up each time it is
+//! used; a response has eight of these, which was a fiftieth of the work of a short completion.
 
 use http::HeaderName;
 
-/// How many calls to providers an answer took.
+/// How many calls to providers it took.
 pub(crate) static ATTEMPTS: HeaderName = HeaderName::from_static("x-mk-attempts");
 /// The model that answers.
 pub(crate) static MODEL: HeaderName = HeaderName::from_static("x-mk-model");
@@ -11,11 +11,11 @@ pub(crate) static MODEL: HeaderName = HeaderName::from_static("x-mk-model");
 pub(crate) static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The limit of the window with the fewest requests left.
 pub(crate) static RATE_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-/// The requests left in it.
+/// The requests left in that window.
 pub(crate) static RATE_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-/// When it is whole again, in Unix seconds.
+/// When that window resets, in Unix seconds.
 pub(crate) static RATE_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
-/// The windows there are, in the IETF draft's form.
+/// The policies of all windows, in the format of the IETF draft.
 pub(crate) static RATE_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-/// What is left of them, in the IETF draft's form.
+/// What is left of all windows, in the format of the IETF draft.
 pub(crate) static RATE_STATE: HeaderName = HeaderName::from_static("ratelimit");

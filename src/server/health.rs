@@ -1,14 +1,14 @@
-//! Health: open to everyone, answered from what the server knows of itself.
+//! Health pages: open to everyone, answered from the server's own state.
 
 use http::StatusCode;
 use serde::Serialize;
 use warp::reply::Response;
 
 use super::incoming::Incoming;
-use super::reply::Answer;
+use super::reply::Reply;
 use super::{Context, gate, reply};
 
-/// What a health page says, by whether keys can be looked up.
+/// Renders a health page, given whether keys can be looked up.
 pub(crate) type Page = fn(&Context, bool) -> Response;
 
 #[derive(Serialize)]
@@ -30,14 +30,14 @@ pub(crate) fn inference(context: &Context, can_look_up_keys: bool) -> Response {
     page(context, can_look_up_keys, Some("inference"), Some(env!("CARGO_PKG_VERSION")))
 }
 
-/// Answers a request for this page.
-pub(crate) async fn answer(context: &Context, incoming: &Incoming, page: Page) -> Answer {
-    match gate::open(&context.app, incoming).await {
+/// Answers a request for a page.
+pub(crate) async fn answer(context: &Context, incoming: &Incoming, page: Page) -> Reply {
+    match gate::open_page(&context.app, incoming).await {
         Ok(rate) => {
             let response = page(context, context.app.store.is_well().await);
-            Answer { response, rate: Some(rate.into()), error: None }
+            Reply { response, rate: Some(rate.into()), error: None }
         }
-        Err(refused) => refused.into_answer(&incoming.request_id),
+        Err(limited) => limited.into_reply(&incoming.request_id),
     }
 }
 

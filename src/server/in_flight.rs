@@ -1,9 +1,9 @@
-//! The requests under way, so that they can be cut: when their key is revoked, when the server ends.
+//! The requests in flight, so that they can be aborted: when their key is revoked, or when the server shuts down.
 //!
-//! A cut reaches the request as a value on a channel of its own; the request then ends with a proper terminal
-//! frame, and dropping its work stops the provider calls. Work that is a task of its own is stopped with the cut: the
-//! request may be waiting for a reader who takes nothing, and hear of it late. Each worker lists its own: every request comes and goes here,
-//! and hardly ever is one cut.
+//! An abort reaches a request as a value on a channel of its own; the request then ends with a proper terminal frame,
+//! and dropping its work stops the provider calls. Work that runs in a task of its own is aborted along with it: the
+//! request may be waiting for a reader who takes nothing, and notice late. Each worker has a list of its own: every
+//! request is added and removed, while hardly any is ever aborted.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,74 +14,74 @@ use tokio::task::AbortHandle;
 
 use crate::workers::Each;
 
-/// Why a request under way is ended.
+/// Why a request in flight is aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(crate) enum AbortReason {
     /// Its key was revoked.
     KeyRevoked,
-    /// The server is about to end.
+    /// The server is shutting down.
     ShuttingDown,
 }
 
-struct Open {
+struct Entry {
     key_id: Arc<str>,
-    /// `None` once it was used. The entry stays until the request is over, so that no other one takes its place before.
-    cut: Option<oneshot::Sender<Cut>>,
+    /// `None` once it was used. The entry stays until the request is over, so that its index is not reused before.
+    abort: Option<oneshot::Sender<AbortReason>>,
     work: Option<AbortHandle>,
 }
 
-/// All requests under way that can be cut.
+/// All requests in flight that can be aborted.
 #[derive(Default)]
 pub(crate) struct InFlight(Each<List>);
 
-/// Those of one worker. Clones are one list.
+/// The requests of one worker; clones share the list.
 #[derive(Clone, Default)]
-struct List(Arc<Mutex<Slab<Open>>>);
+struct List(Arc<Mutex<Slab<Entry>>>);
 
-/// A request's entry; leaves the list when dropped.
+/// The registration of a request; removes it from the list when dropped.
 pub(crate) struct Registration {
-    place: usize,
+    index: usize,
     list: List,
-    cut: oneshot::Receiver<Cut>,
+    abort: oneshot::Receiver<AbortReason>,
 }
 
 impl InFlight {
-    /// Lists a request of the key `key_id`.
+    /// Registers a request of the key `key_id`.
     pub(crate) fn register(&self, key_id: &Arc<str>) -> Registration {
         let (sender, receiver) = oneshot::channel();
         let list = self.0.here().clone();
-        let place = list.lock().insert(Open { key_id: key_id.clone(), cut: Some(sender), work: None });
-        Registration { place, list, cut: receiver }
+        let index = list.lock().insert(Entry { key_id: key_id.clone(), abort: Some(sender), work: None });
+        Registration { index, list, abort: receiver }
     }
 
-    /// The keys that requests are under way for.
+    /// The keys of all requests in flight that were not aborted.
     pub(crate) fn keys(&self) -> HashSet<Arc<str>> {
         let mut keys = HashSet::new();
         for list in self.0.all() {
-            let open = list.lock();
-            let uncut = open.iter().filter(|(_, open)| open.cut.is_some());
-            keys.extend(uncut.map(|(_, open)| open.key_id.clone()));
+            let entries = list.lock();
+            let running = entries.iter().filter(|(_, entry)| entry.abort.is_some());
+            keys.extend(running.map(|(_, entry)| entry.key_id.clone()));
         }
         keys
     }
 
-    /// Ends the requests of one key.
-    pub(crate) fn cut_key(&self, key_id: &str) {
-        self.cut_where(Cut::KeyRevoked, |open| *open.key_id == *key_id);
+    /// Aborts the requests of a revoked key.
+    pub(crate) fn abort_key(&self, key_id: &str) {
+        self.abort_where(AbortReason::KeyRevoked, |entry| *entry.key_id == *key_id);
     }
 
-    /// Ends all requests.
-    pub(crate) fn cut_all(&self, why: Cut) {
-        self.cut_where(why, |_| true);
+    /// Aborts all requests.
+    pub(crate) fn abort_all(&self, reason: AbortReason) {
+        self.abort_where(reason, |_| true);
     }
 
-    fn cut_where(&self, why: Cut, chosen: impl Fn(&Open) -> bool) {
+    fn abort_where(&self, reason: AbortReason, matches: impl Fn(&Entry) -> bool) {
         for list in self.0.all() {
-            for (_, open) in list.lock().iter_mut().filter(|(_, open)| chosen(open)) {
-                if let Some(cut) = open.cut.take() {
-                    // A request that has just ended no longer listens; then there is nothing to cut.
-                    let _ = cut.send(why);
-                    if let Some(work) = open.work.take() {
+            for (_, entry) in list.lock().iter_mut().filter(|(_, entry)| matches(entry)) {
+                if let Some(abort) = entry.abort.take() {
+                    // A request that has just ended no longer listens; then there is nothing to abort.
+                    let _ = abort.send(reason);
+                    if let Some(work) = entry.work.take() {
                         work.abort();
                     }
                 }
@@ -91,24 +91,24 @@ impl InFlight {
 }
 
 impl List {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Slab<Open>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Slab<Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Registration {
-    /// Has a cut stop this work as well.
-    pub(crate) fn stops(&self, work: AbortHandle) {
-        match self.list.lock().get_mut(self.place) {
-            Some(open) if open.cut.is_some() => open.work = Some(work),
+    /// Sets the task that is aborted along with the request.
+    pub(crate) fn set_work(&self, work: AbortHandle) {
+        match self.list.lock().get_mut(self.index) {
+            Some(entry) if entry.abort.is_some() => entry.work = Some(work),
             _ => work.abort(),
         }
     }
 
-    /// Waits until the request is to be cut; for ever if it never is.
-    pub(crate) async fn cut(&mut self) -> Cut {
-        match (&mut self.cut).await {
-            Ok(why) => why,
+    /// Waits until the request is aborted; for ever if it never is.
+    pub(crate) async fn aborted(&mut self) -> AbortReason {
+        match (&mut self.abort).await {
+            Ok(reason) => reason,
             Err(_) => std::future::pending().await,
         }
     }
@@ -116,10 +116,10 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // Otherwise the other half wakes whoever drops this one.
-        self.cut.close();
-        // Freed behind the lock.
-        let _open = self.list.lock().try_remove(self.place);
+        // Otherwise dropping the sender would wake the task that drops this.
+        self.abort.close();
+        // Dropped after the lock is released.
+        let _entry = self.list.lock().try_remove(self.index);
     }
 }
 
@@ -128,14 +128,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_cut_reaches_the_requests_of_its_key_only() {
+    async fn an_abort_reaches_only_the_requests_of_its_key() {
         let in_flight = InFlight::default();
         let mut mine = in_flight.register(&"key_1".into());
         let other = in_flight.register(&"key_2".into());
-        in_flight.cut_key("key_1");
-        assert_eq!(mine.cut().await, Cut::KeyRevoked);
+        in_flight.abort_key("key_1");
+        assert_eq!(mine.aborted().await, AbortReason::KeyRevoked);
         assert_eq!(in_flight.keys(), HashSet::from(["key_2".into()]));
-        // What was cut is still under way, and no other request in its place.
+        // The aborted request keeps its index until it is dropped: no other request takes it.
         let third = in_flight.register(&"key_3".into());
         drop((mine, other));
         assert_eq!(in_flight.keys(), HashSet::from(["key_3".into()]));
@@ -144,17 +144,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_is_stopped_whether_the_cut_comes_before_it_or_behind() {
+    async fn work_is_aborted_whether_it_is_set_before_the_abort_or_after() {
         let in_flight = InFlight::default();
         let request = in_flight.register(&"key_1".into());
         let early = tokio::spawn(std::future::pending::<()>());
-        request.stops(early.abort_handle());
-        in_flight.cut_key("key_2");
+        request.set_work(early.abort_handle());
+        in_flight.abort_key("key_2");
         assert!(!early.is_finished());
-        in_flight.cut_key("key_1");
+        in_flight.abort_key("key_1");
         assert!(early.await.unwrap_err().is_cancelled());
         let late = tokio::spawn(std::future::pending::<()>());
-        request.stops(late.abort_handle());
+        request.set_work(late.abort_handle());
         assert!(late.await.unwrap_err().is_cancelled());
     }
 }

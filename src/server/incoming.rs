@@ -1,8 +1,7 @@
-//! What a request brings: who sends it, its key, its body.
+//! The data of a request: who sent it, its key, its body.
 //!
-//! An [`Incoming`] travels in the request's extensions, put there by the connection before any route is tried.
-//! The body is read by us, counted while it arrives: warp's own filters either have no limit or refuse bodies
-//! without a length.
+//! An [`Incoming`] is put into the request's extensions before any route is tried. Bodies are read by us, counted while
+//! they arrive: warp's own filters either have no limit or reject bodies without a length.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -23,29 +22,29 @@ use super::reply::ApiError;
 use crate::api::console::csv;
 use crate::app::{App, Configured};
 
-/// What is known of a request before its route.
+/// What is known about a request before it is routed.
 #[derive(Clone)]
 pub(crate) struct Incoming {
     /// The caller's own `X-Request-Id` if it is well formed, else a new one.
     pub(crate) request_id: Arc<str>,
-    /// Who the caller is, seen through trusted proxies.
+    /// The caller's address, as seen through trusted proxies.
     pub(crate) address: IpAddr,
-    /// Whoever has connected.
+    /// The address of the connection's peer.
     peer: IpAddr,
-    /// Whether a trusted proxy has sent it, whose word on where it was sent to is believed.
+    /// Whether a trusted proxy has sent it, whose forwarding headers are believed.
     pub(crate) is_proxied: bool,
-    /// The server as the request's own address names it; usually only the `Host` header does.
+    /// The server's name in the request's URI; usually only the `Host` header has one.
     pub(crate) authority: Option<Authority>,
-    /// Its headers.
+    /// The request's headers.
     pub(crate) headers: Arc<HeaderMap>,
-    /// What is noted of it.
+    /// The request's record.
     pub(crate) record: Arc<Record>,
-    /// What it goes by to its end, also if another configuration is in force by then.
+    /// The configuration that it is served with to its end, even if it is reloaded meanwhile.
     pub(crate) configured: Arc<Configured>,
 }
 
 impl Incoming {
-    /// Reads a request's head, and takes its headers.
+    /// Reads a request's head, and takes its headers out.
     pub(crate) fn new<B>(request: &mut Request<B>, peer: SocketAddr, app: &App) -> Self {
         let headers = std::mem::take(request.headers_mut());
         let request_id = request_id(&headers);
@@ -53,7 +52,7 @@ impl Incoming {
         let address = client_address(&headers, peer.ip(), &configured.trusted_proxies);
         let (method, path) = (request.method().clone(), request.uri().path());
         Self {
-            record: Record::begin(app.books(), request_id.clone(), address, method, path),
+            record: Record::start(app.books(), request_id.clone(), address, method, path),
             peer: peer.ip(),
             is_proxied: is_trusted(peer.ip(), &configured.trusted_proxies),
             authority: request.uri().authority().cloned(),
@@ -64,26 +63,26 @@ impl Incoming {
         }
     }
 
-    /// Whether it comes from this machine, and from nobody behind it.
+    /// Whether it comes from this machine itself, see [`super::local`].
     pub(crate) fn is_local(&self) -> bool {
         is_local(&self.headers, self.authority.as_ref(), self.peer)
     }
 }
 
-/// The id of a request: its own if it has a well-formed one.
+/// The id of a request: its own `X-Request-Id` if that is well formed, else a new one.
 pub(crate) fn request_id(headers: &HeaderMap) -> Arc<str> {
     let well_formed = |text: &str| {
         (1..=128).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
     };
-    let given = headers.get(&header_names::REQUEST_ID).and_then(|value| value.to_str().ok());
-    match given {
+    let sent = headers.get(&header_names::REQUEST_ID).and_then(|value| value.to_str().ok());
+    match sent {
         Some(id) if well_formed(id) => id.into(),
         _ => crate::id::new("req").into(),
     }
 }
 
-/// The last address that a trusted proxy did not add itself: whoever stands left of it could be forged.
+/// The rightmost address in `X-Forwarded-For` that is not a trusted proxy: everything to its left could be forged.
 fn client_address(headers: &HeaderMap, peer: IpAddr, trusted: &[IpNet]) -> IpAddr {
     let mut client = peer.to_canonical();
     if !is_trusted(client, trusted) {
@@ -117,8 +116,8 @@ fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
     trusted.iter().any(|net| net.contains(&address.to_canonical()))
 }
 
-/// The bearer key of a request, if one is sent at all. Of two, nobody can say which a proxy on the way has looked
-/// at: they are none.
+/// The bearer key of a request, if there is one. Of several, nobody can say which one a proxy on the way has checked:
+/// they count as none.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return None };
@@ -127,12 +126,12 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(key.trim()).filter(|key| !key.is_empty())
 }
 
-/// Whether the caller asks for one JSON document rather than a stream.
+/// Whether the caller asks for a JSON document rather than a stream.
 pub(crate) fn wants_json(headers: &HeaderMap) -> bool {
     accepts(headers, "application/json") && !accepts(headers, "text/event-stream")
 }
 
-/// Whether the caller asks for CSV rather than JSON: names it, and JSON not.
+/// Whether the caller asks for CSV rather than JSON: `Accept` names the former and not the latter.
 pub(crate) fn wants_csv(headers: &HeaderMap) -> bool {
     accepts(headers, csv::MEDIA_TYPE) && !accepts(headers, "application/json")
 }
@@ -146,18 +145,18 @@ fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     })
 }
 
-/// How much of a body is read, and how long it is waited for. Slow senders are let go.
+/// How large a body may be, and how long it may take to arrive. Slow senders are disconnected.
 #[derive(Clone, Copy)]
 pub(crate) struct BodyLimits {
-    /// The most bytes.
+    /// The maximum size.
     pub(crate) bytes: usize,
-    /// Between two pieces.
+    /// Timeout between two chunks.
     pub(crate) idle: Duration,
-    /// For all of it.
+    /// Timeout of the whole body.
     pub(crate) total: Duration,
 }
 
-/// Reads a JSON body: declared size, type, then the bytes, counted while they arrive.
+/// Reads a JSON body: checks its declared size and type, then counts the bytes while they arrive.
 pub(crate) async fn json_body<B: Buf, E>(
     headers: &HeaderMap,
     body: impl Stream<Item = Result<B, E>>,
@@ -168,8 +167,8 @@ pub(crate) async fn json_body<B: Buf, E>(
     collect(body, limits).await
 }
 
-/// Reads a JSON body that may be left out: what is not there has no type. Whether it is there, only reading tells, as in
-/// HTTP/2 nothing need announce it.
+/// Reads a JSON body that may be omitted, in which case it needs no content type. Only reading tells whether there is
+/// one, as HTTP/2 does not announce it.
 pub(crate) async fn optional_json_body<B: Buf>(
     headers: &HeaderMap,
     body: impl Stream<Item = Result<B, warp::Error>>,
@@ -215,32 +214,32 @@ async fn collect<B: Buf, E>(
 ) -> Result<Bytes, ApiError> {
     let mut body = std::pin::pin!(body);
     let mut bytes = Vec::new();
-    // What has come with the head, nearly always all of it, needs no clock.
-    while let Some(piece) = body.next().now_or_never() {
-        let Some(piece) = piece else { return Ok(bytes.into()) };
-        add(&mut bytes, piece, limits)?;
+    // What arrived with the head, nearly always all of it, needs no timer.
+    while let Some(chunk) = body.next().now_or_never() {
+        let Some(chunk) = chunk else { return Ok(bytes.into()) };
+        append(&mut bytes, chunk, limits)?;
     }
-    let awaited = async {
-        while let Some(piece) = timeout(limits.idle, body.next()).await? {
-            if let Err(refused) = add(&mut bytes, piece, limits) {
-                return Ok(Err(refused));
+    let rest = async {
+        while let Some(chunk) = timeout(limits.idle, body.next()).await? {
+            if let Err(error) = append(&mut bytes, chunk, limits) {
+                return Ok(Err(error));
             }
         }
         Ok::<_, Elapsed>(Ok(()))
     };
-    // In a box: a body that has come needs no room for it.
-    let awaited = Box::pin(timeout(limits.total, awaited)).await.flatten();
-    awaited.unwrap_or_else(|_| Err(ApiError::body_timeout()))?;
+    // Boxed, so that bodies that are there already reserve no space for it.
+    let rest = Box::pin(timeout(limits.total, rest)).await.flatten();
+    rest.unwrap_or_else(|_| Err(ApiError::body_timeout()))?;
     Ok(bytes.into())
 }
 
-fn add<B: Buf, E>(bytes: &mut Vec<u8>, piece: Result<B, E>, limits: BodyLimits) -> Result<(), ApiError> {
-    // A body that breaks off has nobody left to answer to; the answer only ends the request.
-    let mut piece = piece.map_err(|_| ApiError::invalid_json("the request body was cut short"))?;
-    if bytes.len() + piece.remaining() > limits.bytes {
+fn append<B: Buf, E>(bytes: &mut Vec<u8>, chunk: Result<B, E>, limits: BodyLimits) -> Result<(), ApiError> {
+    // If the body breaks off, nobody is left to read the response; it only ends the request.
+    let mut chunk = chunk.map_err(|_| ApiError::invalid_json("the request body was cut short"))?;
+    if bytes.len() + chunk.remaining() > limits.bytes {
         return Err(ApiError::body_too_large(limits.bytes));
     }
-    bytes.put(&mut piece);
+    bytes.put(&mut chunk);
     Ok(())
 }
 
@@ -293,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_wanted_only_without_a_stream() {
+    fn json_is_wanted_only_if_a_stream_is_not_accepted() {
         assert!(wants_json(&headers(&[("accept", "application/json; q=0.9")])));
         assert!(!wants_json(&headers(&[("accept", "application/json, text/event-stream")])));
         assert!(!wants_json(&headers(&[("accept", "*/*")])));

@@ -1,23 +1,22 @@
-//! The socket that connections come in by.
+//! The listening socket.
 
 use std::io;
 use std::net::SocketAddr;
 
 use tokio::net::{TcpListener, TcpSocket};
 
-/// Connections that the system keeps until they are accepted; its own bound (on Linux `net.core.somaxconn`) holds beside
-/// this one. Of more, it drops the first packet, and their callers try again a second later, then two, then four: what
-/// libraries ask for by themselves, 128, is full when callers come in a storm and this process is not on a core for
-/// some milliseconds.
+/// Connections that the system queues until they are accepted, up to its own limit (on Linux `net.core.somaxconn`).
+/// Beyond that it drops the first packet, and callers retry a second later, then two, then four: the default of
+/// libraries, 128, is full when many callers connect at once while this process is off the CPU for some milliseconds.
 const BACKLOG: u32 = 4096;
 
-/// Listens at `address`, also where a server has only just ended. To be called within a runtime.
+/// Listens on `address`, even if another server there has only just ended. Must be called within a runtime.
 ///
 /// # Errors
-/// If the address is taken, or not this machine's, or may not be listened at.
+/// If the address is taken, does not belong to this machine, or requires more rights.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // Elsewhere it would let others take over the address.
+    // On other systems it would let other processes take over the address.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;

@@ -1,44 +1,44 @@
-//! Whether a request comes from this machine itself, and from nobody behind it.
+//! Whether a request comes from this machine itself, and not through a proxy or a rebound page.
 //!
-//! A proxy that runs here passes on requests of others, and says so. A browser that runs here asks for pages of others,
-//! whose name may lead to this machine by now (DNS rebinding): it tells the name in `Host`, and no foreign page has an
-//! address of this machine, or `localhost`, for its name.
+//! A proxy on this machine forwards requests of others, and says so. A browser on this machine may show a foreign page
+//! whose name resolves to this machine by now (DNS rebinding): it sends the name in `Host`, and no foreign page is
+//! named by an IP address of this machine or `localhost`.
 
 use std::net::IpAddr;
 
 use http::uri::Authority;
 use http::{HeaderMap, header};
 
-/// What proxies add to the requests that they pass on.
+/// Headers that proxies add to the requests they forward.
 const FORWARDING: [&str; 6] =
     ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
 
-/// Whether a request of `peer` with these headers, and perhaps this authority in its address, comes from the machine
+/// Whether a request from `peer` with these headers, and this authority in its URI if any, comes from this machine
 /// itself.
 pub(super) fn is_local(headers: &HeaderMap, authority: Option<&Authority>, peer: IpAddr) -> bool {
-    // One pass over the few headers there are costs less than looking for each of the names.
+    // One pass over the few headers is cheaper than looking up each of the names.
     peer.to_canonical().is_loopback()
         && !headers.keys().any(|name| FORWARDING.contains(&name.as_str()))
-        && is_plainly_addressed(authority, headers)
+        && has_local_host(authority, headers)
 }
 
-/// Whether the server is called by an address, or as `localhost`, or not at all, which no browser does.
-fn is_plainly_addressed(authority: Option<&Authority>, headers: &HeaderMap) -> bool {
+/// Whether the request names the server by an IP address, as `localhost`, or not at all, which no browser does.
+fn has_local_host(authority: Option<&Authority>, headers: &HeaderMap) -> bool {
     if let Some(authority) = authority {
-        return is_plain(authority.host());
+        return is_local_name(authority.host());
     }
     let mut hosts = headers.get_all(header::HOST).iter();
     match (hosts.next(), hosts.next()) {
         (None, _) => true,
         (Some(host), None) => {
             let host = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
-            host.is_some_and(|host| is_plain(host.host()))
+            host.is_some_and(|host| is_local_name(host.host()))
         }
         (Some(_), Some(_)) => false,
     }
 }
 
-fn is_plain(host: &str) -> bool {
+fn is_local_name(host: &str) -> bool {
     let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     address.parse::<IpAddr>().is_ok() || name == "localhost" || name.ends_with(".localhost")
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_is_here_is_local() {
+    fn only_direct_requests_from_this_machine_are_local() {
         for peer in ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"] {
             assert!(local("/", &[], peer), "{peer}");
         }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_calls_this_machine_by_its_address_is_local() {
+    fn only_requests_that_name_an_address_or_localhost_are_local() {
         for host in
             ["127.0.0.1", "127.0.0.1:80", "[::1]", "[::1]:80", "10.1.2.3", "localhost:80", "a.LocalHost"]
         {

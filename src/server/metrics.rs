@@ -1,4 +1,4 @@
-//! `GET /metrics`: what the server counts of itself, for Prometheus.
+//! `GET /metrics`: the server's own metrics, for Prometheus.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use warp::reply::Response;
 
 use super::incoming::Incoming;
 use super::reply::ApiError;
-use super::{Context, gate, rated, routes};
+use super::{Context, gate, routes, with_rate};
 use crate::inference::{self, BreakerReport};
 use crate::limits::StoreReading;
 use crate::metrics::{Breaker, BreakerState, CONTENT_TYPE, LimitsStore, Readings};
 
-/// The route, behind path and method.
+/// The route; `filter` matches path and method.
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     filter
         .and(routes::with_context(context))
         .then(|context: Arc<Context>, incoming: Incoming| async move {
-            let rate = match gate::operator(&context.app, &incoming).await {
+            let rate = match gate::admit_operator(&context.app, &incoming).await {
                 Ok(rate) => rate,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };
             match page(&context, &incoming).await {
-                Ok(response) => rated(response, rate),
+                Ok(response) => with_rate(response, rate),
                 Err(error) => error.with_rate(rate).into_response(&incoming.request_id),
             }
         })

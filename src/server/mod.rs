@@ -1,16 +1,18 @@
-//! The HTTP server: one accept loop, warp's routes behind it, everything that is about HTTP and nothing else.
+//! The HTTP server: an accept loop, warp's routes behind it, and everything else that concerns HTTP.
 //!
 //! ```text
 //! accept ─ TLS? ─ connection ─ envelope ─ route ─ gate ─ body ─ domain ─ reply
-//!                 (timeouts)   (request id, headers of every answer, log, panics)
+//!                 (timeouts)   (request id, common headers, log, panics)
 //! ```
 //!
-//! [`serve`] is the seam: production and every test go through it with a listener that is bound already. What must
-//! hold: a caller that is slow, silent or gone costs a bounded amount of time and memory; every answer carries its
-//! request id and limits; after `shutdown`, requests under way get a grace period, then a proper end, and nothing
+//! [`serve`] is the entry point of production and of every test; it takes a listener that is bound already. What must
+//! hold: a caller that is slow, silent or gone costs a bounded amount of time and memory; every response carries its
+//! request id and rate limits; after `shutdown`, requests in flight get a grace period, then a proper end, and nothing
 //! that was counted is lost.
 
+mod activity;
 mod chat;
+mod clock_stability;
 mod connection;
 mod console;
 mod cookie;
@@ -20,34 +22,32 @@ mod framing;
 mod gate;
 mod header_names;
 mod health;
+mod hyper_errors;
 mod in_flight;
 mod incoming;
 mod listener;
 mod local;
+mod log_fields;
 mod metrics;
 mod models;
 mod openapi;
+mod origin;
 mod params;
-mod parked;
+mod parking;
 mod poll_on_wake;
 mod record;
-mod refusal;
 mod reply;
 pub mod requests;
 mod routes;
-mod shown;
-mod site;
 mod socket;
-mod stall;
-mod steady;
+mod strict_json;
 mod tasks;
+mod tcp_keepalive;
 mod thread_pool;
 mod tls;
-mod turns;
-mod unique;
-mod unread;
-mod vanished;
+mod unread_body;
 mod verify;
+mod write_timeout;
 
 pub use listener::listen;
 pub use tls::{Certificate, Tls, TlsError};
@@ -72,34 +72,35 @@ use crate::app::App;
 use crate::limits::State;
 use crate::trouble::Trouble;
 use crate::workers::{self, Workers};
-use in_flight::{Cut, InFlight};
+use in_flight::{AbortReason, InFlight};
 use incoming::{BodyLimits, Incoming};
 use reply::ApiError;
 use routes::Routes;
 use thread_pool::ThreadPool;
 
-/// How a server treats its connections. The defaults are for production.
+/// Limits and timeouts of a server. The defaults are for production.
 #[derive(Clone)]
 pub struct Options {
-    /// Speaks TLS when set.
+    /// Set to speak TLS.
     pub tls: Option<Tls>,
-    /// The most connections at once; further ones wait in the kernel's queue.
+    /// The maximum number of connections; further ones wait in the kernel's backlog.
     pub max_connections: usize,
-    /// For a request's head to arrive, also the longest a kept-alive connection may idle.
+    /// Timeout for a request's head to arrive, which is also how long a kept-alive connection may idle.
     pub header_timeout: Duration,
-    /// Between two pieces of a request's body.
+    /// Timeout between two chunks of a request body.
     pub body_idle: Duration,
-    /// For a whole body.
+    /// Timeout of a whole request body.
     pub body_total: Duration,
-    /// For the peer to take a piece of an answer; one that does not even acknowledge has twice as long.
+    /// Timeout for the peer to take a chunk of a response; one that does not even acknowledge it has twice as long, but
+    /// no more than 45 s.
     pub write_timeout: Duration,
-    /// For requests under way to end after shutdown; then they are cut.
+    /// How long requests in flight may take to end after shutdown, before they are aborted.
     pub drain: Duration,
-    /// Without a frame, a stream gets a comment this often.
+    /// How often a stream without events gets a keep-alive comment.
     pub keep_alive: Duration,
-    /// How long the clock has to have gone evenly until attempts are deleted for their age.
-    pub settled: Duration,
-    /// Threads that connections are spread over; with none, all stay on the runtime that [`serve`] runs on.
+    /// How long the system clock must have run without a jump before attempts are deleted because of their age.
+    pub clock_stable_for: Duration,
+    /// How many worker threads connections are spread over; with none, all stay on the runtime of [`serve`].
     pub workers: usize,
 }
 
@@ -114,35 +115,35 @@ impl Default for Options {
             write_timeout: Duration::from_secs(30),
             drain: Duration::from_secs(20),
             keep_alive: Duration::from_secs(15),
-            settled: Duration::from_hours(1),
+            clock_stable_for: Duration::from_hours(1),
             workers: workers::cores(),
         }
     }
 }
 
-/// For cut requests to send their last frame, at the very end.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long aborted requests have to send their last frame.
+const ABORT_GRACE: Duration = Duration::from_secs(2);
 
 /// Threads that read from storage for the console: a page takes less than a millisecond, and waits for no writer.
 const READERS: usize = 2;
-/// How long the console waits for its turn at storage; a write then waits as long for other processes.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long console requests wait for a thread that accesses storage; a write then waits as long for other processes.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What all requests of a server share.
+/// The state that all requests of a server share.
 pub(crate) struct Context {
     pub(crate) app: Arc<App>,
     pub(crate) in_flight: InFlight,
     pub(crate) options: Options,
-    /// The verifications and completions under way; each books what it has used when it ends or is dropped.
+    /// The verifications and completions in flight; each books its usage when it ends or is dropped.
     pub(crate) runs: TaskTracker,
-    /// Makes reports, one at a time: their memory grows with the usage they tell of.
+    /// Makes reports, one at a time: their memory grows with the usage they cover.
     pub(crate) reports: ThreadPool,
-    /// Read from storage for the console.
+    /// Reads from storage for the console.
     pub(crate) readers: ThreadPool,
-    /// Writes to storage for the console. There is one writer to a database: more would wait for each other.
+    /// Writes to storage for the console. A database has a single writer: more threads would wait for each other.
     pub(crate) writer: ThreadPool,
-    /// The description of the API, once somebody has asked for it.
-    openapi: openapi::Description,
+    /// The `OpenAPI` description, built on first use.
+    openapi: openapi::Cache,
     draining: AtomicBool,
 }
 
@@ -154,14 +155,14 @@ impl Context {
             options,
             runs: TaskTracker::new(),
             reports: ThreadPool::new("reports", 1, Duration::MAX),
-            readers: ThreadPool::new("readers", READERS, PATIENCE),
-            writer: ThreadPool::new("writer", 1, PATIENCE),
-            openapi: openapi::Description::default(),
+            readers: ThreadPool::new("readers", READERS, QUEUE_TIMEOUT),
+            writer: ThreadPool::new("writer", 1, QUEUE_TIMEOUT),
+            openapi: openapi::Cache::default(),
             draining: AtomicBool::new(false),
         }
     }
 
-    /// Reads a request's JSON body within this server's limits; new work is refused once the server drains.
+    /// Reads a request's JSON body within this server's limits; new work is rejected while the server drains.
     pub(crate) async fn read_json<B: Buf, E>(
         &self,
         incoming: &Incoming,
@@ -170,7 +171,7 @@ impl Context {
         incoming::json_body(&incoming.headers, body, self.body_limits(incoming)?).await
     }
 
-    /// The same of a body that may be left out; then it is empty.
+    /// Like [`Self::read_json`], for a body that may be omitted; then it is empty.
     pub(crate) async fn read_optional_json<B: Buf>(
         &self,
         incoming: &Incoming,
@@ -195,16 +196,16 @@ impl Context {
     }
 }
 
-/// How long what is left is tried to be written at the end, where the database cannot take it now.
-const LAST_WRITE: Duration = Duration::from_secs(10);
+/// How long the final write is retried while the database does not accept it.
+const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Between two tries of that.
-const LAST_WRITE_PAUSE: Duration = Duration::from_millis(250);
+/// The pause between two attempts of the final write.
+const FINAL_WRITE_PAUSE: Duration = Duration::from_millis(250);
 
 /// Serves `app` on `listener` until `shutdown` resolves, then drains.
 ///
 /// # Errors
-/// If the threads of its workers cannot be started, or the state of limits and usage cannot be written at the end.
+/// If the worker threads cannot be started, or usage and the state of the limits cannot be written at the end.
 pub async fn serve(
     listener: TcpListener,
     app: Arc<App>,
@@ -214,9 +215,9 @@ pub async fn serve(
     let workers = Workers::start(options.workers)?;
     let context = Arc::new(Context::new(app, options));
     let background = tasks::start(&context);
-    // Nobody waits for it: a store of limits that cannot be reached stops no server.
-    let greeted = context.app.clone();
-    tokio::spawn(async move { greeted.limiter.greet().await });
+    // Not awaited: a shared store of limits that cannot be reached must not keep a server from starting.
+    let greeting = context.app.clone();
+    tokio::spawn(async move { greeting.limiter.greet().await });
     let (closing, _) = watch::channel(());
     let mut connections = JoinSet::new();
 
@@ -227,10 +228,10 @@ pub async fn serve(
     closing.send_replace(());
     drain(&context, &mut connections).await;
     await_runs(&context).await;
-    let begun = Instant::now();
+    let start = Instant::now();
     background.end().await;
 
-    let flushed = write_the_rest(&context.app, begun).await;
+    let flushed = final_write(&context.app, start).await;
     let lost = context.app.ledger.queued();
     if lost > 0 {
         tracing::error!(lost, "what was used could not be written, and is lost with this server");
@@ -238,10 +239,10 @@ pub async fn serve(
     flushed
 }
 
-/// Writes what has been used and counted. A database that is gone may be back in a moment, as many are restarted with those
-/// who use them, and so may one that can only be read, until another one has taken its place: it is tried again, until
-/// [`LAST_WRITE`] after `begun`.
-async fn write_the_rest(app: &Arc<App>, begun: Instant) -> io::Result<()> {
+/// Writes usage and counters. A database that is down may be back in a moment, as many are restarted together with
+/// their clients; so may one that is read-only until another has taken over. So the write is retried until
+/// [`FINAL_WRITE_TIMEOUT`] after `start`.
+async fn final_write(app: &Arc<App>, start: Instant) -> io::Result<()> {
     loop {
         let writer = app.clone();
         let cause = match tokio::task::spawn_blocking(move || writer.flush()).await {
@@ -249,10 +250,10 @@ async fn write_the_rest(app: &Arc<App>, begun: Instant) -> io::Result<()> {
             Ok(Err(cause)) => cause,
             Err(cause) => return Err(io::Error::other(cause)),
         };
-        if !cause.may_pass() || begun.elapsed() >= LAST_WRITE {
+        if !cause.may_pass() || start.elapsed() >= FINAL_WRITE_TIMEOUT {
             return Err(io::Error::other(cause));
         }
-        sleep(LAST_WRITE_PAUSE).await;
+        sleep(FINAL_WRITE_PAUSE).await;
     }
 }
 
@@ -265,25 +266,25 @@ async fn accept(
     shutdown: impl Future<Output = ()> + Send,
 ) {
     let routes = Routes::new(context);
-    let places = Arc::new(Semaphore::new(context.options.max_connections));
+    let permits = Arc::new(Semaphore::new(context.options.max_connections));
     let trouble = Trouble::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
-        let arrival = async {
-            // The semaphore, Tokio's, is never closed; a place is given back when its connection ends.
-            let place = places.clone().acquire_owned().await.ok();
-            (place, next_connection(listener, &trouble).await)
+        let accepted = async {
+            // The semaphore is never closed; a permit is returned when its connection ends.
+            let permit = permits.clone().acquire_owned().await.ok();
+            (permit, next_connection(listener, &trouble).await)
         };
         tokio::select! {
             () = &mut shutdown => return,
-            (place, (stream, peer)) = arrival => {
+            (permit, (stream, peer)) = accepted => {
                 let (routes, context, closing) = (routes.clone(), context.clone(), closing.subscribe());
                 let task = async move {
-                    // Registered anew, with the worker's own events. The place is given back at the end.
+                    // Registered again, with the reactor of the worker's runtime.
                     if let Ok(stream) = TcpStream::from_std(stream) {
                         connection::serve(stream, peer, routes, context, closing).await;
                     }
-                    drop(place);
+                    drop(permit);
                 };
                 connections.spawn_on(task, &workers.next());
             }
@@ -292,7 +293,7 @@ async fn accept(
     }
 }
 
-/// The next connection. Errors of `accept` are those of single connections, or of descriptors running out; both pass.
+/// The next connection. Errors of `accept` concern single connections, or descriptors running out; both are transient.
 async fn next_connection(listener: &TcpListener, trouble: &Trouble) -> (std::net::TcpStream, SocketAddr) {
     loop {
         let accepted = listener.accept().await;
@@ -319,22 +320,23 @@ async fn drain(context: &Context, connections: &mut JoinSet<()>) {
         return;
     }
     tracing::warn!(open = connections.len(), "requests still run after the grace period and are cut");
-    context.in_flight.cut_all(Cut::ShuttingDown);
-    if tokio::time::timeout(LAST_WORDS, ended(connections)).await.is_err() {
+    context.in_flight.abort_all(AbortReason::ShuttingDown);
+    if tokio::time::timeout(ABORT_GRACE, ended(connections)).await.is_err() {
         connections.shutdown().await;
     }
 }
 
-/// Runs whose answers are gone are dropped by the runtime a little later, and only then have they booked everything.
+/// Waits for the runs. Those whose responses were dropped are dropped by the runtime a little later, and only then have
+/// they booked all their usage.
 async fn await_runs(context: &Context) {
     context.runs.close();
-    if tokio::time::timeout(LAST_WORDS, context.runs.wait()).await.is_err() {
+    if tokio::time::timeout(ABORT_GRACE, context.runs.wait()).await.is_err() {
         tracing::error!(open = context.runs.len(), "requests do not end; what they used is not booked");
     }
 }
 
-/// An answer with the limits that its headers describe.
-pub(crate) fn rated(mut response: Response, rate: State) -> Response {
+/// Sets the rate limits that a response's headers describe.
+pub(crate) fn with_rate(mut response: Response, rate: State) -> Response {
     response.extensions_mut().insert(reply::Rate::from(rate));
     response
 }

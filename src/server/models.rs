@@ -1,5 +1,5 @@
-//! `GET /inference/v1/models`: the models that can be asked for, as the chat-completion API lists them, with what is
-//! known of them; and `GET /inference/v1/models/{id}`: one of these.
+//! `GET /inference/v1/models`: the available models, in the format of the chat-completion API, with what is known about
+//! them; and `GET /inference/v1/models/{id}`: one of them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use warp::reply::Response;
 
 use super::incoming::Incoming;
 use super::reply::ApiError;
-use super::{Context, gate, rated, reply, routes};
+use super::{Context, gate, reply, routes, with_rate};
 use crate::api::Service;
 use crate::api::models::{Model, ModelList};
 use crate::clock::Time;
@@ -19,42 +19,42 @@ use crate::inference::Gateway;
 use crate::keys;
 use crate::model_id;
 
-/// The route, behind path and method.
+/// The route; `filter` matches path and method.
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     filter
         .and(routes::with_context(context))
         .then(|context: Arc<Context>, incoming: Incoming| async move {
-            match gate::keyed(&context.app, &incoming, Service::Inference).await {
-                Ok(pass) => rated(list(&context, &incoming.configured.gateway, &pass), pass.rate),
+            match gate::admit(&context.app, &incoming, Service::Inference).await {
+                Ok(pass) => with_rate(list(&context, &incoming.configured.gateway, &pass), pass.rate),
                 Err(refused) => refused.into_response(&incoming.request_id),
             }
         })
         .boxed()
 }
 
-/// The route of one model: `filter` is all of its address but the identifier, whose slashes may be encoded or not.
+/// The route of one model; `filter` matches all of its path but the identifier, whose slashes may be encoded or not.
 pub(crate) fn one(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     filter
         .and(warp::path::tail())
         .and(routes::with_context(context))
         .then(|tail: warp::path::Tail, context: Arc<Context>, incoming: Incoming| async move {
-            let pass = match gate::keyed(&context.app, &incoming, Service::Inference).await {
+            let pass = match gate::admit(&context.app, &incoming, Service::Inference).await {
                 Ok(pass) => pass,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };
             match find(&context, &incoming.configured.gateway, &pass, tail.as_str()) {
-                Ok(model) => rated(reply::json(StatusCode::OK, &model), pass.rate),
+                Ok(model) => with_rate(reply::json(StatusCode::OK, &model), pass.rate),
                 Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
             }
         })
         .boxed()
 }
 
-/// The model that is listed by this identifier, as an address has it.
+/// The listed model with this percent-encoded identifier.
 fn find(context: &Context, gateway: &Gateway, pass: &gate::Pass, encoded: &str) -> Result<Model, ApiError> {
     let now = context.app.clock.now();
-    let wanted = percent_decode_str(encoded).decode_utf8_lossy();
-    let Some(id) = gateway.models(now).into_iter().find(|id| *id == wanted) else {
+    let requested = percent_decode_str(encoded).decode_utf8_lossy();
+    let Some(id) = gateway.models(now).into_iter().find(|id| *id == requested) else {
         return Err(ApiError::model_not_found(
             "there is no model with this identifier; GET /inference/v1/models lists those there are",
         ));
@@ -65,7 +65,7 @@ fn find(context: &Context, gateway: &Gateway, pass: &gate::Pass, encoded: &str) 
     Ok(model(gateway, id, now))
 }
 
-/// Those that the key may use.
+/// Lists the models that the key may use.
 fn list(context: &Context, gateway: &Gateway, pass: &gate::Pass) -> Response {
     let now = context.app.clock.now();
     let ids = gateway.models(now).into_iter();

@@ -1,8 +1,8 @@
-//! A future that is polled only when it has been woken itself, whatever its task is woken for.
+//! A future that is polled only when it has been woken itself, however often its task is woken for something else.
 //!
-//! A task that waits for several things polls all of them whenever one of them moves. What waits for the end of a
-//! connection was so polled at each step of each request, and registered its waker with a timer or a list each time: a
-//! tenth of all that a short answer takes outside the kernel.
+//! A task that waits for several futures polls all of them whenever one makes progress. So the future that waits for
+//! the end of a connection was polled at every step of every request, and registered its waker with a timer or a list
+//! each time: a tenth of the time that a short response takes outside the kernel.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,26 +12,26 @@ use std::task::{Context, Poll, Wake, Waker};
 
 /// Polls a future once, and then only when it has been woken.
 pub(crate) struct PollOnWake<F> {
-    wait: F,
-    bell: Arc<Bell>,
-    /// What rings the bell.
+    future: F,
+    signal: Arc<Signal>,
+    /// The waker of the future, which raises the signal.
     waker: Waker,
-    /// Whom the bell wakes.
-    told: Option<Waker>,
+    /// The task's waker that the signal has.
+    registered: Option<Waker>,
 }
 
-/// The future's waker. `has_rung` is set before the task is woken, and the task's own waker stays: a poll that sees the
-/// flag before the task was woken takes no later wake-up away.
-struct Bell {
+/// What the future's waker does. `is_raised` is set before the task is woken, and the task's own waker stays in place:
+/// a poll that sees the flag before the task is woken does not consume a later wake-up.
+struct Signal {
     task: Mutex<Option<Waker>>,
-    has_rung: AtomicBool,
+    is_raised: AtomicBool,
 }
 
 impl<F: Future + Unpin> PollOnWake<F> {
-    pub(crate) fn new(wait: F) -> Self {
-        // It has not been polled yet.
-        let bell = Arc::new(Bell { task: Mutex::new(None), has_rung: AtomicBool::new(true) });
-        Self { wait, waker: bell.clone().into(), bell, told: None }
+    pub(crate) fn new(future: F) -> Self {
+        // Raised, as the first poll must reach the future.
+        let signal = Arc::new(Signal { task: Mutex::new(None), is_raised: AtomicBool::new(true) });
+        Self { future, waker: signal.clone().into(), signal, registered: None }
     }
 }
 
@@ -40,33 +40,33 @@ impl<F: Future + Unpin> Future for PollOnWake<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
-        if this.told.as_ref().is_none_or(|told| !told.will_wake(context.waker())) {
-            *this.bell.task() = Some(context.waker().clone());
-            this.told = Some(context.waker().clone());
+        if this.registered.as_ref().is_none_or(|waker| !waker.will_wake(context.waker())) {
+            *this.signal.task() = Some(context.waker().clone());
+            this.registered = Some(context.waker().clone());
         }
-        // What rings behind this look wakes the task.
-        if !this.bell.has_rung.load(Ordering::Acquire) {
+        // A signal raised after this load wakes the task.
+        if !this.signal.is_raised.load(Ordering::Acquire) {
             return Poll::Pending;
         }
-        this.bell.has_rung.swap(false, Ordering::AcqRel);
-        Pin::new(&mut this.wait).poll(&mut Context::from_waker(&this.waker))
+        this.signal.is_raised.swap(false, Ordering::AcqRel);
+        Pin::new(&mut this.future).poll(&mut Context::from_waker(&this.waker))
     }
 }
 
-impl Bell {
-    /// Also after a panic elsewhere: it is set whole.
+impl Signal {
+    /// Locks the task's waker. A poisoned lock is fine: the waker is set in one step.
     fn task(&self) -> MutexGuard<'_, Option<Waker>> {
         self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Wake for Bell {
+impl Wake for Signal {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.has_rung.store(true, Ordering::Release);
+        self.is_raised.store(true, Ordering::Release);
         let task = self.task().clone();
         if let Some(task) = task {
             task.wake();
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_polled_once_and_when_it_was_woken() {
+    fn it_is_polled_once_and_then_only_when_woken() {
         let notify = Notify::new();
         let mut notified = std::pin::pin!(notify.notified());
         let mut polls = 0;
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_polled_last_is_woken_each_time() {
+    fn the_task_that_polled_last_is_woken_each_time() {
         let (wake, waits) = (futures_util::task::AtomicWaker::new(), AtomicUsize::new(0));
         let mut polled = PollOnWake::new(poll_fn(|context| {
             waits.fetch_add(1, Ordering::SeqCst);
@@ -138,28 +138,28 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_that_is_seen_before_it_is_heard_takes_nothing_from_the_next() {
+    fn a_signal_seen_before_its_wake_up_does_not_swallow_the_next() {
         for _ in 0..2_000 {
-            let (bell, polls) = (Mutex::<Option<Waker>>::default(), AtomicUsize::new(0));
+            let (inner, polls) = (Mutex::<Option<Waker>>::default(), AtomicUsize::new(0));
             let (count, waker) = task();
             let mut polled = PollOnWake::new(poll_fn(|context| {
                 polls.fetch_add(1, Ordering::SeqCst);
-                *bell.lock().unwrap() = Some(context.waker().clone());
+                *inner.lock().unwrap() = Some(context.waker().clone());
                 Poll::<()>::Pending
             }));
             let mut poll =
                 || assert!(Pin::new(&mut polled).poll(&mut Context::from_waker(&waker)).is_pending());
             poll();
-            let ring = bell.lock().unwrap().clone().unwrap();
+            let signal = inner.lock().unwrap().clone().unwrap();
             std::thread::scope(|scope| {
-                scope.spawn(|| ring.wake_by_ref());
+                scope.spawn(|| signal.wake_by_ref());
                 while polls.load(Ordering::SeqCst) < 2 {
                     poll();
                 }
             });
             poll();
             let before = count.0.load(Ordering::SeqCst);
-            ring.wake_by_ref();
+            signal.wake_by_ref();
             assert_eq!(count.0.load(Ordering::SeqCst), before + 1);
         }
     }

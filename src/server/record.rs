@@ -1,9 +1,9 @@
-//! The record of one request: a line in the log and its place in the metrics, once, when everything about it is over.
+//! The record of one request: a line in the log and an entry in the metrics, written once, when everything is over.
 //!
-//! Whoever works on a request shares its record and notes what it learns; the last one to let go writes it. So a
-//! stream is on record when it ends and not when it begins, and a request whose caller left is on record too. What
-//! must hold: holders let go only after the attempts of the request are booked; nothing of a key but its id, and
-//! nothing of what was asked or answered, is noted.
+//! Everything that works on a request shares its record and adds what it learns; the record is written when the last
+//! reference is dropped. So a stream is recorded when it ends, not when it begins, and a request whose caller left is
+//! recorded too. What must hold: references are dropped only after the request's attempts are booked; nothing of a key
+//! but its id, and nothing of prompts or answers, is recorded.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -12,21 +12,21 @@ use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 
-use super::shown;
+use super::log_fields;
 use crate::metrics::{Held, Metrics};
 use crate::money::NanoUsd;
 use crate::storage::KeyRow;
 use crate::usage::{Books, Meter};
 
-/// The outcome of a request that came to its end.
+/// The outcome of a request that succeeded.
 pub(crate) const OK: &str = "ok";
-/// The outcome of a request that has none: its caller left.
+/// The outcome of a request that has no other: its caller left.
 const CANCELLED: &str = "cancelled";
 
 /// One request, from its head to its end.
 pub(crate) struct Record {
     books: Arc<Books>,
-    begun: Instant,
+    start: Instant,
     request_id: Arc<str>,
     client: IpAddr,
     method: Method,
@@ -43,10 +43,10 @@ struct Notes {
     stream: Option<Stream>,
 }
 
-/// What models are asked for.
+/// The completion or verification that a request asks for.
 struct Work {
     meter: Meter,
-    /// A verification has many models, and an id of its own.
+    /// The id of a verification, which has many models.
     verification: Option<String>,
     model: Option<Arc<str>>,
     answered_by: Option<Arc<str>>,
@@ -58,8 +58,8 @@ struct Stream {
 }
 
 impl Record {
-    /// The record of a request whose head has come.
-    pub(crate) fn begin(
+    /// Starts the record of a request whose head has arrived.
+    pub(crate) fn start(
         books: Arc<Books>,
         request_id: Arc<str>,
         client: IpAddr,
@@ -68,18 +68,18 @@ impl Record {
     ) -> Arc<Self> {
         Arc::new(Self {
             books,
-            begun: Instant::now(),
+            start: Instant::now(),
             request_id,
             client,
             method,
-            path: shown::path(path),
+            path: log_fields::path(path),
             notes: Mutex::default(),
         })
     }
 
-    /// How long ago the head came.
+    /// How long ago the head arrived.
     pub(crate) fn age(&self) -> Duration {
-        self.begun.elapsed()
+        self.start.elapsed()
     }
 
     /// The request's path as it is logged.
@@ -87,39 +87,39 @@ impl Record {
         &self.path
     }
 
-    /// Notes the key, whatever becomes of the request.
-    pub(crate) fn came_with(&self, key: impl Into<Arc<KeyRow>>) {
+    /// Sets the key that the request came with, whether or not it is admitted.
+    pub(crate) fn set_key(&self, key: impl Into<Arc<KeyRow>>) {
         self.notes().key = Some(key.into());
     }
 
-    /// Notes that `model` is asked, on this meter.
-    pub(crate) fn asks(&self, model: Option<&Arc<str>>, meter: &Meter) {
+    /// Notes that the request is a completion of `model`, metered by `meter`.
+    pub(crate) fn set_completion(&self, model: Option<&Arc<str>>, meter: &Meter) {
         let model = model.cloned();
         self.notes().work = Some(Work { meter: meter.clone(), verification: None, model, answered_by: None });
     }
 
-    /// Notes that the verification `id` is run, on this meter.
-    pub(crate) fn verifies(&self, id: &str, meter: &Meter) {
+    /// Notes that the request is the verification `id`, metered by `meter`.
+    pub(crate) fn set_verification(&self, id: &str, meter: &Meter) {
         let verification = Some(id.to_owned());
         self.notes().work = Some(Work { meter: meter.clone(), verification, model: None, answered_by: None });
     }
 
-    /// Notes which model answers.
+    /// Sets the model that answers.
     pub(crate) fn set_answering_model(&self, model: Arc<str>) {
         if let Some(work) = &mut self.notes().work {
             work.answered_by = Some(model);
         }
     }
 
-    /// Notes that the answer is a stream whose first piece is there; from now on it is open until its end, which
-    /// [`Record::ends`] tells.
-    pub(crate) fn streams(&self) {
+    /// Notes that the response is a stream whose first chunk is ready. The stream counts as open until the record is
+    /// written; [`Record::end_stream`] sets its outcome.
+    pub(crate) fn begin_stream(&self) {
         let stream =
-            Stream { first_token: self.begun.elapsed(), _open: self.books.metrics().http.streams.hold() };
+            Stream { first_token: self.start.elapsed(), _open: self.books.metrics().http.streams.hold() };
         self.notes().stream = Some(stream);
     }
 
-    /// Notes the status that is sent; unless a stream goes on, the request has come to this outcome.
+    /// Sets the status that is sent, and the outcome unless the response is a stream.
     pub(crate) fn set_status(&self, status: StatusCode, outcome: impl Into<Cow<'static, str>>) {
         let mut notes = self.notes();
         notes.status = Some(status);
@@ -128,12 +128,12 @@ impl Record {
         }
     }
 
-    /// Notes how a stream has ended: [`OK`] or the code of its error.
-    pub(crate) fn ends(&self, outcome: impl Into<Cow<'static, str>>) {
+    /// Sets the outcome of a stream: [`OK`] or the code of its error.
+    pub(crate) fn end_stream(&self, outcome: impl Into<Cow<'static, str>>) {
         self.notes().outcome = Some(outcome.into());
     }
 
-    /// Also after a panic elsewhere: notes are whole after every step.
+    /// Locks the notes. A poisoned lock is fine: they are consistent after every step.
     fn notes(&self) -> MutexGuard<'_, Notes> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -141,22 +141,22 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        let took = self.begun.elapsed();
+        let elapsed = self.start.elapsed();
         let notes = self.notes.get_mut().unwrap_or_else(PoisonError::into_inner);
         let status = notes.status.as_ref().map(StatusCode::as_str);
-        self.books.metrics().http.count(&self.path, self.method.as_str(), status, took);
+        self.books.metrics().http.count(&self.path, self.method.as_str(), status, elapsed);
 
         let (key, work) = (notes.key.as_ref(), notes.work.as_ref());
         let sum = work.map(|work| work.meter.sum());
-        // A message of its own text and an address that is a text already: what is formatted costs more than all the rest.
+        // The message is a field and the address a string already: formatting them would cost more than all the rest.
         tracing::info!(
             message = "request",
             request_id = &*self.request_id,
-            method = shown::method(&self.method),
+            method = log_fields::method(&self.method),
             path = &*self.path,
             status = notes.status.map(|status| status.as_u16()),
             outcome = notes.outcome.as_deref().unwrap_or(CANCELLED),
-            client = shown::address(self.client),
+            client = log_fields::address(self.client),
             key = key.map(|key| &*key.id),
             app = key.map(|key| &*key.app_id),
             verification = work.and_then(|work| work.verification.as_deref()),
@@ -167,14 +167,14 @@ impl Drop for Record {
             completion_tokens = sum.map(|sum| sum.completion_tokens),
             cost_usd = sum.and_then(|sum| sum.cost).map(NanoUsd::usd),
             first_token_ms = notes.stream.as_ref().map(|stream| milliseconds(stream.first_token)),
-            ms = milliseconds(took),
+            ms = milliseconds(elapsed),
         );
     }
 }
 
-/// The record of what was no request that could be read, and was answered with `status` nevertheless. Nothing of its
-/// head is believed, so that it has no method and no path.
-pub(crate) fn unreadable(
+/// Records a request that could not be parsed and was answered with `status`. Nothing of its head is trusted, so it has
+/// no method and no path.
+pub(crate) fn malformed(
     metrics: &Metrics,
     request_id: &str,
     client: IpAddr,
@@ -182,7 +182,13 @@ pub(crate) fn unreadable(
     outcome: &str,
 ) {
     metrics.http.count("", "", Some(status.as_str()), Duration::ZERO);
-    tracing::info!(request_id, status = status.as_u16(), outcome, client = shown::address(client), "request");
+    tracing::info!(
+        request_id,
+        status = status.as_u16(),
+        outcome,
+        client = log_fields::address(client),
+        "request"
+    );
 }
 
 fn milliseconds(span: Duration) -> u64 {

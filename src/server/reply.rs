@@ -1,14 +1,13 @@
-//! Answers: the one error type of the HTTP side, every `From` into it, and the headers of limits. `kinds` has the errors
-//! there are, `causes` and its neighbours say which of them a complaint from below becomes.
+//! Responses: the one error type of the HTTP side, the conversions into it, and the rate-limit headers. `constructors`
+//! has the errors there are; `conversions` and its neighbours map the errors of other rooms to them.
 //!
-//! Below this file nobody knows status codes. Nothing internal gets into a body: what a caller cannot use is
-//! logged with the request's id, and the answer is bland.
+//! No other room knows status codes. Nothing internal gets into a body: what a caller cannot use is logged with the
+//! request's id, and the response is generic.
 
-mod causes;
-mod kinds;
+mod constructors;
+mod conversions;
 mod provider;
 mod rate;
-mod report;
 mod session;
 mod verification;
 
@@ -26,8 +25,8 @@ use super::header_names;
 use crate::api::error::{ErrorBody, ErrorEvent};
 use crate::limits::State;
 
-/// About how many headers an answer has, so that their map need not grow.
-const HEADERS: usize = 12;
+/// About how many headers a response has, so that their map need not grow.
+const HEADER_CAPACITY: usize = 12;
 
 /// An error on its way to a caller.
 #[derive(Debug)]
@@ -40,24 +39,25 @@ pub(crate) struct ApiError {
     provider: Option<String>,
     retry_after: Option<Duration>,
     allow: Option<&'static str>,
-    hopeless: bool,
-    /// How many calls to providers failed before it came to this.
+    /// Whether clients are told not to retry.
+    no_retry: bool,
+    /// How many calls to providers were made before the request failed.
     attempts: Option<u32>,
     rate: Option<Rate>,
 }
 
-/// The code of the error that an answer tells, for the request's record.
+/// The code of the error in a response, for the request's record.
 #[derive(Clone, Debug)]
 pub(crate) struct ErrorCode(pub(crate) String);
 
-/// An answer, and what is known of it beside its bytes. On its way through filters, that travels in its extensions.
-pub(crate) struct Answer {
+/// A response with what is known about it. While it passes through warp's filters, that travels in its extensions.
+pub(crate) struct Reply {
     pub(crate) response: Response,
     pub(crate) rate: Option<Rate>,
     pub(crate) error: Option<ErrorCode>,
 }
 
-impl From<Response> for Answer {
+impl From<Response> for Reply {
     fn from(mut response: Response) -> Self {
         let extensions = response.extensions_mut();
         let (rate, error) = (extensions.remove(), extensions.remove());
@@ -65,9 +65,9 @@ impl From<Response> for Answer {
     }
 }
 
-impl From<Answer> for Response {
-    fn from(answer: Answer) -> Self {
-        let Answer { mut response, rate, error } = answer;
+impl From<Reply> for Response {
+    fn from(reply: Reply) -> Self {
+        let Reply { mut response, rate, error } = reply;
         if let Some(rate) = rate {
             response.extensions_mut().insert(rate);
         }
@@ -89,7 +89,7 @@ impl ApiError {
             provider: None,
             retry_after: None,
             allow: None,
-            hopeless: false,
+            no_retry: false,
             attempts: None,
             rate: None,
         }
@@ -110,28 +110,28 @@ impl ApiError {
         serde_json::json!({"message": self.message, "type": self.error, "code": self.code})
     }
 
-    /// Its code, as in the body.
+    /// The error's code, as in the body.
     pub(crate) fn code(&self) -> &str {
         &self.code
     }
 
-    /// The error with more words behind its own.
+    /// Appends to the message.
     #[must_use]
-    pub(crate) fn adding(mut self, words: &str) -> Self {
-        self.message.push_str(words);
+    pub(crate) fn with_suffix(mut self, suffix: &str) -> Self {
+        self.message.push_str(suffix);
         self
     }
 
-    /// The error with the limits that its headers describe; a 429 keeps its own.
+    /// Sets the rate limits that the headers describe; a 429 keeps its own.
     #[must_use]
     pub(crate) fn with_rate(mut self, rate: State) -> Self {
         self.rate.get_or_insert(rate.into());
         self
     }
 
-    /// Body and headers of the answer, limits and request id apart.
+    /// The body and the headers of the response, without those for rate limits and the request id.
     pub(crate) fn into_parts(self, request_id: &str) -> (Vec<u8>, HeaderMap) {
-        let mut headers = HeaderMap::with_capacity(HEADERS);
+        let mut headers = HeaderMap::with_capacity(HEADER_CAPACITY);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -142,17 +142,17 @@ impl ApiError {
         if let Some(wait) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
         }
-        if self.hopeless {
+        if self.no_retry {
             headers.insert("x-should-retry", HeaderValue::from_static("false"));
         }
         if let Some(attempts) = self.attempts {
             headers.insert(&header_names::ATTEMPTS, HeaderValue::from(attempts));
         }
-        // Strings alone always serialize.
+        // A struct of strings always serializes.
         (serde_json::to_vec(&self.into_body(request_id)).unwrap_or_default(), headers)
     }
 
-    /// Body of the answer.
+    /// The body of the response.
     pub(crate) fn into_body(self, request_id: &str) -> ErrorBody {
         ErrorBody {
             error: self.error.to_owned(),
@@ -164,27 +164,27 @@ impl ApiError {
         }
     }
 
-    /// The answer.
-    pub(crate) fn into_answer(self, request_id: &str) -> Answer {
+    /// The response, with what is known about it.
+    pub(crate) fn into_reply(self, request_id: &str) -> Reply {
         let (status, rate, code) = (self.status, self.rate, ErrorCode(self.code.clone()));
         let (body, headers) = self.into_parts(request_id);
         let mut response = Response::new(body.into());
         *response.status_mut() = status;
         *response.headers_mut() = headers;
-        Answer { response, rate, error: Some(code) }
+        Reply { response, rate, error: Some(code) }
     }
 
-    /// The answer for filters.
+    /// The response for warp's filters.
     pub(crate) fn into_response(self, request_id: &str) -> Response {
-        self.into_answer(request_id).into()
+        self.into_reply(request_id).into()
     }
 }
 
-/// An answer in JSON.
+/// A JSON response.
 pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
     match serde_json::to_vec(body) {
         Ok(bytes) => {
-            let mut response = written(bytes);
+            let mut response = json_bytes(bytes);
             *response.status_mut() = status;
             response
         }
@@ -197,17 +197,17 @@ pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
     }
 }
 
-/// An answer of 200 in JSON that is written already.
-pub(crate) fn written(body: impl Into<bytes::Bytes>) -> Response {
+/// A 200 response with JSON that is serialized already.
+pub(crate) fn json_bytes(body: impl Into<bytes::Bytes>) -> Response {
     let mut response = Response::new(body.into().into());
-    *response.headers_mut() = HeaderMap::with_capacity(HEADERS);
+    *response.headers_mut() = HeaderMap::with_capacity(HEADER_CAPACITY);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-/// An answer without its body, as HEAD gets it: hyper sees to that for HTTP/1 alone. The length that GET would get is
-/// told (RFC 9110, section 9.3.2).
-pub(crate) fn head_of(mut response: Response) -> Response {
+/// Removes the body for HEAD, which hyper does for HTTP/1 alone. `Content-Length` stays that of GET (RFC 9110, section
+/// 9.3.2).
+pub(crate) fn without_body(mut response: Response) -> Response {
     let length = response.body().size_hint().exact();
     if let Some(length) = length.filter(|_| !response.headers().contains_key(header::CONTENT_LENGTH)) {
         response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
@@ -215,21 +215,21 @@ pub(crate) fn head_of(mut response: Response) -> Response {
     response.map(|_| Response::default().into_body())
 }
 
-/// The headers of a stream of events.
-pub(crate) fn mark_stream(headers: &mut HeaderMap) {
-    let kind = "text/event-stream; charset=utf-8";
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+/// Sets the headers of an event stream.
+pub(crate) fn set_stream_headers(headers: &mut HeaderMap) {
+    let content_type = "text/event-stream; charset=utf-8";
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
 }
 
-/// A wait in the unit of `Retry-After`: at least a second, and never less than the wait.
+/// A wait in whole seconds, as for `Retry-After`: rounded up, and at least one.
 const fn whole_seconds(wait: Duration) -> u64 {
     let seconds = wait.as_secs();
     if seconds == 0 || wait.subsec_nanos() > 0 { seconds.saturating_add(1) } else { seconds }
 }
 
-/// The `error` of a status.
+/// The `error` field of a status.
 pub(super) fn title(status: StatusCode) -> &'static str {
     match status {
         StatusCode::TOO_MANY_REQUESTS => "Rate Limit Exceeded",

@@ -1,7 +1,7 @@
-//! What callers' bytes are read as, without a server around them: by the very functions that its routes use, for whoever
-//! throws bytes at these (`tests/fuzz`). Nothing is asked, stored or counted here.
+//! Parsing of requests without a server, by the very functions that its routes use, for fuzzing (`tests/fuzz`). No
+//! model is called, and nothing is stored or counted.
 //!
-//! Every refusal is the body that the caller would get, without the request's id.
+//! Every error is the body that the caller would get, without the request's id.
 
 use super::console::query::Query;
 use super::console::{apps, keys, usage};
@@ -20,57 +20,57 @@ use crate::storage::{AppChange, KeyChange, Span};
 use crate::usage::ReportRequest;
 use crate::verify::{Job, Settings};
 
-type Read<T> = Result<T, Box<ErrorBody>>;
+type Parsed<T> = Result<T, Box<ErrorBody>>;
 
-/// The body of `POST /inference/v1/chat/completions`: the model, and what is asked of it.
-pub fn completion(body: &[u8]) -> Read<(String, Completion<'_>)> {
-    chat::read(body).map_err(refusal)
+/// The body of `POST /inference/v1/chat/completions`: the model, and the completion it is asked for.
+pub fn completion(body: &[u8]) -> Parsed<(String, Completion<'_>)> {
+    chat::read(body).map_err(error_body)
 }
 
 /// The body of `POST /verify/v1/stream`, for a server with these panels at this time.
-pub fn verification(body: &[u8], settings: &Settings, now: Time) -> Read<Job> {
-    let of_domain = |domain| match domain {
+pub fn verification(body: &[u8], settings: &Settings, now: Time) -> Parsed<Job> {
+    let settings_of = |domain| match domain {
         Domain::General => &settings.general,
         Domain::Legal => &settings.legal,
     };
-    verify::read_job(body, of_domain, now, false).map_err(refusal)
+    verify::read_job(body, settings_of, now, false).map_err(error_body)
 }
 
 /// The body of `POST /v1/apps`: name and budget.
-pub fn new_app(body: &[u8]) -> Read<(String, Option<NanoUsd>)> {
-    Params::parse(body).and_then(apps::read_new).map_err(refusal)
+pub fn new_app(body: &[u8]) -> Parsed<(String, Option<NanoUsd>)> {
+    Params::parse(body).and_then(apps::read_new).map_err(error_body)
 }
 
 /// The body of `PATCH /v1/apps/{id}`.
-pub fn app_change(body: &[u8]) -> Read<AppChange> {
-    Params::parse(body).and_then(apps::read_change).map_err(refusal)
+pub fn app_change(body: &[u8]) -> Parsed<AppChange> {
+    Params::parse(body).and_then(apps::read_change).map_err(error_body)
 }
 
 /// The body of `POST /v1/apps/{id}/keys`, for the app of this name or id.
-pub fn new_key(body: &[u8], app: &str) -> Read<NewKey> {
-    Params::parse(body).and_then(|params| keys::read_new(params, app)).map_err(refusal)
+pub fn new_key(body: &[u8], app: &str) -> Parsed<NewKey> {
+    Params::parse(body).and_then(|params| keys::read_new(params, app)).map_err(error_body)
 }
 
 /// The body of `PATCH /v1/apps/{id}/keys/{key_id}`.
-pub fn key_change(body: &[u8]) -> Read<KeyChange> {
-    Params::parse(body).and_then(keys::read_change).map_err(refusal)
+pub fn key_change(body: &[u8]) -> Parsed<KeyChange> {
+    Params::parse(body).and_then(keys::read_change).map_err(error_body)
 }
 
-/// The body of `POST /v1/apps/{id}/keys/{key_id}/rotate`: for how many seconds the old key lives on.
-pub fn rotation(body: &[u8]) -> Read<u32> {
-    Params::parse(body).and_then(keys::read_grace).map_err(refusal)
+/// The body of `POST /v1/apps/{id}/keys/{key_id}/rotate`: for how many seconds the old key stays valid.
+pub fn rotation(body: &[u8]) -> Parsed<u32> {
+    Params::parse(body).and_then(keys::read_grace).map_err(error_body)
 }
 
-/// The query of `GET /v1/apps/{id}/keys`: which part of the keys for a service, in a state.
-pub fn key_list(query: &str) -> Read<(Span, Option<Service>, Option<KeyState>)> {
-    Query::parse(query).and_then(keys::read_list).map_err(refusal)
+/// The query of `GET /v1/apps/{id}/keys`: the page, and the filters by service and state.
+pub fn key_list(query: &str) -> Parsed<(Span, Option<Service>, Option<KeyState>)> {
+    Query::parse(query).and_then(keys::read_list).map_err(error_body)
 }
 
 /// The query of `GET /v1/usage`, at this time.
-pub fn usage_report(query: &str, now: Time) -> Read<ReportRequest> {
-    Query::parse(query).and_then(|query| usage::read(query, now)).map_err(refusal)
+pub fn usage_report(query: &str, now: Time) -> Parsed<ReportRequest> {
+    Query::parse(query).and_then(|query| usage::read(query, now)).map_err(error_body)
 }
 
-fn refusal(error: ApiError) -> Box<ErrorBody> {
+fn error_body(error: ApiError) -> Box<ErrorBody> {
     Box::new(error.into_body(""))
 }

@@ -1,8 +1,8 @@
-//! Every address of the server, on one screen.
+//! All routes of the server, on one screen.
 //!
-//! Routes never reject after their method matched: handlers answer, errors included. Behind the routes stand, for each
-//! address, the answer to other methods (405 with `Allow`), and at the end the answer to everything else (404), so
-//! that warp's own rejections are never seen.
+//! A route never rejects once its method has matched: handlers answer everything, errors included. After the routes
+//! come the responses to other methods on each path (405 with `Allow`), and at the end the one to everything else
+//! (404), so that warp's own rejections are never seen.
 
 use std::sync::Arc;
 
@@ -15,16 +15,17 @@ use warp::reply::Response;
 use warp::{Filter, path};
 
 use super::incoming::Incoming;
-use super::reply::{Answer, ApiError};
-use super::{Context, chat, console, dashboard, gate, health, metrics, models, openapi, unread, verify};
+use super::reply::{ApiError, Reply};
+use super::unread_body::TrackedBody;
+use super::{Context, chat, console, dashboard, gate, health, metrics, models, openapi, verify};
 
-/// Where nearly all requests of a busy server go.
+/// The path of nearly all requests to a busy server.
 const COMPLETIONS: &str = "/inference/v1/chat/completions";
-/// Where those who look after it ask, all the time.
+/// The paths that monitoring polls all the time.
 const HEALTH: [(&str, health::Page); 2] =
     [("/inference/v1/health", health::inference), ("/verify/v1/health", health::verify)];
 
-/// Every address.
+/// All routes.
 #[derive(Clone)]
 pub(crate) struct Routes {
     context: Arc<Context>,
@@ -32,21 +33,21 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// Those of a server.
+    /// The routes of a server.
     pub(crate) fn new(context: &Arc<Context>) -> Self {
         Self { context: context.clone(), filters: all(context) }
     }
 
-    /// Answers a request. One for a completion or a health page goes where its filter would lead it, without what filters
-    /// do with a request on the way: a twentieth of a completion's work, a sixth of a health page's.
-    pub(crate) async fn answer(&self, mut request: Request<unread::Body>, incoming: &Incoming) -> Answer {
+    /// Answers a request. Completions and health pages bypass warp's filters and go straight to their handlers:
+    /// filtering is a twentieth of the work for a completion, and a sixth for a health page.
+    pub(crate) async fn answer(&self, mut request: Request<TrackedBody>, incoming: &Incoming) -> Reply {
         let path = request.uri().path();
         if request.method() == Method::POST && path == COMPLETIONS {
             let body = request.into_body().into_data_stream();
             return Box::pin(chat::complete(&self.context, incoming, body)).await;
         }
         if request.method() == Method::GET
-            && let Some((_, page)) = HEALTH.into_iter().find(|(address, _)| path == *address)
+            && let Some((_, page)) = HEALTH.into_iter().find(|(route, _)| path == *route)
         {
             return Box::pin(health::answer(&self.context, incoming, page)).await;
         }
@@ -58,14 +59,14 @@ impl Routes {
         }
     }
 
-    /// A server's, of which nothing is there but this.
+    /// The routes of a server under test: these filters alone.
     #[cfg(test)]
     pub(crate) const fn only(context: Arc<Context>, filters: BoxedFilter<(Response,)>) -> Self {
         Self { context, filters }
     }
 }
 
-/// All routes, hot ones first. `crate::metrics::ROUTES` names those that are counted by name.
+/// All filters, hot ones first. `crate::metrics::ROUTES` lists those that are counted by name.
 fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     let read = warp::get().or(warp::head()).unify().boxed();
     let stream = path!("verify" / "v1" / "stream").boxed();
@@ -74,7 +75,7 @@ fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     let completions = path!("inference" / "v1" / "chat" / "completions").boxed();
     let model_list = path!("inference" / "v1" / "models").boxed();
     let one_model = path!("inference" / "v1" / "models" / ..).boxed();
-    let counted = path!("metrics").boxed();
+    let metrics_page = path!("metrics").boxed();
     let description = path!("openapi.json").boxed();
 
     any_of([
@@ -84,23 +85,25 @@ fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
         health_page(inference_health.clone().and(read.clone()).boxed(), context, health::inference),
         models::route(model_list.clone().and(read.clone()).boxed(), context),
         models::one(one_model.clone().and(read.clone()).boxed(), context),
-        metrics::route(counted.clone().and(read.clone()).boxed(), context),
+        metrics::route(metrics_page.clone().and(read.clone()).boxed(), context),
         openapi::route(description.clone().and(read).boxed(), context),
         console::route(context),
         dashboard::route(context),
-        refuse(completions, context, || ApiError::method_not_allowed("POST")),
-        refuse(model_list, context, || ApiError::method_not_allowed("GET, HEAD")),
-        refuse(one_model, context, || ApiError::method_not_allowed("GET, HEAD")),
-        refuse(counted, context, || ApiError::method_not_allowed("GET, HEAD")),
-        refuse(description, context, || ApiError::method_not_allowed("GET, HEAD")),
-        refuse(stream, context, || ApiError::method_not_allowed("POST")),
-        refuse(verify_health, context, || ApiError::method_not_allowed("GET, HEAD")),
-        refuse(inference_health, context, || ApiError::method_not_allowed("GET, HEAD")),
-        refuse(warp::any().boxed(), context, ApiError::unknown_route).map(dashboard::guarded).boxed(),
+        respond_with(completions, context, || ApiError::method_not_allowed("POST")),
+        respond_with(model_list, context, || ApiError::method_not_allowed("GET, HEAD")),
+        respond_with(one_model, context, || ApiError::method_not_allowed("GET, HEAD")),
+        respond_with(metrics_page, context, || ApiError::method_not_allowed("GET, HEAD")),
+        respond_with(description, context, || ApiError::method_not_allowed("GET, HEAD")),
+        respond_with(stream, context, || ApiError::method_not_allowed("POST")),
+        respond_with(verify_health, context, || ApiError::method_not_allowed("GET, HEAD")),
+        respond_with(inference_health, context, || ApiError::method_not_allowed("GET, HEAD")),
+        respond_with(warp::any().boxed(), context, ApiError::unknown_route)
+            .map(dashboard::with_security_headers)
+            .boxed(),
     ])
 }
 
-/// What a handler needs of every request.
+/// Extracts what every handler needs.
 pub(crate) fn with_context(context: &Arc<Context>) -> BoxedFilter<(Arc<Context>, Incoming)> {
     let context = context.clone();
     warp::any().map(move || context.clone()).and(warp::ext::get::<Incoming>()).boxed()
@@ -119,7 +122,7 @@ fn health_page(
         .boxed()
 }
 
-fn refuse(
+fn respond_with(
     route: BoxedFilter<()>,
     context: &Arc<Context>,
     error: fn() -> ApiError,
@@ -127,16 +130,17 @@ fn refuse(
     route
         .and(with_context(context))
         .then(move |context: Arc<Context>, incoming: Incoming| async move {
-            let error = match gate::open(&context.app, &incoming).await {
+            let error = match gate::open_page(&context.app, &incoming).await {
                 Ok(rate) => error().with_rate(rate),
-                Err(refused) => refused,
+                Err(limited) => limited,
             };
             error.into_response(&incoming.request_id)
         })
         .boxed()
 }
 
-/// Put together from the end, so that a request for the first route passes through one choice and not through all.
+/// Combines routes from the last to the first, so that a request for the first one passes a single `or`, not all of
+/// them.
 fn any_of<const N: usize>(routes: [BoxedFilter<(Response,)>; N]) -> BoxedFilter<(Response,)> {
     let mut routes = routes.into_iter().rev();
     let last = routes.next().unwrap_or_else(|| warp::any().map(Response::default).boxed());

@@ -1,9 +1,9 @@
-//! A caller's TCP connection, in two handles: one that is spoken through, and one that watches it from beside.
+//! A caller's TCP connection, in two handles: one for I/O, and one that watches whether the peer is still there.
 //!
-//! hyper tells that a caller has left by reading, and it does not read while an answer is under way if bytes of a
-//! next request wait already. The watching handle asks the operating system instead. It also sees a connection to
-//! its end: whoever closes while bytes lie unread makes the system send a reset, which can destroy an answer
-//! that the caller has not read yet.
+//! hyper notices that a caller has left by reading, and it does not read during a response if bytes of the next request
+//! wait already. The watching handle asks the operating system instead. It also drains the connection at its end:
+//! closing a socket with unread bytes makes the system send a reset, which can destroy a response that the caller has
+//! not read yet.
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
@@ -16,46 +16,46 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{sleep, timeout};
 
-/// How often a connection is looked at while bytes wait in it.
-const LOOK: Duration = Duration::from_millis(100);
-/// For answers that are ready when a caller stops sending.
+/// How often a connection is polled while bytes wait in it.
+const POLL: Duration = Duration::from_millis(100);
+/// Time for a response that is ready when a caller stops sending.
 const GRACE: Duration = Duration::from_millis(100);
-/// The longest that a caller is listened to after the last answer.
+/// How long to keep reading at most after the last response.
 const LINGER: Duration = Duration::from_secs(2);
-/// Bytes thrown away at once.
-const DISCARD: usize = 16 * 1024;
+/// Bytes discarded per read.
+const DISCARD_SIZE: usize = 16 * 1024;
 
-/// The handle that is spoken through. Dropping it tells the peer that nothing more comes.
+/// The handle for I/O. Dropping it tells the peer that nothing more will come.
 pub(crate) struct Socket {
     read: Arc<OwnedReadHalf>,
     write: OwnedWriteHalf,
 }
 
-/// The handle that watches.
-pub(crate) struct Watch(Arc<OwnedReadHalf>);
+/// The handle that watches the peer.
+pub(crate) struct PeerWatch(Arc<OwnedReadHalf>);
 
-/// Takes a connection apart.
-pub(crate) fn split(stream: TcpStream) -> (Socket, Watch) {
+/// Splits a connection into its handles.
+pub(crate) fn split(stream: TcpStream) -> (Socket, PeerWatch) {
     let (read, write) = stream.into_split();
     let read = Arc::new(read);
-    (Socket { read: read.clone(), write }, Watch(read))
+    (Socket { read: read.clone(), write }, PeerWatch(read))
 }
 
-impl Watch {
-    /// Waits until the peer has stopped sending, and a moment longer. One that only closed its sending side cannot
+impl PeerWatch {
+    /// Waits until the peer has stopped sending, and a moment longer. A peer that only closed its sending side cannot
     /// be told from one that left, and counts as gone: work that nobody waits for costs money.
-    pub(crate) async fn left(&self) {
+    pub(crate) async fn peer_left(&self) {
         loop {
             match self.0.ready(Interest::READABLE).await {
-                Ok(ready) if !ready.is_read_closed() => sleep(LOOK).await,
+                Ok(ready) if !ready.is_read_closed() => sleep(POLL).await,
                 _ => return sleep(GRACE).await,
             }
         }
     }
 
-    /// Throws away what still comes, until the peer closes or time is up.
+    /// Discards what still arrives, until the peer closes or time is up.
     pub(crate) async fn linger(&self) {
-        let mut scratch = vec![0; DISCARD];
+        let mut scratch = vec![0; DISCARD_SIZE];
         let discard = async {
             while self.0.ready(Interest::READABLE).await.is_ok() {
                 match self.0.try_read(&mut scratch) {
@@ -79,19 +79,19 @@ impl AsyncRead for Socket {
         let stream = self.read.as_ref().as_ref();
         loop {
             ready!(stream.poll_read_ready(context))?;
-            let mut taken = Err(ErrorKind::WouldBlock.into());
-            // Less than there was room for means that nothing is left. The runtime is to know, so that the watching
-            // handle sleeps, and it hears of it only from who finds nothing.
+            let mut outcome = Err(ErrorKind::WouldBlock.into());
+            // A read that does not fill the buffer means that nothing is left. Reporting that as `WouldBlock` clears
+            // the runtime's readiness, so that the watching handle sleeps.
             let _ = stream.try_io(Interest::READABLE, || {
-                taken = self.read.try_read_buf(buffer);
-                match taken {
+                outcome = self.read.try_read_buf(buffer);
+                match outcome {
                     Ok(1..) if buffer.remaining() > 0 => Err(ErrorKind::WouldBlock.into()),
                     _ => Ok(()),
                 }
             });
-            match taken {
+            match outcome {
                 Err(cause) if cause.kind() == ErrorKind::WouldBlock => {}
-                taken => return Poll::Ready(taken.map(drop)),
+                outcome => return Poll::Ready(outcome.map(drop)),
             }
         }
     }
@@ -109,9 +109,9 @@ impl AsyncWrite for Socket {
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
+        buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.write).poll_write_vectored(context, pieces)
+        Pin::new(&mut self.write).poll_write_vectored(context, buffers)
     }
 
     fn is_write_vectored(&self) -> bool {

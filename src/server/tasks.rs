@@ -1,7 +1,6 @@
-//! What the server does beside requests: writing counters and usage out, noticing revoked keys, and deleting attempts
-//! for their age.
+//! Background tasks: writing counters and usage to storage, noticing revoked keys, and deleting old attempts.
 //!
-//! Each runs on one thread of the blocking pool each turn, so that no request waits for the disk.
+//! Each of their steps runs on a thread of the blocking pool, so that no request waits for the disk.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,63 +11,64 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Context;
-use super::steady::Steady;
+use super::clock_stability::ClockStability;
 use crate::clock::Time;
 use crate::storage::Error;
 use crate::trouble::Trouble;
 
-/// Counters and usage are at most this old on disk (twice this after a slow write): a second may be lost to `kill -9`.
-const FLUSH: Duration = Duration::from_millis(400);
+/// How often counters and usage are written. After a slow write they may be twice as old: a second may be lost to
+/// `kill -9`.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(400);
 /// How soon a revocation by another process ends running streams; the contract allows a second.
-const WATCH: Duration = Duration::from_millis(200);
+const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How soon attempts go that have become too old.
-const FORGET: Duration = Duration::from_secs(1);
-/// So many at once: a few milliseconds in which the ledger's writer waits.
-const FORGET_AT_ONCE: usize = 500;
-/// Between two batches, so that a long backlog leaves the writer and the disk to others most of the time.
-const FORGET_PAUSE: Duration = Duration::from_millis(20);
+/// How often attempts that have become too old are deleted.
+const PRUNE_INTERVAL: Duration = Duration::from_secs(1);
+/// Attempts per batch: a few milliseconds during which the ledger's writer waits.
+const PRUNE_BATCH: usize = 500;
+/// The pause between two batches, so that a long backlog leaves the writer and the disk to others most of the time.
+const PRUNE_PAUSE: Duration = Duration::from_millis(20);
 
 /// The background tasks.
 pub(crate) struct Background {
-    ending: watch::Sender<()>,
+    shutdown: watch::Sender<()>,
     flush: JoinHandle<()>,
     _watch: AbortOnDropHandle<()>,
-    _forget: AbortOnDropHandle<()>,
+    _prune: AbortOnDropHandle<()>,
 }
 
 /// Starts them.
 pub(crate) fn start(context: &Arc<Context>) -> Background {
-    let (ending, ended) = watch::channel(());
+    let (shutdown, on_shutdown) = watch::channel(());
     Background {
-        ending,
-        flush: tokio::spawn(flush(context.clone(), ended)),
+        shutdown,
+        flush: tokio::spawn(flush(context.clone(), on_shutdown)),
         _watch: AbortOnDropHandle::new(tokio::spawn(watch_keys(context.clone()))),
-        _forget: AbortOnDropHandle::new(tokio::spawn(forget(context.clone()))),
+        _prune: AbortOnDropHandle::new(tokio::spawn(prune(context.clone()))),
     }
 }
 
 impl Background {
-    /// Ends them, a write that is under way not before it is done: the rows in it are in no queue any more.
+    /// Ends them, after waiting for a write in progress: its rows are in no queue any more.
     pub(crate) async fn end(self) {
-        drop(self.ending);
-        // A flush that panicked has left its rows to nobody.
+        drop(self.shutdown);
+        // The rows of a flush that panicked are lost.
         let _ = self.flush.await;
     }
 }
 
-async fn flush(context: Arc<Context>, mut ended: watch::Receiver<()>) {
-    let mut turns = interval(FLUSH);
-    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+async fn flush(context: Arc<Context>, mut on_shutdown: watch::Receiver<()>) {
+    let mut ticks = interval(FLUSH_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let trouble = Trouble::new();
     loop {
-        let is_turn = tokio::select! {
-            _ = turns.tick() => true,
+        let is_tick = tokio::select! {
+            _ = ticks.tick() => true,
             () = context.app.ledger.filled() => false,
-            _ = ended.changed() => return,
+            _ = on_shutdown.changed() => return,
         };
         let app = context.app.clone();
-        let write = move || if is_turn { app.flush() } else { app.ledger.flush() };
+        let write = move || if is_tick { app.flush() } else { app.ledger.flush() };
         let outcome = tokio::task::spawn_blocking(write).await;
         match outcome {
             Ok(Err(cause)) => {
@@ -77,8 +77,8 @@ async fn flush(context: Arc<Context>, mut ended: watch::Receiver<()>) {
                     tracing::error!(%cause, untold, kept, "usage and counters cannot be written; they are kept and tried again");
                 }
             }
-            // Of rows alone it does not tell that counters are written too.
-            Ok(Ok(())) if is_turn && trouble.went_well() => {
+            // A write of rows alone does not show that counters can be written too.
+            Ok(Ok(())) if is_tick && trouble.went_well() => {
                 tracing::info!("usage and counters are written again");
             }
             _ => {}
@@ -87,34 +87,34 @@ async fn flush(context: Arc<Context>, mut ended: watch::Receiver<()>) {
 }
 
 async fn watch_keys(context: Arc<Context>) {
-    let mut turns = interval(WATCH);
-    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = interval(WATCH_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut seen = None;
     let trouble = Trouble::new();
-    let tell = |cause: &dyn std::fmt::Display| {
+    let report = |cause: &dyn std::fmt::Display| {
         if let Some(untold) = trouble.happened(&cause) {
             tracing::error!(%cause, untold, "cannot tell whether keys were revoked");
         }
     };
     loop {
-        turns.tick().await;
+        ticks.tick().await;
         let context = context.clone();
-        let turn = tokio::task::spawn_blocking(move || cut_revoked(&context, seen)).await;
-        match turn {
+        let checked = tokio::task::spawn_blocking(move || abort_revoked(&context, seen)).await;
+        match checked {
             Ok(Ok(version)) => {
                 seen = Some(version);
                 if trouble.went_well() {
                     tracing::info!("revoked keys are noticed again");
                 }
             }
-            Ok(Err(cause)) => tell(&cause),
-            Err(cause) => tell(&cause),
+            Ok(Err(cause)) => report(&cause),
+            Err(cause) => report(&cause),
         }
     }
 }
 
-/// Ends the streams of revoked keys, if anything has changed since the version `seen`.
-fn cut_revoked(context: &Context, seen: Option<i64>) -> Result<i64, Error> {
+/// Aborts the requests of revoked keys, if anything has changed since the version `seen`.
+fn abort_revoked(context: &Context, seen: Option<i64>) -> Result<i64, Error> {
     let store = &context.app.store;
     let version = store.version()?;
     if seen == Some(version) {
@@ -122,44 +122,43 @@ fn cut_revoked(context: &Context, seen: Option<i64>) -> Result<i64, Error> {
     }
     let keys = context.in_flight.keys();
     let ids: Vec<&str> = keys.iter().map(|id| &**id).collect();
-    // At once: of a database over the network one after the other would be told after many ways there and back.
+    // All at once: over the network, a query per key would take as many round trips.
     for id in store.ended_keys(&ids)? {
-        context.in_flight.cut_key(id);
+        context.in_flight.abort_key(id);
     }
     Ok(version)
 }
 
-/// Deletes attempts that are older than they may be, in small batches, by a clock that can be believed.
-async fn forget(context: Arc<Context>) {
-    let mut turns = interval(FORGET);
-    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (trouble, mut steady) = (Trouble::new(), Steady::default());
+/// Deletes attempts beyond their retention, in small batches, as long as the clock can be trusted.
+async fn prune(context: Arc<Context>) {
+    let mut ticks = interval(PRUNE_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (trouble, mut clock) = (Trouble::new(), ClockStability::default());
     loop {
-        turns.tick().await;
+        ticks.tick().await;
         loop {
             let now = context.app.clock.now();
-            let span = steady.span(now, Instant::now());
+            let stable_for = clock.observe(now, Instant::now());
             let retention = context.app.configured().usage_retention;
-            let Some(age) = due(context.options.settled, span, retention) else { break };
-            if forget_some(&context, now.minus(age), &trouble).await < FORGET_AT_ONCE {
+            let Some(age) = max_age(context.options.clock_stable_for, stable_for, retention) else { break };
+            if prune_batch(&context, now.minus(age), &trouble).await < PRUNE_BATCH {
                 break;
             }
-            sleep(FORGET_PAUSE).await;
+            sleep(PRUNE_PAUSE).await;
         }
     }
 }
 
-/// How old attempts may become that are deleted now, by a clock that has gone evenly for `span`; `None` if none are:
-/// what a clock that is wrong takes for old would be gone for good.
-fn due(settled: Duration, span: Duration, retention: Option<Duration>) -> Option<Duration> {
-    retention.filter(|_| span >= settled)
+/// The age from which on attempts are deleted, given that the clock has been stable for `stable_for`; `None` if none
+/// are deleted: what a wrong clock takes for old would be gone for good.
+fn max_age(required: Duration, stable_for: Duration, retention: Option<Duration>) -> Option<Duration> {
+    retention.filter(|_| stable_for >= required)
 }
 
-/// Deletes a batch of those before this moment; how many.
-async fn forget_some(context: &Arc<Context>, before: Time, trouble: &Trouble) -> usize {
+/// Deletes a batch of the attempts before this time. Returns how many.
+async fn prune_batch(context: &Arc<Context>, before: Time, trouble: &Trouble) -> usize {
     let app = context.app.clone();
-    let deleted =
-        tokio::task::spawn_blocking(move || app.store.forget_attempts(before, FORGET_AT_ONCE)).await;
+    let deleted = tokio::task::spawn_blocking(move || app.store.forget_attempts(before, PRUNE_BATCH)).await;
     let cause = match deleted {
         Ok(Ok(count)) => {
             if trouble.went_well() {
@@ -181,14 +180,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_deleted_by_a_clock_before_it_has_gone_evenly_for_long_enough() {
+    fn nothing_is_deleted_before_the_clock_has_been_stable_for_long_enough() {
         let (hour, day) = (Duration::from_hours(1), Duration::from_hours(24));
         let almost = hour.saturating_sub(Duration::from_millis(1));
         assert_eq!(
-            [Duration::ZERO, almost, hour, day].map(|span| due(hour, span, Some(day))),
+            [Duration::ZERO, almost, hour, day].map(|stable_for| max_age(hour, stable_for, Some(day))),
             [None, None, Some(day), Some(day)]
         );
-        assert_eq!(due(hour, day, None), None, "everything is kept");
-        assert_eq!(due(Duration::ZERO, Duration::ZERO, Some(day)), Some(day));
+        assert_eq!(max_age(hour, day, None), None, "everything is kept");
+        assert_eq!(max_age(Duration::ZERO, Duration::ZERO, Some(day)), Some(day));
     }
 }

@@ -1,13 +1,13 @@
-//! Threads of their own for what blocks or takes much memory: few, and always the same.
+//! A small, fixed pool of threads for work that blocks or takes much memory.
 //!
-//! The allocator keeps for each thread the most that the thread ever took. If the console's work ran on the runtimes'
-//! pools of blocking threads, each of those would come to hold as much as the largest report takes, and would for hours.
-//! So it runs on a few threads of this kind instead.
+//! The allocator keeps, for each thread, the peak that the thread ever took. If the console's jobs ran on the runtimes'
+//! blocking pools, each of their threads would end up holding as much as the largest report takes, and for hours. So
+//! they run on a few dedicated threads instead.
 //!
-//! What must hold: no more runs at once than there are threads; who comes first is served first; what nobody waits for
-//! any more when its turn comes is not run; a panic ends its own work alone. Work never waits for other work of the same
-//! pool: what reads and what writes have pools of their own, as a database may be locked for long. What requests to
-//! models need, and what notices revocations, does not come here.
+//! What must hold: no more jobs run at once than there are threads; jobs run in the order they came; a job that nobody
+//! waits for any more when its turn comes is not run; a panic ends only its own job. A job never waits for another one
+//! of the same pool: reads and writes have separate pools, as a database may be locked for long. What model requests
+//! need, and what notices revocations, does not run here.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,81 +19,82 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-type Work = Box<dyn FnOnce() + Send>;
+type Job = Box<dyn FnOnce() + Send>;
 
-/// Some threads. They begin with the first work and end when this is dropped.
+/// A pool of threads, which start with the first job and end when the pool is dropped.
 pub(crate) struct ThreadPool {
     name: &'static str,
     count: usize,
-    patience: Duration,
-    inbox: Mutex<Option<Sender<Work>>>,
+    queue_timeout: Duration,
+    queue: Mutex<Option<Sender<Job>>>,
 }
 
 impl ThreadPool {
-    /// So many on threads of this name. Work whose turn does not come within `patience` is given up.
-    pub(crate) const fn new(name: &'static str, count: usize, patience: Duration) -> Self {
-        Self { name, count, patience, inbox: Mutex::new(None) }
+    /// A pool of `count` threads of this name. A job that does not start within `queue_timeout` is given up.
+    pub(crate) const fn new(name: &'static str, count: usize, queue_timeout: Duration) -> Self {
+        Self { name, count, queue_timeout, queue: Mutex::new(None) }
     }
 
-    /// What `work` comes to, when it is its turn.
+    /// Runs a job when it is its turn, and returns its result.
     ///
     /// # Errors
-    /// If its turn has not come in time: then it is not run. If there is no thread for it, or it panicked.
+    /// If it did not start in time, in which case it is not run; if there is no thread for it, or it panicked.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> T + Send + 'static,
+        job: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<T> {
-        let (begun, mut has_begun) = oneshot::channel();
-        let (made, wanted) = oneshot::channel();
-        self.hand_over(Box::new(move || {
-            // Whoever has left or given up meanwhile needs it no more.
-            if begun.send(()).is_ok() {
-                let _ = made.send(work());
+        let (started, mut has_started) = oneshot::channel();
+        let (sender, result) = oneshot::channel();
+        self.enqueue(Box::new(move || {
+            // Fails if the caller has left or given up meanwhile.
+            if started.send(()).is_ok() {
+                let _ = sender.send(job());
             }
         }))?;
-        if timeout(self.patience, &mut has_begun).await.is_err() {
-            has_begun.close();
-            // It may have begun since.
-            has_begun.try_recv().map_err(|_| {
+        if timeout(self.queue_timeout, &mut has_started).await.is_err() {
+            has_started.close();
+            // It may have started since.
+            has_started.try_recv().map_err(|_| {
                 io::Error::new(io::ErrorKind::TimedOut, "what came before goes on for too long")
             })?;
         }
-        wanted.await.map_err(|_| io::Error::other("it panicked"))
+        result.await.map_err(|_| io::Error::other("it panicked"))
     }
 
-    fn hand_over(&self, work: Work) -> io::Result<()> {
-        let mut inbox = lock(&self.inbox);
-        let sender = match inbox.take() {
+    fn enqueue(&self, job: Job) -> io::Result<()> {
+        let mut queue = lock(&self.queue);
+        let sender = match queue.take() {
             Some(sender) => sender,
-            None => self.begin()?,
+            None => self.start()?,
         };
-        let sent = inbox.insert(sender).send(work);
+        let sent = queue.insert(sender).send(job);
         sent.map_err(|_| io::Error::other("its threads have ended"))
     }
 
-    /// Those that have begun end by themselves if a further thread cannot: nobody can send them anything then.
-    fn begin(&self) -> io::Result<Sender<Work>> {
-        let (sender, works) = channel();
-        let works = Arc::new(Mutex::new(works));
+    /// Starts the threads. If one of them cannot be started, those before it end by themselves, as their sender is
+    /// gone.
+    fn start(&self) -> io::Result<Sender<Job>> {
+        let (sender, jobs) = channel();
+        let jobs = Arc::new(Mutex::new(jobs));
         for _ in 0..self.count {
-            let works = works.clone();
-            thread::Builder::new().name(self.name.to_owned()).spawn(move || work_off(&works))?;
+            let jobs = jobs.clone();
+            thread::Builder::new().name(self.name.to_owned()).spawn(move || run_jobs(&jobs))?;
         }
         Ok(sender)
     }
 }
 
-fn work_off(works: &Mutex<Receiver<Work>>) {
+fn run_jobs(jobs: &Mutex<Receiver<Job>>) {
     loop {
-        // Whoever waits for work has the lock, and gives it away before it begins with what it got.
-        let next = lock(works).recv();
-        let Ok(work) = next else { return };
-        // Nothing outlives it that it could have left half done; the panic itself has been logged.
-        let _ = catch_unwind(AssertUnwindSafe(work));
+        // The thread that waits for a job holds the lock, and releases it before it runs the job.
+        let next = lock(jobs).recv();
+        let Ok(job) = next else { return };
+        // A panic leaves no state behind that could be inconsistent; it has been logged already.
+        let _ = catch_unwind(AssertUnwindSafe(job));
     }
 }
 
-/// Nothing can be half done under these locks, also after a panic.
+/// Locks a mutex. A poisoned lock is fine: nothing under these locks can be left inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -106,10 +107,10 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn all_is_made_on_one_thread_and_never_two_at_once() {
+    async fn all_jobs_run_on_one_thread_and_never_two_at_once() {
         let (pool, busy) =
             (Arc::new(ThreadPool::new("pool", 1, Duration::MAX)), Arc::new(AtomicUsize::new(0)));
-        let asked: Vec<_> = (0..40)
+        let tasks: Vec<_> = (0..40)
             .map(|number| {
                 let (pool, busy) = (pool.clone(), busy.clone());
                 tokio::spawn(async move {
@@ -124,8 +125,8 @@ mod tests {
             })
             .collect();
         let mut threads = Vec::new();
-        for (number, asked) in asked.into_iter().enumerate() {
-            let (made, others, thread) = asked.await.unwrap();
+        for (number, task) in tasks.into_iter().enumerate() {
+            let (made, others, thread) = task.await.unwrap();
             assert_eq!((made, others), (number, 0));
             threads.push(thread);
         }
@@ -134,19 +135,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_ends_nothing_but_its_own() {
+    async fn a_panic_ends_only_its_own_job() {
         let pool = ThreadPool::new("pool", 1, Duration::MAX);
         assert!(pool.run(|| -> u8 { panic!("on purpose") }).await.is_err());
         assert_eq!(pool.run(|| 7).await.unwrap(), 7);
     }
 
     #[tokio::test]
-    async fn what_nobody_waits_for_is_not_made() {
+    async fn a_job_that_nobody_waits_for_is_not_run() {
         let (pool, made) = (ThreadPool::new("pool", 1, Duration::MAX), Arc::new(AtomicUsize::new(0)));
         let (go, wait) = std::sync::mpsc::channel::<()>();
-        let (begun, has_begun) = oneshot::channel();
+        let (started, has_started) = oneshot::channel();
         let first = pool.run(move || {
-            let _ = begun.send(());
+            let _ = started.send(());
             wait.recv().is_ok()
         });
         let second = {
@@ -156,7 +157,7 @@ mod tests {
         let mut first = Box::pin(first);
         tokio::select! {
             _ = &mut first => unreachable!("it waits"),
-            _ = has_begun => {}
+            _ = has_started => {}
         }
         let mut second = Box::pin(second);
         assert!(futures_util::poll!(&mut second).is_pending());
@@ -168,18 +169,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_too_long_for_its_turn_is_given_up_and_what_has_begun_is_not() {
+    async fn a_job_that_waits_too_long_is_given_up_and_one_that_has_started_is_not() {
         let (pool, made) =
             (ThreadPool::new("pool", 1, Duration::from_secs(10)), Arc::new(AtomicUsize::new(0)));
         let (go, wait) = std::sync::mpsc::channel::<()>();
-        let (begun, has_begun) = oneshot::channel();
+        let (started, has_started) = oneshot::channel();
         let first = pool.run(move || {
-            let _ = begun.send(());
+            let _ = started.send(());
             wait.recv().is_ok()
         });
         let second = async {
-            has_begun.await.unwrap();
-            // Not before: time that stands still runs ahead where only a thread is waited for.
+            has_started.await.unwrap();
+            // Not earlier: paused time advances by itself while the runtime only waits for a thread.
             tokio::time::pause();
             let made = made.clone();
             let late = pool.run(move || made.fetch_add(1, Ordering::SeqCst)).await;
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn several_work_at_once() {
+    async fn several_jobs_run_at_once() {
         let thread_pool = ThreadPool::new("pool", 2, Duration::MAX);
         let barrier = Arc::new(std::sync::Barrier::new(2));
         let meet = || {

@@ -1,7 +1,7 @@
-//! TLS for the listener, by rustls: certificate and key from PEM files, HTTP/2 by ALPN.
+//! TLS for the listener, with rustls: certificate and key from PEM files, HTTP/2 via ALPN.
 //!
-//! The certificate can be exchanged while the server runs, as certificates are renewed every few weeks: connections that
-//! stand keep theirs, the next handshake presents the new one.
+//! The certificate can be replaced while the server runs, as certificates are renewed every few weeks: open connections
+//! keep theirs, the next handshake presents the new one.
 
 use std::fmt;
 use std::fs::File;
@@ -33,43 +33,43 @@ impl fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// How a listener speaks TLS; clones share the certificate.
+/// A listener's TLS configuration; clones share the certificate.
 #[derive(Clone)]
 pub struct Tls {
     acceptor: TlsAcceptor,
-    presented: Arc<Presented>,
+    current: Arc<CurrentCertificate>,
 }
 
-/// A certificate and its key, which fit.
+/// A certificate with its matching key.
 pub struct Certificate(CertifiedKey);
 
 /// The certificate in use.
 #[derive(Debug)]
-struct Presented(ArcSwap<CertifiedKey>);
+struct CurrentCertificate(ArcSwap<CertifiedKey>);
 
-impl ResolvesServerCert for Presented {
+impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.0.load_full())
     }
 }
 
 impl Tls {
-    /// Presents the certificate in `files`.
+    /// A configuration that presents the certificate in `files`.
     pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
-        let presented = Arc::new(Presented(ArcSwap::from_pointee(read(files)?)));
+        let current = Arc::new(CurrentCertificate(ArcSwap::from_pointee(read(files)?)));
         let mut config = ServerConfig::builder_with_provider(Arc::new(provider()))
             .with_safe_default_protocol_versions()
-            .map_err(|cause| refuse(&files.cert, cause))?
+            .map_err(|cause| error(&files.cert, cause))?
             .with_no_client_auth()
-            .with_cert_resolver(presented.clone());
+            .with_cert_resolver(current.clone());
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), presented })
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), current })
     }
 
-    /// Presents another certificate from the next handshake on; whether it is another one.
+    /// Presents this certificate from the next handshake on. Returns whether it differs from the previous one.
     pub fn present(&self, certificate: Certificate) -> bool {
-        let before = self.presented.0.swap(Arc::new(certificate.0));
-        before.cert != self.presented.0.load().cert
+        let before = self.current.0.swap(Arc::new(certificate.0));
+        before.cert != self.current.0.load().cert
     }
 
     pub(super) const fn acceptor(&self) -> &TlsAcceptor {
@@ -78,7 +78,7 @@ impl Tls {
 }
 
 impl Certificate {
-    /// Reads what `files` name, and checks that they fit.
+    /// Reads certificate and key from `files`, and checks that they match.
     pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
         read(files).map(Self)
     }
@@ -87,16 +87,16 @@ impl Certificate {
 fn read(files: &TlsFiles) -> Result<CertifiedKey, TlsError> {
     let chain = rustls_pemfile::certs(&mut open(&files.cert)?)
         .collect::<io::Result<Vec<_>>>()
-        .map_err(|cause| refuse(&files.cert, cause))?;
+        .map_err(|cause| error(&files.cert, cause))?;
     if chain.is_empty() {
-        return Err(refuse(&files.cert, "it holds no certificate"));
+        return Err(error(&files.cert, "it holds no certificate"));
     }
     let key = rustls_pemfile::private_key(&mut open(&files.key)?)
-        .map_err(|cause| refuse(&files.key, cause))?
-        .ok_or_else(|| refuse(&files.key, "it holds no private key"))?;
+        .map_err(|cause| error(&files.key, cause))?
+        .ok_or_else(|| error(&files.key, "it holds no private key"))?;
     CertifiedKey::from_der(chain, key, &provider()).map_err(|cause| match cause {
-        rustls::Error::InconsistentKeys(_) => refuse(&files.key, "it does not belong to the certificate"),
-        cause => refuse(&files.cert, cause),
+        rustls::Error::InconsistentKeys(_) => error(&files.key, "it does not belong to the certificate"),
+        cause => error(&files.cert, cause),
     })
 }
 
@@ -105,9 +105,9 @@ fn provider() -> CryptoProvider {
 }
 
 fn open(path: &Path) -> Result<BufReader<File>, TlsError> {
-    File::open(path).map(BufReader::new).map_err(|cause| refuse(path, cause))
+    File::open(path).map(BufReader::new).map_err(|cause| error(path, cause))
 }
 
-fn refuse(path: &Path, cause: impl fmt::Display) -> TlsError {
+fn error(path: &Path, cause: impl fmt::Display) -> TlsError {
     TlsError { file: path.to_owned(), cause: cause.to_string() }
 }

@@ -1,8 +1,8 @@
 //! `POST /verify/v1/stream`: a verification as Server-Sent Events, or as one JSON document.
 //!
-//! The run lives in a task that the answer's body owns: when the caller leaves, the body is dropped, the task ends,
-//! and with it every provider call. The body adds what only a stream needs: keep-alive comments, and the terminal
-//! frame of a run that is cut.
+//! The verification runs in a task that the response body owns: when the caller leaves, the body is dropped, the task
+//! is aborted, and with it every provider call. The body adds what only a stream needs: keep-alive comments, and the
+//! terminal frame of a run that is aborted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use super::incoming::{self, Incoming};
 use super::params::{Params, invalid};
 use super::record::{OK, Record};
 use super::reply::{self, ApiError};
-use super::{Context, parked, rated, routes};
+use super::{Context, parking, routes, with_rate};
 use crate::api::verify::{Domain, Event, MAX_MODELS, MIN_REQUIRED, PROGRESS_HEADER};
 use crate::api::{Service, sse};
 use crate::clock::Time;
@@ -32,28 +32,28 @@ use crate::keys;
 use crate::usage::Meter;
 use crate::verify::{self, Job, PanelSettings, Step, Verifier};
 
-/// Events that wait for a slow reader before the run slows down with it.
-const QUEUE: usize = 32;
+/// Events that are buffered for a slow reader before the run slows down with it.
+const EVENT_BUFFER: usize = 32;
 /// The longest `context`, in characters.
 pub(super) const MAX_CONTEXT_CHARS: usize = 100_000;
 
-/// Everything that a request may hold.
+/// All parameters of a request.
 pub(super) const PARAMETERS: [&str; 7] =
     ["fact", "domain", "minRequired", "totalModels", "asOf", "explain", "context"];
 
-/// The route, behind path and method.
+/// The route; `filter` matches path and method.
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     filter
         .and(routes::with_context(context))
         .and(warp::body::stream())
         .then(|context: Arc<Context>, incoming: Incoming, body| async move {
-            let pass = match gate::keyed(&context.app, &incoming, Service::Verify).await {
+            let pass = match gate::admit(&context.app, &incoming, Service::Verify).await {
                 Ok(pass) => pass,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };
-            // In a box of its own: every request makes room for what stands here, also those for other routes.
+            // Boxed, as every request reserves space for this future, also those for other routes.
             match Box::pin(answer(&context, &pass, &incoming, body)).await {
-                Ok(response) => rated(response, pass.rate),
+                Ok(response) => with_rate(response, pass.rate),
                 Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
             }
         })
@@ -72,12 +72,12 @@ async fn answer<B: Buf>(
     let job = read_job(&body, |domain| verifier.settings(domain), now, model_progress)?;
     check_models(verifier, pass, &job)?;
 
-    let running = start(context, verifier.clone(), pass, job).await?;
+    let run = start(context, verifier.clone(), pass, job).await?;
     if incoming::wants_json(&incoming.headers) {
-        return running.document().await;
+        return run.into_document().await;
     }
-    let mut response = running.stream();
-    parked::allow(response.extensions_mut(), &incoming.headers);
+    let mut response = run.into_stream();
+    parking::allow(response.extensions_mut(), &incoming.headers);
     Ok(response)
 }
 
@@ -115,7 +115,7 @@ pub(super) fn read_job<'s>(
     }
     let total_models = params
         .whole_number("totalModels", min_required..=panel.max(min_required))
-        .map_err(|wrong| wrong.adding(&format!("; {panel} models are configured for this domain")))?
+        .map_err(|error| error.with_suffix(&format!("; {panel} models are configured for this domain")))?
         .unwrap_or(panel.min(3));
 
     let as_of = match params.text("asOf")? {
@@ -126,7 +126,7 @@ pub(super) fn read_job<'s>(
     };
     let explain = params.boolean("explain")?.unwrap_or(false);
     let text = params.text("context")?;
-    // Left out, the models are asked for what they know: nobody who sends a text wants that.
+    // Without a context the models are asked what they know, which nobody who sends one wants.
     if text.as_deref().is_some_and(verify::is_blank) {
         return Err(invalid("context", "`context` is empty; send the text to answer from, or leave it out"));
     }
@@ -153,12 +153,12 @@ pub(super) fn read_job<'s>(
     })
 }
 
-/// How many models a request can have at most.
+/// The maximum number of models for a request.
 pub(super) fn panel_size(settings: &PanelSettings) -> u32 {
     u32::try_from(settings.panel.len()).map_or(MAX_MODELS, |size| size.min(MAX_MODELS))
 }
 
-/// A key that is not for every model is refused what might ask one of the others.
+/// Rejects a verification that might use a model that the key may not use.
 fn check_models(verifier: &Verifier, pass: &Pass, job: &Job) -> Result<(), ApiError> {
     if pass.key.models.is_empty() {
         return Ok(());
@@ -172,11 +172,11 @@ fn check_models(verifier: &Verifier, pass: &Pass, job: &Job) -> Result<(), ApiEr
     }
 }
 
-/// A verification under way, with everything that ends when it is dropped.
-struct Running {
+/// A verification in flight, with everything that ends when it is dropped.
+struct Run {
     id: String,
     steps: mpsc::Receiver<Box<Step>>,
-    listed: Registration,
+    registration: Registration,
     keep_alive: Duration,
     record: Arc<Record>,
     _task: AbortOnDropHandle<()>,
@@ -187,39 +187,39 @@ async fn start(
     verifier: Arc<Verifier>,
     pass: &Pass,
     job: Job,
-) -> Result<Running, ApiError> {
+) -> Result<Run, ApiError> {
     let app = &context.app;
     let id = job.id.clone();
     let meter = Meter::new(pass.account(id.as_str()), app.books());
-    pass.record.verifies(&id, &meter);
+    pass.record.set_verification(&id, &meter);
     meter.load_spending().await;
     verifier.check_budget(&job, &meter)?;
-    let listed = gate::enlist(context, pass).await?;
-    let (sender, steps) = mpsc::channel(QUEUE);
-    // The run keeps the record as well: cut off, it books what it has used after the answer is gone.
+    let registration = gate::register(context, pass).await?;
+    let (sender, steps) = mpsc::channel(EVENT_BUFFER);
+    // The task keeps the record as well: when aborted, it books its usage after the response is dropped.
     let record = pass.record.clone();
-    let run = async move {
+    let task = async move {
         let _record = record;
         verifier.run(job, &meter, sender).await;
     };
-    let task = context.runs.spawn(run.in_current_span());
-    listed.stops(task.abort_handle());
-    Ok(Running {
+    let task = context.runs.spawn(task.in_current_span());
+    registration.set_work(task.abort_handle());
+    Ok(Run {
         id,
         steps,
-        listed,
+        registration,
         keep_alive: context.options.keep_alive,
         record: pass.record.clone(),
         _task: AbortOnDropHandle::new(task),
     })
 }
 
-impl Running {
-    /// The next event. A run that is cut, or that ends without saying how, ends with an error of its own.
+impl Run {
+    /// The next event. A run that is aborted, or that ends without a result, ends with an error.
     async fn next(&mut self) -> Result<Event, ApiError> {
         let step = tokio::select! {
             biased;
-            why = self.listed.cut() => return Err(why.into()),
+            reason = self.registration.aborted() => return Err(reason.into()),
             step = self.steps.recv() => step,
         };
         let Some(step) = step else {
@@ -229,16 +229,16 @@ impl Running {
         Ok((*step)?)
     }
 
-    /// The answer as a stream of frames.
-    fn stream(self) -> Response {
-        self.record.streams();
+    /// The response as a stream of frames.
+    fn into_stream(self) -> Response {
+        self.record.begin_stream();
         let mut response = warp::reply::stream(frames(self)).into_response();
-        reply::mark_stream(response.headers_mut());
+        reply::set_stream_headers(response.headers_mut());
         response
     }
 
-    /// The answer as one document, once the run is over.
-    async fn document(mut self) -> Result<Response, ApiError> {
+    /// The response as one document, once the run is complete.
+    async fn into_document(mut self) -> Result<Response, ApiError> {
         loop {
             if let Event::Completed(result) = self.next().await? {
                 return Ok(reply::json(StatusCode::OK, &*result));
@@ -247,23 +247,23 @@ impl Running {
     }
 }
 
-fn frames(running: Running) -> impl Stream<Item = serde_json::Result<Bytes>> {
-    futures_util::stream::unfold(Some(running), |running| async move {
-        let mut running = running?;
-        let quiet_until = Instant::now() + running.keep_alive;
+fn frames(run: Run) -> impl Stream<Item = serde_json::Result<Bytes>> {
+    futures_util::stream::unfold(Some(run), |run| async move {
+        let mut run = run?;
+        let keep_alive_at = Instant::now() + run.keep_alive;
         tokio::select! {
-            event = running.next() => {
-                let event = event.unwrap_or_else(|error| Event::Error(error.into_event(&running.id)));
+            event = run.next() => {
+                let event = event.unwrap_or_else(|error| Event::Error(error.into_event(&run.id)));
                 let frame = event.frame();
                 match &event {
-                    Event::Completed(_) => running.record.ends(OK),
-                    Event::Error(error) => running.record.ends(error.code.clone()),
+                    Event::Completed(_) => run.record.end_stream(OK),
+                    Event::Error(error) => run.record.end_stream(error.code.clone()),
                     _ => {}
                 }
-                let over = event.is_terminal() || frame.is_err();
-                Some((frame, (!over).then_some(running)))
+                let is_over = event.is_terminal() || frame.is_err();
+                Some((frame, (!is_over).then_some(run)))
             }
-            () = sleep_until(quiet_until) => Some((Ok(sse::KEEP_ALIVE), Some(running))),
+            () = sleep_until(keep_alive_at) => Some((Ok(sse::KEEP_ALIVE), Some(run))),
         }
     })
 }

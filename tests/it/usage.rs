@@ -260,7 +260,7 @@ async fn billing_tells_the_month_its_forecast_and_how_full_budgets_are() {
 
 #[tokio::test]
 async fn attempts_go_when_they_are_too_old_and_what_they_sum_up_to_stays() {
-    let at_once = |setup: Setup| setup.options(|options| options.settled = Duration::ZERO);
+    let at_once = |setup: Setup| setup.options(|options| options.clock_stable_for = Duration::ZERO);
     let desk = desk_with("", "[usage]\nretention = \"30d\"", at_once, said).await;
     let store = desk.server.app.store.clone();
     let of =

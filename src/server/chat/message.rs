@@ -1,40 +1,40 @@
-//! Checking the messages of a chat completion, one by one, without decoding their texts.
+//! Checks the messages of a chat completion one by one, without decoding their texts.
 
 use super::request::{invalid, missing};
 use crate::inference::{Json, Reader, estimate};
 use crate::server::reply::ApiError;
 
-/// Who may speak.
+/// The roles of a message.
 pub(in crate::server) const ROLES: [&str; 5] = ["system", "user", "assistant", "developer", "tool"];
 
-/// What is looked at of a message.
-const OF_MESSAGE: [&str; 6] = ["role", "content", "tool_calls", "function_call", "refusal", "audio"];
-/// More than most conversations have.
+/// The fields of a message that are checked.
+const MESSAGE_FIELDS: [&str; 6] = ["role", "content", "tool_calls", "function_call", "refusal", "audio"];
+/// More messages than most conversations have.
 const USUAL_MESSAGES: usize = 8;
-/// What is looked at of a part of a content.
-const OF_PART: [&str; 2] = ["type", "text"];
+/// The fields of a content part that are checked.
+const PART_FIELDS: [&str; 2] = ["type", "text"];
 
-/// What is looked at of a message: the values of [`OF_MESSAGE`].
-pub(super) type Message<'a> = [Option<Json<'a>>; OF_MESSAGE.len()];
+/// The checked fields of a message: the values of [`MESSAGE_FIELDS`].
+pub(super) type Message<'a> = [Option<Json<'a>>; MESSAGE_FIELDS.len()];
 
-/// Reads an array of messages; `None` if it is none, or if one of them is no object or holds a name twice.
+/// Reads an array of messages; `None` if it is no array, or if one of them is no object or has a duplicate field.
 pub(super) fn read_all<'a>(reader: &mut Reader<'a>) -> Option<Vec<Message<'a>>> {
     let mut messages = Vec::with_capacity(USUAL_MESSAGES);
     reader.array(|reader| {
-        messages.push(reader.known(OF_MESSAGE)?);
+        messages.push(reader.known(MESSAGE_FIELDS)?);
         Some(())
     })?;
     Some(messages)
 }
 
-/// Checks all messages; gives their length in tokens, estimated. They are `read`, if they could be, from `value`.
-pub(super) fn check_all(value: Json<'_>, read: Option<Vec<Message<'_>>>) -> Result<u64, ApiError> {
+/// Checks all messages, which were `parsed` from `value` if possible. Returns their estimated length in tokens.
+pub(super) fn check_all(value: Json<'_>, parsed: Option<Vec<Message<'_>>>) -> Result<u64, ApiError> {
     let wrong = || invalid("messages", "a non-empty array of messages", value);
-    let Some(messages) = read else {
-        // One by one, to tell which of them it is.
+    let Some(messages) = parsed else {
+        // One by one, to find out which of them is wrong.
         for (index, message) in value.items().ok_or_else(wrong)?.into_iter().enumerate() {
             let path = |rest: &str| format!("messages[{index}]{rest}");
-            check(fields(message, || path(""), OF_MESSAGE)?, path)?;
+            check(fields(message, || path(""), MESSAGE_FIELDS)?, path)?;
         }
         return Err(wrong());
     };
@@ -56,11 +56,10 @@ fn check(message: Message<'_>, path: impl Fn(&str) -> String) -> Result<u64, Api
         return Err(invalid(path(".role"), "system, user, assistant, developer or tool", role));
     };
     let Some(content) = content else {
-        // What an assistant said may be something else than a text; no calls at all are nothing.
+        // An assistant's message may have something else than text; an empty list of calls counts as none.
         let tool_calls = tool_calls.filter(|calls| calls.items().is_none_or(|calls| !calls.is_empty()));
-        let said = [tool_calls, function_call, refusal, audio];
-        let says_else = said.iter().any(Option::is_some);
-        if name == "assistant" && says_else {
+        let alternatives = [tool_calls, function_call, refusal, audio];
+        if name == "assistant" && alternatives.iter().any(Option::is_some) {
             let length = tool_calls.or(function_call).map_or(0, |call| call.get().len());
             return Ok(estimate::length_tokens(length as u64).saturating_add(estimate::TOKENS_PER_MESSAGE));
         }
@@ -72,10 +71,10 @@ fn check(message: Message<'_>, path: impl Fn(&str) -> String) -> Result<u64, Api
     Ok(estimate::length_tokens(length).saturating_add(estimate::TOKENS_PER_MESSAGE))
 }
 
-/// Checks a content, a text or parts; gives the length of its texts in characters.
+/// Checks a content, a string or parts. Returns the length of its texts in characters.
 fn check_content(content: Json<'_>, path: impl Fn() -> String) -> Result<u64, ApiError> {
     if content.is_text() {
-        must_be_whole(content, &path)?;
+        require_decodable(content, &path)?;
         return Ok(characters(content));
     }
     let wrong = || invalid(path(), "a string or a non-empty array of content parts", content);
@@ -83,7 +82,7 @@ fn check_content(content: Json<'_>, path: impl Fn() -> String) -> Result<u64, Ap
     let mut length = 0_u64;
     for (index, value) in parts.into_iter().enumerate() {
         let path = |rest: &str| format!("{}[{index}]{rest}", path());
-        let [kind, text] = fields(value, || path(""), OF_PART)?;
+        let [kind, text] = fields(value, || path(""), PART_FIELDS)?;
         let kind = kind.ok_or_else(|| missing(path(".type")))?;
         let name = kind.text().ok_or_else(|| invalid(path(".type"), "a string such as `text`", kind))?;
         if name != "text" {
@@ -93,15 +92,15 @@ fn check_content(content: Json<'_>, path: impl Fn() -> String) -> Result<u64, Ap
         if !text.is_text() {
             return Err(invalid(path(".text"), "a string", text));
         }
-        must_be_whole(text, || path(".text"))?;
+        require_decodable(text, || path(".text"))?;
         length = length.saturating_add(characters(text));
     }
     Ok(length)
 }
 
-/// Refuses a text that cannot be decoded, which each provider would take as it likes.
-fn must_be_whole(text: Json<'_>, path: impl Fn() -> String) -> Result<(), ApiError> {
-    // Escaped characters are rare, and nothing else can be half of one.
+/// Rejects a string that cannot be decoded, as each provider would interpret it differently.
+fn require_decodable(text: Json<'_>, path: impl Fn() -> String) -> Result<(), ApiError> {
+    // Escapes are rare, and only an escape can be a lone surrogate.
     if memchr::memmem::find(text.get().as_bytes(), b"\\u").is_none() || text.text().is_some() {
         return Ok(());
     }
@@ -110,7 +109,7 @@ fn must_be_whole(text: Json<'_>, path: impl Fn() -> String) -> Result<(), ApiErr
     Err(ApiError::parameter("invalid_parameter", path, message))
 }
 
-/// The fields of these names; a null is the same as nothing.
+/// The fields of these names; null counts as omitted.
 fn fields<'a, const N: usize>(
     value: Json<'a>,
     path: impl Fn() -> String,
@@ -121,31 +120,31 @@ fn fields<'a, const N: usize>(
     }
     value.known(names).ok_or_else(|| {
         let path = path();
-        let message = format!("`{path}` cannot be read: {}", fault(value, &names));
+        let message = format!("`{path}` cannot be read: {}", explain(value, &names));
         ApiError::parameter("invalid_parameter", path, message)
     })
 }
 
-/// Why the fields of these names cannot be read of an object.
-fn fault(object: Json<'_>, names: &[&str]) -> String {
+/// Why the fields of these names cannot be read from an object.
+fn explain(object: Json<'_>, names: &[&str]) -> String {
     let mut seen: Vec<&str> = Vec::new();
-    let mut fault = None;
+    let mut reason = None;
     let _ = Reader::new(object.get()).object(|reader, name| {
         let text = name.text();
         if text.is_none() {
-            fault = Some("one of its names holds half a character (`\\ud800` to `\\udfff`)".to_owned());
+            reason = Some("one of its names holds half a character (`\\ud800` to `\\udfff`)".to_owned());
         }
         let known = names.iter().find(|known| text.as_deref() == Some(**known));
         if let Some(name) = known.filter(|known| seen.contains(known)) {
-            fault = Some(format!("`{name}` appears twice"));
+            reason = Some(format!("`{name}` appears twice"));
         }
         seen.extend(known);
         reader.value().map(drop)
     });
-    fault.unwrap_or_default()
+    reason.unwrap_or_default()
 }
 
-/// The characters of a JSON text, escapes counted as they are written.
+/// The number of characters of a JSON string, with escapes counted as they are written.
 fn characters(text: Json<'_>) -> u64 {
     estimate::characters(text.get()).saturating_sub(2)
 }
@@ -155,12 +154,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_read_is_told_by_its_place_and_name() {
-        let told = |messages: &str| {
+    fn what_cannot_be_read_is_named_by_its_path() {
+        let error = |messages: &str| {
             let mut reader = Reader::new(messages);
-            let read = read_all(&mut reader);
+            let parsed = read_all(&mut reader);
             let value = serde_json::from_str(messages).unwrap();
-            check_all(value, read).unwrap_err().into_body("").message
+            check_all(value, parsed).unwrap_err().into_body("").message
         };
         for (messages, expected) in [
             (
@@ -195,7 +194,7 @@ mod tests {
             ("[]", "`messages` must be a non-empty array of messages, not an empty array"),
             ("{}", "`messages` must be a non-empty array of messages, not an object"),
         ] {
-            assert_eq!(told(messages), expected);
+            assert_eq!(error(messages), expected);
         }
     }
 }

@@ -1,15 +1,15 @@
-//! `POST /inference/v1/chat/completions`: a model's answer, whole or as a stream.
+//! `POST /inference/v1/chat/completions`: a model's answer, complete or as a stream.
 //!
-//! The caller's bytes are checked where they are documented and otherwise passed on (see `request`); what the answer
-//! is, the gateway below decides. A status of success is only sent once there is an answer, of a stream its first
-//! event: whatever fails before that is a real status.
+//! Documented fields of the request are checked, everything else is passed on (see `request`); the gateway produces the
+//! answer. A success status is only sent once there is an answer, or the first event of a stream: whatever fails before
+//! that gets an error status.
 
 mod message;
 mod request;
 mod stream;
 
 pub(super) use message::ROLES;
-pub(super) use request::{MOST_TOKENS, TEMPERATURE, read};
+pub(super) use request::{MAX_TOKENS, TEMPERATURE, read};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use warp::reply::Response;
 use super::gate::{self, Pass};
 use super::in_flight::Registration;
 use super::incoming::Incoming;
-use super::reply::{self, Answer, ApiError};
+use super::reply::{self, ApiError, Reply};
 use super::{Context, header_names, routes};
 use crate::api::Service;
 use crate::inference::{Answered, Completion, Gateway, Given};
@@ -33,10 +33,10 @@ use crate::model_id;
 use crate::usage::Meter;
 use crate::workers::pass_turn;
 
-/// Of a body that takes longer than this to come, the key is looked at again: it may have been revoked meanwhile.
+/// If a body takes longer than this to arrive, its key is checked again: it may have been revoked meanwhile.
 const SLOW_BODY: Duration = Duration::from_millis(50);
 
-/// The route, behind path and method.
+/// The route; `filter` matches path and method.
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     filter
         .and(routes::with_context(context))
@@ -52,14 +52,14 @@ pub(crate) async fn complete<B: Buf, E>(
     context: &Arc<Context>,
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, E>>,
-) -> Answer {
-    let pass = match gate::keyed(&context.app, incoming, Service::Inference).await {
+) -> Reply {
+    let pass = match gate::admit(&context.app, incoming, Service::Inference).await {
         Ok(pass) => pass,
-        Err(refused) => return refused.into_answer(&incoming.request_id),
+        Err(refused) => return refused.into_reply(&incoming.request_id),
     };
     match answer(context, &pass, incoming, body).await {
-        Ok(response) => Answer { rate: Some(pass.rate.into()), ..response.into() },
-        Err(error) => error.with_rate(pass.rate).into_answer(&incoming.request_id),
+        Ok(response) => Reply { rate: Some(pass.rate.into()), ..response.into() },
+        Err(error) => error.with_rate(pass.rate).into_reply(&incoming.request_id),
     }
 }
 
@@ -70,21 +70,22 @@ async fn answer<B: Buf, E>(
     body: impl Stream<Item = Result<B, E>>,
 ) -> Result<Response, ApiError> {
     let body = context.read_json(incoming, body).await?;
-    let (model, asked) = read(&body)?;
+    let (model, completion) = read(&body)?;
     let chain = chain(&incoming.configured.gateway, pass, &model)?;
-    // A whole answer may end as it began; a stream goes on for long, and so may a caller who sends.
-    let listed = if asked.stream || incoming.record.age() > SLOW_BODY {
-        gate::enlist(context, pass).await?
+    // The key was checked when the request began, which is enough for a complete answer; a stream takes long, and so
+    // may a body.
+    let registration = if completion.stream || incoming.record.age() > SLOW_BODY {
+        gate::register(context, pass).await?
     } else {
         context.in_flight.register(&pass.key.id)
     };
-    ask(context, pass, incoming, (&asked, &body), chain, listed).await
+    run(context, pass, incoming, (&completion, &body), chain, registration).await
 }
 
-/// The models to ask: the one that is named, and those of its fallbacks that the key may use, and pay for.
+/// The models to try: the requested one, and those of its fallbacks that the key may use and pay for.
 fn chain(gateway: &Gateway, pass: &Pass, model: &str) -> Result<Vec<Arc<str>>, ApiError> {
     if model_id::parse(model).is_none() || !gateway.knows(model) {
-        return Err(ApiError::model_not_found(unknown(gateway, model)));
+        return Err(ApiError::model_not_found(unknown_model(gateway, model)));
     }
     if !keys::may_use(&pass.key, model) {
         return Err(ApiError::model_not_allowed(model, &pass.key.models));
@@ -92,52 +93,52 @@ fn chain(gateway: &Gateway, pass: &Pass, model: &str) -> Result<Vec<Arc<str>>, A
     let mut chain = gateway.chain(model);
     chain.retain(|id| keys::may_use(&pass.key, id));
     if pass.budget().is_set() {
-        // What the model itself costs is the gateway's question, so that its answer is told.
+        // Whether the price of the model itself is known is for the gateway to decide, so that its error is reported.
         chain.retain(|id| **id == *model || gateway.about(id).price.is_some());
     }
     Ok(chain)
 }
 
-fn unknown(gateway: &Gateway, model: &str) -> String {
+fn unknown_model(gateway: &Gateway, model: &str) -> String {
     let configured = gateway.provider_names().join(", ");
-    let what = match model_id::split(model) {
+    let reason = match model_id::split(model) {
         Some((provider, _)) if gateway.provider_names().contains(&provider) => {
             "`model` names a model that its provider does not have".to_owned()
         }
         Some(_) => "`model` names a provider that is not configured".to_owned(),
         None => "`model` is not of the form <provider>/<model_name>".to_owned(),
     };
-    format!("{what}; configured providers: {configured}. GET /inference/v1/models lists their models")
+    format!("{reason}; configured providers: {configured}. GET /inference/v1/models lists their models")
 }
 
-async fn ask(
+async fn run(
     context: &Arc<Context>,
     pass: &Pass,
     incoming: &Incoming,
-    (asked, body): (&Completion<'_>, &Bytes),
+    (completion, body): (&Completion<'_>, &Bytes),
     chain: Vec<Arc<str>>,
-    mut listed: Registration,
+    mut registration: Registration,
 ) -> Result<Response, ApiError> {
-    let run = context.runs.token();
+    let token = context.runs.token();
     let account = pass.account(incoming.request_id.clone());
     let meter = Meter::new(account, context.app.books());
-    pass.record.asks(chain.first(), &meter);
+    pass.record.set_completion(chain.first(), &meter);
     let answered = tokio::select! {
         biased;
-        answered = incoming.configured.gateway.chat(asked, body, chain, &meter) => answered?,
-        why = listed.cut() => return Err(why.into()),
+        answered = incoming.configured.gateway.chat(completion, body, chain, &meter) => answered?,
+        reason = registration.aborted() => return Err(reason.into()),
     };
     let Answered { model, attempts, given } = answered;
     pass.record.set_answering_model(model.clone());
     let mut response = match given {
         Given::Whole(body) => {
             pass_turn().await;
-            reply::written(body)
+            reply::json_bytes(body)
         }
         Given::Stream(relay) => {
-            pass.record.streams();
+            pass.record.begin_stream();
             let (keep_alive, record) = (context.options.keep_alive, pass.record.clone());
-            stream::respond(stream::Running { relay, listed, keep_alive, record, _run: run })
+            stream::respond(stream::Stream { relay, registration, keep_alive, record, _token: token })
         }
     };
     let headers = response.headers_mut();

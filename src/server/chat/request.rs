@@ -1,8 +1,8 @@
-//! Reading a chat completion's request: the documented fields are checked, nothing else is decoded.
+//! Reads the request of a chat completion: documented fields are checked, nothing else is decoded.
 //!
-//! Every error names the parameter by its JSON path, what was sent and what is allowed. Fields that are not
-//! documented are passed on, also those that no API knows: a provider of the same format decides about them itself,
-//! and any other refuses by name what it cannot express. So nothing is silently dropped, and a field that a provider
+//! Every error names the parameter by its JSON path, what was sent and what is allowed. Undocumented fields are passed
+//! on, even those that no API knows: a provider of the same format decides about them itself, and for any other format
+//! the fields it cannot express are rejected by name. So nothing is silently dropped, and a field that a provider
 //! invents tomorrow works without a new version of this server.
 
 use std::ops::RangeInclusive;
@@ -11,21 +11,21 @@ use super::message;
 use crate::inference::{Completion, Fields, Json, MOST_CHOICES};
 use crate::server::reply::ApiError;
 
-/// What `temperature` may be.
+/// The allowed range of `temperature`.
 pub(in crate::server) const TEMPERATURE: RangeInclusive<f64> = 0.0..=2.0;
-/// The most tokens that an answer may be allowed.
-pub(in crate::server) const MOST_TOKENS: u64 = u32::MAX as u64;
+/// The maximum of `max_tokens`.
+pub(in crate::server) const MAX_TOKENS: u64 = u32::MAX as u64;
 
-/// A request, and the model it names.
+/// Reads a request: the model it names, and the completion.
 pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
     if body.is_empty() {
         return Err(ApiError::invalid_json("the request body is empty; send a JSON object"));
     }
-    let wrong = |cause: &dyn std::fmt::Display| {
+    let malformed = |cause: &dyn std::fmt::Display| {
         ApiError::invalid_json(format!("the request body is not a valid JSON object: {cause}"))
     };
-    // Once for all: otherwise each value would be checked again where it is kept as it stands.
-    let json = std::str::from_utf8(body).map_err(|cause| wrong(&cause))?;
+    // Checked once here: otherwise each value that is kept as raw JSON would be checked again.
+    let json = std::str::from_utf8(body).map_err(|cause| malformed(&cause))?;
     let mut messages = None;
     let fields = Fields::parse_with(json, |name, reader| match name {
         "messages" => reader.attempt(message::read_all).map(|read| messages = read),
@@ -33,10 +33,10 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
     });
     let fields = fields.map_err(|cause| {
         if cause.is_data() && !json.trim_ascii_start().starts_with('{') {
-            // The cause would repeat all of a text.
+            // The cause would repeat a string in full.
             return ApiError::invalid_json("the request body is JSON, but not an object; send a JSON object");
         }
-        wrong(&cause)
+        malformed(&cause)
     })?;
     let model = model(&fields)?;
     let prompt_tokens = match fields.get("messages") {
@@ -45,7 +45,7 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
     };
     number(&fields, "temperature", &TEMPERATURE)?;
     for name in ["max_tokens", "max_completion_tokens"] {
-        whole(&fields, name, MOST_TOKENS)?;
+        whole(&fields, name, MAX_TOKENS)?;
     }
     let choices = whole(&fields, "n", MOST_CHOICES.into())?.unwrap_or(1);
     let stream = boolean(&fields, "stream", "stream")?;
@@ -76,11 +76,11 @@ fn number(fields: &Fields<'_>, name: &'static str, range: &RangeInclusive<f64>) 
     }
 }
 
-fn whole(fields: &Fields<'_>, name: &'static str, most: u64) -> Result<Option<u64>, ApiError> {
+fn whole(fields: &Fields<'_>, name: &'static str, max: u64) -> Result<Option<u64>, ApiError> {
     let Some(value) = fields.given(name) else { return Ok(None) };
     match value.read::<u64>() {
-        Some(number) if (1..=most).contains(&number) => Ok(Some(number)),
-        _ => Err(invalid(name, &format!("a whole number from 1 to {most}"), value)),
+        Some(number) if (1..=max).contains(&number) => Ok(Some(number)),
+        _ => Err(invalid(name, &format!("a whole number from 1 to {max}"), value)),
     }
 }
 
@@ -89,7 +89,7 @@ fn boolean(fields: &Fields<'_>, name: &str, path: &'static str) -> Result<bool, 
     value.read().ok_or_else(|| invalid(path, "true or false", value))
 }
 
-/// 400 for a parameter that is not there.
+/// 400 for a required parameter that is missing.
 pub(super) fn missing(path: impl Into<String>) -> ApiError {
     let path = path.into();
     let message = format!("`{path}` is required");
@@ -99,19 +99,21 @@ pub(super) fn missing(path: impl Into<String>) -> ApiError {
 /// 400 for a value that is not allowed.
 pub(super) fn invalid(path: impl Into<String>, allowed: &str, value: Json<'_>) -> ApiError {
     let path = path.into();
-    let message = format!("`{path}` must be {allowed}, not {}", shown(value));
+    let message = format!("`{path}` must be {allowed}, not {}", describe(value));
     ApiError::parameter("invalid_parameter", path, message)
 }
 
-/// A value in a message: short ones as they are, others by their kind.
-fn shown(value: Json<'_>) -> String {
-    const LONGEST: usize = 40;
+/// A value as it appears in a message: short ones verbatim, others by their type.
+fn describe(value: Json<'_>) -> String {
+    const MAX_LENGTH: usize = 40;
     let raw = value.get();
     match raw.bytes().next() {
         Some(b'{') => "an object".to_owned(),
         Some(b'[') if raw.len() > 2 => "an array".to_owned(),
         Some(b'[') => "an empty array".to_owned(),
-        _ if raw.len() <= LONGEST && raw.chars().all(|c| c.is_ascii_graphic() || c == ' ') => raw.to_owned(),
+        _ if raw.len() <= MAX_LENGTH && raw.chars().all(|c| c.is_ascii_graphic() || c == ' ') => {
+            raw.to_owned()
+        }
         Some(b'"') => "another string".to_owned(),
         _ => "this value".to_owned(),
     }
@@ -130,33 +132,33 @@ mod tests {
             r#"{"role":"user","content":[{"type":"text","text":"1234"},{"type":"image_url","image_url":{"url":"data:,"#,
             r#"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}}]}],"n":2,"stream":true,"stream_options":{"include_usage":true}}"#
         );
-        let (model, asked) = read(body.as_bytes()).unwrap();
-        assert_eq!((model.as_str(), asked.choices), ("a/b", 2));
-        assert!(asked.stream && asked.include_usage);
-        // Four tokens for each message, and a quarter of the characters; pictures are not text.
-        assert_eq!(asked.prompt_tokens, 4 + 2 + 4 + 1);
+        let (model, completion) = read(body.as_bytes()).unwrap();
+        assert_eq!((model.as_str(), completion.choices), ("a/b", 2));
+        assert!(completion.stream && completion.include_usage);
+        // Four tokens for each message, and a quarter of the characters; images are not text.
+        assert_eq!(completion.prompt_tokens, 4 + 2 + 4 + 1);
     }
 
     #[test]
-    fn nulls_are_parameters_left_out() {
+    fn null_counts_as_omitted() {
         let body = r#"{"model":"a/b","messages":[{"role":"user","content":"x"}],"stream":null,"n":null,"temperature":null}"#;
-        let (_, asked) = read(body.as_bytes()).unwrap();
-        assert_eq!((asked.stream, asked.choices), (false, 1));
+        let (_, completion) = read(body.as_bytes()).unwrap();
+        assert_eq!((completion.stream, completion.choices), (false, 1));
     }
 
     #[test]
-    fn a_refusal_is_short_however_long_the_body() {
+    fn an_error_is_short_however_long_the_body() {
         let long = "x".repeat(10_000);
         for body in [format!("\"{long}\""), format!("{{\"{long}\":1,\"{long}\":2}}")] {
-            let refused = read(body.as_bytes()).unwrap_err().into_body("");
-            assert_eq!(refused.code, "invalid_json");
-            assert!(refused.message.len() < 300, "{}", refused.message);
+            let error = read(body.as_bytes()).unwrap_err().into_body("");
+            assert_eq!(error.code, "invalid_json");
+            assert!(error.message.len() < 300, "{}", error.message);
         }
     }
 
     proptest! {
         #[test]
-        fn no_body_makes_it_fail(
+        fn no_body_makes_it_panic(
             body in r#"\{("(model|messages|n|stream|stream_options|temperature)":("a/b"|[0-9.e-]{1,4}|null|true|\[(\{("(role|content)":("user"|null|\[\{"type":"text"\}\]|7),?){0,2}\},?){0,2}\]|\{\}),?){0,4}\}?"#
         ) {
             let _ = read(body.as_bytes());

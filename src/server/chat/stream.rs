@@ -1,14 +1,13 @@
-//! The body of a streamed answer: it pulls the relay, so the reader's pace is the provider's.
+//! The body of a streamed answer. It pulls from the relay, so the reader's pace is the provider's (backpressure).
 //!
-//! It adds what only a stream needs: comments while nothing comes, and the last chunk of an answer that is cut off or
-//! breaks. Dropping it (the caller left) drops the relay, which stops the provider and books what was used.
+//! It adds what only a stream needs: keep-alive comments, and the last chunk of an answer that is aborted or fails.
+//! Dropping it (the caller left) drops the relay, which stops the provider and books the usage.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::Stream;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use warp::Reply;
@@ -20,51 +19,51 @@ use crate::server::in_flight::Registration;
 use crate::server::record::{OK, Record};
 use crate::server::reply::{self, ApiError};
 
-/// A stream under way.
-pub(super) struct Running {
+/// A streamed answer in progress.
+pub(super) struct Stream {
     pub(super) relay: Box<Relay>,
-    pub(super) listed: Registration,
+    pub(super) registration: Registration,
     pub(super) keep_alive: Duration,
-    /// Stands behind the relay: it is written when that has booked what was used.
+    /// Declared, and so dropped, after the relay: it is written once the relay has booked the usage.
     pub(super) record: Arc<Record>,
-    /// The end of the server waits for it, so that everything is booked by then.
-    pub(super) _run: TaskTrackerToken,
+    /// Shutdown waits for it, so that everything is booked by then.
+    pub(super) _token: TaskTrackerToken,
 }
 
-impl Drop for Running {
-    /// Whoever broke off, the model that gave the last of the answer is noted.
+impl Drop for Stream {
+    /// However the stream ended, records the model that gave the last part of the answer.
     fn drop(&mut self) {
         self.record.set_answering_model(self.relay.model().clone());
     }
 }
 
-/// The answer with this stream as its body.
-pub(super) fn respond(running: Running) -> Response {
-    let mut response = warp::reply::stream(pieces(running)).into_response();
-    reply::mark_stream(response.headers_mut());
+/// The response with this stream as its body.
+pub(super) fn respond(stream: Stream) -> Response {
+    let mut response = warp::reply::stream(chunks(stream)).into_response();
+    reply::set_stream_headers(response.headers_mut());
     response
 }
 
-fn pieces(running: Running) -> impl Stream<Item = Result<Bytes, Infallible>> {
-    futures_util::stream::unfold(Some(running), |running| async move {
-        let mut running = running?;
-        let quiet_until = Instant::now() + running.keep_alive;
-        let fault = tokio::select! {
+fn chunks(stream: Stream) -> impl futures_util::Stream<Item = Result<Bytes, Infallible>> {
+    futures_util::stream::unfold(Some(stream), |stream| async move {
+        let mut stream = stream?;
+        let keep_alive_at = Instant::now() + stream.keep_alive;
+        let error = tokio::select! {
             biased;
-            why = running.listed.cut() => ApiError::from(why),
-            piece = running.relay.next() => match piece? {
-                Ok(piece) => {
-                    // Many callers leave once they have read the end mark.
-                    if running.relay.is_over() {
-                        running.record.ends(OK);
+            reason = stream.registration.aborted() => ApiError::from(reason),
+            chunk = stream.relay.next() => match chunk? {
+                Ok(chunk) => {
+                    // Set here, as many callers leave once they have read the end marker.
+                    if stream.relay.is_over() {
+                        stream.record.end_stream(OK);
                     }
-                    return Some((Ok(piece), Some(running)));
+                    return Some((Ok(chunk), Some(stream)));
                 }
-                Err(failure) => ApiError::broken_off(running.relay.model(), failure),
+                Err(failure) => ApiError::broken_stream(stream.relay.model(), failure),
             },
-            () = sleep_until(quiet_until) => return Some((Ok(sse::KEEP_ALIVE), Some(running))),
+            () = sleep_until(keep_alive_at) => return Some((Ok(sse::KEEP_ALIVE), Some(stream))),
         };
-        running.record.ends(fault.code().to_owned());
-        Some((Ok(running.relay.fault(&fault.into_chunk_error())), None))
+        stream.record.end_stream(error.code().to_owned());
+        Some((Ok(stream.relay.fault(&error.into_chunk_error())), None))
     })
 }

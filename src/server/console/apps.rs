@@ -17,7 +17,7 @@ const FIELDS: [&str; 2] = ["name", "budget_usd"];
 /// `GET /v1/apps`
 pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     let mut query = call.query()?;
-    let span = query.span("app")?;
+    let span = query.page("app")?;
     query.finish(&["limit", "cursor"])?;
     let limit = span.limit;
     let more = Span { limit: limit + 1, ..span };
@@ -28,11 +28,11 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
 /// `POST /v1/apps`
 pub(super) async fn create(call: Call) -> Result<Response, ApiError> {
     let (name, budget) = read_new(call.params()?)?;
-    let made = move |store: &Store, now| {
+    let create = move |store: &Store, now| {
         let row = apps::create(store, &name, budget, now)?;
         Ok::<_, ManageError>(apps::record_of_new(&row))
     };
-    let app = call.write(made).await?;
+    let app = call.write(create).await?;
     Ok(created(&format!("apps/{}", app.id), &app))
 }
 
@@ -40,7 +40,7 @@ pub(super) async fn create(call: Call) -> Result<Response, ApiError> {
 pub(super) async fn show(call: Call, id: &str) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
     let id = id.to_owned();
-    call.read(move |store, now| shown(store, &store.app_by_id(&id)?, now)).await
+    call.read(move |store, now| response(store, &store.app_by_id(&id)?, now)).await
 }
 
 /// `PATCH /v1/apps/{id}`
@@ -49,7 +49,7 @@ pub(super) async fn update(call: Call, id: &str) -> Result<Response, ApiError> {
     let id = id.to_owned();
     call.write(move |store, now| {
         let row = apps::update(store, &id, &change, now)?;
-        shown(store, &row, now)
+        response(store, &row, now)
     })
     .await
 }
@@ -66,7 +66,7 @@ pub(super) async fn delete(call: Call, id: &str) -> Result<Response, ApiError> {
     .await
 }
 
-/// Name and budget of a new app.
+/// The name and the budget of a new app.
 pub(in crate::server) fn read_new(mut params: Params) -> Result<(String, Option<NanoUsd>), ApiError> {
     let name = params.required_text("name")?;
     let budget = params.dollars("budget_usd")?;
@@ -74,14 +74,14 @@ pub(in crate::server) fn read_new(mut params: Params) -> Result<(String, Option<
     Ok((name, budget))
 }
 
-/// What a changed app gets.
+/// The changes of an app.
 pub(in crate::server) fn read_change(mut params: Params) -> Result<AppChange, ApiError> {
-    let name = params.new_text("name")?;
+    let name = params.changed_text("name")?;
     let budget = params.change("budget_usd", Params::dollars)?;
     params.finish(&FIELDS)?;
     Ok(AppChange { name, budget })
 }
 
-fn shown(store: &Store, row: &AppRow, now: Time) -> Result<Response, ApiError> {
+fn response(store: &Store, row: &AppRow, now: Time) -> Result<Response, ApiError> {
     Ok(reply::json(StatusCode::OK, &apps::record(store, row, now)?))
 }

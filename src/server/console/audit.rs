@@ -1,4 +1,4 @@
-//! `GET /v1/audit`: who did what, when, to which object.
+//! `GET /v1/audit`: who did what to which object, and when.
 
 use http::StatusCode;
 use warp::reply::Response;
@@ -11,7 +11,7 @@ use crate::storage::{AuditFilter, Span};
 /// `GET /v1/audit`, newest first.
 pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     let mut query = call.query()?;
-    let span = query.span("aud")?;
+    let span = query.page("aud")?;
     let filter = AuditFilter {
         object: query.text("object"),
         actor: query.text("actor"),

@@ -1,7 +1,7 @@
-//! Sessions of the dashboard and the first console key: `/v1/auth`.
+//! Dashboard sessions and the first console key: `/v1/auth`.
 //!
-//! What must hold: every login gives a new cookie, and ends the session of one that the browser had; a key or a token is
-//! read from a body alone, so that it stands in no address and no log.
+//! What must hold: every login sets a new cookie, and ends the session of the one that the browser had; keys and tokens
+//! are read from a body only, so that they are in no URL and no log.
 
 use bytes::Buf;
 use futures_util::Stream;
@@ -19,11 +19,11 @@ use crate::money::NanoUsd;
 use crate::secret::{ExposeSecret, SecretString};
 use crate::server::params::Params;
 use crate::server::reply::{self, ApiError};
-use crate::server::{Context, cookie, gate, site};
+use crate::server::{Context, cookie, gate, origin};
 use crate::storage::{Actor, Error, KeyRow, Warrant};
 
-/// What the audit calls who makes the first key.
-const LINK: &str = "setup link";
+/// The actor's name in the audit log when the first key is made.
+const SETUP_ACTOR: &str = "setup link";
 
 /// `GET`, `POST` and `DELETE /v1/auth/session`.
 pub(super) async fn session<B: Buf>(
@@ -56,18 +56,18 @@ async fn log_in<B: Buf>(
     let presented = secret(request, body, "key").await.map_err(|error| error.with_rate(rate))?;
     let key = gate::console_key(&context.app, incoming, presented.expose_secret(), rate).await?;
     let actor = gate::actor(&key, Channel::Dashboard, incoming);
-    let replaced = gate::cookie_of(context, incoming).map(str::to_owned);
-    let begun = beside(context, move |app| {
+    let replaced = gate::session_cookie(context, incoming).map(str::to_owned);
+    let started = write(context, move |app| {
         let warrant = Warrant { key_id: key.id.clone(), session: None, clock: app.clock.clone() };
         let (store, now) = (app.store.acting(actor).on(warrant), app.clock.now());
-        let (token, session) = sessions::begin(&store, &key, now).map_err(ApiError::no_session)?;
+        let (token, session) = sessions::begin(&store, &key, now).map_err(ApiError::session_not_started)?;
         if let Some(replaced) = replaced {
-            sessions::end(&store, &replaced, now).map_err(unreadable)?;
+            sessions::end(&store, &replaced, now).map_err(session_error)?;
         }
         let found = store.key(&session.key.id);
         Ok((token, full_info(app, &session, &found)))
     });
-    let (token, info) = begun.await.map_err(|error| error.with_rate(rate))?;
+    let (token, info) = started.await.map_err(|error| error.with_rate(rate))?;
     Ok((request.with_cookie(reply::json(StatusCode::CREATED, &info), &token), rate))
 }
 
@@ -76,22 +76,22 @@ async fn log_out(request: &Request) -> Result<(Response, State), ApiError> {
     let (token, rate) = gate::logout(context, incoming).await?;
     no_query(request).map_err(|error| error.with_rate(rate))?;
     if let Some(token) = token {
-        let (address, unknown) = (incoming.address, gate::somebody(Channel::Dashboard, incoming));
-        let ended = beside(context, move |app| {
+        let (address, unknown) = (incoming.address, gate::anonymous_actor(Channel::Dashboard, incoming));
+        let ended = write(context, move |app| {
             let now = app.clock.now();
             let found = sessions::recognise(&app.store, &token, address, now);
             let actor = match found {
                 Ok(Session { key, .. }) => Actor { id: Some(key.id.to_string()), name: key.name, ..unknown },
-                // It is over anyway; a store that cannot be read cannot be written.
+                // It has ended anyway; or the store cannot be read, and so not be written either.
                 Err(_) => unknown,
             };
-            sessions::end(&app.store.acting(actor), &token, now).map_err(unreadable)
+            sessions::end(&app.store.acting(actor), &token, now).map_err(session_error)
         });
         ended.await.map_err(|error| error.with_rate(rate))?;
     }
     let mut response = Response::default();
     *response.status_mut() = StatusCode::NO_CONTENT;
-    let cleared = cookie::clear(site::is_https(context, incoming));
+    let cleared = cookie::clear(origin::is_https(context, incoming));
     Ok((with_header(response, cleared), rate))
 }
 
@@ -103,29 +103,30 @@ pub(super) async fn set_up<B: Buf>(
     let Request { context, incoming, .. } = &request;
     let rate = gate::login(&context.app, incoming).await?;
     let presented = secret(&request, body, "token").await.map_err(|error| error.with_rate(rate))?;
-    let actor = Actor { name: Some(LINK.to_owned()), ..gate::somebody(Channel::Dashboard, incoming) };
-    let completed = beside(context, move |app| {
+    let actor =
+        Actor { name: Some(SETUP_ACTOR.to_owned()), ..gate::anonymous_actor(Channel::Dashboard, incoming) };
+    let completed = write(context, move |app| {
         let now = app.clock.now();
         Ok(app.setup.complete(&app.store.acting(actor), presented.expose_secret(), now))
     });
     let completed = completed.await.map_err(|error| error.with_rate(rate))?;
     let made = match completed {
         Ok(made) => made,
-        Err(cause) => return Err(gate::refuse_setup(&context.app, incoming, cause, rate).await),
+        Err(cause) => return Err(gate::setup_error(&context.app, incoming, cause, rate).await),
     };
-    incoming.record.came_with(made.session.key.clone());
+    incoming.record.set_key(made.session.key.clone());
     let session = info(&context.app, &made.session, &made.session.key);
     let created = CreatedKey { key: made.key.expose_secret().to_owned(), record: session.key.clone() };
     let response = reply::json(StatusCode::CREATED, &SetUp { created, session });
     Ok((request.with_cookie(response, &made.token), rate))
 }
 
-/// Nothing here takes a query; a secret that somebody puts there must not pass for sent.
+/// Rejects any query: a secret that somebody puts there must not be silently ignored.
 fn no_query(request: &Request) -> Result<(), ApiError> {
     Query::parse(&request.query)?.finish(&[])
 }
 
-/// The one text that a body holds, without what copying adds around it.
+/// The one string in a body, without whitespace that was copied along with it.
 async fn secret<B: Buf>(
     request: &Request,
     body: impl Stream<Item = Result<B, warp::Error>>,
@@ -139,10 +140,10 @@ async fn secret<B: Buf>(
     Ok(SecretString::from(text.trim()))
 }
 
-/// What a session may be told about itself and its key.
+/// What a session may know about itself and its key.
 fn info(app: &App, session: &Session, key: &KeyRow) -> SessionInfo {
     SessionInfo {
-        // A console key asks no models, and spends nothing.
+        // A console key uses no models, and spends nothing.
         key: keys::record(key, NanoUsd(0), app.clock.now()),
         expires_at: session.expires_at.rfc3339(),
         idle_seconds: sessions::IDLE.as_secs(),
@@ -151,7 +152,8 @@ fn info(app: &App, session: &Session, key: &KeyRow) -> SessionInfo {
     }
 }
 
-/// The same, last use of the key included, if the ledger can tell it: whoever has to revoke a key must get in.
+/// Like [`info`], with the last use of the key if it can be read; if not, people must still get in, as they may have to
+/// revoke a key.
 fn full_info(app: &App, session: &Session, found: &Result<KeyRow, Error>) -> SessionInfo {
     let key = found.as_ref().unwrap_or_else(|cause| {
         tracing::warn!(%cause, "the last use of a key cannot be read");
@@ -162,7 +164,7 @@ fn full_info(app: &App, session: &Session, found: &Result<KeyRow, Error>) -> Ses
 
 impl Request {
     fn with_cookie(&self, response: Response, token: &SecretString) -> Response {
-        let is_https = site::is_https(&self.context, &self.incoming);
+        let is_https = origin::is_https(&self.context, &self.incoming);
         with_header(response, cookie::set(token.expose_secret(), is_https))
     }
 }
@@ -174,19 +176,19 @@ fn with_header(mut response: Response, cookie: Option<HeaderValue>) -> Response 
     response
 }
 
-/// Runs what writes to storage on the thread for that.
-async fn beside<T: Send + 'static>(
+/// Runs work that writes to storage on the writer thread.
+async fn write<T: Send + 'static>(
     context: &Context,
     work: impl FnOnce(&App) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let app = context.app.clone();
     match context.writer.run(move || work(&app)).await {
         Ok(outcome) => outcome,
-        Err(cause) => Err(super::not_made(cause)),
+        Err(cause) => Err(super::pool_error(cause)),
     }
 }
 
-fn unreadable(cause: Error) -> ApiError {
+fn session_error(cause: Error) -> ApiError {
     if let Error::Lapsed(_) = cause {
         return cause.into();
     }

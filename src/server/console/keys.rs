@@ -1,4 +1,4 @@
-//! `/v1/apps/{id}/keys`. A key is only there under the app that it belongs to.
+//! `/v1/apps/{id}/keys`. A key is only found under the app that it belongs to.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::storage::{KeyChange, KeyFilter, KeyRow, Span, Store};
 
 const FIELDS: [&str; 7] = ["service", "name", "expires_at", "limits", "models", "addresses", "budget_usd"];
 const SERVICES: &str = "verify, inference or console";
-/// The longest that a rotated key may live on: a year.
+/// How long a rotated key may stay valid at most: a year.
 pub(in crate::server) const MAX_GRACE_SECONDS: u32 = 366 * 86_400;
 
 /// `GET /v1/apps/{id}/keys`
@@ -43,10 +43,10 @@ pub(super) async fn create(call: Call, app: &str) -> Result<Response, ApiError> 
     let new = read_new(call.params()?, app)?;
     let app = app.to_owned();
     call.write(move |store, now| {
-        // By its id alone: names are for people.
+        // Only by its id, as names are for people.
         store.app_by_id(&app)?;
         let (key, row) = keys::create(store, &new, now)?;
-        Ok::<_, ApiError>(handed_over(&key, &row, "keys", now))
+        Ok::<_, ApiError>(with_key(&key, &row, "keys", now))
     })
     .await
 }
@@ -56,7 +56,7 @@ pub(super) async fn show(call: Call, app: &str, key: &str) -> Result<Response, A
     call.query()?.finish(&[])?;
     let (app, key) = (app.to_owned(), key.to_owned());
     call.read(move |store, now| {
-        of_app(store, &app, &key)?;
+        require_key_of_app(store, &app, &key)?;
         let row = store.key(&key)?;
         Ok::<_, ApiError>(reply::json(StatusCode::OK, &record(store, &row, now)?))
     })
@@ -68,7 +68,7 @@ pub(super) async fn update(call: Call, app: &str, key: &str) -> Result<Response,
     let change = read_change(call.params()?)?;
     let (app, key) = (app.to_owned(), key.to_owned());
     call.write(move |store, now| {
-        of_app(store, &app, &key)?;
+        require_key_of_app(store, &app, &key)?;
         let row = keys::update(store, &key, &change, now)?;
         Ok::<_, ApiError>(reply::json(StatusCode::OK, &record(store, &row, now)?))
     })
@@ -80,7 +80,7 @@ pub(super) async fn revoke(call: Call, app: &str, key: &str) -> Result<Response,
     call.query()?.finish(&[])?;
     let (app, key) = (app.to_owned(), key.to_owned());
     call.write(move |store, now| {
-        of_app(store, &app, &key)?;
+        require_key_of_app(store, &app, &key)?;
         let at = store.revoke_key(&key, now)?;
         let record = RevokedKey { id: key, revoked_at: at.rfc3339() };
         Ok::<_, ApiError>(reply::json(StatusCode::OK, &record))
@@ -98,31 +98,31 @@ pub(super) async fn rotate(call: Call, app: &str, key: &str) -> Result<Response,
     };
     let (app, key) = (app.to_owned(), key.to_owned());
     call.write(move |store, now| {
-        of_app(store, &app, &key)?;
+        require_key_of_app(store, &app, &key)?;
         let (key, row) = keys::rotate(store, &key, Duration::from_secs(grace.into()), now)?;
-        Ok::<_, ApiError>(handed_over(&key, &row, "..", now))
+        Ok::<_, ApiError>(with_key(&key, &row, "..", now))
     })
     .await
 }
 
-/// Which keys a list shows: a part of those for a service, in a state.
+/// The page of a list, and its filters by service and state.
 pub(in crate::server) fn read_list(
     mut query: Query,
 ) -> Result<(Span, Option<Service>, Option<KeyState>), ApiError> {
-    let span = query.span("key")?;
-    let service = query.word("service", SERVICES, |text| text.parse::<Service>().ok())?;
-    let state = query.word("state", "active, expired or revoked", KeyState::named)?;
+    let span = query.page("key")?;
+    let service = query.keyword("service", SERVICES, |text| text.parse::<Service>().ok())?;
+    let state = query.keyword("state", "active, expired or revoked", KeyState::named)?;
     query.finish(&["service", "state", "limit", "cursor"])?;
     Ok((span, service, state))
 }
 
-/// What a new key in `app` is to be.
+/// The properties of a new key in `app`.
 pub(in crate::server) fn read_new(mut params: Params, app: &str) -> Result<NewKey, ApiError> {
     let service = params.required_text("service")?;
     let service: Service =
         service.parse().map_err(|_| invalid("service", format!("`service` must be {SERVICES}")))?;
     let name = params.text("name")?;
-    let expires_at = moment(&mut params, "expires_at")?;
+    let expires_at = time(&mut params, "expires_at")?;
     let (per_minute, per_day) = limits(&mut params)?;
     let models = params.texts("models")?.unwrap_or_default();
     let addresses = params.texts("addresses")?.unwrap_or_default();
@@ -141,12 +141,12 @@ pub(in crate::server) fn read_new(mut params: Params, app: &str) -> Result<NewKe
     })
 }
 
-/// What a changed key gets.
+/// The changes of a key.
 pub(in crate::server) fn read_change(mut params: Params) -> Result<KeyChange, ApiError> {
     let (per_minute, per_day) = limits(&mut params)?;
     let change = KeyChange {
         name: params.change("name", Params::text)?,
-        expires_at: params.change("expires_at", moment)?,
+        expires_at: params.change("expires_at", time)?,
         per_minute,
         per_day,
         models: params.change("models", Params::texts)?.map(Option::unwrap_or_default),
@@ -157,16 +157,16 @@ pub(in crate::server) fn read_change(mut params: Params) -> Result<KeyChange, Ap
     Ok(change)
 }
 
-/// For how many seconds a rotated key lives on.
+/// For how many seconds a rotated key stays valid.
 pub(in crate::server) fn read_grace(mut params: Params) -> Result<u32, ApiError> {
     let grace = params.whole_number("grace_seconds", 0..=MAX_GRACE_SECONDS)?;
     params.finish(&["grace_seconds"])?;
     Ok(grace.unwrap_or_default())
 }
 
-/// Whether the key with this id belongs to this app, and the app is not deleted: not found otherwise. Without the
-/// ledger, which a key must not need to be revoked.
-fn of_app(store: &Store, app: &str, key: &str) -> Result<(), ApiError> {
+/// Fails as not found unless the key with this id belongs to this app and the app is not deleted. Does not read the
+/// ledger, so that keys can be revoked without it.
+fn require_key_of_app(store: &Store, app: &str, key: &str) -> Result<(), ApiError> {
     if *store.key_alone(key)?.app_id != *store.app_by_id(app)?.id {
         return Err(crate::storage::Error::NotFound.into());
     }
@@ -177,24 +177,25 @@ fn record(store: &Store, row: &KeyRow, now: Time) -> Result<crate::api::console:
     Ok(keys::record(row, keys::spent(store, &row.id, now)?, now))
 }
 
-/// The one answer that holds the key itself; `list` is the list of keys, seen from the address that was asked.
-fn handed_over(key: &SecretString, row: &KeyRow, list: &str, now: Time) -> Response {
-    // Nobody has used it yet.
+/// The one response that holds the key itself; `list` is the path of the list of keys, relative to the requested one.
+fn with_key(key: &SecretString, row: &KeyRow, list: &str, now: Time) -> Response {
+    // It has not been used yet.
     let record = keys::record(row, NanoUsd::default(), now);
-    let place = format!("{list}/{}", row.id);
-    created(&place, &CreatedKey { key: key.expose_secret().to_owned(), record })
+    let location = format!("{list}/{}", row.id);
+    created(&location, &CreatedKey { key: key.expose_secret().to_owned(), record })
 }
 
-fn moment(params: &mut Params, name: &'static str) -> Result<Option<Time>, ApiError> {
+fn time(params: &mut Params, name: &'static str) -> Result<Option<Time>, ApiError> {
     let Some(text) = params.text(name)? else { return Ok(None) };
-    let wrong = || invalid(name, format!("`{name}` must be a time such as 2027-01-31T12:00:00Z, or a date"));
-    Time::parse(&text).map(Some).ok_or_else(wrong)
+    let error = || invalid(name, format!("`{name}` must be a time such as 2027-01-31T12:00:00Z, or a date"));
+    Time::parse(&text).map(Some).ok_or_else(error)
 }
 
-type Limit = Option<Option<u32>>;
+/// The change of a limit, as of [`Params::change`].
+type LimitChange = Option<Option<u32>>;
 
-/// What `limits` says of the minute and the day; null stands for the server's limits.
-fn limits(params: &mut Params) -> Result<(Limit, Limit), ApiError> {
+/// The limits per minute and per day in `limits`; null stands for the server's defaults.
+fn limits(params: &mut Params) -> Result<(LimitChange, LimitChange), ApiError> {
     let Some(limits) = params.change("limits", Params::object)? else { return Ok((None, None)) };
     let Some(mut limits) = limits else { return Ok((Some(None), Some(None))) };
     let any = |limits: &mut Params, name| limits.whole_number(name, 0..=u32::MAX);

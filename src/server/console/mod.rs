@@ -1,26 +1,26 @@
-//! The console area, `/v1`: apps, keys, usage, billing and audit over HTTP, for whoever holds a console key.
+//! The console API, `/v1`: apps, keys, usage, billing and audit, for holders of a console key.
 //!
-//! One filter takes everything under `/v1` and decides here by path and method, so that its many addresses cost
-//! the hot routes nothing. Handlers live in rooms by subject. What must hold: whatever is written is written in the
-//! name of the caller ([`Call::write`]), so that the audit knows who did it, and only while what the caller came with
-//! is good still, as a body may take its time; an answer that holds a key is never kept by a cache; storage is only
-//! touched on a thread that may block.
+//! A single filter takes everything under `/v1`, and paths and methods are matched here, so that the many routes cost
+//! the hot ones nothing. Handlers are grouped by subject. What must hold: whatever is written is written in the
+//! caller's name ([`Call::write`]), so that the audit log knows who did it, and only while the caller's credentials are
+//! still valid, as a body may take its time; a response that holds a key is never cached; storage is only accessed on
+//! threads that may block.
 
 pub(super) mod apps;
 mod audit;
 mod auth;
 mod billing;
 mod csv;
-mod days;
 pub(super) mod keys;
 mod own_key;
 pub(super) mod query;
+mod report_query;
 #[cfg(test)]
 mod tests;
 pub(super) mod usage;
 
 pub(super) use keys::MAX_GRACE_SECONDS;
-pub(super) use query::{MAX_PAGE, PAGE};
+pub(super) use query::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE};
 
 use std::io;
 use std::sync::Arc;
@@ -38,14 +38,14 @@ use super::incoming::Incoming;
 use super::params::Params;
 use super::reply::{self, ApiError};
 use super::thread_pool::ThreadPool;
-use super::{Context, rated, routes};
+use super::{Context, routes, with_rate};
 use crate::api::console::Page;
 use crate::clock::Time;
 use crate::limits::State;
 use crate::storage::Store;
 use query::Query;
 
-/// The addresses under `/v1`.
+/// The endpoints under `/v1`.
 #[cfg_attr(test, derive(Clone, Copy, Debug, PartialEq))]
 pub(super) enum Endpoint<'a> {
     Apps,
@@ -63,9 +63,9 @@ pub(super) enum Endpoint<'a> {
 }
 
 impl<'a> Endpoint<'a> {
-    /// The endpoint behind `/v1/`; ids are letters, digits and underscores, so nothing is decoded. A slash at the end is
-    /// another address, as `Location` is relative to the one that was asked. [`crate::metrics::ROUTES`] names them all.
-    pub(super) fn at(tail: &'a str) -> Option<Self> {
+    /// Parses the path after `/v1/`. Ids are letters, digits and underscores, so nothing is decoded. A trailing slash
+    /// makes another path, as `Location` is relative to the requested one. [`crate::metrics::ROUTES`] lists them all.
+    pub(super) fn parse(tail: &'a str) -> Option<Self> {
         let mut parts = tail.split('/');
         let found = match (parts.next()?, parts.next(), parts.next(), parts.next(), parts.next()) {
             ("apps", None, ..) => Self::Apps,
@@ -85,7 +85,7 @@ impl<'a> Endpoint<'a> {
         parts.next().is_none().then_some(found)
     }
 
-    /// The methods that it takes, as `Allow` lists them.
+    /// The methods of the endpoint, as `Allow` lists them.
     pub(super) const fn methods(&self) -> &'static str {
         match self {
             Self::Apps | Self::Keys(_) => "GET, HEAD, POST",
@@ -97,15 +97,15 @@ impl<'a> Endpoint<'a> {
     }
 }
 
-/// A request of the console that may go on.
+/// An admitted request with its body.
 struct Call {
     context: Arc<Context>,
     headers: Arc<HeaderMap>,
-    /// As it was sent, without the question mark.
+    /// The query string, without the question mark.
     query: String,
-    /// Empty where the method or the endpoint takes none.
+    /// Empty if the method or the endpoint takes none.
     body: Bytes,
-    /// Who calls.
+    /// The caller.
     admitted: Admitted,
 }
 
@@ -115,8 +115,8 @@ impl Call {
         Query::parse(&self.query)
     }
 
-    /// The parameters of the body. In the query a write takes none: whoever asks there for a trial run, say, must not get
-    /// the real one.
+    /// The parameters of the body. A write takes none in the query: somebody who asks there for a dry run, say, must
+    /// not get a real one.
     fn params(&self) -> Result<Params, ApiError> {
         let params = Params::parse(&self.body)?;
         self.query()?.finish(&[])?;
@@ -132,10 +132,10 @@ impl Call {
         T: Send + 'static,
         E: Into<ApiError> + Send + 'static,
     {
-        self.hand_to(&self.context.readers, work).await
+        self.run_on(&self.context.readers, work).await
     }
 
-    /// Changes the store in the caller's name. What has begun is finished, also if the caller leaves.
+    /// Changes the store in the caller's name. A change that has started is finished, even if the caller leaves.
     async fn write<T, E>(
         &self,
         work: impl FnOnce(&Store, Time) -> Result<T, E> + Send + 'static,
@@ -144,22 +144,22 @@ impl Call {
         T: Send + 'static,
         E: Into<ApiError> + Send + 'static,
     {
-        self.hand_to(&self.context.writer, work).await
+        self.run_on(&self.context.writer, work).await
     }
 
-    /// The answer that `work` makes of the store, where what that takes grows with what is kept there. Reports are made
-    /// one at a time, their texts included ([`thread_pool`](crate::server::thread_pool)).
-    async fn in_report<E>(
+    /// Makes a report, whose memory grows with the data it covers. Reports are made one at a time, serialisation
+    /// included ([`thread_pool`](crate::server::thread_pool)).
+    async fn report<E>(
         &self,
         work: impl FnOnce(&Store, Time) -> Result<Response, E> + Send + 'static,
     ) -> Result<Response, ApiError>
     where
         E: Into<ApiError> + Send + 'static,
     {
-        self.hand_to(&self.context.reports, work).await
+        self.run_on(&self.context.reports, work).await
     }
 
-    async fn hand_to<T, E>(
+    async fn run_on<T, E>(
         &self,
         thread_pool: &ThreadPool,
         work: impl FnOnce(&Store, Time) -> Result<T, E> + Send + 'static,
@@ -173,13 +173,13 @@ impl Call {
         let (store, now) = (app.store.acting(actor.clone()).on(warrant.clone()), app.clock.now());
         match thread_pool.run(move || work(&store, now)).await {
             Ok(outcome) => outcome.map_err(Into::into),
-            Err(cause) => Err(not_made(cause)),
+            Err(cause) => Err(pool_error(cause)),
         }
     }
 }
 
-/// What came of no work.
-fn not_made(cause: io::Error) -> ApiError {
+/// The error for work that did not run, or panicked.
+fn pool_error(cause: io::Error) -> ApiError {
     if cause.kind() == io::ErrorKind::TimedOut {
         return ApiError::store_failed(&cause.into());
     }
@@ -187,7 +187,7 @@ fn not_made(cause: io::Error) -> ApiError {
     ApiError::internal()
 }
 
-/// The route of everything under `/v1`.
+/// The route for everything under `/v1`.
 pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     let raw_query = warp::query::raw().or(warp::any().map(String::new)).unify();
     warp::path("v1")
@@ -204,8 +204,8 @@ pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
              method,
              body| async move {
                 let request = Request { context, incoming, method, query };
-                // In a box, as every request makes room for what stands here, also those for other routes.
-                never_kept(Box::pin(request.answer(tail.as_str(), body)).await)
+                // Boxed, as every request reserves space for this future, also those for other routes.
+                without_caching(Box::pin(request.answer(tail.as_str(), body)).await)
             },
         )
         .boxed()
@@ -220,39 +220,41 @@ struct Request {
 
 impl Request {
     async fn answer<B: Buf>(self, tail: &str, body: impl Stream<Item = Result<B, warp::Error>>) -> Response {
-        let Some(endpoint) = Endpoint::at(tail) else { return self.refuse(ApiError::unknown_route()).await };
+        let Some(endpoint) = Endpoint::parse(tail) else {
+            return self.reject(ApiError::unknown_route()).await;
+        };
         let allowed = endpoint.methods();
         if !allowed.split(", ").any(|method| method == self.method.as_str()) {
-            return self.refuse(ApiError::method_not_allowed(allowed)).await;
+            return self.reject(ApiError::method_not_allowed(allowed)).await;
         }
         let request_id = self.incoming.request_id.clone();
         let outcome = match endpoint {
-            // These have gates of their own.
+            // These have their own gates.
             Endpoint::Session => auth::session(self, body).await,
             Endpoint::Setup => auth::set_up(self, body).await,
             Endpoint::OwnKey => own_key::show(&self).await,
-            _ => self.pass(&endpoint, body).await,
+            _ => self.admit_and_handle(&endpoint, body).await,
         };
         match outcome {
-            Ok((response, rate)) => rated(response, rate),
+            Ok((response, rate)) => with_rate(response, rate),
             Err(error) => error.into_response(&request_id),
         }
     }
 
-    async fn pass<B: Buf>(
+    async fn admit_and_handle<B: Buf>(
         self,
         endpoint: &Endpoint<'_>,
         body: impl Stream<Item = Result<B, warp::Error>>,
     ) -> Result<(Response, State), ApiError> {
         let admitted = gate::console(&self.context, &self.incoming, &self.method).await?;
         let rate = admitted.rate;
-        match self.carry_out(endpoint, admitted, body).await {
+        match self.handle(endpoint, admitted, body).await {
             Ok(response) => Ok((response, rate)),
             Err(error) => Err(error.with_rate(rate)),
         }
     }
 
-    async fn carry_out<B: Buf>(
+    async fn handle<B: Buf>(
         self,
         endpoint: &Endpoint<'_>,
         admitted: Admitted,
@@ -269,23 +271,23 @@ impl Request {
         dispatch(endpoint, &method, call).await
     }
 
-    /// The answer to a request that no endpoint takes; counted as an open page.
-    async fn refuse(&self, error: ApiError) -> Response {
-        let error = match gate::open(&self.context.app, &self.incoming).await {
+    /// Answers a request that no endpoint takes, which counts as one for an open page.
+    async fn reject(&self, error: ApiError) -> Response {
+        let error = match gate::open_page(&self.context.app, &self.incoming).await {
             Ok(rate) => error.with_rate(rate),
-            Err(refused) => refused,
+            Err(limited) => limited,
         };
         error.into_response(&self.incoming.request_id)
     }
 }
 
-/// What the console answers is about keys and people: no cache has it.
-fn never_kept(mut response: Response) -> Response {
+/// Forbids caching: responses of the console are about keys and people.
+fn without_caching(mut response: Response) -> Response {
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
-/// The handler of an endpoint and a method that it takes; HEAD is GET without its body.
+/// Calls the handler of an endpoint for one of its methods; HEAD is GET without the body.
 async fn dispatch(endpoint: &Endpoint<'_>, method: &Method, call: Call) -> Result<Response, ApiError> {
     match (endpoint, method.as_str()) {
         (Endpoint::Apps, "POST") => apps::create(call).await,
@@ -303,12 +305,12 @@ async fn dispatch(endpoint: &Endpoint<'_>, method: &Method, call: Call) -> Resul
         (Endpoint::Usage, _) => usage::report(call).await,
         (Endpoint::Billing, _) => billing::billing(call).await,
         (Endpoint::Statement(app), _) => billing::statement(call, app).await,
-        // They were answered before this gate.
+        // Handled in `answer`.
         (Endpoint::Session | Endpoint::Setup | Endpoint::OwnKey, _) => Err(ApiError::unknown_route()),
     }
 }
 
-/// A page of a list from one record more than it may hold, if there is one.
+/// A page of at most `limit` records, made from up to one more, which tells whether there is a next page.
 fn page<T>(mut records: Vec<T>, limit: u32, id: impl Fn(&T) -> &String) -> Page<T> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let is_last = records.len() <= limit;
@@ -317,18 +319,18 @@ fn page<T>(mut records: Vec<T>, limit: u32, id: impl Fn(&T) -> &String) -> Page<
     Page { data: records, next_cursor }
 }
 
-/// 201 for something new, with its address: relative to the one that was asked, as the server may stand behind a prefix.
-fn created(place: &str, record: &impl Serialize) -> Response {
+/// 201 for a new record, with its `Location`: relative to the requested path, as a proxy may add a prefix to it.
+fn created(location: &str, record: &impl Serialize) -> Response {
     let mut response = reply::json(StatusCode::CREATED, record);
-    if let Ok(place) = HeaderValue::from_str(place) {
-        response.headers_mut().insert(header::LOCATION, place);
+    if let Ok(location) = HeaderValue::from_str(location) {
+        response.headers_mut().insert(header::LOCATION, location);
     }
     response
 }
 
 #[cfg(test)]
 impl Endpoint<'static> {
-    /// One of each, with the ids that descriptions have. Whoever adds one is told by the match to list it here.
+    /// One of each, with the placeholders of the `OpenAPI` description. The match is a reminder to list new ones here.
     pub(super) const fn all() -> [Self; 12] {
         const APP: &str = "{app_id}";
         const KEY: &str = "{key_id}";

@@ -1,5 +1,5 @@
-//! `GET /v1/key`: what a key, of any service, may know about itself, and a session about the key it was made from. It
-//! costs nothing against the key's limits, so that a program can ask before it begins, and a person as often as they
+//! `GET /v1/key`: what a key of any service may know about itself, and a session about the key it was made from. It
+//! does not count against the key's limits, so that a program can ask before it starts, and a person as often as they
 //! like.
 
 use http::StatusCode;
@@ -11,11 +11,11 @@ use crate::api::console::{OwnKey, WindowLeft};
 use crate::app::App;
 use crate::keys;
 use crate::limits::{State, WindowState};
-use crate::server::gate::{self, Own};
+use crate::server::gate::{self, OwnKeyPass};
 use crate::server::reply::{self, ApiError};
 use crate::storage::{Error, Store};
 
-/// The answer.
+/// Answers the request.
 pub(super) async fn show(request: &Request) -> Result<(Response, State), ApiError> {
     let app = &request.context.app;
     let own = gate::own_key(&request.context, &request.incoming).await?;
@@ -29,7 +29,7 @@ pub(super) async fn show(request: &Request) -> Result<(Response, State), ApiErro
     Ok((reply::json(StatusCode::OK, &answer), own.rate))
 }
 
-async fn describe(app: &App, own: &Own) -> Result<OwnKey, Error> {
+async fn describe(app: &App, own: &OwnKeyPass) -> Result<OwnKey, Error> {
     let (id, now) = (own.key.id.clone(), app.clock.now());
     let found = move |store: &Store| Ok::<_, Error>((store.key(&id)?, keys::spent(store, &id, now)?));
     let (key, spent) = app.store.ask(found).await?;

@@ -1,4 +1,4 @@
-//! Reading a query string parameter by parameter, so that every error names its parameter and what is allowed.
+//! Reads a query string parameter by parameter, so that every error names the parameter and what is allowed.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use crate::server::reply::ApiError;
 use crate::storage::Span;
 use crate::unsafe_chars::name_in_message;
 
-/// Records on a page, unless the caller says otherwise.
-pub(in crate::server) const PAGE: u32 = 50;
-/// The most records on a page.
-pub(in crate::server) const MAX_PAGE: u32 = 200;
-/// Digits of an identifier behind its prefix.
+/// The number of records on a page, unless the caller asks for another.
+pub(in crate::server) const DEFAULT_PAGE_SIZE: u32 = 50;
+/// The maximum number of records on a page.
+pub(in crate::server) const MAX_PAGE_SIZE: u32 = 200;
+/// The number of hexadecimal digits of an id, after its prefix.
 const ID_DIGITS: usize = 32;
 
-/// The parameters of a query string that are not read yet. One without a value counts as left out.
+/// The parameters of a query string that have not been read yet. One without a value counts as omitted.
 pub(in crate::server) struct Query(BTreeMap<String, String>);
 
 impl Query {
-    /// Takes a query string apart, without its question mark.
+    /// Parses a query string, without its question mark.
     pub(in crate::server) fn parse(text: &str) -> Result<Self, ApiError> {
         let mut parameters = BTreeMap::new();
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
@@ -30,30 +30,30 @@ impl Query {
         Ok(Self(parameters))
     }
 
-    /// A text.
+    /// An optional string.
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
         self.0.remove(name).filter(|value| !value.is_empty())
     }
 
-    /// A word that stands for something; `allowed` lists the words there are.
-    pub(super) fn word<T>(
+    /// An optional keyword, parsed by `read`; `allowed` lists the keywords for the error.
+    pub(super) fn keyword<T>(
         &mut self,
         name: &str,
         allowed: &str,
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, ApiError> {
         let Some(text) = self.text(name) else { return Ok(None) };
-        let meant = read(&text);
-        meant.map(Some).ok_or_else(|| invalid(name, format!("`{name}` must be {allowed}")))
+        let value = read(&text);
+        value.map(Some).ok_or_else(|| invalid(name, format!("`{name}` must be {allowed}")))
     }
 
-    /// Which page of a list whose ids have this prefix: `limit` and `cursor`.
-    pub(super) fn span(&mut self, prefix: &str) -> Result<Span, ApiError> {
+    /// The page of a list whose ids have this prefix: `limit` and `cursor`.
+    pub(super) fn page(&mut self, prefix: &str) -> Result<Span, ApiError> {
         let limit = match self.text("limit") {
-            None => PAGE,
+            None => DEFAULT_PAGE_SIZE,
             Some(text) => {
-                text.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit)).ok_or_else(|| {
-                    invalid("limit", format!("`limit` must be a whole number from 1 to {MAX_PAGE}"))
+                text.parse().ok().filter(|limit| (1..=MAX_PAGE_SIZE).contains(limit)).ok_or_else(|| {
+                    invalid("limit", format!("`limit` must be a whole number from 1 to {MAX_PAGE_SIZE}"))
                 })?
             }
         };
@@ -70,7 +70,7 @@ impl Query {
         Ok(Span { after, limit })
     }
 
-    /// Refuses what was not read: a misspelt parameter must not be ignored.
+    /// Rejects parameters that were not read: a misspelt one must not be ignored.
     pub(super) fn finish(self, known: &[&str]) -> Result<(), ApiError> {
         let Some(name) = self.0.keys().next() else { return Ok(()) };
         let name = name_in_message(name);
@@ -90,15 +90,15 @@ mod tests {
     use crate::api::Service;
 
     #[test]
-    fn parameters_are_read_once_and_the_rest_is_refused() {
+    fn parameters_are_read_once_and_the_rest_is_rejected() {
         let mut query = Query::parse("service=verify&cursor=&x%20y=1&limit=7").unwrap();
         assert_eq!(
-            query.word("service", "", |text| text.parse::<Service>().ok()).unwrap(),
+            query.keyword("service", "", |text| text.parse::<Service>().ok()).unwrap(),
             Some(Service::Verify)
         );
-        assert_eq!(query.span("key").unwrap(), Span { after: String::new(), limit: 7 });
-        let refused = query.finish(&["service"]).unwrap_err();
-        assert_eq!(refused.code(), "unsupported_parameter");
+        assert_eq!(query.page("key").unwrap(), Span { after: String::new(), limit: 7 });
+        let error = query.finish(&["service"]).unwrap_err();
+        assert_eq!(error.code(), "unsupported_parameter");
         assert!(Query::parse("").unwrap().finish(&[]).is_ok());
         assert!(Query::parse("a=1&a=2").is_err());
     }
@@ -106,13 +106,13 @@ mod tests {
     #[test]
     fn pages_are_within_bounds_and_cursors_are_ids() {
         let id = crate::id::new("key");
-        let span = |text: &str| Query::parse(text).unwrap().span("key");
-        assert_eq!(span("").unwrap().limit, PAGE);
-        assert_eq!(span(&format!("cursor={id}&limit=200")).unwrap(), Span { after: id.clone(), limit: 200 });
+        let page = |text: &str| Query::parse(text).unwrap().page("key");
+        assert_eq!(page("").unwrap().limit, DEFAULT_PAGE_SIZE);
+        assert_eq!(page(&format!("cursor={id}&limit=200")).unwrap(), Span { after: id.clone(), limit: 200 });
         for wrong in ["limit=0", "limit=201", "limit=x", "limit=-1", "cursor=key_1", "cursor=%27%20OR%201=1"]
         {
-            assert!(span(wrong).is_err(), "{wrong}");
+            assert!(page(wrong).is_err(), "{wrong}");
         }
-        assert!(span(&format!("cursor={}", id.replace("key", "app"))).is_err());
+        assert!(page(&format!("cursor={}", id.replace("key", "app"))).is_err());
     }
 }

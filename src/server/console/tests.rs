@@ -1,13 +1,16 @@
-//! The addresses under `/v1`, and what only looks like one.
+//! Tests of paths under `/v1`.
 
 use super::*;
 
 #[test]
-fn the_addresses_are_those_that_are_counted_by_name() {
+fn the_endpoints_are_those_that_are_counted_by_name() {
     let tails: Vec<&str> =
         crate::metrics::ROUTES.iter().filter_map(|route| route.strip_prefix("/v1/")).collect();
-    let found: Vec<_> =
-        tails.iter().filter_map(|tail| Endpoint::at(tail)).map(|at| std::mem::discriminant(&at)).collect();
+    let found: Vec<_> = tails
+        .iter()
+        .filter_map(|tail| Endpoint::parse(tail))
+        .map(|endpoint| std::mem::discriminant(&endpoint))
+        .collect();
     assert_eq!(found.len(), tails.len());
     for endpoint in Endpoint::all() {
         assert!(found.contains(&std::mem::discriminant(&endpoint)), "{}", endpoint.methods());
@@ -15,8 +18,8 @@ fn the_addresses_are_those_that_are_counted_by_name() {
 }
 
 #[test]
-fn what_is_almost_an_address_is_none() {
+fn what_is_almost_a_path_is_none() {
     for tail in ["", "apps/", "apps/a/", "apps/a/keys/", "apps/a/keys/b/rotate/", "key/", "auth", "app"] {
-        assert!(Endpoint::at(tail).is_none(), "{tail}");
+        assert!(Endpoint::parse(tail).is_none(), "{tail}");
     }
 }

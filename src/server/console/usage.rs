@@ -1,4 +1,4 @@
-//! `GET /v1/usage`: what was used, summed as the caller asks for it.
+//! `GET /v1/usage`: usage, aggregated as the caller asks for it.
 
 use http::StatusCode;
 use http::header::{self, HeaderValue};
@@ -14,14 +14,14 @@ use crate::usage::{self, ReportError, ReportRequest};
 
 const PARAMETERS: [&str; 7] = ["from", "to", "by", "app", "key", "service", "model"];
 
-/// The report of the query, as JSON or CSV.
+/// The report for the query, as JSON or CSV.
 pub(super) async fn report(call: Call) -> Result<Response, ApiError> {
-    let asked = read(call.query()?, call.context.app.clock.now())?;
+    let request = read(call.query()?, call.context.app.clock.now())?;
     let wants_csv = wants_csv(&call.headers);
-    call.in_report(move |store, _| {
-        let report = usage::report(store, &asked)?;
-        Ok::<_, ReportError>(varied(if wants_csv {
-            csv::answer(console::csv::report(&report), &format!("usage-{}-{}", report.from, report.to))
+    call.report(move |store, _| {
+        let report = usage::report(store, &request)?;
+        Ok::<_, ReportError>(vary_on_accept(if wants_csv {
+            csv::response(console::csv::report(&report), &format!("usage-{}-{}", report.from, report.to))
         } else {
             reply::json(StatusCode::OK, &report)
         }))
@@ -29,22 +29,22 @@ pub(super) async fn report(call: Call) -> Result<Response, ApiError> {
     .await
 }
 
-/// Which report a query asks for.
+/// The report that a query asks for.
 pub(in crate::server) fn read(mut query: Query, now: Time) -> Result<ReportRequest, ApiError> {
-    let asked = ReportRequest {
+    let request = ReportRequest {
         days: query.days(now)?,
         by: query.by()?,
         app_id: query.text("app"),
         key_id: query.text("key"),
-        service: query.asking_service()?,
+        service: query.model_service()?,
         model: query.text("model"),
     };
     query.finish(&PARAMETERS)?;
-    Ok(asked)
+    Ok(request)
 }
 
-/// An answer that depends on what the caller accepts.
-pub(super) fn varied(mut response: Response) -> Response {
+/// Marks a response that depends on what the caller accepts.
+pub(super) fn vary_on_accept(mut response: Response) -> Response {
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
     response
 }

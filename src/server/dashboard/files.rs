@@ -1,8 +1,8 @@
-//! The table of embedded files. A test holds it against the directory, so that none is forgotten.
+//! The table of embedded files. A test compares it with the directory, so that none is forgotten.
 //!
-//! Each file has two addresses: its name, and its name below the version, which is a hash of all files. The page asks
-//! for the latter: what is there never changes, so that a browser asks once and a reload costs one request, and modules
-//! of two versions never meet, as their imports are relative.
+//! Each file has two paths: its name, and its name below the version, which is a hash of all files. The page uses the
+//! latter: what is there never changes, so a browser requests it once and a reload costs one request; and modules of
+//! two versions are never mixed, as their imports are relative.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -16,11 +16,11 @@ use sha2::{Digest, Sha256};
 pub(super) struct File {
     pub(super) bytes: Bytes,
     pub(super) content_type: &'static str,
-    /// The hash of its content, quoted.
+    /// The hash of the content, in quotes.
     pub(super) etag: HeaderValue,
 }
 
-/// Names under `assets/` with what is in them, embedded when the program is built.
+/// Pairs of a name under `assets/` and the content of that file, embedded at build time.
 macro_rules! embedded {
     ($($name:literal)*) => {
         [$(($name, include_bytes!(concat!("assets/", $name)) as &'static [u8])),*]
@@ -105,15 +105,15 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     }
     hex(&hash.finalize())
 });
-static LIVE_PAGE: LazyLock<File> = LazyLock::new(|| page_of(LIVE_MODE));
-static SANDBOX_PAGE: LazyLock<File> = LazyLock::new(|| page_of(SANDBOX_MODE));
+static LIVE_PAGE: LazyLock<File> = LazyLock::new(|| render_page(LIVE_MODE));
+static SANDBOX_PAGE: LazyLock<File> = LazyLock::new(|| render_page(SANDBOX_MODE));
 
-fn page_of(mode: &str) -> File {
+fn render_page(mode: &str) -> File {
     let page = PAGE.replace(LIVE_MODE, mode).replace(r#""assets/"#, &format!("\"assets/{}/", *VERSION));
     File::new("index.html", page.into())
 }
 
-/// Half of a hash, which is more than enough to tell files apart.
+/// The first half of a hash, in hexadecimal, which is more than enough to tell files apart.
 fn hex(hash: &Output<Sha256>) -> String {
     let mut digits = format!("{hash:x}");
     digits.truncate(32);
@@ -125,7 +125,7 @@ impl File {
         let etag = HeaderValue::try_from(format!("\"{}\"", hex(&Sha256::digest(&bytes))));
         Self {
             content_type: content_type(name),
-            // Hexadecimal digits always make a header; without a tag a file would only be sent once more.
+            // Hexadecimal digits always form a valid header; without a tag, a file would only be sent again.
             etag: etag.unwrap_or(HeaderValue::from_static("\"\"")),
             bytes,
         }
@@ -142,17 +142,17 @@ fn content_type(name: &str) -> &'static str {
     }
 }
 
-/// The page, of a server whose answers are real.
+/// The page of a server with real answers.
 pub(super) fn page() -> &'static File {
     &LIVE_PAGE
 }
 
-/// The page, of a server whose answers are simulated.
+/// The page of a server with simulated answers.
 pub(super) fn sandbox_page() -> &'static File {
     &SANDBOX_PAGE
 }
 
-/// The file of what stands behind `/assets/`, and whether that never changes.
+/// The file at a path below `/assets/`, and whether it is immutable there.
 pub(super) fn find(path: &str) -> Option<(&'static File, bool)> {
     let versioned = path.strip_prefix(VERSION.as_str()).and_then(|rest| rest.strip_prefix('/'));
     Some((FILES.get(versioned.unwrap_or(path))?, versioned.is_some()))
@@ -165,11 +165,11 @@ mod tests {
 
     use super::*;
 
-    /// What lies beside the served files and is not one.
+    /// Files in the directory that are not served.
     const NOT_SERVED: [&str; 2] = ["index.html", "vendor/SHA256SUMS"];
 
     #[test]
-    fn every_file_of_the_directory_is_in_the_table() {
+    fn every_file_in_the_directory_is_in_the_table() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/dashboard/assets");
         let mut found: Vec<String> = NOT_SERVED.iter().map(ToString::to_string).collect();
         found.extend(EMBEDDED.iter().map(|(name, _)| (*name).to_owned()));

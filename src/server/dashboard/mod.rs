@@ -1,15 +1,16 @@
 //! The dashboard: `/` and the files under `/assets`, all of them embedded, so that the page works without a network
-//! and is always of the server's own version.
+//! connection and always matches the server's version.
 //!
-//! What must hold: a path is looked up in a table and never on a disk; every answer forbids the page whatever it does
-//! not need (no script, style, picture or request from elsewhere, no frame around it, no text turned into markup).
-//! The page uses relative addresses only, so that it also lives under a path prefix.
+//! What must hold: a path is looked up in a table and never on disk; the headers of every response forbid the page all
+//! it does not need (no script, style, image or request from another origin, no framing, no text turned into markup).
+//! The page uses relative URLs only, so that it also works below a path prefix.
 //!
 //! ```text
-//! assets/index.html    the page; app.js is its entry, theme.js what must run before the first paint
-//! assets/lib/          what pages share: view library, API, router, parts (ui.js), formats, dialogs
-//! assets/pages/        a file for each page, by its place in the navigation
-//! assets/vendor/       others' work as published, with licences; SHA256SUMS is checked by a test
+//! assets/index.html    the page; app.js is its entry point, theme.js runs before the first paint
+//! assets/lib/          shared by the pages: view library, API, router, components (ui.js), formatting, dialogs
+//! assets/pages/        one file per page, named after its entry in the navigation
+//! assets/playground/   the parts of the playground page
+//! assets/vendor/       third-party code as published, with licences; SHA256SUMS is checked by a test
 //! ```
 
 mod files;
@@ -25,16 +26,16 @@ use warp::reply::Response;
 
 use super::incoming::Incoming;
 use super::reply::ApiError;
-use super::{Context, gate, rated, routes};
+use super::{Context, gate, routes, with_rate};
 use files::File;
 
-/// What the page may do: talk to its own server, and nothing else.
+/// The content security policy: the page may talk to its own server, and nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
      base-uri 'none'; form-action 'self'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// On every answer of the dashboard, errors included, and on the one to an address that does not exist.
-const HEADERS: [(HeaderName, &str); 6] = [
+/// The headers of every response of the dashboard, errors included, and of the 404 for unknown routes.
+const SECURITY_HEADERS: [(HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
@@ -43,10 +44,10 @@ const HEADERS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// For the page, and files by their plain names: a browser asks each time whether what it has is still right.
-const ASK_AGAIN: &str = "no-cache";
+/// For the page, and for files by their plain names: a browser revalidates its copy each time.
+const REVALIDATE: &str = "no-cache";
 /// For files below the version.
-const FOR_EVER: &str = "public, max-age=31536000, immutable";
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
 /// The routes of the page and its files.
 pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
@@ -62,19 +63,19 @@ pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
                 None => Some((page(incoming.configured.is_sandbox), false)),
                 Some(tail) => files::find(tail.as_str()),
             };
-            let outcome = gate::open(&context.app, &incoming).await.and_then(|rate| {
+            let outcome = gate::open_page(&context.app, &incoming).await.and_then(|rate| {
                 answer(found, &method, &incoming.headers)
-                    .map(|response| rated(response, rate))
+                    .map(|response| with_rate(response, rate))
                     .map_err(|error| error.with_rate(rate))
             });
-            guarded(outcome.unwrap_or_else(|error| error.into_response(&incoming.request_id)))
+            with_security_headers(outcome.unwrap_or_else(|error| error.into_response(&incoming.request_id)))
         })
         .boxed()
 }
 
-/// An answer that a browser may show, under the policy that holds for the page.
-pub(crate) fn guarded(mut response: Response) -> Response {
-    for (name, value) in HEADERS {
+/// Adds the security headers to a response that a browser may show.
+pub(crate) fn with_security_headers(mut response: Response) -> Response {
+    for (name, value) in SECURITY_HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     response
@@ -85,28 +86,28 @@ fn page(is_sandbox: bool) -> &'static File {
 }
 
 fn answer(found: Option<(&File, bool)>, method: &Method, headers: &HeaderMap) -> Result<Response, ApiError> {
-    let Some((file, is_for_ever)) = found else { return Err(ApiError::unknown_route()) };
+    let Some((file, is_immutable)) = found else { return Err(ApiError::unknown_route()) };
     if !matches!(*method, Method::GET | Method::HEAD) {
         return Err(ApiError::method_not_allowed("GET, HEAD"));
     }
-    let mut response = if has_it(headers, file.etag.as_bytes()) {
-        let mut unchanged = Response::default();
-        *unchanged.status_mut() = StatusCode::NOT_MODIFIED;
-        unchanged
+    let mut response = if has_current_copy(headers, file.etag.as_bytes()) {
+        let mut not_modified = Response::default();
+        *not_modified.status_mut() = StatusCode::NOT_MODIFIED;
+        not_modified
     } else {
-        let mut whole = Response::new(file.bytes.clone().into());
-        whole.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(file.content_type));
-        whole
+        let mut full = Response::new(file.bytes.clone().into());
+        full.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(file.content_type));
+        full
     };
-    let caching = if is_for_ever { FOR_EVER } else { ASK_AGAIN };
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
+    let cache_control = if is_immutable { IMMUTABLE } else { REVALIDATE };
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(cache_control));
     response.headers_mut().insert(header::ETAG, file.etag.clone());
     Ok(response)
 }
 
-/// Whether the caller has a file already: `If-None-Match` lists its tag, strong or weak (a proxy that compresses makes
+/// Whether the caller has a current copy: `If-None-Match` lists the tag, strong or weak (a proxy that compresses makes
 /// it weak).
-fn has_it(headers: &HeaderMap, etag: &[u8]) -> bool {
+fn has_current_copy(headers: &HeaderMap, etag: &[u8]) -> bool {
     headers.get_all(header::IF_NONE_MATCH).iter().any(|value| {
         value.as_bytes().split(|byte| *byte == b',').any(|tag| {
             let tag = tag.trim_ascii();
@@ -123,10 +124,10 @@ mod tests {
     fn a_tag_is_found_in_a_list_strong_or_weak() {
         let has = |value: &'static str| {
             let headers = HeaderMap::from_iter([(header::IF_NONE_MATCH, HeaderValue::from_static(value))]);
-            has_it(&headers, b"\"abc\"")
+            has_current_copy(&headers, b"\"abc\"")
         };
         assert!(has("\"abc\"") && has("\"x\", W/\"abc\"") && has("*"));
         assert!(!has("\"abcd\"") && !has("abc") && !has(""));
-        assert!(!has_it(&HeaderMap::new(), b"\"abc\""));
+        assert!(!has_current_copy(&HeaderMap::new(), b"\"abc\""));
     }
 }

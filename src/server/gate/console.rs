@@ -1,8 +1,8 @@
-//! The console's gates: a console key or a session of the dashboard, logging in, and a key that asks about itself.
+//! The console's gates: console keys and dashboard sessions, logging in, and keys that ask about themselves.
 //!
-//! What must hold: a session passes only while its key would, and writes only for pages of our own; what sessions ask
-//! costs their key nothing, as a page asks more than a program; whoever is not let in is counted by address, as with
-//! keys.
+//! What must hold: a session is admitted only while its key would be, and writes only from our own pages; requests of
+//! sessions do not count against their key, as a page makes more of them than a program; rejected attempts are counted
+//! per address, as for keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,9 @@ use std::time::Duration;
 use http::Method;
 use tokio::time::timeout;
 
-use super::{count_failure, keyed, open, or_failed, or_refused, per_minute, quota_of, take, turn};
+use super::{
+    admit, count_failure, lookup_permit, open_page, or_count_failure, or_deny, per_minute, quota_of, take,
+};
 use crate::api::Service;
 use crate::api::console::Channel;
 use crate::app::App;
@@ -21,28 +23,28 @@ use crate::limits::{LOGINS_PER_MINUTE, State, Subject};
 use crate::secret::{ExposeSecret, SecretString};
 use crate::server::incoming::{Incoming, bearer};
 use crate::server::reply::ApiError;
-use crate::server::{Context, cookie, site};
+use crate::server::{Context, cookie, origin};
 use crate::storage::{Actor, KeyRow, Store, Warrant};
 
-/// How long the note that a session is used holds up a request: a database may be locked for long.
-const NOTING: Duration = Duration::from_secs(1);
+/// How long a request waits for the use of its session to be written: a database may be locked for long.
+const NOTE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A request of the console that may go on.
+/// An admitted request to the console.
 pub(crate) struct Admitted {
-    /// The limits that its answer describes, this request counted.
+    /// The rate limits that its response describes, this request included.
     pub(crate) rate: State,
-    /// In whose name it writes.
+    /// Who is recorded in the audit log for what it writes.
     pub(crate) actor: Actor,
-    /// What it may write with, if that is good still by then.
+    /// What authorises its writes; checked again when they are made.
     pub(crate) warrant: Warrant,
 }
 
-/// What is left to a request that comes without a key: where it has both a key and a session, the key counts.
+/// The session token of a request without a key: where it has both, the key counts.
 fn session_token<'a>(context: &Context, incoming: &'a Incoming) -> Option<&'a str> {
-    cookie_of(context, incoming).filter(|_| bearer(&incoming.headers).is_none())
+    session_cookie(context, incoming).filter(|_| bearer(&incoming.headers).is_none())
 }
 
-/// Lets a request of the console through.
+/// Admits a request to the console.
 pub(crate) async fn console(
     context: &Context,
     incoming: &Incoming,
@@ -50,45 +52,49 @@ pub(crate) async fn console(
 ) -> Result<Admitted, ApiError> {
     let app = &context.app;
     let Some(token) = session_token(context, incoming) else {
-        let pass = keyed(app, incoming, Service::Console).await?;
+        let pass = admit(app, incoming, Service::Console).await?;
         let actor = actor(&pass.key, Channel::Api, incoming);
         let warrant = Warrant { key_id: pass.key.id.clone(), session: None, clock: app.clock.clone() };
         return Ok(Admitted { rate: pass.rate, actor, warrant });
     };
-    let session = recognised(app, incoming, token).await?;
+    let session = find_session(app, incoming, token).await?;
     if !method.is_safe() {
-        or_failed(app, incoming, site::must_be_ours(incoming)).await?;
+        or_count_failure(app, incoming, origin::require_same_origin(incoming)).await?;
     }
-    let rate = count(context, incoming, &session).await?;
+    let rate = count_session_request(context, incoming, &session).await?;
     let actor = actor(&session.key, Channel::Dashboard, incoming);
     let warrant = session.warrant(&app.clock);
     Ok(Admitted { rate, actor, warrant })
 }
 
-/// Lets a request that asks about its own session through. Who asks without any has not failed at anything.
+/// Admits a request that asks about its own session. Asking without one is no failed attempt.
 pub(crate) async fn session(context: &Context, incoming: &Incoming) -> Result<(Session, State), ApiError> {
     let app = &context.app;
-    let Some(token) = cookie_of(context, incoming) else {
-        return Err(ApiError::invalid_session().with_rate(open(app, incoming).await?));
+    let Some(token) = session_cookie(context, incoming) else {
+        return Err(ApiError::invalid_session().with_rate(open_page(app, incoming).await?));
     };
-    let session = recognised(app, incoming, token).await?;
-    let rate = count(context, incoming, &session).await?;
+    let session = find_session(app, incoming, token).await?;
+    let rate = count_session_request(context, incoming, &session).await?;
     Ok((session, rate))
 }
 
-async fn recognised(app: &App, incoming: &Incoming, token: &str) -> Result<Session, ApiError> {
+async fn find_session(app: &App, incoming: &Incoming, token: &str) -> Result<Session, ApiError> {
     let (presented, address, now) = (SecretString::from(token), incoming.address, app.clock.now());
     let recognise = move |store: &Store| sessions::recognise(store, presented.expose_secret(), address, now);
-    // What cannot be one is not worth a question.
+    // What cannot be a token is not worth a query.
     let found =
         if sessions::is_token(token) { app.store.ask(recognise).await } else { Err(Denied::NoSession) };
-    let session = or_refused(app, incoming, found, None).await?;
-    incoming.record.came_with(session.key.clone());
+    let session = or_deny(app, incoming, found, None).await?;
+    incoming.record.set_key(session.key.clone());
     Ok(session)
 }
 
-/// Counts a request of a session, and notes that session and key are used.
-async fn count(context: &Context, incoming: &Incoming, session: &Session) -> Result<State, ApiError> {
+/// Counts a request of a session, and notes that session and key are in use.
+async fn count_session_request(
+    context: &Context,
+    incoming: &Incoming,
+    session: &Session,
+) -> Result<State, ApiError> {
     let app = &context.app;
     let subject = Subject::Session(session.key.id.clone());
     let now = app.clock.now();
@@ -97,8 +103,8 @@ async fn count(context: &Context, incoming: &Incoming, session: &Session) -> Res
     if session.is_due {
         let (app, session) = (app.clone(), session.clone());
         let noting = context.writer.run(move || session.note_use(&app.store, now));
-        // What has begun by then is finished; what has not, the next request does.
-        if let Ok(noted) = timeout(NOTING, noting).await
+        // A write that has started by then is finished; one that has not is left to the next request.
+        if let Ok(noted) = timeout(NOTE_TIMEOUT, noting).await
             && let Err(cause) = noted.unwrap_or_else(|cause| Err(cause.into()))
         {
             tracing::warn!(%cause, "the use of a session cannot be written; it may end early");
@@ -107,16 +113,16 @@ async fn count(context: &Context, incoming: &Incoming, session: &Session) -> Res
     Ok(rate)
 }
 
-/// Lets an attempt to begin a session through, whatever will come of it.
+/// Admits an attempt to start a session, before it is authenticated.
 pub(crate) async fn login(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
     let subject = Subject::Login(incoming.address);
     let rate = take(app, &subject, per_minute(LOGINS_PER_MINUTE), app.clock.now()).await?;
-    let outcome = site::must_not_be_foreign(incoming).map_err(|error| error.with_rate(rate));
-    or_failed(app, incoming, outcome).await?;
+    let outcome = origin::reject_cross_origin(incoming).map_err(|error| error.with_rate(rate));
+    or_count_failure(app, incoming, outcome).await?;
     Ok(rate)
 }
 
-/// The console key that an attempt has brought, which `rate` has counted already.
+/// The console key of a login attempt, which is counted in `rate` already.
 pub(crate) async fn console_key(
     app: &App,
     incoming: &Incoming,
@@ -125,71 +131,71 @@ pub(crate) async fn console_key(
 ) -> Result<Arc<KeyRow>, ApiError> {
     let now = app.clock.now();
     let found = keys::authenticate(&app.store, Some(presented), Service::Console, incoming.address, now);
-    let key = or_refused(app, incoming, found.await, Some(rate)).await?;
-    incoming.record.came_with(key.clone());
+    let key = or_deny(app, incoming, found.await, Some(rate)).await?;
+    incoming.record.set_key(key.clone());
     app.limiter.note_use(&key.id, now);
     Ok(key)
 }
 
-/// What is told to whoever has presented a token that makes no first key; `rate` has counted the attempt already.
-pub(crate) async fn refuse_setup(app: &App, incoming: &Incoming, cause: SetupError, rate: State) -> ApiError {
+/// The error for a setup token that makes no first key; the attempt is counted in `rate` already.
+pub(crate) async fn setup_error(app: &App, incoming: &Incoming, cause: SetupError, rate: State) -> ApiError {
     let is_failure = matches!(cause, SetupError::Denied);
     let error = ApiError::from(cause).with_rate(rate);
     if is_failure { count_failure(app, incoming, error).await } else { error }
 }
 
-/// Lets the end of a session through: also of one that has ended already, as long as a page of ours asks for it.
+/// Admits a logout, also of a session that has ended already, as long as one of our own pages asks for it.
 pub(crate) async fn logout(
     context: &Context,
     incoming: &Incoming,
 ) -> Result<(Option<String>, State), ApiError> {
     let app = &context.app;
-    let token = cookie_of(context, incoming);
+    let token = session_cookie(context, incoming);
     if token.is_some() {
-        or_failed(app, incoming, site::must_be_ours(incoming)).await?;
+        or_count_failure(app, incoming, origin::require_same_origin(incoming)).await?;
     }
-    Ok((token.map(str::to_owned), open(app, incoming).await?))
+    Ok((token.map(str::to_owned), open_page(app, incoming).await?))
 }
 
-/// A key that asks about itself.
-pub(crate) struct Own {
+/// An admitted request of a key about itself.
+pub(crate) struct OwnKeyPass {
     /// The key, of any service.
     pub(crate) key: Arc<KeyRow>,
-    /// Its limits, nothing counted.
+    /// The state of its rate limits; the request is not counted.
     pub(crate) limits: State,
-    /// What the answer's headers describe: the key's limits, or the session's. A key is not charged for asking; its
-    /// address is, as for an open page.
+    /// What the response headers describe: the limits of the key, or those of the session. The request does not count
+    /// against the key but against its address, as for an open page.
     pub(crate) rate: State,
 }
 
-/// Lets a key of any service ask about itself, and a session about the key it was made from.
-pub(crate) async fn own_key(context: &Context, incoming: &Incoming) -> Result<Own, ApiError> {
+/// Admits a key of any service that asks about itself, or a session that asks about the key it was made from.
+pub(crate) async fn own_key(context: &Context, incoming: &Incoming) -> Result<OwnKeyPass, ApiError> {
     let app = &context.app;
     let now = app.clock.now();
-    let (key, of_session) = if let Some(token) = session_token(context, incoming) {
-        let session = recognised(app, incoming, token).await?;
-        let rate = count(context, incoming, &session).await?;
+    let (key, session_rate) = if let Some(token) = session_token(context, incoming) {
+        let session = find_session(app, incoming, token).await?;
+        let rate = count_session_request(context, incoming, &session).await?;
         (Arc::new(session.key), Some(rate))
     } else {
-        let _turn = turn(app, incoming, now).await?;
+        let _permit = lookup_permit(app, incoming, now).await?;
         let found = keys::identify(&app.store, bearer(&incoming.headers), incoming.address, now);
-        let key = or_refused(app, incoming, found.await, None).await?;
-        incoming.record.came_with(key.clone());
-        open(app, incoming).await?;
+        let key = or_deny(app, incoming, found.await, None).await?;
+        incoming.record.set_key(key.clone());
+        open_page(app, incoming).await?;
         app.limiter.note_use(&key.id, now);
         (key, None)
     };
     let limits = app.limiter.peek(&Subject::Key(key.id.clone()), quota_of(incoming, &key), now).await;
-    Ok(Own { key, limits, rate: of_session.unwrap_or(limits) })
+    Ok(OwnKeyPass { key, limits, rate: session_rate.unwrap_or(limits) })
 }
 
-/// What the audit says of a request with this key.
+/// Who is recorded in the audit log for a request with this key.
 pub(crate) fn actor(key: &KeyRow, channel: Channel, incoming: &Incoming) -> Actor {
-    Actor { id: Some(key.id.to_string()), name: key.name.clone(), ..somebody(channel, incoming) }
+    Actor { id: Some(key.id.to_string()), name: key.name.clone(), ..anonymous_actor(channel, incoming) }
 }
 
-/// What the audit says of a request without a key.
-pub(crate) fn somebody(channel: Channel, incoming: &Incoming) -> Actor {
+/// Who is recorded in the audit log for a request without a key.
+pub(crate) fn anonymous_actor(channel: Channel, incoming: &Incoming) -> Actor {
     Actor {
         id: None,
         name: None,
@@ -199,7 +205,7 @@ pub(crate) fn somebody(channel: Channel, incoming: &Incoming) -> Actor {
     }
 }
 
-/// What the session cookie of a request holds, if it has one.
-pub(crate) fn cookie_of<'a>(context: &Context, incoming: &'a Incoming) -> Option<&'a str> {
-    cookie::session(&incoming.headers, site::is_https(context, incoming))
+/// The value of a request's session cookie, if it has one.
+pub(crate) fn session_cookie<'a>(context: &Context, incoming: &'a Incoming) -> Option<&'a str> {
+    cookie::session(&incoming.headers, origin::is_https(context, incoming))
 }

@@ -1,37 +1,37 @@
-//! The chat-completion format, as far as this server knows it.
+//! Schemas of the chat-completion format, as far as this server knows it.
 //!
-//! Requests are passed on without being decoded, so no type of ours says what they hold. What is checked before
-//! (`server/chat/request.rs`, `message.rs`) is described by the same constants; of the rest, what the format says.
+//! Requests are passed on without being decoded, so none of our types describes them. What is checked
+//! (`server/chat/request.rs`, `message.rs`) is described by the same constants, the rest as the format defines it.
 
 use serde_json::{Value, json};
 
 use super::schemas::{Schemas, reference};
 use crate::inference::MOST_CHOICES;
-use crate::server::chat::{MOST_TOKENS, ROLES, TEMPERATURE};
+use crate::server::chat::{MAX_TOKENS, ROLES, TEMPERATURE};
 
-/// References to what was written.
-pub(super) struct Written {
+/// References to the schemas of a completion.
+pub(super) struct Completion {
     pub(super) request: Value,
-    pub(super) answer: Value,
+    pub(super) response: Value,
     pub(super) chunk: Value,
 }
 
-/// Writes all schemas of the format.
-pub(super) fn write(schemas: &mut Schemas) -> Written {
-    schemas.write("ChatContentPart", content_part());
-    schemas.write("ChatRequestMessage", request_message());
-    schemas.write("ChatUsage", usage());
-    schemas.write("ChatFault", fault());
-    Written {
-        request: schemas.write("ChatCompletionRequest", request()),
-        answer: schemas.write("ChatCompletion", answer()),
-        chunk: schemas.write("ChatCompletionChunk", chunk()),
+/// Adds all schemas of the format.
+pub(super) fn add(schemas: &mut Schemas) -> Completion {
+    schemas.add("ChatContentPart", content_part());
+    schemas.add("ChatRequestMessage", request_message());
+    schemas.add("ChatUsage", usage());
+    schemas.add("ChatFault", fault());
+    Completion {
+        request: schemas.add("ChatCompletionRequest", request()),
+        response: schemas.add("ChatCompletion", response()),
+        chunk: schemas.add("ChatCompletionChunk", chunk()),
     }
 }
 
 fn request() -> Value {
-    let tokens = |description: &str| json!({"type": ["integer", "null"], "minimum": 1, "maximum": MOST_TOKENS, "description": description});
-    let passed = |kind: Value, description: &str| json!({"type": kind, "description": format!("{description} Passed on to the provider.")});
+    let tokens = |description: &str| json!({"type": ["integer", "null"], "minimum": 1, "maximum": MAX_TOKENS, "description": description});
+    let passed_on = |kind: Value, description: &str| json!({"type": kind, "description": format!("{description} Passed on to the provider.")});
     json!({
         "type": "object",
         "description": "A conversation to be answered. Fields that are not described here are passed on as they are to \
@@ -63,26 +63,26 @@ fn request() -> Value {
                 },
             },
             "n": {"type": ["integer", "null"], "minimum": 1, "maximum": MOST_CHOICES, "description": "How many answers; left out, one."},
-            "top_p": passed(json!(["number", "null"]), "Nucleus sampling."),
-            "stop": passed(json!(["string", "array", "null"]), "Texts at which the answer ends."),
-            "seed": passed(json!(["integer", "null"]), "For answers that can be repeated."),
-            "presence_penalty": passed(json!(["number", "null"]), "Less of what was said at all."),
-            "frequency_penalty": passed(json!(["number", "null"]), "Less of what was said often."),
-            "logprobs": passed(json!(["boolean", "null"]), "Whether probabilities of tokens are told."),
-            "tools": passed(json!(["array", "null"]), "Functions that the model may call."),
-            "tool_choice": passed(json!(["string", "object", "null"]), "Whether and which of them it must call."),
-            "response_format": passed(json!(["object", "null"]), "A text, JSON, or JSON of a schema."),
-            "reasoning_effort": passed(json!(["string", "null"]), "How long the model may think."),
-            "user": passed(json!(["string", "null"]), "Your own identifier of who asks."),
-            "metadata": passed(json!(["object", "null"]), "Notes of your own."),
+            "top_p": passed_on(json!(["number", "null"]), "Nucleus sampling."),
+            "stop": passed_on(json!(["string", "array", "null"]), "Texts at which the answer ends."),
+            "seed": passed_on(json!(["integer", "null"]), "For answers that can be repeated."),
+            "presence_penalty": passed_on(json!(["number", "null"]), "Less of what was said at all."),
+            "frequency_penalty": passed_on(json!(["number", "null"]), "Less of what was said often."),
+            "logprobs": passed_on(json!(["boolean", "null"]), "Whether probabilities of tokens are told."),
+            "tools": passed_on(json!(["array", "null"]), "Functions that the model may call."),
+            "tool_choice": passed_on(json!(["string", "object", "null"]), "Whether and which of them it must call."),
+            "response_format": passed_on(json!(["object", "null"]), "A text, JSON, or JSON of a schema."),
+            "reasoning_effort": passed_on(json!(["string", "null"]), "How long the model may think."),
+            "user": passed_on(json!(["string", "null"]), "Your own identifier of who asks."),
+            "metadata": passed_on(json!(["object", "null"]), "Notes of your own."),
         },
     })
 }
 
 fn request_message() -> Value {
-    let passed =
+    let passed_on =
         |description: &str| json!({"description": format!("{description} Passed on to the provider.")});
-    let tool_calls = passed("What an assistant called.");
+    let tool_calls = passed_on("What an assistant called.");
     let with_content = json!({
         "type": "object",
         "description": "A message with a content.",
@@ -96,9 +96,9 @@ fn request_message() -> Value {
                     {"type": "array", "minItems": 1, "items": reference("ChatContentPart")},
                 ],
             },
-            "name": passed("Tells apart who has the same role."),
+            "name": passed_on("Tells apart who has the same role."),
             "tool_calls": tool_calls,
-            "tool_call_id": passed("Which call a tool answers."),
+            "tool_call_id": passed_on("Which call a tool answers."),
         },
     });
     let without = json!({
@@ -109,9 +109,9 @@ fn request_message() -> Value {
             "role": {"type": "string", "const": "assistant"},
             "content": {"type": "null"},
             "tool_calls": tool_calls,
-            "function_call": passed("What it called, in the older form."),
-            "refusal": passed("Its words where it declined."),
-            "audio": passed("What it spoke."),
+            "function_call": passed_on("What it called, in the older form."),
+            "refusal": passed_on("Its words where it declined."),
+            "audio": passed_on("What it spoke."),
         },
         "not": {
             "properties": {
@@ -172,7 +172,7 @@ fn fault() -> Value {
     })
 }
 
-fn answer() -> Value {
+fn response() -> Value {
     let message = json!({
         "type": "object",
         "required": ["role", "content"],
@@ -196,7 +196,7 @@ fn answer() -> Value {
         "type": "object",
         "description": "A whole answer. Fields that a provider adds are kept.",
         "required": ["id", "object", "created", "model", "choices", "usage"],
-        "properties": head("chat.completion"),
+        "properties": common_properties("chat.completion"),
     });
     schema["properties"]["choices"] = json!({"type": "array", "items": choice});
     schema["properties"]["usage"] = reference("ChatUsage");
@@ -231,7 +231,7 @@ fn chunk() -> Value {
         "type": "object",
         "description": "A piece of a streamed answer; all have the same `id`, `created` and `model`.",
         "required": ["id", "object", "created", "model", "choices"],
-        "properties": head("chat.completion.chunk"),
+        "properties": common_properties("chat.completion.chunk"),
     });
     schema["properties"]["choices"] = json!({"type": "array", "items": choice, "description": "None in a chunk that only tells the `usage`."});
     schema["properties"]["usage"] = json!({"anyOf": [reference("ChatUsage"), {"type": "null"}]});
@@ -239,7 +239,7 @@ fn chunk() -> Value {
     schema
 }
 
-fn head(object: &str) -> Value {
+fn common_properties(object: &str) -> Value {
     json!({
         "id": {"type": "string"},
         "object": {"type": "string", "const": object},

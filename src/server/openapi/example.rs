@@ -1,4 +1,4 @@
-//! A verification and a completion as they could be, whole and as streams.
+//! Examples of a verification and a completion, complete and as streams.
 
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ fn answers() -> Value {
     json!([{"model": MODEL, "answer": "A"}, {"model": OTHER, "answer": "A"}])
 }
 
-/// The same as a stream.
+/// The same verification as a stream.
 pub(super) fn stream() -> String {
     let claim_verified =
         json!({"claimIndex": 0, "assessment": "TRUE", "consensus_answer": "A", "model_answers": answers()});
@@ -67,7 +67,7 @@ pub(super) fn stream() -> String {
     frames.map(|(name, data)| format!("event: {name}\ndata: {data}\n\n")).concat()
 }
 
-/// A whole answer.
+/// A complete answer.
 pub(super) fn completion() -> Value {
     let message = json!({"role": "assistant", "content": "Canberra."});
     json!({
@@ -84,7 +84,7 @@ fn usage() -> Value {
     json!({"prompt_tokens": 18, "completion_tokens": 3, "total_tokens": 21})
 }
 
-/// The same as a stream.
+/// The same answer as a stream.
 pub(super) fn chunks() -> String {
     let choice = |delta: Value, reason: Value| json!([{"index": 0, "delta": delta, "finish_reason": reason}]);
     let chunk = |choices: Value| {

@@ -1,9 +1,9 @@
-//! The headers of answers, by name: those of every answer, and those that only some have.
+//! Response headers, by name: those of every response, and those that only some have.
 
 use serde_json::{Map, Value, json};
 
-/// Headers that every answer has, whatever its status.
-const ALWAYS: [&str; 6] = [
+/// Headers that every response has, whatever its status.
+const COMMON: [&str; 6] = [
     "X-Request-Id",
     "X-RateLimit-Limit",
     "X-RateLimit-Remaining",
@@ -12,9 +12,9 @@ const ALWAYS: [&str; 6] = [
     "RateLimit",
 ];
 
-/// References to the headers of an answer: those of all, and its own.
-pub(super) fn of(own: &[&str]) -> Value {
-    let all: Map<String, Value> = ALWAYS
+/// References to the headers of a response: the common ones, and its own.
+pub(super) fn references(own: &[&str]) -> Value {
+    let all: Map<String, Value> = COMMON
         .iter()
         .chain(own)
         .map(|name| ((*name).to_owned(), json!({"$ref": format!("#/components/headers/{name}")})))
@@ -44,7 +44,7 @@ pub(super) fn all() -> Value {
         "ETag": text("Changes with the content; to be sent back as `If-None-Match`.", "\"0f3c9a\""),
         "Set-Cookie": text("The session, `HttpOnly; SameSite=Strict; Path=/`, and `Secure` behind https.", "mk_session=…; HttpOnly; SameSite=Strict; Path=/"),
     });
-    // The others come with every answer of the kind that has them.
+    // These are in every response that refers to them; the others may be missing.
     for name in [
         "X-Request-Id",
         "X-RateLimit-Limit",

@@ -1,16 +1,16 @@
-//! The inference area: chat completions, the models there are, and its health.
+//! The inference area: chat completions, the models, and the health page.
 
 use serde_json::{Value, json};
 
-use super::operation::{Operation, at, either, in_json, json_like};
+use super::operation::{Operation, either, json_string, json_with_example, path};
 use super::schemas::Schemas;
 use super::{chat, example};
 use crate::api::models::{Model, ModelList};
 
-/// The area's addresses.
+/// The area's paths.
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
-    let models = schemas.answer::<ModelList>();
-    let chat::Written { request, answer, chunk } = chat::write(schemas);
+    let models = schemas.response::<ModelList>();
+    let chat::Completion { request, response, chunk } = chat::add(schemas);
     let complete = Operation::new(
         "Inference",
         "createChatCompletion",
@@ -22,8 +22,8 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     )
     .secured(&["inferenceKey"])
     .body(&request, &[("plain", plain()), ("streamed", streamed())])
-    .answers(200, "The answer.", either(json_like(&answer, &example::completion()), stream(schemas, &chunk)), &["X-Mk-Attempts", "X-Mk-Model", "Cache-Control"])
-    .fails(&[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504]);
+    .response(200, "The answer.", either(json_with_example(&response, &example::completion()), stream(schemas, &chunk)), &["X-Mk-Attempts", "X-Mk-Model", "Cache-Control"])
+    .errors(&[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504]);
     let list = Operation::new(
         "Inference",
         "listModels",
@@ -31,9 +31,9 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "The models that this key may ask, with what is known of them.",
     )
     .secured(&["inferenceKey"])
-    .answers(200, "The models, sorted by identifier.", json_like(&models, &example::models()), &[])
-    .fails(&[401, 403, 429, 500, 503]);
-    let model = schemas.answer::<Model>();
+    .response(200, "The models, sorted by identifier.", json_with_example(&models, &example::models()), &[])
+    .errors(&[401, 403, 429, 500, 503]);
+    let model = schemas.response::<Model>();
     let one = Operation::new(
         "Inference",
         "getModel",
@@ -41,10 +41,10 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "A model of the list. Slashes of its identifier may be encoded or not.",
     )
     .secured(&["inferenceKey"])
-    .takes(&["Model"])
-    .answers(200, "The model.", json_like(&model, &example::models()["data"][0]), &[])
-    .fails(&[401, 403, 404, 429, 500, 503]);
-    let health = schemas.write("InferenceHealth", health());
+    .parameters(&["Model"])
+    .response(200, "The model.", json_with_example(&model, &example::models()["data"][0]), &[])
+    .errors(&[401, 403, 404, 429, 500, 503]);
+    let health = schemas.add("InferenceHealth", health());
     let status = |status: &str| json!({"status": status, "service": "inference", "version": env!("CARGO_PKG_VERSION")});
     let healthy = Operation::new(
         "Server",
@@ -52,14 +52,14 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Health of the inference area",
         "Needs no key. Not 200 while the server cannot look up keys, or ends.",
     )
-    .answers(200, "Healthy.", json_like(&health, &status("ok")), &[])
-    .answers(503, "Not ready.", json_like(&health, &status("draining")), &[])
-    .fails(&[429, 500]);
+    .response(200, "Healthy.", json_with_example(&health, &status("ok")), &[])
+    .response(503, "Not ready.", json_with_example(&health, &status("draining")), &[])
+    .errors(&[429, 500]);
     vec![
-        at("/inference/v1/chat/completions", [("post", complete)]),
-        at("/inference/v1/models", [("get", list)]),
-        at("/inference/v1/models/{model}", [("get", one)]),
-        at("/inference/v1/health", [("get", healthy)]),
+        path("/inference/v1/chat/completions", [("post", complete)]),
+        path("/inference/v1/models", [("get", list)]),
+        path("/inference/v1/models/{model}", [("get", one)]),
+        path("/inference/v1/health", [("get", healthy)]),
     ]
 }
 
@@ -102,7 +102,7 @@ fn stream(schemas: &mut Schemas, chunk: &Value) -> Value {
         "type": "object",
         "description": "A frame of a streamed answer, a line `data: JSON` and an empty one; the last one is `data: [DONE]`.",
         "required": ["data"],
-        "properties": {"data": {"anyOf": [{"type": "string", "const": "[DONE]"}, in_json(chunk)]}},
+        "properties": {"data": {"anyOf": [{"type": "string", "const": "[DONE]"}, json_string(chunk)]}},
     });
-    json!({"text/event-stream": {"schema": schemas.write("ChatCompletionEvent", event), "example": example::chunks()}})
+    json!({"text/event-stream": {"schema": schemas.add("ChatCompletionEvent", event), "example": example::chunks()}})
 }

@@ -1,8 +1,8 @@
-//! What stands in front of a description: what it is about, where it holds, who may call.
+//! The head of the description: information about the API, its servers, tags and security schemes.
 
 use serde_json::{Value, json};
 
-/// Tags, in the order in which areas are shown, and what they are about.
+/// The tags with their descriptions, in the order in which areas are shown.
 const TAGS: [(&str, &str); 7] = [
     ("Verify", "From a statement to an assessment of each of its claims, by a panel of models."),
     ("Inference", "Chat completions of several providers, in the chat-completion format."),
@@ -32,7 +32,7 @@ The schema of a stream is that of each of its events, `{event, data}`. A stream 
 Bodies and parameters that are unknown or wrong are refused by name. Answers may grow: expect fields that are not \
 described here. HEAD works wherever GET does.";
 
-/// The head of the description.
+/// Everything before the paths.
 pub(super) fn head() -> Value {
     json!({
         "openapi": "3.1.1",
@@ -49,7 +49,7 @@ pub(super) fn head() -> Value {
     })
 }
 
-/// The ways to show who calls.
+/// The security schemes.
 pub(super) fn security() -> Value {
     let key = |service: &str, what: &str| {
         json!({

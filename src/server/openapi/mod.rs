@@ -1,12 +1,12 @@
-//! `GET /openapi.json`: the whole API in `OpenAPI` 3.1, for people, for generators of clients and for tests.
+//! `GET /openapi.json`: the whole API in `OpenAPI` 3.1, for people, for client generators and for tests.
 //!
-//! Answers are described from the wire's own types ([`schemas`]), so that a field added there is described at once;
-//! requests that are read field by field are described by the constants that they are read by. What no type says, the
-//! addresses and which status comes when, is written down in a room for each area. Tests hold all of it to the server:
-//! every address both ways, every example, and real answers.
+//! Responses are described by the wire types themselves ([`schemas`]), so that a field added there is described at
+//! once; requests that are read field by field are described by the same constants that they are checked against. What
+//! no type says, paths and statuses, is written by hand in a module per area. Tests compare all of it with the server:
+//! every path in both directions, every example, and real responses.
 //!
-//! The description tells the ranges that this server is configured for, so it is made once for each configuration, when
-//! it is first asked for: a server that is embedded for one command never makes it.
+//! The description has the ranges that this server is configured for, so it is made once per configuration, when it is
+//! first requested: a server that is embedded for one command never makes it.
 
 mod chat;
 mod console;
@@ -37,34 +37,34 @@ use warp::reply::Response;
 
 use super::incoming::Incoming;
 use super::verify::panel_size;
-use super::{Context, gate, rated, reply, routes};
+use super::{Context, gate, reply, routes, with_rate};
 use crate::api::verify::{Domain, MIN_REQUIRED};
 use crate::app::Configured;
 use schemas::Schemas;
 
-/// The description as it is sent.
+/// The description as it is served.
 pub(super) struct Document {
     body: Bytes,
     etag: HeaderValue,
 }
 
-/// The description that was made last, and for which ranges.
+/// The document that was made last, with its bounds.
 #[derive(Default)]
-pub(super) struct Description(ArcSwapOption<(Bounds, Document)>);
+pub(super) struct Cache(ArcSwapOption<(Bounds, Document)>);
 
-impl Description {
-    /// That of these ranges. Whoever comes while it is made makes it as well.
-    fn of(&self, bounds: Bounds) -> Arc<(Bounds, Document)> {
-        if let Some(made) = self.0.load_full().filter(|made| made.0 == bounds) {
-            return made;
+impl Cache {
+    /// The document for these bounds. Concurrent requests for a new one each make it.
+    fn get(&self, bounds: Bounds) -> Arc<(Bounds, Document)> {
+        if let Some(cached) = self.0.load_full().filter(|cached| cached.0 == bounds) {
+            return cached;
         }
-        let made = Arc::new((bounds, Document::of(&describe(bounds))));
+        let made = Arc::new((bounds, Document::new(&describe(bounds))));
         self.0.store(Some(made.clone()));
         made
     }
 }
 
-/// The ranges that depend on a server's configuration; of its domains the widest.
+/// The limits that depend on the configuration: the widest of all domains.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Bounds {
     fact_chars: usize,
@@ -72,7 +72,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn of(configured: &Configured) -> Self {
+    fn new(configured: &Configured) -> Self {
         let domains = [Domain::General, Domain::Legal].map(|domain| configured.verifier.settings(domain));
         Self {
             fact_chars: domains.iter().map(|settings| settings.max_fact_chars).fold(0, usize::max),
@@ -81,28 +81,28 @@ impl Bounds {
     }
 }
 
-/// The route, behind path and method.
+/// The route; `filter` matches path and method.
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     filter
         .and(routes::with_context(context))
         .then(|context: Arc<Context>, incoming: Incoming| async move {
-            match gate::open(&context.app, &incoming).await {
-                Ok(rate) => rated(answer(&context, &incoming), rate),
-                Err(refused) => refused.into_response(&incoming.request_id),
+            match gate::open_page(&context.app, &incoming).await {
+                Ok(rate) => with_rate(answer(&context, &incoming), rate),
+                Err(limited) => limited.into_response(&incoming.request_id),
             }
         })
         .boxed()
 }
 
 fn answer(context: &Context, incoming: &Incoming) -> Response {
-    let description = context.openapi.of(Bounds::of(&incoming.configured));
-    let document = &description.1;
-    let mut response = if is_known(&incoming.headers, &document.etag) {
+    let cached = context.openapi.get(Bounds::new(&incoming.configured));
+    let document = &cached.1;
+    let mut response = if has_current_copy(&incoming.headers, &document.etag) {
         let mut response = Response::default();
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         response
     } else {
-        reply::written(document.body.clone())
+        reply::json_bytes(document.body.clone())
     };
     let headers = response.headers_mut();
     headers.insert(header::ETAG, document.etag.clone());
@@ -110,8 +110,8 @@ fn answer(context: &Context, incoming: &Incoming) -> Response {
     response
 }
 
-/// Whether the caller has a copy of what is tagged so.
-fn is_known(headers: &HeaderMap, etag: &HeaderValue) -> bool {
+/// Whether the caller has a copy with this tag.
+fn has_current_copy(headers: &HeaderMap, etag: &HeaderValue) -> bool {
     headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok()).any(|value| {
         value
             .split(',')
@@ -121,7 +121,7 @@ fn is_known(headers: &HeaderMap, etag: &HeaderValue) -> bool {
 }
 
 impl Document {
-    fn of(description: &Value) -> Self {
+    fn new(description: &Value) -> Self {
         // A value always serializes.
         let body = serde_json::to_vec(description).unwrap_or_default();
         let mut tag = String::from("\"");

@@ -1,10 +1,10 @@
-//! The server's own pages: metrics and this description.
+//! The server's own pages: metrics and the description itself.
 
 use serde_json::{Value, json};
 
-use super::operation::{Operation, at, json_like, text};
+use super::operation::{Operation, json_with_example, path, text};
 
-/// Their addresses.
+/// The paths of these pages.
 pub(super) fn paths() -> Vec<(String, Value)> {
     let metrics = Operation::new(
         "Server",
@@ -13,7 +13,7 @@ pub(super) fn paths() -> Vec<(String, Value)> {
         "Open to callers on the same machine; from elsewhere it takes a console key.",
     )
     .secured(&["consoleKey", ""])
-    .answers(
+    .response(
         200,
         "OpenMetrics text.",
         text(
@@ -23,7 +23,7 @@ pub(super) fn paths() -> Vec<(String, Value)> {
         ),
         &[],
     )
-    .fails(&[401, 403, 429, 500, 503]);
+    .errors(&[401, 403, 429, 500, 503]);
     let schema = json!({
         "type": "object",
         "required": ["openapi", "info", "paths"],
@@ -36,9 +36,9 @@ pub(super) fn paths() -> Vec<(String, Value)> {
         "This description",
         "OpenAPI 3.1. It tells the ranges that this server is configured for.",
     )
-    .takes(&["IfNoneMatch"])
-    .answers(200, "The description.", json_like(&schema, &example), &["ETag", "Cache-Control"])
-    .answers(304, "It is what you have.", Value::Null, &["ETag", "Cache-Control"])
-    .fails(&[429, 500]);
-    vec![at("/metrics", [("get", metrics)]), at("/openapi.json", [("get", description)])]
+    .parameters(&["IfNoneMatch"])
+    .response(200, "The description.", json_with_example(&schema, &example), &["ETag", "Cache-Control"])
+    .response(304, "It is what you have.", Value::Null, &["ETag", "Cache-Control"])
+    .errors(&[429, 500]);
+    vec![path("/metrics", [("get", metrics)]), path("/openapi.json", [("get", description)])]
 }

@@ -1,11 +1,11 @@
-//! Parameters in the path, the query and the headers, by name. One of the query without a value counts as left out.
+//! Parameters of the path, the query and the headers, by name. A query parameter without a value counts as omitted.
 
 use serde_json::{Value, json};
 
 use super::schemas::reference;
-use crate::server::console::{MAX_PAGE, PAGE};
+use crate::server::console::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE};
 
-/// All of them.
+/// All parameters.
 pub(super) fn all() -> Value {
     let header = |name: &str, description: &str, example: &str| {
         parameter("header", name, description, &json!({"type": "string"}), &example.into())
@@ -44,7 +44,7 @@ pub(super) fn all() -> Value {
         "Limit": query(
             "limit",
             "The most records of the page.",
-            json!({"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE}),
+            json!({"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": DEFAULT_PAGE_SIZE}),
             20.into(),
         ),
         "AppCursor": cursor("app"),
@@ -76,11 +76,11 @@ pub(super) fn all() -> Value {
     })
 }
 
-fn parameter(place: &str, name: &str, description: &str, schema: &Value, example: &Value) -> Value {
-    json!({"name": name, "in": place, "description": description, "schema": schema, "example": example})
+fn parameter(location: &str, name: &str, description: &str, schema: &Value, example: &Value) -> Value {
+    json!({"name": name, "in": location, "description": description, "schema": schema, "example": example})
 }
 
-/// Where a list goes on. It is opaque to callers; that it is an id keeps out what cannot be one.
+/// The cursor of a list. It is opaque to callers, but described as an id to exclude what cannot be one.
 fn cursor(prefix: &str) -> Value {
     json!({
         "name": "cursor",

@@ -1,4 +1,4 @@
-//! What all operations answer alike: errors, by their status.
+//! The error responses that all operations share, by status.
 
 use http::StatusCode;
 use serde_json::{Map, Value, json};
@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 use super::{headers, schemas};
 use crate::server::reply;
 
-/// An error as callers see it: its code and its message.
+/// An example of an error: its code and its message.
 type Example = (&'static str, &'static str);
 
-/// Status, name among the components, when it comes, headers of its own, and examples.
-type Described = (u16, &'static str, &'static str, &'static [&'static str], &'static [Example]);
+/// An error response: status, name among the components, description, own headers, and examples.
+type ErrorResponse = (u16, &'static str, &'static str, &'static [&'static str], &'static [Example]);
 
-const ERRORS: [Described; 15] = [
+const ERRORS: [ErrorResponse; 15] = [
     (
         400,
         "BadRequest",
@@ -178,17 +178,19 @@ const ERRORS: [Described; 15] = [
     ),
 ];
 
-/// All errors, by name.
+/// All error responses, by name.
 pub(super) fn errors() -> Value {
     let all: Map<String, Value> = ERRORS
         .iter()
         .map(|(status, name, description, own, examples)| {
-            let examples: Map<String, Value> =
-                examples.iter().map(|example| (example.0.to_owned(), value(*status, *example))).collect();
+            let examples: Map<String, Value> = examples
+                .iter()
+                .map(|example| (example.0.to_owned(), example_body(*status, *example)))
+                .collect();
             let content = json!({"schema": schemas::reference("ErrorBody"), "examples": examples});
             let response = json!({
                 "description": description,
-                "headers": headers::of(own),
+                "headers": headers::references(own),
                 "content": {"application/json": content},
             });
             ((*name).to_owned(), response)
@@ -197,7 +199,7 @@ pub(super) fn errors() -> Value {
     Value::Object(all)
 }
 
-fn value(status: u16, (code, message): Example) -> Value {
+fn example_body(status: u16, (code, message): Example) -> Value {
     let title = StatusCode::from_u16(status).map(reply::title).unwrap_or_default();
     let mut body = json!({
         "error": title,
@@ -205,7 +207,7 @@ fn value(status: u16, (code, message): Example) -> Value {
         "code": code,
         "request_id": "req_019aa0e7c2f47b1c8d3e5f60718293a4",
     });
-    // The parameter that the message names first.
+    // The first parameter that the message names.
     if let (400, Some(param)) = (status, message.split('`').nth(1)) {
         body["param"] = param.into();
     }
@@ -215,7 +217,7 @@ fn value(status: u16, (code, message): Example) -> Value {
     json!({"value": body})
 }
 
-/// A reference to the error of a status.
+/// A reference to the error response of a status.
 pub(super) fn reference(status: u16) -> Value {
     let name = ERRORS.iter().find(|error| error.0 == status).map_or("InternalServerError", |error| error.1);
     json!({"$ref": format!("#/components/responses/{name}")})

@@ -1,58 +1,58 @@
-//! The schemas of the wire's types, made from the types themselves: names, optional fields and descriptions are those
+//! The schemas of the wire types, derived from the types themselves: names, optional fields and descriptions are those
 //! that serde and rustdoc see.
 //!
-//! Requests and answers are told apart: a field that may be left out of a request is often always there in an answer.
-//! What the derive leaves open is settled by the wire's own conventions: names ending in `_at` are RFC 3339, and an
-//! answer's field is either always there or never null. A request that is read field by field, or that no type of ours
-//! describes, brings a schema that is written by hand.
+//! Requests and responses are distinguished: a field that may be omitted from a request is often always present in a
+//! response. What the derive leaves open follows the API's conventions: names ending in `_at` are RFC 3339 times, and a
+//! field of a response is either always present or never null. A request that is read field by field, or that none of
+//! our types describes, has a schema written by hand.
 
 use schemars::JsonSchema;
 use schemars::generate::{Contract, SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
-/// Where a description keeps its schemas.
-const PLACE: &str = "/components/schemas";
+/// The JSON pointer to the schemas of a description.
+const SCHEMAS_PATH: &str = "/components/schemas";
 
-/// The schemas that a description refers to.
+/// Collects the schemas that a description refers to.
 pub(super) struct Schemas {
-    answers: SchemaGenerator,
+    responses: SchemaGenerator,
     requests: SchemaGenerator,
-    written: Map<String, Value>,
+    handwritten: Map<String, Value>,
 }
 
 impl Schemas {
     pub(super) fn new() -> Self {
         Self {
-            answers: generator(Contract::Serialize),
+            responses: generator(Contract::Serialize),
             requests: generator(Contract::Deserialize),
-            written: Map::new(),
+            handwritten: Map::new(),
         }
     }
 
-    /// A type that answers hold.
-    pub(super) fn answer<T: JsonSchema>(&mut self) -> Value {
-        self.answers.subschema_for::<T>().to_value()
+    /// Adds a type that responses contain, and returns a reference to it.
+    pub(super) fn response<T: JsonSchema>(&mut self) -> Value {
+        self.responses.subschema_for::<T>().to_value()
     }
 
-    /// A type that requests hold.
+    /// Adds a type that requests contain, and returns a reference to it.
     pub(super) fn request<T: JsonSchema>(&mut self) -> Value {
         self.requests.subschema_for::<T>().to_value()
     }
 
-    /// A schema written by hand.
-    pub(super) fn write(&mut self, name: &str, schema: Value) -> Value {
-        self.written.insert(name.to_owned(), schema);
+    /// Adds a schema written by hand, and returns a reference to it.
+    pub(super) fn add(&mut self, name: &str, schema: Value) -> Value {
+        self.handwritten.insert(name.to_owned(), schema);
         reference(name)
     }
 
-    /// All of them, by name. One that is written stands above one that a type gives.
+    /// All schemas, by name. Handwritten ones override derived ones.
     pub(super) fn finish(mut self) -> Map<String, Value> {
         let mut all = self.requests.take_definitions(true);
-        let mut answers = self.answers.take_definitions(true);
-        answers.values_mut().for_each(as_written);
-        all.extend(answers);
-        all.extend(self.written);
-        all.values_mut().for_each(settle);
+        let mut responses = self.responses.take_definitions(true);
+        responses.values_mut().for_each(describe_output);
+        all.extend(responses);
+        all.extend(self.handwritten);
+        all.values_mut().for_each(normalise);
         all.sort_keys();
         all
     }
@@ -60,13 +60,13 @@ impl Schemas {
 
 /// A reference to a schema.
 pub(super) fn reference(name: &str) -> Value {
-    json!({"$ref": format!("#{PLACE}/{name}")})
+    json!({"$ref": format!("#{SCHEMAS_PATH}/{name}")})
 }
 
-/// A type's own schema of a request, to be narrowed by hand.
-pub(super) fn of_request<T: JsonSchema>() -> Value {
+/// The derived schema of a request type, to be narrowed by hand.
+pub(super) fn request_schema<T: JsonSchema>() -> Value {
     let mut schema = generator(Contract::Deserialize).into_root_schema_for::<T>();
-    // What it refers to is among the others.
+    // The schemas that it refers to are in the components.
     for key in ["$defs", "$schema", "title", "components"] {
         schema.remove(key);
     }
@@ -75,18 +75,18 @@ pub(super) fn of_request<T: JsonSchema>() -> Value {
 
 fn generator(contract: Contract) -> SchemaGenerator {
     let mut settings = SchemaSettings::draft2020_12();
-    settings.definitions_path = PLACE.into();
+    settings.definitions_path = SCHEMAS_PATH.into();
     settings.meta_schema = None;
     settings.contract = contract;
     settings.into_generator()
 }
 
-/// Of an answer: what may be left out is left out rather than null, and nothing has a default.
-fn as_written(schema: &mut Value) {
+/// Adapts the schema of a response: optional fields are omitted rather than null, and nothing has a default.
+fn describe_output(schema: &mut Value) {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
     for (_, property) in properties.iter_mut() {
-        // What stands for a field that is missing in what we read says nothing of what we write.
+        // The default is for fields missing from what we read, and says nothing about what we write.
         if let Some(property) = property.as_object_mut() {
             property.remove("default");
         }
@@ -100,39 +100,39 @@ fn as_written(schema: &mut Value) {
     }
 }
 
-/// Puts a schema and what is inside in order.
-fn settle(schema: &mut Value) {
+/// Applies the API's conventions to a schema and all schemas within.
+fn normalise(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             if let Some(Value::Object(properties)) = map.get_mut("properties") {
-                properties.iter_mut().for_each(|(name, property)| date(name, property));
+                properties.iter_mut().for_each(|(name, property)| mark_time(name, property));
             }
             if let Some(Value::String(text)) = map.get_mut("description") {
                 *text = without_links(text);
             }
-            // Rust's, and nobody else's.
+            // A format that only Rust knows.
             if map.get("format").is_some_and(|format| format == "uint") {
                 map.remove("format");
             }
-            list_values(map);
-            map.values_mut().for_each(settle);
+            merge_enum(map);
+            map.values_mut().for_each(normalise);
         }
-        Value::Array(items) => items.iter_mut().for_each(settle),
+        Value::Array(items) => items.iter_mut().for_each(normalise),
         _ => {}
     }
 }
 
-fn date(name: &str, property: &mut Value) {
-    let is_text = |kind: &Value| kind == "string" || kind[0] == "string";
+fn mark_time(name: &str, property: &mut Value) {
+    let is_string = |kind: &Value| kind == "string" || kind[0] == "string";
     let Some(map) = property.as_object_mut() else { return };
     let is_time = name.ends_with("_at") || matches!(name, "at" | "timestamp");
-    if is_time && map.get("type").is_some_and(is_text) {
+    if is_time && map.get("type").is_some_and(is_string) {
         map.insert("format".to_owned(), "date-time".into());
     }
 }
 
-/// Makes a list of values out of one schema a value, which few readers understand.
-fn list_values(map: &mut Map<String, Value>) {
+/// Turns a `oneOf` with a schema per value, which few readers understand, into an `enum`.
+fn merge_enum(map: &mut Map<String, Value>) {
     let Some(variants) = map.get("oneOf").and_then(Value::as_array) else { return };
     let mut values = Vec::new();
     let mut lines =
@@ -149,7 +149,7 @@ fn list_values(map: &mut Map<String, Value>) {
     map.insert("enum".to_owned(), values.into());
 }
 
-/// Links of rustdoc lead nowhere from here.
+/// Removes rustdoc links, which lead nowhere from here.
 fn without_links(text: &str) -> String {
     text.replace("[`", "`").replace("`]", "`")
 }
@@ -160,19 +160,19 @@ mod tests {
     use crate::api::console::{App, KeyLimits, KeyState, Page};
 
     #[test]
-    fn answers_and_requests_differ_in_what_must_be_there() {
+    fn responses_and_requests_differ_in_required_fields() {
         let mut schemas = Schemas::new();
-        schemas.answer::<KeyLimits>();
+        schemas.response::<KeyLimits>();
         assert_eq!(schemas.finish()["KeyLimits"]["required"], json!(["per_minute", "per_day"]));
-        let request = of_request::<KeyLimits>();
+        let request = request_schema::<KeyLimits>();
         assert_eq!((&request["required"], &request["additionalProperties"]), (&Value::Null, &json!(false)));
     }
 
     #[test]
-    fn what_the_wire_agrees_on_is_said() {
+    fn conventions_of_the_api_are_described() {
         let mut schemas = Schemas::new();
-        assert_eq!(schemas.answer::<Page<App>>(), reference("AppPage"));
-        schemas.answer::<KeyState>();
+        assert_eq!(schemas.response::<Page<App>>(), reference("AppPage"));
+        schemas.response::<KeyState>();
         let all = schemas.finish();
         assert_eq!(all["App"]["properties"]["created_at"]["format"], "date-time");
         assert_eq!(all["AppPage"]["properties"]["next_cursor"]["type"], json!(["string", "null"]));

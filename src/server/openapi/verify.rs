@@ -1,23 +1,23 @@
-//! The verify area: a verification as a stream or as one document, and its health.
+//! The verify area: a verification as a stream or as one document, and the health page.
 //!
-//! The request is read field by field (`server/verify.rs`); its ranges here are the same constants.
+//! The request is read field by field (`server/verify.rs`); its ranges here come from the same constants.
 
 use serde_json::{Value, json};
 
-use super::operation::{Operation, at, either, in_json, json_like};
+use super::operation::{Operation, either, json_string, json_with_example, path};
 use super::schemas::{self, Schemas};
 use super::{Bounds, example};
 use crate::api::error::{ErrorBody, ErrorEvent};
 use crate::api::verify::{self as wire, MIN_REQUIRED};
 use crate::server::verify::MAX_CONTEXT_CHARS;
 
-/// The area's addresses.
+/// The area's paths.
 pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value)> {
-    schemas.answer::<ErrorBody>();
+    schemas.response::<ErrorBody>();
     schemas.request::<wire::Domain>();
-    let request = schemas.write("VerifyRequest", request(bounds));
-    let response = schemas.answer::<wire::VerifyResponse>();
-    let health = schemas.write("VerifyHealth", health());
+    let request = schemas.add("VerifyRequest", request(bounds));
+    let response = schemas.response::<wire::VerifyResponse>();
+    let health = schemas.add("VerifyHealth", health());
     let verify = Operation::new(
         "Verify",
         "verify",
@@ -30,20 +30,20 @@ pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value
          `completed` or `error`.",
     )
     .secured(&["verifyKey"])
-    .takes(&["Progress"])
+    .parameters(&["Progress"])
     .body(&request, &[("plain", json!({"fact": "Canberra is the capital of Australia."})), ("strict", strict())])
-    .answers(200, "The verification.", either(stream(schemas), json_like(&response, &example::verification())), &["Cache-Control"])
-    .fails(&[400, 401, 402, 403, 408, 413, 415, 429, 500, 502, 503, 504]);
+    .response(200, "The verification.", either(stream(schemas), json_with_example(&response, &example::verification())), &["Cache-Control"])
+    .errors(&[400, 401, 402, 403, 408, 413, 415, 429, 500, 502, 503, 504]);
     let healthy = Operation::new(
         "Server",
         "verifyHealth",
         "Health of the verify area",
         "Needs no key. Not 200 while the server cannot look up keys, or ends.",
     )
-    .answers(200, "Healthy.", json_like(&health, &json!({"status": "ok"})), &[])
-    .answers(503, "Not ready.", json_like(&health, &json!({"status": "draining"})), &[])
-    .fails(&[429, 500]);
-    vec![at("/verify/v1/stream", [("post", verify)]), at("/verify/v1/health", [("get", healthy)])]
+    .response(200, "Healthy.", json_with_example(&health, &json!({"status": "ok"})), &[])
+    .response(503, "Not ready.", json_with_example(&health, &json!({"status": "draining"})), &[])
+    .errors(&[429, 500]);
+    vec![path("/verify/v1/stream", [("post", verify)]), path("/verify/v1/health", [("get", healthy)])]
 }
 
 fn health() -> Value {
@@ -55,15 +55,15 @@ fn health() -> Value {
     })
 }
 
-/// The type's schema, with the ranges that its fields are held to. Defaults are told in words: generators of clients take
-/// a field that has one for one that must be there.
+/// The schema of the request type, with the ranges that its fields are checked against. Defaults are described in
+/// words: client generators take a field with a default for a required one.
 fn request(bounds: Bounds) -> Value {
-    let mut schema = schemas::of_request::<wire::VerifyRequest>();
-    let most_required = (*MIN_REQUIRED.end()).min(bounds.panel).max(*MIN_REQUIRED.start());
+    let mut schema = schemas::request_schema::<wire::VerifyRequest>();
+    let max_required = (*MIN_REQUIRED.end()).min(bounds.panel).max(*MIN_REQUIRED.start());
     let dated = |format: &str| json!({"type": "string", "format": format});
     let ranges = json!({
         "fact": {"minLength": 1, "maxLength": bounds.fact_chars, "pattern": "\\S"},
-        "minRequired": {"format": null, "minimum": MIN_REQUIRED.start(), "maximum": most_required},
+        "minRequired": {"format": null, "minimum": MIN_REQUIRED.start(), "maximum": max_required},
         "totalModels": {"format": null, "minimum": MIN_REQUIRED.start(), "maximum": bounds.panel},
         "asOf": {"type": null, "anyOf": [dated("date"), dated("date-time"), {"type": "null"}]},
         "context": {"minLength": 1, "maxLength": MAX_CONTEXT_CHARS, "pattern": "\\S"},
@@ -77,10 +77,10 @@ fn request(bounds: Bounds) -> Value {
             };
         }
     }
-    if most_required > *MIN_REQUIRED.start() {
+    if max_required > *MIN_REQUIRED.start() {
         schema["if"] =
-            json!({"required": ["minRequired"], "properties": {"minRequired": {"const": most_required}}});
-        schema["then"] = json!({"properties": {"totalModels": {"minimum": most_required}}});
+            json!({"required": ["minRequired"], "properties": {"minRequired": {"const": max_required}}});
+        schema["then"] = json!({"properties": {"totalModels": {"minimum": max_required}}});
     }
     schema
 }
@@ -96,29 +96,29 @@ fn strict() -> Value {
     })
 }
 
-/// The stream, with what each kind of frame holds.
+/// The event stream, with the schema of each kind of frame.
 fn stream(schemas: &mut Schemas) -> Value {
     let events = [
-        ("starting", schemas.answer::<wire::Starting>()),
-        ("extracting_claims", schemas.answer::<wire::ExtractingClaims>()),
-        ("claims_extracted", schemas.answer::<wire::ClaimsExtracted>()),
-        ("verifying_claims", schemas.answer::<wire::VerifyingClaims>()),
-        ("verifying_claim", schemas.answer::<wire::VerifyingClaim>()),
-        ("model_answered", schemas.answer::<wire::ModelAnswered>()),
-        ("claim_verified", schemas.answer::<wire::ClaimVerified>()),
-        ("completed", schemas.answer::<wire::VerifyResponse>()),
-        ("error", schemas.answer::<ErrorEvent>()),
+        ("starting", schemas.response::<wire::Starting>()),
+        ("extracting_claims", schemas.response::<wire::ExtractingClaims>()),
+        ("claims_extracted", schemas.response::<wire::ClaimsExtracted>()),
+        ("verifying_claims", schemas.response::<wire::VerifyingClaims>()),
+        ("verifying_claim", schemas.response::<wire::VerifyingClaim>()),
+        ("model_answered", schemas.response::<wire::ModelAnswered>()),
+        ("claim_verified", schemas.response::<wire::ClaimVerified>()),
+        ("completed", schemas.response::<wire::VerifyResponse>()),
+        ("error", schemas.response::<ErrorEvent>()),
     ];
     let one = |(name, data): (&str, Value)| {
         json!({
             "type": "object",
             "required": ["event", "data"],
-            "properties": {"event": {"type": "string", "const": name}, "data": in_json(&data)},
+            "properties": {"event": {"type": "string", "const": name}, "data": json_string(&data)},
         })
     };
     let event = json!({
         "description": "A frame of a verification, two lines and an empty one: `event: NAME` and `data: JSON`.",
         "oneOf": events.map(one),
     });
-    json!({"text/event-stream": {"schema": schemas.write("VerifyEvent", event), "example": example::stream()}})
+    json!({"text/event-stream": {"schema": schemas.add("VerifyEvent", event), "example": example::stream()}})
 }

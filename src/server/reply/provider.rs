@@ -1,8 +1,8 @@
-//! What a caller is told when no model answered: the contract's table of provider failures. [`common`] is the part of it
-//! that completions share with verifications.
+//! Errors for requests that no model answered: the API contract's table of provider failures. [`server_side`] is the
+//! part that completions share with verifications.
 //!
-//! A provider's refusal of *our* key is never the caller's 401, and nothing it writes is quoted but what it says about
-//! the caller's own request, tamed.
+//! A provider's rejection of *our* key is never the caller's 401, and nothing a provider writes is quoted except what
+//! it says about the caller's own request, sanitised.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::inference::{Failure, SHORTLY, Unanswered};
 use crate::model_id;
 use crate::money::Shortage;
 
-/// Status and code of a failure in answers to callers; `None` for what may come of the caller's own text, which is
-/// theirs to mend in a completion, while of a verification the server writes the questions.
-pub(super) const fn common(failure: &Failure) -> Option<(StatusCode, &'static str)> {
+/// Status and code of a failure that is not due to the text that was sent to the model; `None` for the others. In a
+/// completion that text is the caller's own, and theirs to change; in a verification the server writes the questions.
+pub(super) const fn server_side(failure: &Failure) -> Option<(StatusCode, &'static str)> {
     Some(match failure {
         Failure::Unauthorized => (StatusCode::BAD_GATEWAY, "provider_auth_failed"),
         Failure::QuotaExhausted => (StatusCode::BAD_GATEWAY, "provider_quota_exhausted"),
@@ -40,9 +40,9 @@ pub(super) const fn common(failure: &Failure) -> Option<(StatusCode, &'static st
     })
 }
 
-/// Whether the caller is told not to try again, as a person has to see to it first, or as the same would cost as much
-/// again. Of a 400 or 403 clients know.
-pub(super) const fn is_hopeless(failure: &Failure) -> bool {
+/// Whether the caller is told not to retry, because a person has to act first, or because the same request would cost
+/// as much again. Clients do not retry a 400 or 403 anyway.
+pub(super) const fn forbids_retry(failure: &Failure) -> bool {
     matches!(
         failure,
         Failure::Unauthorized
@@ -56,10 +56,10 @@ impl From<Unanswered> for ApiError {
     fn from(unanswered: Unanswered) -> Self {
         let Unanswered { model, failure, attempts } = unanswered;
         let name = model_id::provider(&model).to_owned();
-        let (status, code) = common(&failure).unwrap_or_else(|| about_the_request(&failure));
+        let (status, code) = server_side(&failure).unwrap_or_else(|| caller_side(&failure));
         let mut error = Self::new(status, code, message(&model, &name, &failure));
         error.attempts = Some(attempts);
-        error.hopeless = is_hopeless(&failure);
+        error.no_retry = forbids_retry(&failure);
         if status == StatusCode::SERVICE_UNAVAILABLE {
             error.retry_after = Some(failure.retry_after().unwrap_or(SHORTLY));
         }
@@ -75,15 +75,15 @@ impl From<Unanswered> for ApiError {
 }
 
 impl ApiError {
-    /// The failure that broke a stream of `model` off.
-    pub(crate) fn broken_off(model: &Arc<str>, failure: Failure) -> Self {
+    /// The error for a stream of `model` that was broken off by `failure`.
+    pub(crate) fn broken_stream(model: &Arc<str>, failure: Failure) -> Self {
         Self::from(Unanswered { model: model.clone(), failure, attempts: 0 })
     }
 }
 
-/// Status and code of what comes of the caller's own request: all that [`common`] leaves out. The last is what a provider
-/// refuses without a code of its own.
-fn about_the_request(failure: &Failure) -> (StatusCode, &str) {
+/// Status and code of a failure that is due to the caller's own request: all that [`server_side`] leaves out. The last
+/// one is for what a provider rejects without a code of its own.
+fn caller_side(failure: &Failure) -> (StatusCode, &str) {
     match failure {
         Failure::UnknownModel => (StatusCode::NOT_FOUND, "model_not_found"),
         Failure::ContextOverflow => (StatusCode::BAD_REQUEST, "context_length_exceeded"),
@@ -105,10 +105,10 @@ fn about_parameter(param: &str, what: &str) -> String {
     }
 }
 
-fn exceeded(shortage: &Shortage) -> String {
+fn budget_message(shortage: &Shortage) -> String {
     let smaller = if shortage.is_used_up() { "" } else { "send a smaller `max_tokens`, or " };
-    let anew = shortage.anew.utc_date();
-    format!("{shortage}; {smaller}ask the operator to raise it; it resets on {anew} (UTC)")
+    let resets_on = shortage.anew.utc_date();
+    format!("{shortage}; {smaller}ask the operator to raise it; it resets on {resets_on} (UTC)")
 }
 
 fn message(model: &str, provider: &str, failure: &Failure) -> String {
@@ -162,7 +162,7 @@ fn message(model: &str, provider: &str, failure: &Failure) -> String {
             let seconds = whole_seconds(*retry_after);
             format!("{who} is paused after failures in a row (the last: {because}); try again in {seconds} s")
         }
-        Failure::BudgetExceeded(shortage) => exceeded(shortage),
+        Failure::BudgetExceeded(shortage) => budget_message(shortage),
         Failure::PriceUnknown => format!(
             "this API key has a budget, and what {model} costs is not known; the server's operator can set \
              input_usd_per_mtok and output_usd_per_mtok for it"

@@ -1,4 +1,4 @@
-//! The headers of limits, which every answer carries.
+//! The rate-limit headers, which every response carries.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -10,15 +10,16 @@ use crate::server::header_names as names;
 /// The headers, in the order in which their values are written.
 static NAMES: [&HeaderName; 5] =
     [&names::RATE_LIMIT, &names::RATE_REMAINING, &names::RATE_RESET, &names::RATE_POLICY, &names::RATE_STATE];
-/// More than their values are long.
-const MOST_BYTES: usize = 192;
+/// An upper bound for the total length of their values.
+const MAX_BYTES: usize = 192;
 
-/// The limits that an answer's headers describe.
+/// The rate limits that a response's headers describe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
-    /// Both windows.
+    /// The state of both windows.
     pub(crate) state: State,
-    /// The window that refused the request, if one did: `X-RateLimit-*` tell of it then; the IETF fields of all windows.
+    /// The window that rejected the request, if one did: `X-RateLimit-*` describe it then, while the IETF fields always
+    /// describe all windows.
     pub(crate) violated: Option<Window>,
 }
 
@@ -28,8 +29,8 @@ impl From<State> for Rate {
     }
 }
 
-/// Writes the limits into an answer's headers: `X-RateLimit-*` of the window with the fewest requests left, and
-/// the fields of the IETF draft (draft-ietf-httpapi-ratelimit-headers) for all windows there are.
+/// Writes the rate-limit headers: `X-RateLimit-*` for the window with the fewest requests left, and the fields of the
+/// IETF draft (draft-ietf-httpapi-ratelimit-headers) for all windows there are.
 pub(crate) fn write_rate_headers(headers: &mut HeaderMap, rate: &Rate) {
     let state = rate.state;
     let violated = rate.violated.and_then(|window| match window {
@@ -37,8 +38,8 @@ pub(crate) fn write_rate_headers(headers: &mut HeaderMap, rate: &Rate) {
         Window::Day => state.day,
     });
     let headline = violated.unwrap_or_else(|| state.headline());
-    // Every answer has these: they are written into one text, and each value is a part of it.
-    let mut text = String::with_capacity(MOST_BYTES);
+    // Every response has these: they are written into one buffer, of which each value is a slice.
+    let mut text = String::with_capacity(MAX_BYTES);
     let mut ends = [0; 5];
     push_number(&mut text, headline.limit);
     ends[0] = text.len();
@@ -48,37 +49,37 @@ pub(crate) fn write_rate_headers(headers: &mut HeaderMap, rate: &Rate) {
     ends[2] = text.len();
     let windows = [("\"minute\"", 60, state.minute), ("\"day\"", 86_400, state.day)];
     push_list(&mut text, &windows, |text, seconds, window| {
-        push_all(text, ";q=", window.limit, ";w=", seconds);
+        push_parameters(text, ";q=", window.limit, ";w=", seconds);
     });
     ends[3] = text.len();
     push_list(&mut text, &windows, |text, seconds, window| {
-        // `reset_in` is rounded up to whole seconds of the clock, and may thereby be one more than the window.
-        push_all(text, ";r=", window.remaining, ";t=", window.reset_in.min(seconds));
+        // `reset_in` is rounded up to whole seconds of the clock, and may thus exceed the window by one.
+        push_parameters(text, ";r=", window.remaining, ";t=", window.reset_in.min(seconds));
     });
     ends[4] = text.len();
 
     let text = Bytes::from(text);
-    let mut begin = 0;
+    let mut start = 0;
     for (name, end) in NAMES.into_iter().zip(ends) {
-        if begin < end
-            && let Ok(value) = HeaderValue::from_maybe_shared(text.slice(begin..end))
+        if start < end
+            && let Ok(value) = HeaderValue::from_maybe_shared(text.slice(start..end))
         {
             headers.insert(name, value);
         }
-        begin = end;
+        start = end;
     }
 }
 
-/// The windows that there are, each with what `describe` says of it.
+/// Appends the windows there are, separated by commas, each with what `describe` appends for it.
 fn push_list(
     text: &mut String,
     windows: &[(&str, u64, Option<WindowState>)],
     describe: impl Fn(&mut String, u64, WindowState),
 ) {
-    let begin = text.len();
+    let start = text.len();
     for (name, seconds, window) in windows {
         let Some(window) = window else { continue };
-        if text.len() > begin {
+        if text.len() > start {
             text.push_str(", ");
         }
         text.push_str(name);
@@ -86,7 +87,7 @@ fn push_list(
     }
 }
 
-fn push_all(text: &mut String, one: &str, first: u32, two: &str, second: u64) {
+fn push_parameters(text: &mut String, one: &str, first: u32, two: &str, second: u64) {
     text.push_str(one);
     push_number(text, first);
     text.push_str(two);

@@ -1,20 +1,20 @@
-//! What a caller is told of a verification without a result. The words are the verification's own; status and code are
-//! those of a completion that fails so, but for what models say of the questions: these the server writes, so that it is
-//! never the caller's 400.
+//! Errors for verifications without a result. The messages are the verification's own; status and code are those of a
+//! completion that fails in the same way, except for failures due to the text that was sent: the server writes the
+//! questions, so these are never the caller's 400.
 
 use http::StatusCode;
 
 use super::ApiError;
-use super::provider::{common, is_hopeless};
+use super::provider::{forbids_retry, server_side};
 use crate::inference::{Failure, SHORTLY};
 use crate::verify::Error;
 
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
-        let (status, code) = kind(&error);
+        let (status, code) = status_and_code(&error);
         let retry_after = error.retry_after().unwrap_or(SHORTLY);
         Self {
-            hopeless: error.failure().is_some_and(is_hopeless),
+            no_retry: error.failure().is_some_and(forbids_retry),
             retry_after: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(retry_after),
             provider: error.provider().map(str::to_owned),
             ..Self::new(status, code, error.message())
@@ -22,19 +22,19 @@ impl From<Error> for ApiError {
     }
 }
 
-fn kind(error: &Error) -> (StatusCode, &'static str) {
+fn status_and_code(error: &Error) -> (StatusCode, &'static str) {
     match error {
         Error::Unconfigured => (StatusCode::SERVICE_UNAVAILABLE, "no_provider_available"),
         Error::Deadline => (StatusCode::GATEWAY_TIMEOUT, "provider_timeout"),
         Error::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         Error::Extraction { failure, .. }
         | Error::NoAnswers { failure, .. }
-        | Error::Unpaid { failure, .. } => common(failure).unwrap_or_else(|| about_the_questions(failure)),
+        | Error::Unpaid { failure, .. } => server_side(failure).unwrap_or_else(|| due_to_questions(failure)),
     }
 }
 
-/// Status and code of all that [`common`] leaves out.
-const fn about_the_questions(failure: &Failure) -> (StatusCode, &'static str) {
+/// Status and code of the failures that [`server_side`] leaves out.
+const fn due_to_questions(failure: &Failure) -> (StatusCode, &'static str) {
     match failure {
         Failure::Refused => (StatusCode::BAD_GATEWAY, "provider_refused"),
         _ => (StatusCode::BAD_GATEWAY, "provider_error"),
@@ -51,18 +51,18 @@ mod tests {
 
     const WAIT: Duration = Duration::from_secs(9);
 
-    /// Title and code; whether another try is hopeless, and after how long one is worth while.
-    type Told = (&'static str, &'static str, bool, Option<Duration>);
+    /// Title and code; whether a retry is forbidden, and after how long one is worthwhile.
+    type Expected = (&'static str, &'static str, bool, Option<Duration>);
 
-    fn told(error: ApiError) -> (&'static str, String, bool, Option<Duration>) {
-        (error.error, error.code, error.hopeless, error.retry_after)
+    fn summary(error: ApiError) -> (&'static str, String, bool, Option<Duration>) {
+        (error.error, error.code, error.no_retry, error.retry_after)
     }
 
     fn of_completion(failure: &Failure) -> ApiError {
-        ApiError::broken_off(&"a/b".into(), failure.clone())
+        ApiError::broken_stream(&"a/b".into(), failure.clone())
     }
 
-    /// As every way tells it on which a verification can come to this.
+    /// The errors of all ways in which a verification can fail because of this.
     fn of_verification(failure: &Failure) -> [ApiError; 3] {
         let (model, failure) = ("a/b".to_owned(), failure.clone());
         [
@@ -80,11 +80,11 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_alike_in_completions_and_verifications() {
+    fn a_failure_is_reported_alike_in_completions_and_verifications() {
         const GATEWAY: &str = "Bad Gateway";
         const UNAVAILABLE: &str = "Service Unavailable";
         let paused = Failure::Paused { whole_provider: true, because: "provider_error", retry_after: WAIT };
-        let table: [(Failure, Told); 16] = [
+        let table: [(Failure, Expected); 16] = [
             (Failure::Unauthorized, (GATEWAY, "provider_auth_failed", true, None)),
             (Failure::QuotaExhausted, (GATEWAY, "provider_quota_exhausted", true, None)),
             (
@@ -111,17 +111,17 @@ mod tests {
             (Failure::PriceUnknown, ("Forbidden", "price_unknown", false, None)),
             (Failure::StoreUnavailable, (UNAVAILABLE, "store_unavailable", false, Some(SHORTLY))),
         ];
-        for (failure, (title, code, hopeless, wait)) in table {
-            let expected = (title, code.to_owned(), hopeless, wait);
-            assert_eq!(told(of_completion(&failure)), expected, "{failure:?}");
+        for (failure, (title, code, no_retry, wait)) in table {
+            let expected = (title, code.to_owned(), no_retry, wait);
+            assert_eq!(summary(of_completion(&failure)), expected, "{failure:?}");
             for error in of_verification(&failure) {
-                assert_eq!(told(error), expected, "{failure:?}");
+                assert_eq!(summary(error), expected, "{failure:?}");
             }
         }
     }
 
     #[test]
-    fn what_comes_of_the_text_is_the_caller_s_in_completions_alone() {
+    fn failures_due_to_the_text_are_the_caller_s_in_completions_alone() {
         let unsupported = Failure::Unsupported { param: "n".to_owned(), message: "no".to_owned() };
         let (bad, own) = ("Bad Request", "provider_error");
         for (failure, title, code, code_of_verification) in [
@@ -132,23 +132,27 @@ mod tests {
             (unsupported, bad, "unsupported_parameter", own),
             (Failure::Refused, bad, "content_filter", "provider_refused"),
         ] {
-            assert_eq!(told(of_completion(&failure)), (title, code.to_owned(), false, None), "{failure:?}");
+            assert_eq!(
+                summary(of_completion(&failure)),
+                (title, code.to_owned(), false, None),
+                "{failure:?}"
+            );
             for error in of_verification(&failure) {
                 let expected = ("Bad Gateway", code_of_verification.to_owned(), false, None);
-                assert_eq!(told(error), expected, "{failure:?}");
+                assert_eq!(summary(error), expected, "{failure:?}");
             }
         }
     }
 
     #[test]
-    fn a_verification_ends_without_a_failure_too() {
+    fn a_verification_may_end_without_a_provider_failure() {
         let minute = Some(Duration::from_mins(1));
-        for (error, (title, code, hopeless, wait)) in [
+        for (error, (title, code, no_retry, wait)) in [
             (Error::Unconfigured, ("Service Unavailable", "no_provider_available", false, minute)),
             (Error::Deadline, ("Gateway Timeout", "provider_timeout", false, None)),
             (Error::Internal, ("Internal Server Error", "internal", false, None)),
         ] {
-            assert_eq!(told(ApiError::from(error)), (title, code.to_owned(), hopeless, wait));
+            assert_eq!(summary(ApiError::from(error)), (title, code.to_owned(), no_retry, wait));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A server under test: the production seam on a free port, with a store and a clock of its own.
+//! A server under test: `server::serve` on a free port, with a store and a clock of its own.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,27 +2,32 @@
 
 use serde_json::{Value, json};
 
-use super::super::operation::{at, json_like};
+use super::super::operation::{json_with_example, path};
 use super::super::schemas::Schemas;
 use super::example;
-use super::{END, READ, READ_ONE, WRITE, budget, name, operation};
+use super::{DELETE, READ, READ_ONE, WRITE, budget, name, operation};
 use crate::api::console::{App, DeletedApp, Page};
 use crate::keys::MAX_APP_NAME_CHARS;
 
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
-    let (app, page) = (schemas.answer::<App>(), schemas.answer::<Page<App>>());
-    let new = schemas.write("NewApp", new_app());
-    let changes = schemas.write("AppChanges", changes());
-    let deleted = schemas.answer::<DeletedApp>();
+    let (app, page) = (schemas.response::<App>(), schemas.response::<Page<App>>());
+    let new = schemas.add("NewApp", new_app());
+    let changes = schemas.add("AppChanges", changes());
+    let deleted = schemas.response::<DeletedApp>();
     let list = operation(
         "Apps",
         "listApps",
         "List apps",
         "Oldest first. Those that were deleted are not among them.",
     )
-    .takes(&["Limit", "AppCursor"])
-    .answers(200, "A page of apps.", json_like(&page, &example::page(&example::app())), &["Cache-Control"])
-    .fails(&READ);
+    .parameters(&["Limit", "AppCursor"])
+    .response(
+        200,
+        "A page of apps.",
+        json_with_example(&page, &example::page(&example::app())),
+        &["Cache-Control"],
+    )
+    .errors(&READ);
     let create = operation("Apps", "createApp", "Make an app", "Names are unique; a taken one is a 409.")
         .body(
             &new,
@@ -31,29 +36,29 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
                 ("budget", json!({"name": "website", "budget_usd": 100})),
             ],
         )
-        .answers(201, "The app.", json_like(&app, &example::app()), &["Location", "Cache-Control"])
-        .fails(&WRITE);
+        .response(201, "The app.", json_with_example(&app, &example::app()), &["Location", "Cache-Control"])
+        .errors(&WRITE);
     let show = operation("Apps", "getApp", "Show an app", "By its id. One that was deleted is a 404.")
-        .takes(&["AppId"])
-        .answers(200, "The app.", json_like(&app, &example::app()), &["Cache-Control"])
-        .fails(&READ_ONE);
+        .parameters(&["AppId"])
+        .response(200, "The app.", json_with_example(&app, &example::app()), &["Cache-Control"])
+        .errors(&READ_ONE);
     let update = operation("Apps", "updateApp", "Change an app", "Holds from the next request on.")
-        .takes(&["AppId"])
+        .parameters(&["AppId"])
         .body(&changes, &[("rename", json!({"name": "shop"})), ("unlimited", json!({"budget_usd": null}))])
-        .answers(200, "The app as it is now.", json_like(&app, &example::app()), &["Cache-Control"])
-        .fails(&WRITE);
+        .response(200, "The app as it is now.", json_with_example(&app, &example::app()), &["Cache-Control"])
+        .errors(&WRITE);
     let delete = operation(
         "Apps",
         "deleteApp",
         "Delete an app",
         "Revokes its keys for ever and keeps its usage. May be repeated. The last app cannot go (409).",
     )
-    .takes(&["AppId"])
-    .answers(200, "It is deleted.", json_like(&deleted, &example::deleted_app()), &["Cache-Control"])
-    .fails(&END);
+    .parameters(&["AppId"])
+    .response(200, "It is deleted.", json_with_example(&deleted, &example::deleted_app()), &["Cache-Control"])
+    .errors(&DELETE);
     vec![
-        at("/v1/apps", [("get", list), ("post", create)]),
-        at("/v1/apps/{app_id}", [("get", show), ("patch", update), ("delete", delete)]),
+        path("/v1/apps", [("get", list), ("post", create)]),
+        path("/v1/apps/{app_id}", [("get", show), ("patch", update), ("delete", delete)]),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! Records of one app as they could be.
+//! Example records of one app.
 
 use serde_json::{Value, json};
 
@@ -6,19 +6,19 @@ const APP: &str = "app_019aa0e7c2f47b1c8d3e5f60718293a4";
 const KEY: &str = "key_019aa0e7c2f47b1c8d3e5f60718293a5";
 const NOW: &str = "2026-11-20T19:26:00.123Z";
 
-/// What an app used of a model, as a table.
+/// An app's usage of a model, as a table.
 pub(super) const USAGE_CSV: &str = "\
 day,model,requests,attempts,errors,prompt_tokens,completion_tokens,total_tokens,cost_usd,unpriced_attempts\r
 2026-11-20,openai/gpt-5.4-mini,12,13,1,4210,1830,6040,0.0047125,0\r
 ";
 
-/// The same as a statement.
+/// The same usage as a statement.
 pub(super) const STATEMENT_CSV: &str = "\
 app_id,app,month,service,key_id,key,model,requests,attempts,errors,prompt_tokens,completion_tokens,total_tokens,cost_usd,unpriced_attempts\r
 app_019aa0e7c2f47b1c8d3e5f60718293a4,website,2026-11,verify,key_019aa0e7c2f47b1c8d3e5f60718293a5,ci,openai/gpt-5.4-mini,12,13,1,4210,1830,6040,0.0047125,0\r
 ";
 
-/// A list's last page with one record.
+/// The last page of a list, with one record.
 pub(super) fn page(record: &Value) -> Value {
     json!({"data": [record], "next_cursor": null})
 }
@@ -108,7 +108,7 @@ pub(super) fn set_up() -> Value {
 
 pub(super) fn usage() -> Value {
     let mut row = json!({"day": "2026-11-20", "model": "openai/gpt-5.4-mini"});
-    add(&mut row, sums());
+    merge(&mut row, sums());
     json!({
         "from": "2026-11-01",
         "to": "2026-11-20",
@@ -139,7 +139,7 @@ pub(super) fn billing() -> Value {
 
 pub(super) fn statement() -> Value {
     let mut line = json!({"service": "verify", "key_id": KEY, "key": "ci", "model": "openai/gpt-5.4-mini"});
-    add(&mut line, sums());
+    merge(&mut line, sums());
     json!({
         "app_id": APP,
         "app": "website",
@@ -179,13 +179,13 @@ fn console_key() -> Value {
         "spent_usd": 0.0,
         "budget_used_percent": null,
     });
-    add(&mut key, own);
+    merge(&mut key, own);
     key
 }
 
 fn with_key(record: Value, key: &str) -> Value {
     let mut created = json!({"key": key});
-    add(&mut created, record);
+    merge(&mut created, record);
     created
 }
 
@@ -202,7 +202,7 @@ fn sums() -> Value {
     })
 }
 
-fn add(to: &mut Value, more: Value) {
+fn merge(to: &mut Value, more: Value) {
     if let (Value::Object(to), Value::Object(more)) = (to, more) {
         to.extend(more);
     }

@@ -1,51 +1,56 @@
-//! Keys of apps, and what a key may ask about itself.
+//! The keys of apps, and what a key may know about itself.
 
 use serde_json::{Value, json};
 
-use super::super::operation::{Operation, at, json_like};
+use super::super::operation::{Operation, json_with_example, path};
 use super::super::schemas::{Schemas, reference};
 use super::example;
-use super::{END, READ_ONE, WRITE, budget, name, operation};
+use super::{DELETE, READ_ONE, WRITE, budget, name, operation};
 use crate::api::console::{CreatedKey, Key, KeyState, OwnKey, Page, RevokedKey};
 use crate::keys::{MAX_KEY_NAME_CHARS, MAX_LIST_ENTRIES, MAX_PATTERN_CHARS};
 use crate::server::console::MAX_GRACE_SECONDS;
 
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
-    let (key, page) = (schemas.answer::<Key>(), schemas.answer::<Page<Key>>());
-    let (created, own) = (schemas.answer::<CreatedKey>(), schemas.answer::<OwnKey>());
-    schemas.answer::<KeyState>();
-    let new = schemas.write("NewKey", new_key());
-    let changes = schemas.write("KeyChanges", changes());
-    let revoked = schemas.answer::<RevokedKey>();
-    let rotation = schemas.write("Rotation", rotation());
+    let (key, page) = (schemas.response::<Key>(), schemas.response::<Page<Key>>());
+    let (created, own) = (schemas.response::<CreatedKey>(), schemas.response::<OwnKey>());
+    schemas.response::<KeyState>();
+    let new = schemas.add("NewKey", new_key());
+    let changes = schemas.add("KeyChanges", changes());
+    let revoked = schemas.response::<RevokedKey>();
+    let rotation = schemas.add("Rotation", rotation());
     let list = operation(
         "Keys",
         "listKeys",
         "List an app's keys",
         "Oldest first, in every state unless one is asked for.",
     )
-    .takes(&["AppId", "ServiceFilter", "StateFilter", "Limit", "KeyCursor"])
-    .answers(200, "A page of keys.", json_like(&page, &example::page(&example::key())), &["Cache-Control"])
-    .fails(&READ_ONE);
+    .parameters(&["AppId", "ServiceFilter", "StateFilter", "Limit", "KeyCursor"])
+    .response(
+        200,
+        "A page of keys.",
+        json_with_example(&page, &example::page(&example::key())),
+        &["Cache-Control"],
+    )
+    .errors(&READ_ONE);
     let create = operation(
         "Keys",
         "createKey",
         "Make a key",
         "`key` in the answer is shown this once and exists nowhere else.",
     )
-    .takes(&["AppId"])
+    .parameters(&["AppId"])
     .body(&new, &[("plain", json!({"service": "verify"})), ("narrow", example::narrow_key())])
-    .answers(
+    .response(
         201,
         "The key and its record.",
-        json_like(&created, &example::created_key()),
+        json_with_example(&created, &example::created_key()),
         &["Location", "Cache-Control"],
     )
-    .fails(&WRITE);
+    .errors(&WRITE);
     let show = operation("Keys", "getKey", "Show a key", "Its record, without the key itself.")
-        .takes(&["AppId", "KeyId"])
-        .answers(200, "The key's record.", json_like(&key, &example::key()), &["Cache-Control"])
-        .fails(&READ_ONE);
+        .parameters(&["AppId", "KeyId"])
+        .response(200, "The key's record.", json_with_example(&key, &example::key()), &["Cache-Control"])
+        .errors(&READ_ONE);
     let update = operation(
         "Keys",
         "updateKey",
@@ -53,34 +58,34 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Holds from the next request on. A key that has expired works again with a later `expires_at`, or none; a rotated \
          one gets no later end, and a revoked one stays as it is (409).",
     )
-    .takes(&["AppId", "KeyId"])
+    .parameters(&["AppId", "KeyId"])
     .body(&changes, &[("rename", json!({"name": "ci"})), ("limits", json!({"limits": {"per_minute": 120}}))])
-    .answers(200, "The record as it is now.", json_like(&key, &example::key()), &["Cache-Control"])
-    .fails(&WRITE);
+    .response(200, "The record as it is now.", json_with_example(&key, &example::key()), &["Cache-Control"])
+    .errors(&WRITE);
     let revoke = operation(
         "Keys",
         "revokeKey",
         "Revoke a key",
         "At once and for ever: the next request with it gets a 401, and its running streams end. May be repeated.",
     )
-    .takes(&["AppId", "KeyId"])
-    .answers(200, "It is revoked.", json_like(&revoked, &example::revoked_key()), &["Cache-Control"])
-    .fails(&END);
+    .parameters(&["AppId", "KeyId"])
+    .response(200, "It is revoked.", json_with_example(&revoked, &example::revoked_key()), &["Cache-Control"])
+    .errors(&DELETE);
     let rotate = operation(
         "Keys",
         "rotateKey",
         "Replace a key",
         "Makes a key like this one and lets the old one live for `grace_seconds` more.",
     )
-    .takes(&["AppId", "KeyId"])
-    .may_have_body(&rotation, &[("now", json!({})), ("a_day", json!({"grace_seconds": 86_400}))])
-    .answers(
+    .parameters(&["AppId", "KeyId"])
+    .optional_body(&rotation, &[("now", json!({})), ("a_day", json!({"grace_seconds": 86_400}))])
+    .response(
         201,
         "The new key and its record.",
-        json_like(&created, &example::created_key()),
+        json_with_example(&created, &example::created_key()),
         &["Location", "Cache-Control"],
     )
-    .fails(&WRITE);
+    .errors(&WRITE);
     let itself = Operation::new(
         "Keys",
         "getOwnKey",
@@ -89,18 +94,18 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
          limits.",
     )
     .secured(&["verifyKey", "inferenceKey", "consoleKey", "consoleSession"])
-    .answers(
+    .response(
         200,
         "What the key may know about itself.",
-        json_like(&own, &example::own_key()),
+        json_with_example(&own, &example::own_key()),
         &["Cache-Control"],
     )
-    .fails(&[401, 403, 429, 500, 503]);
+    .errors(&[401, 403, 429, 500, 503]);
     vec![
-        at("/v1/apps/{app_id}/keys", [("get", list), ("post", create)]),
-        at("/v1/apps/{app_id}/keys/{key_id}", [("get", show), ("patch", update), ("delete", revoke)]),
-        at("/v1/apps/{app_id}/keys/{key_id}/rotate", [("post", rotate)]),
-        at("/v1/key", [("get", itself)]),
+        path("/v1/apps/{app_id}/keys", [("get", list), ("post", create)]),
+        path("/v1/apps/{app_id}/keys/{key_id}", [("get", show), ("patch", update), ("delete", revoke)]),
+        path("/v1/apps/{app_id}/keys/{key_id}/rotate", [("post", rotate)]),
+        path("/v1/key", [("get", itself)]),
     ]
 }
 
@@ -148,7 +153,7 @@ fn changes() -> Value {
     })
 }
 
-/// What may be changed later may be said at once; the service is for life.
+/// The schema of a new key: what may be changed later may be set at once; the service never changes.
 fn new_key() -> Value {
     let mut schema = changes();
     schema["description"] =

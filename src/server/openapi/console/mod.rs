@@ -1,6 +1,6 @@
 //! The console area, `/v1`.
 //!
-//! Which addresses there are, and which methods each takes, is `server/console`'s to say; a test holds the two together.
+//! `server/console` determines the paths and their methods; a test compares the two.
 
 mod apps;
 mod example;
@@ -14,18 +14,18 @@ use super::operation::Operation;
 use super::schemas::Schemas;
 use crate::money::NanoUsd;
 
-/// What lets a caller in: a console key, or a session made from one.
-const DOORS: [&str; 2] = ["consoleKey", "consoleSession"];
-/// What may come of reading.
+/// The security schemes: a console key, or a session made from one.
+const SECURITY: [&str; 2] = ["consoleKey", "consoleSession"];
+/// The errors of reading.
 const READ: [u16; 6] = [400, 401, 403, 429, 500, 503];
-/// What may come of reading one object.
+/// The errors of reading one object.
 const READ_ONE: [u16; 7] = [400, 401, 403, 404, 429, 500, 503];
-/// What may come of writing with a body.
+/// The errors of writing with a body.
 const WRITE: [u16; 11] = [400, 401, 403, 404, 408, 409, 413, 415, 429, 500, 503];
-/// What may come of ending an object.
-const END: [u16; 8] = [400, 401, 403, 404, 409, 429, 500, 503];
+/// The errors of deleting or revoking an object.
+const DELETE: [u16; 8] = [400, 401, 403, 404, 409, 429, 500, 503];
 
-/// The area's addresses.
+/// The area's paths.
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let mut all = apps::paths(schemas);
     all.extend(keys::paths(schemas));
@@ -36,23 +36,23 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
 
 /// An operation of the console.
 fn operation(tag: &str, id: &str, summary: &str, description: &str) -> Operation {
-    Operation::new(tag, id, summary, description).secured(&DOORS)
+    Operation::new(tag, id, summary, description).secured(&SECURITY)
 }
 
-/// A name of at most `most` characters on one line, of which at least one can be seen.
-fn name(most: usize, description: &str) -> Value {
-    const NEVER: &str = r"\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069";
-    const UNSEEN: &str = r"\s\u00ad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f\u2060-\u2064\u3164\ufe00-\ufe0f\ufeff\uffa0";
+/// The schema of a name: at most `max` characters on one line, of which at least one is visible.
+fn name(max: usize, description: &str) -> Value {
+    const FORBIDDEN: &str = r"\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069";
+    const INVISIBLE: &str = r"\s\u00ad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f\u2060-\u2064\u3164\ufe00-\ufe0f\ufeff\uffa0";
     json!({
         "type": "string",
         "minLength": 1,
-        "maxLength": most,
-        "pattern": format!("^[^{NEVER}]*[^{NEVER}{UNSEEN}][^{NEVER}]*$"),
+        "maxLength": max,
+        "pattern": format!("^[^{FORBIDDEN}]*[^{FORBIDDEN}{INVISIBLE}][^{FORBIDDEN}]*$"),
         "description": description,
     })
 }
 
-/// A month's budget.
+/// The schema of a monthly budget.
 fn budget(whose: &str) -> Value {
     json!({
         "type": ["number", "null"],

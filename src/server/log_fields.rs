@@ -1,7 +1,8 @@
-//! What of a request's head is logged: a path without the secrets in it, and no more of anything than a line can hold.
+//! What is logged of a request's head: its path without the secrets in it, its method and address, all of bounded
+//! length.
 //!
-//! Secrets stand in a path because people and programs put them there: some take the key itself for its id, and the
-//! link that makes the first key has its token behind `#`, where no browser sends it, until somebody leaves that out.
+//! Secrets are in a path because people and programs put them there: some take the key itself for its id, and the link
+//! that makes the first key has its token behind `#`, where no browser sends it, until somebody leaves the `#` out.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -12,80 +13,80 @@ use crate::api::Service;
 use crate::keys::setup;
 use crate::metrics::ROUTES;
 
-/// How much of a path is logged, in characters.
-const PATH: usize = 200;
-/// How much of a method; the longest of the standard's has 7.
-const METHOD: usize = 20;
+/// The most characters of a path.
+const MAX_PATH: usize = 200;
+/// The most characters of a method; the longest standard one has 7.
+const MAX_METHOD: usize = 20;
 
 /// A path as it is logged.
 pub(super) fn path(path: &str) -> Cow<'static, str> {
     match ROUTES.iter().find(|route| **route == path) {
         Some(route) => Cow::Borrowed(route),
-        None => Cow::Owned(foreign_path(path)),
+        None => Cow::Owned(unknown_path(path)),
     }
 }
 
-fn foreign_path(path: &str) -> String {
+fn unknown_path(path: &str) -> String {
     let is_harmless = |part: &str| part != "setup" && !setup::looks_like_a_token(part);
-    if path.len() <= PATH && !path.contains("mk_") && path.split('/').all(is_harmless) {
+    if path.len() <= MAX_PATH && !path.contains("mk_") && path.split('/').all(is_harmless) {
         return path.to_owned();
     }
-    let mut shown = String::with_capacity(path.len().min(PATH));
-    let mut is_behind_setup = false;
+    let mut output = String::with_capacity(path.len().min(MAX_PATH));
+    let mut is_after_setup = false;
     for (at, part) in path.split('/').enumerate() {
         if at > 0 {
-            shown.push('/');
+            output.push('/');
         }
-        if (is_behind_setup && !part.is_empty()) || setup::looks_like_a_token(part) {
-            shown.push('…');
+        if (is_after_setup && !part.is_empty()) || setup::looks_like_a_token(part) {
+            output.push('…');
         } else {
-            push_without_keys(&mut shown, part);
+            push_without_keys(&mut output, part);
         }
-        is_behind_setup = part == "setup";
-        if shown.len() > 4 * PATH {
+        is_after_setup = part == "setup";
+        if output.len() > 4 * MAX_PATH {
             break;
         }
     }
-    shown.chars().take(PATH).collect()
+    output.chars().take(MAX_PATH).collect()
 }
 
 /// A method as it is logged.
 pub(super) fn method(method: &Method) -> &str {
     let method = method.as_str();
-    method.get(..METHOD).unwrap_or(method)
+    method.get(..MAX_METHOD).unwrap_or(method)
 }
 
-/// A caller's address as it is logged. Those of IPv4 are put together here: the system's own way takes ten times as much,
-/// for every line.
+/// A caller's address as it is logged. IPv4 addresses are formatted by hand: the standard library takes ten times as
+/// long, for every line.
 pub(super) fn address(address: IpAddr) -> String {
     let IpAddr::V4(address) = address else { return address.to_string() };
-    let mut shown = String::with_capacity("255.255.255.255".len());
+    let mut output = String::with_capacity("255.255.255.255".len());
     for (at, octet) in address.octets().into_iter().enumerate() {
         if at > 0 {
-            shown.push('.');
+            output.push('.');
         }
-        shown.push_str(itoa::Buffer::new().format(octet));
+        output.push_str(itoa::Buffer::new().format(octet));
     }
-    shown
+    output
 }
 
-/// Adds a text with what follows a key's beginning left out.
-fn push_without_keys(shown: &mut String, text: &str) {
+/// Appends a text with the secret part of every key replaced by `…`.
+fn push_without_keys(output: &mut String, text: &str) {
     let mut rest = text;
     while let Some(at) = rest.find("mk_") {
         let (before, from) = rest.split_at(at);
-        let begins = |service: &Service| from.strip_prefix(format!("mk_{service}_").as_str());
-        let Some(secret) = Service::ALL.iter().find_map(begins) else {
-            shown.push_str(&rest[..at + 3]);
+        let secret_of = |service: &Service| from.strip_prefix(format!("mk_{service}_").as_str());
+        let Some(secret) = Service::ALL.iter().find_map(secret_of) else {
+            output.push_str(&rest[..at + 3]);
             rest = &from[3..];
             continue;
         };
-        shown.push_str(before);
-        shown.push_str(&from[..from.len() - secret.len()]);
-        shown.push('…');
+        output.push_str(before);
+        output.push_str(&from[..from.len() - secret.len()]);
+        output.push('…');
         rest = secret.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
     }
-    shown.push_str(rest);
+    output.push_str(rest);
 }
 
 #[cfg(test)]
@@ -95,7 +96,7 @@ mod tests {
     const TOKEN: &str = "abcdefghijklmnopqrstuvwxyz";
 
     #[test]
-    fn a_path_is_shown_without_its_secrets() {
+    fn a_path_is_logged_without_its_secrets() {
         for (given, expected) in [
             ("/verify/v1/stream".to_owned(), "/verify/v1/stream"),
             (
@@ -119,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_shown_as_ever() {
+    fn addresses_are_formatted_like_those_of_the_standard_library() {
         for text in ["0.0.0.0", "127.0.0.1", "255.249.10.99", "::1", "2001:db8::7", "::ffff:10.0.0.1"] {
             assert_eq!(address(text.parse().unwrap()), text);
         }
     }
 
     #[test]
-    fn a_method_is_short() {
+    fn methods_are_cut_short() {
         assert_eq!(method(&Method::OPTIONS), "OPTIONS");
         assert_eq!(method(&Method::from_bytes(&vec![b'M'; 60_000]).unwrap()), "M".repeat(20));
     }

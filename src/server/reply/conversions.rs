@@ -1,18 +1,20 @@
-//! What the rooms below HTTP complain of, as errors for callers.
+//! Conversions from the errors of other rooms.
 
 use http::StatusCode;
 
 use super::ApiError;
 use crate::keys::{Denied, ManageError};
-use crate::server::in_flight::Cut;
+use crate::server::in_flight::AbortReason;
 use crate::storage::{self, Lapsed};
 use crate::trouble::Trouble;
+use crate::usage::ReportError;
 
-/// The store, as all requests meet it: each of them has a line in the log that says how it ended, the cause only one.
+/// Failures of the database, shared by all requests: the cause is logged once, while each request has a log line of its
+/// own with its outcome.
 static STORE: Trouble = Trouble::new();
 
 impl ApiError {
-    /// The store has failed: the cause for the log, and an answer that does not tell it.
+    /// Logs why the database has failed, and returns an error that does not reveal it.
     pub(crate) fn store_failed(cause: &storage::Error) -> Self {
         if let Some(untold) = STORE.happened(cause) {
             tracing::error!(%cause, untold, "the store cannot be used");
@@ -48,7 +50,7 @@ impl From<storage::Error> for ApiError {
                 Self::not_found("no such app or key; the lists under /v1/apps show those there are")
             }
             storage::Error::Conflict(why) => Self::conflict(why),
-            // As the gate would have said it.
+            // The same error as from the gate.
             storage::Error::Lapsed(how) => Self::from(match how {
                 Lapsed::Revoked => Denied::Revoked,
                 Lapsed::Expired => Denied::Expired,
@@ -76,11 +78,26 @@ impl From<ManageError> for ApiError {
     }
 }
 
-impl From<Cut> for ApiError {
-    fn from(why: Cut) -> Self {
-        match why {
-            Cut::KeyRevoked => Self::key_revoked(),
-            Cut::ShuttingDown => Self::shutting_down(),
+impl From<ReportError> for ApiError {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::TooLong => Self::parameter("invalid_parameter", "by", error.to_string()),
+            ReportError::Storage(storage::Error::NotFound) => {
+                Self::new(StatusCode::NOT_FOUND, "not_found", "there is no app with this id")
+            }
+            ReportError::Storage(cause) => {
+                tracing::error!(%cause, "cannot read usage");
+                Self::store_unavailable()
+            }
+        }
+    }
+}
+
+impl From<AbortReason> for ApiError {
+    fn from(reason: AbortReason) -> Self {
+        match reason {
+            AbortReason::KeyRevoked => Self::key_revoked(),
+            AbortReason::ShuttingDown => Self::shutting_down(),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! JSON in which no object has a field twice: of two readers each might take another one, and which of them the caller
-//! meant nobody knows. (`serde_json`'s own [`Value`] takes the last one without a word.)
+//! Parsing JSON that must not contain duplicate fields: two readers might each take a different one, and nobody knows
+//! which the caller meant. (`serde_json`'s own [`Value`] silently takes the last.)
 
 use std::cell::RefCell;
 use std::fmt;
@@ -7,46 +7,48 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Why a text is not read.
+/// Why a text cannot be parsed.
 #[derive(Debug)]
-pub(super) enum Fault {
-    /// A field stands there twice: its path, such as `limits.per_day` or `models[1].name`.
-    Twice(String),
-    /// It is no JSON.
+pub(super) enum ParseError {
+    /// A field appears twice; its path, such as `limits.per_day` or `models[1].name`.
+    DuplicateField(String),
+    /// It is not JSON.
     Invalid(serde_json::Error),
 }
 
-/// Reads a JSON text, no deeper than `serde_json`'s own limit of 128.
-pub(super) fn read(text: &[u8]) -> Result<Value, Fault> {
-    let twice = Twice::default();
+/// Parses a JSON text, no deeper than `serde_json`'s own limit of 128.
+pub(super) fn parse(text: &[u8]) -> Result<Value, ParseError> {
+    let duplicate = DuplicatePath::default();
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let read = Reader(&twice).deserialize(&mut deserializer);
-    let whole = read.and_then(|value| deserializer.end().map(|()| value));
-    whole.map_err(|cause| twice.0.take().map_or(Fault::Invalid(cause), Fault::Twice))
+    let parsed = ValueSeed(&duplicate).deserialize(&mut deserializer);
+    let complete = parsed.and_then(|value| deserializer.end().map(|()| value));
+    complete
+        .map_err(|cause| duplicate.0.take().map_or(ParseError::Invalid(cause), ParseError::DuplicateField))
 }
 
-/// The path of a field that was found twice. Begun where it was found, and continued to its front on the way out.
+/// The path of a duplicate field: set to its name where it is found, and extended to the left while the recursion
+/// unwinds.
 #[derive(Default)]
-struct Twice(RefCell<Option<String>>);
+struct DuplicatePath(RefCell<Option<String>>);
 
-impl Twice {
+impl DuplicatePath {
     fn found<E: Error>(&self, name: &str) -> E {
         self.0.replace(Some(name.to_owned()));
         E::custom("a field appears twice")
     }
 
-    fn prepend(&self, place: &str) {
+    fn prepend(&self, parent: &str) {
         if let Some(path) = &mut *self.0.borrow_mut() {
             let dot = if path.starts_with('[') { "" } else { "." };
-            *path = format!("{place}{dot}{path}");
+            *path = format!("{parent}{dot}{path}");
         }
     }
 }
 
 #[derive(Clone, Copy)]
-struct Reader<'a>(&'a Twice);
+struct ValueSeed<'a>(&'a DuplicatePath);
 
-impl<'de> DeserializeSeed<'de> for Reader<'_> {
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -54,7 +56,7 @@ impl<'de> DeserializeSeed<'de> for Reader<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Reader<'_> {
+impl<'de> Visitor<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -119,43 +121,43 @@ mod tests {
 
     use super::*;
 
-    fn twice(text: &str) -> String {
-        match read(text.as_bytes()) {
-            Err(Fault::Twice(path)) => path,
+    fn duplicate(text: &str) -> String {
+        match parse(text.as_bytes()) {
+            Err(ParseError::DuplicateField(path)) => path,
             other => panic!("{text}: {other:?}"),
         }
     }
 
     #[test]
-    fn a_field_that_is_there_twice_is_named_by_its_path() {
-        assert_eq!(twice(r#"{"a":1,"b":2,"a":1}"#), "a");
-        assert_eq!(twice(r#"{"a":1,"\u0061":1}"#), "a");
-        assert_eq!(twice(r#"{"a":{"b":[0,{"c":{"d":1,"d":2}}]}}"#), "a.b[1].c.d");
-        assert_eq!(twice(r#"[[{"x":1,"x":1}]]"#), "[0][0].x");
+    fn a_duplicate_field_is_named_by_its_path() {
+        assert_eq!(duplicate(r#"{"a":1,"b":2,"a":1}"#), "a");
+        assert_eq!(duplicate(r#"{"a":1,"\u0061":1}"#), "a");
+        assert_eq!(duplicate(r#"{"a":{"b":[0,{"c":{"d":1,"d":2}}]}}"#), "a.b[1].c.d");
+        assert_eq!(duplicate(r#"[[{"x":1,"x":1}]]"#), "[0][0].x");
     }
 
     #[test]
-    fn the_same_name_in_several_objects_is_none_twice() {
+    fn the_same_name_in_several_objects_is_no_duplicate() {
         let text = r#"{"a":{"a":[{"a":1},{"a":2}]},"b":{"a":1}}"#;
-        assert_eq!(read(text.as_bytes()).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+        assert_eq!(parse(text.as_bytes()).unwrap(), serde_json::from_str::<Value>(text).unwrap());
     }
 
     #[test]
-    fn what_is_no_json_is_said_as_such_and_depth_is_no_danger() {
+    fn invalid_json_is_reported_and_depth_is_no_danger() {
         let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
         for text in ["", "{", r#"{"a":1}x"#, r#"{"a":1,"b":{"c":}}"#, "\u{0}", &deep] {
-            assert!(matches!(read(text.as_bytes()), Err(Fault::Invalid(_))), "{text:.40}");
+            assert!(matches!(parse(text.as_bytes()), Err(ParseError::Invalid(_))), "{text:.40}");
         }
     }
 
     proptest! {
         #[test]
-        fn it_reads_what_serde_reads(text in r#"(\{("[ab]{1,2}":|\[|1|-1|2\.5|1e999|null|true|"x\\n"|,|\]|\}){0,12}|.{0,8})"#) {
-            match read(text.as_bytes()) {
+        fn it_parses_what_serde_parses(text in r#"(\{("[ab]{1,2}":|\[|1|-1|2\.5|1e999|null|true|"x\\n"|,|\]|\}){0,12}|.{0,8})"#) {
+            match parse(text.as_bytes()) {
                 Ok(value) => prop_assert_eq!(Some(value), serde_json::from_str::<Value>(&text).ok()),
-                Err(Fault::Invalid(_)) => prop_assert!(serde_json::from_str::<Value>(&text).is_err()),
-                // It need not be JSON behind that.
-                Err(Fault::Twice(_)) => {}
+                Err(ParseError::Invalid(_)) => prop_assert!(serde_json::from_str::<Value>(&text).is_err()),
+                // What follows the duplicate need not be JSON.
+                Err(ParseError::DuplicateField(_)) => {}
             }
         }
     }

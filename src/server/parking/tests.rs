@@ -1,4 +1,4 @@
-//! Streams with pauses, over real connections and in single steps.
+//! Streams with pauses, over real connections and step by step.
 
 use std::pin::pin;
 
@@ -13,30 +13,30 @@ use super::*;
 use crate::app::App;
 use crate::clock::{Clock, Time};
 use crate::config::{Env, ServerArgs, load_server};
+use crate::server::activity::Activity;
 use crate::server::routes::Routes;
-use crate::server::stall::StallGuard;
-use crate::server::turns::Turns;
+use crate::server::write_timeout::WriteTimeout;
 use crate::server::{Options, connection};
 
-type Piece = Result<&'static str, io::Error>;
+type Chunk = Result<&'static str, io::Error>;
 
-/// A body of the pieces that are sent to it.
-fn pieces() -> (mpsc::UnboundedSender<Piece>, impl futures_util::Stream<Item = Piece>) {
+/// A body of the chunks that are sent to it.
+fn chunks() -> (mpsc::UnboundedSender<Chunk>, impl futures_util::Stream<Item = Chunk>) {
     let (sender, receiver) = mpsc::unbounded_channel();
     (sender, unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) }))
 }
 
-/// A server on which every answer is a stream that may be parked; each request hands out the way to feed its answer.
-async fn serve() -> (TcpStream, mpsc::UnboundedReceiver<mpsc::UnboundedSender<Piece>>, watch::Sender<()>) {
+/// A server whose every response is a stream that may be parked; each request hands out the sender that feeds its body.
+async fn serve() -> (TcpStream, mpsc::UnboundedReceiver<mpsc::UnboundedSender<Chunk>>, watch::Sender<()>) {
     let now = Time::from_unix_ms(1_795_202_760_000);
     let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
     let config = load_server(&arguments, &Env::bare([("MK_DATA_DIR", "/nowhere")], now)).unwrap();
     let app = Arc::new(App::in_memory(&config, Clock::manual(now)).unwrap());
     let context = Arc::new(crate::server::Context::new(app, Options::default()));
-    let (asked, answers) = mpsc::unbounded_channel();
+    let (requested, feeds) = mpsc::unbounded_channel();
     let routes = warp::any().and(warp::body::bytes()).map(move |body: Bytes| {
-        let (feed, stream) = pieces();
-        asked.send(feed).unwrap();
+        let (feed, stream) = chunks();
+        requested.send(feed).unwrap();
         let mut response = warp::reply::stream(stream).into_response();
         let mut headers = HeaderMap::new();
         if body == "last" {
@@ -51,7 +51,7 @@ async fn serve() -> (TcpStream, mpsc::UnboundedReceiver<mpsc::UnboundedSender<Pi
     let (closing, closed) = watch::channel(());
     let routes = Routes::only(context.clone(), routes.boxed());
     tokio::spawn(connection::serve(stream, peer, routes, context, closed));
-    (caller, answers, closing)
+    (caller, feeds, closing)
 }
 
 /// Reads until what was read ends with `end`.
@@ -67,12 +67,12 @@ const ASK: &[u8] = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\n\r\nmore
 const LAST: &[u8] = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\n\r\nlast";
 
 #[tokio::test]
-async fn a_stream_with_pauses_is_whole_and_the_next_request_follows() {
-    let (mut caller, mut answers, _closing) = serve().await;
-    // The second comes before the first is answered, the third behind it.
+async fn a_stream_with_pauses_is_complete_and_the_next_request_follows() {
+    let (mut caller, mut feeds, _closing) = serve().await;
+    // The second is sent before the first is answered, the third after the second is.
     caller.write_all(&ASK.repeat(2)).await.unwrap();
     for round in 0..3 {
-        let feed = answers.recv().await.unwrap();
+        let feed = feeds.recv().await.unwrap();
         feed.send(Ok("first")).unwrap();
         let head = read_to(&mut caller, "5\r\nfirst\r\n").await;
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
@@ -90,10 +90,10 @@ async fn a_stream_with_pauses_is_whole_and_the_next_request_follows() {
 }
 
 #[tokio::test]
-async fn nothing_follows_where_either_side_has_said_so() {
-    let (mut caller, mut answers, _closing) = serve().await;
+async fn the_connection_closes_where_either_side_has_said_so() {
+    let (mut caller, mut feeds, _closing) = serve().await;
     caller.write_all(LAST).await.unwrap();
-    let feed = answers.recv().await.unwrap();
+    let feed = feeds.recv().await.unwrap();
     feed.send(Ok("one")).unwrap();
     read_to(&mut caller, "one\r\n").await;
     feed.send(Ok("two")).unwrap();
@@ -102,9 +102,9 @@ async fn nothing_follows_where_either_side_has_said_so() {
     caller.read_to_string(&mut rest).await.unwrap();
     assert_eq!(rest, "3\r\ntwo\r\n0\r\n\r\n");
 
-    let (mut caller, mut answers, closing) = serve().await;
+    let (mut caller, mut feeds, closing) = serve().await;
     caller.write_all(ASK).await.unwrap();
-    let feed = answers.recv().await.unwrap();
+    let feed = feeds.recv().await.unwrap();
     feed.send(Ok("one")).unwrap();
     read_to(&mut caller, "one\r\n").await;
     feed.send(Ok("two")).unwrap();
@@ -117,59 +117,63 @@ async fn nothing_follows_where_either_side_has_said_so() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_never_taken_for_whole() {
-    let (mut caller, mut answers, _closing) = serve().await;
+async fn a_body_that_fails_is_never_taken_for_complete() {
+    let (mut caller, mut feeds, _closing) = serve().await;
     caller.write_all(ASK).await.unwrap();
-    let feed = answers.recv().await.unwrap();
+    let feed = feeds.recv().await.unwrap();
     feed.send(Ok("one")).unwrap();
     read_to(&mut caller, "one\r\n").await;
     feed.send(Ok("two")).unwrap();
     read_to(&mut caller, "two\r\n").await;
     feed.send(Err(io::ErrorKind::Other.into())).unwrap();
     let mut rest = Vec::new();
-    // Ended in whatever way.
+    // It may end in any way.
     let _ = caller.read_to_end(&mut rest).await;
     assert_eq!(rest, b"");
 }
 
 #[tokio::test]
-async fn a_silent_body_lies_in_its_berth_until_it_is_wanted() {
-    let (feed, stream) = pieces();
-    let stream = Box::pin(stream.map(|piece| piece.map(|text| Frame::data(Bytes::from(text)))));
-    let mut answer = Response::new(http_body_util::StreamBody::new(stream));
-    allow(answer.extensions_mut(), &HeaderMap::new());
-    let berth = Berth::new();
-    let mut lent = berth.lend(answer, Version::HTTP_11).into_body();
+async fn a_silent_body_lies_in_its_slot_until_it_is_taken() {
+    let (feed, stream) = chunks();
+    let stream = Box::pin(stream.map(|chunk| chunk.map(|text| Frame::data(Bytes::from(text)))));
+    let mut response = Response::new(http_body_util::StreamBody::new(stream));
+    allow(response.extensions_mut(), &HeaderMap::new());
+    let slot = ParkingSlot::new();
+    let mut body = slot.wrap(response, Version::HTTP_11).into_body();
 
-    assert!(lent.frame().now_or_never().is_none());
+    assert!(body.frame().now_or_never().is_none());
     feed.send(Ok("one")).unwrap();
-    assert_eq!(lent.frame().await.unwrap().unwrap().into_data().unwrap(), "one", "had back, as hyper asked");
-    assert!(berth.place().is_none());
+    assert_eq!(
+        body.frame().await.unwrap().unwrap().into_data().unwrap(),
+        "one",
+        "taken back when hyper polled"
+    );
+    assert!(slot.lock().is_none());
 
-    assert!(lent.frame().now_or_never().is_none());
+    assert!(body.frame().now_or_never().is_none());
     let (ours, theirs) = tokio::io::duplex(1);
-    let mut guard = StallGuard::new(ours, std::time::Duration::from_mins(1), Turns::new());
-    let stalled = guard.stalled();
-    guard.write_all(b"1").await.unwrap();
-    assert!(guard.write(b"2").now_or_never().is_none(), "there is room for one");
+    let mut writer = WriteTimeout::new(ours, std::time::Duration::from_mins(1), Activity::new());
+    let stalled = writer.stalled();
+    writer.write_all(b"1").await.unwrap();
+    assert!(writer.write(b"2").now_or_never().is_none(), "there is room for one byte");
     let mut hyper = pin!(std::future::pending::<()>());
-    assert!(berth.follow(hyper.as_mut(), &stalled).now_or_never().is_none(), "what hyper has is not out");
+    assert!(slot.drive(hyper.as_mut(), &stalled).now_or_never().is_none(), "a write of hyper's is pending");
     let mut theirs = theirs;
     theirs.read_u8().await.unwrap();
-    guard.write_all(b"2").await.unwrap();
-    let silent = berth.follow(hyper.as_mut(), &stalled).await.ok().unwrap();
-    assert!(!silent.is_last);
+    writer.write_all(b"2").await.unwrap();
+    let parked = slot.drive(hyper.as_mut(), &stalled).await.ok().unwrap();
+    assert!(!parked.is_last);
 }
 
 #[test]
-fn only_marked_answers_in_chunks_are_movable() {
+fn only_marked_responses_in_http_1_1_are_parkable() {
     let marked = |version| {
-        let mut answer = Response::new(http_body_util::Empty::<Bytes>::new());
-        allow(answer.extensions_mut(), &HeaderMap::new());
-        Berth::new().lend(answer, version).into_body()
+        let mut response = Response::new(http_body_util::Empty::<Bytes>::new());
+        allow(response.extensions_mut(), &HeaderMap::new());
+        ParkingSlot::new().wrap(response, version).into_body()
     };
-    assert!(matches!(marked(Version::HTTP_11), Lent::Movable { .. }));
-    assert!(matches!(marked(Version::HTTP_10), Lent::Kept(_)));
+    assert!(matches!(marked(Version::HTTP_11), ParkableBody::Parkable { .. }));
+    assert!(matches!(marked(Version::HTTP_10), ParkableBody::Fixed(_)));
     let plain = Response::new(http_body_util::Empty::<Bytes>::new());
-    assert!(matches!(Berth::new().lend(plain, Version::HTTP_11).into_body(), Lent::Kept(_)));
+    assert!(matches!(ParkingSlot::new().wrap(plain, Version::HTTP_11).into_body(), ParkableBody::Fixed(_)));
 }

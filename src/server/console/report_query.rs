@@ -1,4 +1,4 @@
-//! What only the queries of reports hold: dates, months and dimensions.
+//! Query parameters of reports: dates, months, dimensions and services.
 
 use super::query::Query;
 use crate::api::Service;
@@ -8,11 +8,11 @@ use crate::server::params::invalid;
 use crate::server::reply::ApiError;
 use crate::usage::{Days, Month, parse_date};
 
-/// Without dates, a report is of so many days, today included.
+/// The number of days of a report without dates, today included.
 const DEFAULT_DAYS: u32 = 30;
 
 impl Query {
-    /// `from` and `to`, both part of the span. The one that is missing follows from the other.
+    /// `from` and `to`, both inclusive. A missing one is derived from the other.
     pub(super) fn days(&mut self, now: Time) -> Result<Days, ApiError> {
         let default = Days::until_today(DEFAULT_DAYS, now);
         let days = match (self.date("from")?, self.date("to")?) {
@@ -35,13 +35,13 @@ impl Query {
         self.text(name).map(date).transpose()
     }
 
-    /// `month`, by default the present one.
+    /// `month`, by default the current one.
     pub(super) fn month(&mut self, now: Time) -> Result<Month, ApiError> {
         let Some(text) = self.text("month") else { return Ok(Month::of(now)) };
         Month::parse(&text).ok_or_else(|| invalid("month", "`month` must be a month such as 2026-11"))
     }
 
-    /// `by`: a list with commas, by default `day`.
+    /// `by`: a comma-separated list, by default `day`.
     pub(super) fn by(&mut self) -> Result<Vec<Dimension>, ApiError> {
         let Some(list) = self.text("by") else { return Ok(vec![Dimension::Day]) };
         let by: Option<Vec<_>> = list.split(',').map(|name| Dimension::named(name.trim())).collect();
@@ -53,10 +53,10 @@ impl Query {
         })
     }
 
-    /// `service`.
-    pub(super) fn asking_service(&mut self) -> Result<Option<Service>, ApiError> {
+    /// `service`: one whose keys use models.
+    pub(super) fn model_service(&mut self) -> Result<Option<Service>, ApiError> {
         let service = |text: String| {
-            // Console keys ask no models.
+            // Console keys use no models.
             let service = text.parse().ok().filter(|service| *service != Service::Console);
             service.ok_or_else(|| invalid("service", "`service` must be `verify` or `inference`"))
         };
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_end_follows_from_the_other() {
+    fn a_missing_end_is_derived_from_the_other() {
         for (raw, expected) in [
             ("", (-29, 0)),
             ("from=2026-11-01", (-19, 0)),
@@ -95,15 +95,15 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_read_and_wrong_names_refused() {
+    fn lists_are_read_and_unknown_names_rejected() {
         assert_eq!(query("by=model%2Cday").by().ok(), Some(vec![Dimension::Model, Dimension::Day]));
         assert_eq!(query("").by().ok(), Some(vec![Dimension::Day]));
         for wrong in ["by=day,,app", "by=month", "by=Day"] {
             assert!(query(wrong).by().is_err(), "{wrong}");
         }
         assert!(
-            query("service=chat").asking_service().is_err()
-                && query("service=console").asking_service().is_err()
+            query("service=chat").model_service().is_err()
+                && query("service=console").model_service().is_err()
         );
         assert!(query("month=2026-13").month(NOW).is_err());
         assert_eq!(query("").month(NOW).ok(), Some(Month::of(NOW)));

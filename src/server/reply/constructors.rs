@@ -1,4 +1,4 @@
-//! The errors that there are, by status.
+//! The errors of the API, by status.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::inference::SHORTLY;
 use crate::limits::{State, Window};
 
 impl ApiError {
-    /// 400 about a parameter, by its JSON path.
+    /// 400 for a parameter, named by its JSON path.
     pub(crate) fn parameter(
         code: &'static str,
         param: impl Into<String>,
@@ -18,34 +18,34 @@ impl ApiError {
         Self { param: Some(param.into()), ..Self::new(StatusCode::BAD_REQUEST, code, message) }
     }
 
-    /// 400 for a body that is no JSON.
+    /// 400 for a body that is not JSON.
     pub(crate) fn invalid_json(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid_json", message)
     }
 
-    /// 413 with the limit.
+    /// 413; the message tells the limit.
     pub(crate) fn body_too_large(limit: usize) -> Self {
         let message = format!("the request body is larger than {limit} bytes");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
     }
 
-    /// 415.
+    /// 415 for a body that is not plain JSON.
     pub(crate) fn unsupported_media_type(message: &'static str) -> Self {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
     }
 
-    /// 408 for a body that does not arrive.
+    /// 408 for a body that does not arrive in time.
     pub(crate) fn body_timeout() -> Self {
         Self::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", "the request body did not arrive in time")
     }
 
-    /// 404 for an address that does not exist.
+    /// 404 for a route that does not exist.
     pub(crate) fn unknown_route() -> Self {
         let message = "no such endpoint; the API is under /verify/v1, /inference/v1 and /v1";
         Self::new(StatusCode::NOT_FOUND, "unknown_route", message)
     }
 
-    /// 405 with the methods that the address has.
+    /// 405; `Allow` lists the methods of the route.
     pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
         let message = format!("this endpoint accepts {allow} only");
         Self {
@@ -54,8 +54,8 @@ impl ApiError {
         }
     }
 
-    /// For a request that is no HTTP this server can read.
-    pub(crate) fn unreadable(status: StatusCode) -> Self {
+    /// For a request that this server cannot parse as HTTP.
+    pub(crate) fn malformed(status: StatusCode) -> Self {
         match status {
             StatusCode::URI_TOO_LONG => {
                 Self::new(status, "uri_too_long", "the request's address is too long")
@@ -73,7 +73,7 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
     }
 
-    /// 503 while the server ends.
+    /// 503 during shutdown.
     pub(crate) fn shutting_down() -> Self {
         let mut error = Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -91,7 +91,7 @@ impl ApiError {
         error
     }
 
-    /// 503 when the database cannot answer: never a pass.
+    /// 503 when the database cannot answer: the request is never admitted.
     pub(crate) fn store_unavailable() -> Self {
         let mut error = Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -102,17 +102,17 @@ impl ApiError {
         error
     }
 
-    /// 409 for what stands in the way of a change.
+    /// 409 for a change that the present state does not allow.
     pub(crate) fn conflict(message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, "conflict", message)
     }
 
-    /// 401 for a key revoked while its request ran.
+    /// 401 for a revoked key, possibly revoked while its request ran.
     pub(crate) fn key_revoked() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "api_key_revoked", "API key has been revoked")
     }
 
-    /// 429, with the state that its headers describe.
+    /// 429 with the rate limits that its headers describe.
     pub(crate) fn rate_limited(state: State, window: Window) -> Self {
         let (code, message) = match window {
             Window::Minute => ("rate_limited_minute", "Too many requests per minute"),
@@ -124,18 +124,18 @@ impl ApiError {
         };
         Self {
             retry_after: violated.map(|window| Duration::from_secs(window.reset_in)),
-            hopeless: window == Window::Day,
+            no_retry: window == Window::Day,
             rate: Some(Rate { state, violated: Some(window) }),
             ..Self::new(StatusCode::TOO_MANY_REQUESTS, code, message)
         }
     }
 
-    /// 404 for a thing that does not exist, or not for this caller: `no such app`.
+    /// 404 for an object that does not exist, or not for this caller.
     pub(crate) fn not_found(message: &'static str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
     }
 
-    /// 404 for a model that cannot be asked for.
+    /// 404 for a model that cannot be requested.
     pub(crate) fn model_not_found(message: impl Into<String>) -> Self {
         Self {
             param: Some("model".to_owned()),
@@ -143,7 +143,7 @@ impl ApiError {
         }
     }
 
-    /// 403 for a model that the key, which is for these, is not for.
+    /// 403 for a model that is not among those that the key may use.
     pub(crate) fn model_not_allowed(model: &str, allowed: &[String]) -> Self {
         let allowed = allowed.join(", ");
         Self {
@@ -156,7 +156,7 @@ impl ApiError {
         }
     }
 
-    /// 403 for a verification that would ask models that the key is not for.
+    /// 403 for a verification that would use models that the key may not use.
     pub(crate) fn verification_not_allowed(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "model_not_allowed", message)
     }

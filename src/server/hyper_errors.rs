@@ -1,10 +1,10 @@
-//! hyper answers requests that it cannot read (400, 414, 431) by itself, before any service is asked: without a body,
-//! a request id or limits. This wrapper around the connection puts our own answer in the place of such a head, so
-//! that every answer has the documented shape.
+//! Replaces the responses that hyper sends by itself. It answers requests that it cannot parse (400, 414, 431) before
+//! any service is called, without a body, a request id or rate limits. This wrapper around the connection puts our own
+//! response in their place, so that every response has the documented format.
 //!
-//! It is recognised by its exact form at the end of what hyper writes, after which hyper closes. No answer of ours can
-//! be taken for it, wherever its bytes are cut on their way to a slow reader: its lines end in CR LF, and our bodies
-//! hold no CR that is not the wire's own.
+//! They are recognised by their exact form at the end of what hyper writes, after which hyper closes. No response of
+//! ours can be mistaken for one, wherever its bytes are split on their way to a slow reader: the lines of a head end in
+//! CR LF, and our bodies contain no CR except in the chunk framing and at the end of CSV rows.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,28 +18,28 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::reply::{self, ApiError, Rate};
 use super::{Context, gate, incoming, record};
 
-/// A connection on which hyper's bare refusals become ours.
-pub(crate) struct Refusals<S> {
+/// A connection on which hyper's own error responses are replaced by ours.
+pub(crate) struct ReplaceHyperErrors<S> {
     inner: S,
     peer: SocketAddr,
     context: Arc<Context>,
-    /// Our answer, how much of it is written, and how many of hyper's bytes it stands for.
+    /// Our response, how much of it is written, and how many of hyper's bytes it replaces.
     replacement: Option<(Vec<u8>, usize, usize)>,
 }
 
-impl<S> Refusals<S> {
+impl<S> ReplaceHyperErrors<S> {
     pub(crate) fn new(inner: S, peer: SocketAddr, context: Arc<Context>) -> Self {
         Self { inner, peer, context, replacement: None }
     }
 
-    fn answer(&self, status: StatusCode) -> Vec<u8> {
-        // A request that could not be read has no headers that could be believed.
+    fn response(&self, status: StatusCode) -> Vec<u8> {
+        // A request that could not be parsed has no headers that could be trusted.
         let request_id = incoming::request_id(&HeaderMap::new());
         let app = &self.context.app;
         let client = self.peer.ip().to_canonical();
-        let rate = Rate::from(gate::open_state(app, &app.configured(), client));
-        let error = ApiError::unreadable(status);
-        record::unreadable(&app.metrics, &request_id, client, status, error.code());
+        let rate = Rate::from(gate::open_page_state(app, &app.configured(), client));
+        let error = ApiError::malformed(status);
+        record::malformed(&app.metrics, &request_id, client, status, error.code());
         let (body, mut headers) = error.into_parts(&request_id);
         reply::write_rate_headers(&mut headers, &rate);
         let mut bytes =
@@ -54,22 +54,21 @@ impl<S> Refusals<S> {
     }
 }
 
-/// More than a head of hyper's own is long.
-const LONGEST_REFUSAL: usize = 160;
+/// An upper bound for the length of hyper's own error responses.
+const MAX_LENGTH: usize = 160;
 
-/// Where a head begins that hyper made by itself, and its status, if `bytes` end with one.
-fn bare_refusal(bytes: &[u8]) -> Option<(usize, StatusCode)> {
+/// The offset and the status of an error response of hyper's own, if `bytes` end with one.
+fn find_hyper_error(bytes: &[u8]) -> Option<(usize, StatusCode)> {
     if !bytes.ends_with(b"\r\n\r\n") {
         return None;
     }
-    let tail = bytes.len().saturating_sub(LONGEST_REFUSAL);
-    // Every answer passes by here, and an H is rare in a head. Looking at every byte without a way out lets the
-    // compiler look at many at once.
+    let tail = bytes.len().saturating_sub(MAX_LENGTH);
+    // Every response passes through here, and an H is rare in a head. A fold without an early exit is vectorised.
     if bytes[tail..].iter().fold(0, |found, byte| found | u8::from(*byte == b'H')) == 0 {
         return None;
     }
-    let begin = (tail..bytes.len()).rev().find(|at| bytes[*at..].starts_with(b"HTTP/1.1 4"))?;
-    let mut lines = std::str::from_utf8(&bytes[begin..]).ok()?.split("\r\n");
+    let start = (tail..bytes.len()).rev().find(|at| bytes[*at..].starts_with(b"HTTP/1.1 4"))?;
+    let mut lines = std::str::from_utf8(&bytes[start..]).ok()?.split("\r\n");
     let status = StatusCode::from_bytes(lines.next()?.as_bytes().get(9..12)?).ok()?;
     let mut has_no_body = false;
     for line in lines {
@@ -80,30 +79,30 @@ fn bare_refusal(bytes: &[u8]) -> Option<(usize, StatusCode)> {
             _ => return None,
         }
     }
-    has_no_body.then_some((begin, status))
+    has_no_body.then_some((start, status))
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Refusals<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ReplaceHyperErrors<S> {
     fn poll_write(mut self: Pin<&mut Self>, task: &mut Task<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         if this.replacement.is_none() {
-            match bare_refusal(bytes) {
+            match find_hyper_error(bytes) {
                 None => {}
-                Some((0, status)) => this.replacement = Some((this.answer(status), 0, bytes.len())),
-                // What stands before it goes out first.
-                Some((begin, _)) => return Pin::new(&mut this.inner).poll_write(task, &bytes[..begin]),
+                Some((0, status)) => this.replacement = Some((this.response(status), 0, bytes.len())),
+                // What precedes it is written first.
+                Some((start, _)) => return Pin::new(&mut this.inner).poll_write(task, &bytes[..start]),
             }
         }
-        let Some((answer, written, stands_for)) = &mut this.replacement else {
+        let Some((response, written, replaced)) = &mut this.replacement else {
             return Pin::new(&mut this.inner).poll_write(task, bytes);
         };
-        while *written < answer.len() {
-            match ready!(Pin::new(&mut this.inner).poll_write(task, &answer[*written..]))? {
+        while *written < response.len() {
+            match ready!(Pin::new(&mut this.inner).poll_write(task, &response[*written..]))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 count => *written += count,
             }
         }
-        let count = *stands_for;
+        let count = *replaced;
         this.replacement = None;
         Poll::Ready(Ok(count))
     }
@@ -119,14 +118,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Refusals<S> {
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         task: &mut Task<'_>,
-        pieces: &[io::IoSlice<'_>],
+        buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let first = pieces.iter().find(|piece| !piece.is_empty());
+        let first = buffers.iter().find(|buffer| !buffer.is_empty());
         match first {
-            Some(head) if self.replacement.is_some() || bare_refusal(head).is_some() => {
+            Some(head) if self.replacement.is_some() || find_hyper_error(head).is_some() => {
                 self.poll_write(task, head)
             }
-            _ => Pin::new(&mut self.inner).poll_write_vectored(task, pieces),
+            _ => Pin::new(&mut self.inner).poll_write_vectored(task, buffers),
         }
     }
 
@@ -135,7 +134,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Refusals<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Refusals<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ReplaceHyperErrors<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         task: &mut Task<'_>,
@@ -153,11 +152,11 @@ mod tests {
         "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\ndate: Fri, 20 Nov 2026 12:00:00 GMT\r\n\r\n";
 
     fn found(bytes: &str) -> Option<(usize, u16)> {
-        bare_refusal(bytes.as_bytes()).map(|(begin, status)| (begin, status.as_u16()))
+        find_hyper_error(bytes.as_bytes()).map(|(start, status)| (start, status.as_u16()))
     }
 
     #[test]
-    fn only_heads_that_hyper_made_are_taken_for_refusals() {
+    fn only_responses_that_hyper_made_are_found() {
         assert_eq!(found(BARE), Some((0, 400)));
         assert_eq!(found(&BARE.replace("date", "connection: close\r\ndate")), Some((0, 400)));
         assert_eq!(found("HTTP/1.1 404 Not Found\r\nx-request-id: req_1\r\ncontent-length: 0\r\n\r\n"), None);
@@ -167,13 +166,13 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_found_behind_an_answer() {
-        let answer = "HTTP/1.1 404 Not Found\r\nx-request-id: req_1\r\ncontent-length: 2\r\n\r\n{}";
-        assert_eq!(found(&format!("{answer}{BARE}")), Some((answer.len(), 400)));
+    fn an_error_of_hyper_s_is_found_behind_a_response() {
+        let response = "HTTP/1.1 404 Not Found\r\nx-request-id: req_1\r\ncontent-length: 2\r\n\r\n{}";
+        assert_eq!(found(&format!("{response}{BARE}")), Some((response.len(), 400)));
     }
 
     #[test]
-    fn a_body_cut_anywhere_is_never_a_refusal() {
+    fn a_body_split_anywhere_is_never_taken_for_one() {
         let body = format!("event: completed\ndata: {}\n\n", serde_json::json!({"original_fact": BARE}));
         let chunk = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
         for at in 0..chunk.len() {
