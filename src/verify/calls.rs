@@ -27,7 +27,7 @@ pub(super) trait Ask: Send + Sync {
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Answer, Failure>>;
 
-    /// As [`Gateway::most`].
+    /// As [`Gateway::max_cost`].
     fn most(&self, model: &str, chat: &Chat) -> Option<NanoUsd>;
 
     /// Whether this model's answers are simulated.
@@ -50,7 +50,7 @@ impl Ask for Gateway {
     }
 
     fn most(&self, model: &str, chat: &Chat) -> Option<NanoUsd> {
-        Self::most(self, model, chat)
+        Self::max_cost(self, model, chat)
     }
 
     fn is_sandbox(&self, model: &str) -> bool {
@@ -58,7 +58,7 @@ impl Ask for Gateway {
     }
 
     fn concurrency(&self, model: &str) -> Option<usize> {
-        Self::concurrency(self, model)
+        Self::max_concurrent_calls(self, model)
     }
 }
 

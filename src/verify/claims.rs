@@ -167,7 +167,7 @@ pub(super) async fn extract(
     // Whichever may answer first when all is sent again, else the one that was to be asked.
     let (model, failure) = failures
         .into_iter()
-        .min_by_key(|(_, failure)| inference::wait_for(failure).unwrap_or(Duration::MAX))
+        .min_by_key(|(_, failure)| inference::wait_before_retry(failure).unwrap_or(Duration::MAX))
         .ok_or(Error::Unconfigured)?;
     Err(Error::Extraction { model: model.to_owned(), failure })
 }

@@ -24,7 +24,7 @@ use super::outbox::Outbox;
 use super::prompts::{self, Fences};
 use super::{Event, Job, json, text};
 use crate::api::verify::{ClaimResult, ClaimVerified, ModelAnswered, VerifyingClaim};
-use crate::inference::{Chat, Failure, SHORTLY};
+use crate::inference::{Chat, DEFAULT_RETRY_AFTER, Failure};
 use crate::model_id;
 use crate::usage::Purpose;
 
@@ -211,7 +211,8 @@ fn most_frequent<'f>(
     let count = |code: &str| all.iter().filter(|(_, failure)| failure.code() == code).count();
     let (_, most) = all.iter().rev().max_by_key(|(_, failure)| count(failure.code()))?;
     let alike = || all.iter().filter(|(_, failure)| failure.code() == most.code());
-    let (model, first) = alike().min_by_key(|(_, failure)| failure.retry_after().unwrap_or(SHORTLY))?;
+    let (model, first) =
+        alike().min_by_key(|(_, failure)| failure.retry_after().unwrap_or(DEFAULT_RETRY_AFTER))?;
     let provider = model_id::provider(model);
     let is_single = alike().all(|(model, _)| model_id::provider(model) == provider);
     Some(((*first).clone(), is_single.then(|| provider.to_owned())))

@@ -27,7 +27,7 @@ use super::incoming::Incoming;
 use super::reply::{self, Answer, ApiError};
 use super::{Context, header_names, routes};
 use crate::api::Service;
-use crate::inference::{Answered, Completion, Gateway, Given};
+use crate::inference::{ChatAnswer, ChatReply, Completion, Gateway};
 use crate::keys;
 use crate::model_id;
 use crate::usage::Meter;
@@ -93,7 +93,7 @@ fn chain(gateway: &Gateway, pass: &Pass, model: &str) -> Result<Vec<Arc<str>>, A
     chain.retain(|id| keys::may_use(&pass.key, id));
     if pass.budget().is_set() {
         // What the model itself costs is the gateway's question, so that its answer is told.
-        chain.retain(|id| **id == *model || gateway.about(id).price.is_some());
+        chain.retain(|id| **id == *model || gateway.model_info(id).price.is_some());
     }
     Ok(chain)
 }
@@ -127,14 +127,14 @@ async fn ask(
         answered = incoming.configured.gateway.chat(asked, body, chain, &meter) => answered?,
         why = listed.cut() => return Err(why.into()),
     };
-    let Answered { model, attempts, given } = answered;
+    let ChatAnswer { model, attempts, reply } = answered;
     pass.record.set_answering_model(model.clone());
-    let mut response = match given {
-        Given::Whole(body) => {
+    let mut response = match reply {
+        ChatReply::Whole(body) => {
             pass_turn().await;
             reply::written(body)
         }
-        Given::Stream(relay) => {
+        ChatReply::Stream(relay) => {
             pass.record.streams();
             let (keep_alive, record) = (context.options.keep_alive, pass.record.clone());
             stream::respond(stream::Running { relay, listed, keep_alive, record, _run: run })

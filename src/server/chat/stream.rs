@@ -65,6 +65,6 @@ fn pieces(running: Running) -> impl Stream<Item = Result<Bytes, Infallible>> {
             () = sleep_until(quiet_until) => return Some((Ok(sse::KEEP_ALIVE), Some(running))),
         };
         running.record.ends(fault.code().to_owned());
-        Some((Ok(running.relay.fault(&fault.into_chunk_error())), None))
+        Some((Ok(running.relay.end_with_error(&fault.into_chunk_error())), None))
     })
 }
