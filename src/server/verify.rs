@@ -30,7 +30,7 @@ use crate::api::{Service, sse};
 use crate::clock::Time;
 use crate::keys;
 use crate::usage::Meter;
-use crate::verify::{self, Job, PanelSettings, Step, Verifier};
+use crate::verify::{self, EventResult, Job, PanelSettings, Verifier};
 
 /// Events that wait for a slow reader before the run slows down with it.
 const QUEUE: usize = 32;
@@ -175,7 +175,7 @@ fn check_models(verifier: &Verifier, pass: &Pass, job: &Job) -> Result<(), ApiEr
 /// A verification under way, with everything that ends when it is dropped.
 struct Running {
     id: String,
-    steps: mpsc::Receiver<Box<Step>>,
+    steps: mpsc::Receiver<Box<EventResult>>,
     listed: Registration,
     keep_alive: Duration,
     record: Arc<Record>,
