@@ -46,7 +46,7 @@ impl Configured {
     /// The one that is to take the place of this one.
     pub(super) fn next(&self, config: &ServerConfig, clock: &Clock) -> Result<Self, StartError> {
         let providers = config.providers.clone();
-        let gateway = Gateway::following(&self.gateway, providers, clock.clone()).map_err(unusable)?;
+        let gateway = Gateway::in_place_of(&self.gateway, providers, clock.clone()).map_err(unusable)?;
         Ok(Self::with(config, gateway, |gateway| {
             Verifier::new(gateway, config.verify.clone(), clock.clone()).in_place_of(&self.verifier)
         }))

@@ -1,26 +1,26 @@
-//! Circuit breakers: what keeps failing is left alone for a while, and one call at a time finds out if it is well.
+//! Circuit breakers: no calls for a while to what keeps failing, then one probe at a time until one succeeds.
 //!
 //! ```text
-//!            N failures in a row                     the pause is over, a call comes
+//!          N consecutive failures                  the pause is over, a call arrives
 //!   closed ───────────────────────▶ open for a pause ──────────────────────────────▶ half-open: that call probes
-//!     ▲                                   ▲    └──────── a probe that tells nothing ◀────┤  │
-//!     │                                   └───────────── it fails: twice the pause ◀─────┘  │
-//!     └───────────────────────────────────────────────── it succeeds ◀───────────────────────┘
+//!     ▲                                   ▲    └──────── the probe is inconclusive ◀─────┤  │
+//!     │                                   └───────────── it fails: the pause doubles ◀───┘  │
+//!     └───────────────────────────────────────────────── it succeeds ◀──────────────────────┘
 //! ```
 //!
-//! There is one for each model, and one for each provider as a whole. What counts where follows from who could be at
-//! fault. Only a connection that does not stand (name, address, TLS) concerns all models of a provider: no request can
-//! bring that about. All other failures count for the model alone, refused keys and spent quotas included: providers
-//! answer with those for single models and single requests as well, so that otherwise one caller, who names models as
-//! he likes, could have the provider paused for everybody. Where the key is wrong indeed, that costs a few calls more,
-//! which are refused at once and for nothing.
+//! There is a breaker for each model, and one for each provider as a whole. A failure counts against whoever could be
+//! at fault. Only a connection that cannot be established (DNS, address, TLS) concerns all models of a provider, as no
+//! request can cause that. All other failures count against the model alone, including rejected keys and exhausted
+//! quotas: providers respond with those for single models and single requests as well, so that otherwise one caller,
+//! who may name any model, could have the provider paused for everybody. Where the key really is wrong, that costs a
+//! few more calls, which are rejected at once and free of charge.
 //!
-//! What the caller brings about (a refusal of the content, a request that is wrong or too long, a model that nobody
-//! knows, leaving early) and a rate limit that passes within a minute speak against nobody. A call that runs out of
-//! time because it had to wait for its turn, or because its reader is slow, is not held against the model either, nor is
-//! one that this server had no descriptor for held against the provider.
+//! What the caller causes (a content refusal, an invalid or too long request, an unknown model, leaving early) and a
+//! rate limit that passes within a minute count against nobody. A call that times out because it had to wait in the
+//! queue, or because its reader is slow, does not count against the model either, nor does one that failed because this
+//! server was out of file descriptors count against the provider.
 //!
-//! This file is the pure part; [`table`] keeps the breakers of one provider.
+//! This file is the pure state machine; [`table`] holds the breakers of one provider.
 
 mod table;
 
@@ -32,153 +32,153 @@ use super::retry;
 use crate::providers::{Failure, LONGEST_BREAKER_PAUSE};
 
 pub use table::{BreakerReport, BreakerState};
-pub(super) use table::{Span, Table, Ticket};
+pub(super) use table::{BreakerTable, CallTime, Ticket};
 
-/// When to open.
+/// When a breaker opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Threshold {
-    /// After so many failures in a row; 0 for never.
+    /// After this many consecutive failures; 0 for never.
     pub(super) failures: u32,
-    /// For how long at first.
+    /// How long it opens for at first.
     pub(super) pause: Duration,
 }
 
-/// What the outcome of a call says.
+/// What the outcome of a call says about the model or provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It is well.
-    For,
-    /// It is not.
-    Against,
-    /// Nothing.
-    Neither,
+pub(super) enum Evidence {
+    /// It works.
+    Healthy,
+    /// It does not work.
+    Unhealthy,
+    /// Nothing can be concluded.
+    Neutral,
 }
 
 /// Whether a call may be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// Like any other.
-    Free,
-    /// As the probe, if [`Breaker::probe`] is told.
+pub(super) enum Admission {
+    /// Yes, as the breaker is closed.
+    Allowed,
+    /// Yes, as the probe; its caller has to call [`Breaker::begin_probe`].
     Probe,
-    /// Not before this has passed; zero while a probe is under way.
-    Barred(Duration),
+    /// Not before this time has passed; zero while a probe is in progress.
+    Blocked(Duration),
 }
 
-/// What is worth a line in the log.
+/// A change of state that is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
-    /// It opens for so long, after so many failures in a row.
+pub(super) enum Transition {
+    /// The breaker has opened.
     Opened {
-        /// In a row, failed probes included.
+        /// Consecutive failures, failed probes included.
         failures: u32,
-        /// Until the next probe.
+        /// How long until the next probe.
         pause: Duration,
     },
-    /// It has closed.
+    /// The breaker has closed.
     Closed,
 }
 
-/// One breaker.
+/// One circuit breaker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Breaker {
     state: State,
-    /// In a row.
+    /// Consecutive failures.
     failures: u32,
-    /// The code of the last of them.
-    because: &'static str,
+    /// The code of the last one.
+    cause: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
     Closed,
-    /// Closed to calls until then; from then on the next one probes.
+    /// No calls before `until`; the first one after that is the probe.
     Open { until: Instant, pause: Duration },
-    /// A probe is under way.
+    /// A probe is in progress.
     Probing { pause: Duration },
 }
 
 impl Breaker {
     /// Whether a call may be made now.
-    pub(super) fn way(&self, now: Instant) -> Way {
+    pub(super) fn admission(&self, now: Instant) -> Admission {
         match self.state {
-            State::Closed => Way::Free,
-            State::Open { until, .. } if until <= now => Way::Probe,
-            State::Open { until, .. } => Way::Barred(until - now),
-            State::Probing { .. } => Way::Barred(Duration::ZERO),
+            State::Closed => Admission::Allowed,
+            State::Open { until, .. } if until <= now => Admission::Probe,
+            State::Open { until, .. } => Admission::Blocked(until - now),
+            State::Probing { .. } => Admission::Blocked(Duration::ZERO),
         }
     }
 
-    /// The call that was told [`Way::Probe`] is made.
-    pub(super) fn probe(&mut self) {
+    /// Notes that a call that got [`Admission::Probe`] is being made.
+    pub(super) fn begin_probe(&mut self) {
         if let State::Open { pause, .. } = self.state {
             self.state = State::Probing { pause };
         }
     }
 
-    /// A call is over; of its failure the code counts, and how long its provider asks us to wait: a pause is never
-    /// shorter than that, but for the longest there is.
+    /// Records the outcome of a call. `failure` is its code and the wait that the provider asks for: a pause is never
+    /// shorter than that, up to the longest pause there is.
     ///
-    /// Calls that began before it opened have no weight any more: the probe alone decides.
-    pub(super) fn settle(
+    /// Calls that began before the breaker opened no longer count: the probe alone decides.
+    pub(super) fn record(
         &mut self,
-        verdict: Verdict,
+        evidence: Evidence,
         is_probe: bool,
         threshold: Threshold,
         failure: Option<(&'static str, Option<Duration>)>,
         now: Instant,
-    ) -> Option<Change> {
+    ) -> Option<Transition> {
         let probed = match self.state {
             State::Closed => None,
             State::Probing { pause } if is_probe => Some(pause),
             State::Open { .. } | State::Probing { .. } => return None,
         };
-        match verdict {
-            Verdict::For => {
+        match evidence {
+            Evidence::Healthy => {
                 *self = Self::default();
-                probed.map(|_| Change::Closed)
+                probed.map(|_| Transition::Closed)
             }
-            Verdict::Neither => {
+            Evidence::Neutral => {
                 if let Some(pause) = probed {
                     self.state = State::Open { until: now, pause };
                 }
                 None
             }
-            // Turned off, it forgets a pause as well that it had begun before.
-            Verdict::Against if threshold.failures == 0 => {
+            // Turned off, it also drops a pause that it began before.
+            Evidence::Unhealthy if threshold.failures == 0 => {
                 *self = Self::default();
-                probed.map(|_| Change::Closed)
+                probed.map(|_| Transition::Closed)
             }
-            Verdict::Against => {
-                let (because, wait) = failure.unwrap_or_default();
+            Evidence::Unhealthy => {
+                let (cause, wait) = failure.unwrap_or_default();
                 self.failures = self.failures.saturating_add(1);
-                self.because = because;
+                self.cause = cause;
                 if probed.is_none() && self.failures < threshold.failures {
                     return None;
                 }
                 let pause = probed.map_or(threshold.pause, |pause| pause.saturating_mul(2));
                 let pause = pause.min(LONGEST_BREAKER_PAUSE);
-                let stay = wait.unwrap_or_default().clamp(pause, LONGEST_BREAKER_PAUSE);
-                self.state = State::Open { until: now + stay, pause };
-                Some(Change::Opened { failures: self.failures, pause: stay })
+                let actual = wait.unwrap_or_default().clamp(pause, LONGEST_BREAKER_PAUSE);
+                self.state = State::Open { until: now + actual, pause };
+                Some(Transition::Opened { failures: self.failures, pause: actual })
             }
         }
     }
 
-    /// Whether there is nothing to remember.
+    /// Whether it is as good as new: closed, and no failure since the last success.
     pub(super) const fn is_clean(&self) -> bool {
         matches!(self.state, State::Closed) && self.failures == 0
     }
 
     /// The code of the last failure.
-    pub(super) const fn because(&self) -> &'static str {
-        self.because
+    pub(super) const fn cause(&self) -> &'static str {
+        self.cause
     }
 }
 
-/// What a failure says of the model that was asked.
-pub(super) fn of_model(failure: &Failure) -> Verdict {
+/// What a failure says about the model that was called.
+pub(super) fn model_evidence(failure: &Failure) -> Evidence {
     match failure {
         Failure::Unauthorized
         | Failure::QuotaExhausted
@@ -186,18 +186,18 @@ pub(super) fn of_model(failure: &Failure) -> Verdict {
         | Failure::Broken { .. }
         | Failure::Malformed
         | Failure::Cut
-        | Failure::Timeout => Verdict::Against,
+        | Failure::Timeout => Evidence::Unhealthy,
         Failure::RateLimited { retry_after }
-            if retry_after.is_some_and(|wait| wait > retry::LONGEST_WAIT) =>
+            if retry_after.is_some_and(|wait| wait > retry::MAX_RETRY_AFTER) =>
         {
-            Verdict::Against
+            Evidence::Unhealthy
         }
-        // It has read the prompt and answered.
-        Failure::Refused => Verdict::For,
+        // The model has read the prompt and answered.
+        Failure::Refused => Evidence::Healthy,
         Failure::RateLimited { .. }
         | Failure::UnknownModel
         | Failure::ContextOverflow
-        // One caller is not to have the model paused for all.
+        // The caller's request can cause these: one caller must not get the model paused for all.
         | Failure::NoAnswer
         | Failure::TooLarge { .. }
         | Failure::Rejected { .. }
@@ -207,19 +207,19 @@ pub(super) fn of_model(failure: &Failure) -> Verdict {
         | Failure::Paused { .. }
         | Failure::BudgetExceeded(_)
         | Failure::PriceUnknown
-        | Failure::StoreUnavailable => Verdict::Neither,
+        | Failure::StoreUnavailable => Evidence::Neutral,
     }
 }
 
-/// What a failure says of the provider as a whole: whether it can be reached.
-pub(super) const fn of_provider(failure: &Failure) -> Verdict {
+/// What a failure says about the provider as a whole: whether it can be reached.
+pub(super) const fn provider_evidence(failure: &Failure) -> Evidence {
     match failure {
-        Failure::Unreachable => Verdict::Against,
+        Failure::Unreachable => Evidence::Unhealthy,
         Failure::NoDescriptors | Failure::Timeout | Failure::Unsupported { .. } | Failure::Paused { .. } => {
-            Verdict::Neither
+            Evidence::Neutral
         }
-        unpaid if unpaid.is_unpaid() => Verdict::Neither,
-        _ => Verdict::For,
+        unpaid if unpaid.is_unpaid() => Evidence::Neutral,
+        _ => Evidence::Healthy,
     }
 }
 

@@ -1,5 +1,5 @@
-//! One model of a chain, asked for a caller's chat completion: again for what may pass, until it answers or a stream of
-//! it has begun.
+//! One model of a fallback chain, called for a caller's chat completion: with retries of transient failures, until it
+//! has answered or its stream has begun.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,93 +7,94 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::breaker::{Span, Ticket};
-use super::chat::Given;
-use super::gateway::{Gateway, Known, price};
+use super::breaker::{CallTime, Ticket};
+use super::chat::ChatReply;
+use super::gateway::{Gateway, ProviderEntry, price};
 use super::relay::Relay;
 use super::upstream::{Started, Upstream};
-use super::{most, retry};
+use super::{max_cost, retry};
 use crate::money::Tokens;
 use crate::providers::{Completion, Failed, Failure, Flow, Labels, Permit, estimate};
 use crate::usage::{Attempt, Meter, Purpose, Unpaid};
 
-/// The most calls to models for one request, whatever is set about retries and fallbacks: what so many did not answer
-/// is not answered by more, and a caller's request must not become a flood.
-pub(super) const MOST_ATTEMPTS: u32 = 6;
+/// The most calls to models for one request, whatever the settings for retries and fallbacks: after so many failures
+/// more calls would not help, and one request of a caller must not become a flood.
+pub(super) const MAX_ATTEMPTS: u32 = 6;
 
-/// One model to be asked, and what all attempts at it share.
+/// One model to be called, and what all attempts share.
 pub(super) struct Candidate<'a> {
     pub(super) id: &'a Arc<str>,
     pub(super) upstream: Upstream<'a>,
-    pub(super) asked: &'a Completion<'a>,
-    /// How many models after it could be asked.
+    pub(super) request: &'a Completion<'a>,
+    /// How many models after it could be called.
     pub(super) fallbacks_left: u32,
-    /// How long to wait for it at a time while another one could be asked: for a place in its queue, for the end of a
-    /// pause, for the first token. Without another one, only the call's own limits hold.
-    pub(super) limit: Option<Duration>,
-    /// The model whose failure it is asked after: itself, where a stream of its own broke.
-    pub(super) after: Option<&'a str>,
-    /// How often it was tried again already.
-    pub(super) retried: u32,
-    /// What the chunks of the stream that it is to go on with begin with.
+    /// The longest single wait while there is a fallback: for a permit, for the pause before a retry, for the first
+    /// token. Without a fallback, only the call's own timeouts apply.
+    pub(super) wait_limit: Option<Duration>,
+    /// The model whose failure led to this call: itself, if its own stream broke.
+    pub(super) after_failure_of: Option<&'a str>,
+    /// How often it has been retried already.
+    pub(super) retries: u32,
+    /// The head of each chunk of the broken stream that this call is to continue.
     pub(super) head: Option<&'a [u8]>,
 }
 
 impl Gateway {
-    /// The model at `place` of `chain`, to be asked for the first time; `None` if its provider is not configured.
+    /// The model at `position` of `chain`, not called yet; `None` if its provider is not configured.
     pub(super) fn candidate<'a>(
         &'a self,
         chain: &'a [Arc<str>],
-        place: usize,
-        asked: &'a Completion<'a>,
+        position: usize,
+        request: &'a Completion<'a>,
         meter: &'a Meter,
     ) -> Option<Candidate<'a>> {
-        let id = chain.get(place)?;
-        let (known, model) = self.known(id)?;
+        let id = chain.get(position)?;
+        let (entry, model) = self.find_entry(id)?;
         let now = Instant::now();
-        let patience = known.provider.patience(model);
-        let span = Span { asked: now, deadline: now + patience.total_timeout };
-        let fallbacks_left = self.in_use(&chain[place + 1..], now);
+        let patience = entry.provider.patience(model);
+        let time = CallTime { requested: now, deadline: now + patience.total_timeout };
+        let fallbacks_left = self.count_available(&chain[position + 1..], now);
         let with_fallback =
             || patience.first_token_timeout.unwrap_or(self.settings().first_token_timeout_with_fallback);
         Some(Candidate {
             id,
-            upstream: Upstream::new(known, model, &patience, span, meter),
-            asked,
+            upstream: Upstream::new(entry, model, &patience, time, meter),
+            request,
             fallbacks_left,
-            limit: (fallbacks_left > 0).then(with_fallback),
-            after: None,
-            retried: 0,
+            wait_limit: (fallbacks_left > 0).then(with_fallback),
+            after_failure_of: None,
+            retries: 0,
             head: None,
         })
     }
 
     /// How many of these models are configured and not paused.
-    fn in_use(&self, ids: &[Arc<str>], now: Instant) -> u32 {
-        let is_in_use = |(known, model): (&Known, &str)| known.breakers.refusal(model, now).is_none();
-        let count = ids.iter().filter(|id| self.known(id).is_some_and(is_in_use)).count();
+    fn count_available(&self, ids: &[Arc<str>], now: Instant) -> u32 {
+        let is_available =
+            |(entry, model): (&ProviderEntry, &str)| entry.breakers.paused(model, now).is_none();
+        let count = ids.iter().filter(|id| self.find_entry(id).is_some_and(is_available)).count();
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 }
 
 impl Candidate<'_> {
-    /// Asks the model, again for what may pass. `attempts` are all that were made for the request, and fewer than
-    /// [`MOST_ATTEMPTS`].
-    pub(super) async fn ask(&self, attempts: &mut u32) -> Result<Given, Failure> {
-        let (mut after, mut retries) = (self.after, self.retried);
+    /// Calls the model, with retries of transient failures. `attempts` counts all calls for the request, and is less
+    /// than [`MAX_ATTEMPTS`].
+    pub(super) async fn ask(&self, attempts: &mut u32) -> Result<ChatReply, Failure> {
+        let (mut after, mut retries) = (self.after_failure_of, self.retries);
         let mut failed = None;
-        let mut now = self.upstream.span.asked;
+        let mut now = self.upstream.time.requested;
         loop {
             let Started { permit, ticket, attempt, at } =
-                match self.upstream.start(now, self.limit, |now| self.begin(now)).await {
+                match self.upstream.start(now, self.wait_limit, |now| self.reserve(now)).await {
                     Ok(started) => started,
-                    Err(refused) => return Err(failed.unwrap_or(refused)),
+                    Err(not_started) => return Err(failed.unwrap_or(not_started)),
                 };
             *attempts += 1;
-            self.follow(after);
-            let first_token = self.limit.filter(|_| self.asked.stream).map(|limit| at + limit);
+            self.count_retry_or_fallback(after);
+            let first_token = self.wait_limit.filter(|_| self.request.stream).map(|limit| at + limit);
             let failure = match self.attempt(attempt, permit, ticket, first_token).await {
-                Ok(given) => return Ok(given),
+                Ok(reply) => return Ok(reply),
                 Err(failure) => failure,
             };
             let pause = self.pause(&failure, retries, *attempts);
@@ -106,17 +107,17 @@ impl Candidate<'_> {
         }
     }
 
-    /// As [`Upstream::pause`]; also `None` for longer than `limit`, and where the `attempts` made for the request leave
-    /// no more than one for each model behind this one.
+    /// Like [`Upstream::pause`]; also `None` if the pause exceeds `wait_limit`, or if the `attempts` made for the
+    /// request leave at most one for each model after this one.
     pub(super) fn pause(&self, failure: &Failure, retries: u32, attempts: u32) -> Option<Duration> {
         self.upstream.pause(failure, retries).filter(|pause| {
-            attempts.saturating_add(self.fallbacks_left) < MOST_ATTEMPTS
-                && self.limit.is_none_or(|limit| *pause <= limit)
+            attempts.saturating_add(self.fallbacks_left) < MAX_ATTEMPTS
+                && self.wait_limit.is_none_or(|limit| *pause <= limit)
         })
     }
 
-    /// Counts a call that is made because another one failed: to the same model, or to the one before it.
-    fn follow(&self, after: Option<&str>) {
+    /// Counts a call that follows a failure: as a retry if it was this model's, otherwise as a fallback.
+    fn count_retry_or_fallback(&self, after: Option<&str>) {
         match after {
             Some(id) if *id == **self.id => self.upstream.meter.retried(id),
             Some(id) => self.upstream.meter.fell_back(id, self.id),
@@ -124,45 +125,45 @@ impl Candidate<'_> {
         }
     }
 
-    /// Reserves what an attempt may cost.
-    fn begin(&self, now: Instant) -> Result<Attempt, Unpaid> {
-        let Upstream { known, model, meter, .. } = self.upstream;
-        let provider = &known.provider;
+    /// Reserves the most that an attempt may cost.
+    fn reserve(&self, now: Instant) -> Result<Attempt, Unpaid> {
+        let Upstream { entry, model, meter, .. } = self.upstream;
+        let provider = &entry.provider;
         let price = price(self.id, provider, model);
-        let most = || most::of_completion(self.asked, provider, model, price);
-        let mut attempt = meter.attempt(self.id.clone(), Purpose::Chat, price, now.into_std(), most)?;
-        attempt.expect(Tokens::of_prompt(self.asked.prompt_tokens));
+        let max_cost = || max_cost::for_completion(self.request, provider, model, price);
+        let mut attempt = meter.attempt(self.id.clone(), Purpose::Chat, price, now.into_std(), max_cost)?;
+        attempt.expect(Tokens::of_prompt(self.request.prompt_tokens));
         Ok(attempt)
     }
 
-    /// Makes an attempt that has begun. No `async fn`, which would keep its arguments twice while it waits.
+    /// Makes an attempt that has been started. Not an `async fn`, which would store its arguments twice while it waits.
     fn attempt(
         &self,
         mut attempt: Attempt,
         permit: Permit,
         ticket: Ticket<'_>,
         first_token: Option<Instant>,
-    ) -> impl Future<Output = Result<Given, Failure>> {
+    ) -> impl Future<Output = Result<ChatReply, Failure>> {
         let up = &self.upstream;
         let created = up.meter.now().unix_ms().div_euclid(1000);
         let labels = Labels { model: self.id.clone(), created };
         async move {
-            if !self.asked.stream {
+            if !self.request.stream {
                 return match up
-                    .known
+                    .entry
                     .provider
-                    .chat(permit, self.asked, up.model, &labels, up.span.deadline)
+                    .chat(permit, self.request, up.model, &labels, up.time.deadline)
                     .await
                 {
                     Ok(completed) => {
                         ticket.succeeded();
                         attempt.finish("ok", completed.usage);
-                        Ok(Given::Whole(completed.body))
+                        Ok(ChatReply::Whole(completed.body))
                     }
-                    Err(failed) => Err(self.give_up(attempt, ticket, failed)),
+                    Err(failed) => Err(self.book_failure(attempt, ticket, failed)),
                 };
             }
-            // In a box, as a whole answer needs no room for it.
+            // Boxed, so that calls without streaming do not reserve memory for it.
             let opening = Box::pin(self.open(permit, &labels));
             let opened = match first_token {
                 Some(limit) => timeout_at(limit, opening).await.unwrap_or(Err(Failure::Timeout.into())),
@@ -172,17 +173,19 @@ impl Candidate<'_> {
                 Ok((flow, first)) => {
                     attempt.streams();
                     let relay = Relay::new(labels.model, flow, first, attempt, ticket);
-                    Ok(Given::Stream(Box::new(relay)))
+                    Ok(ChatReply::Stream(Box::new(relay)))
                 }
-                Err(failed) => Err(self.give_up(attempt, ticket, failed)),
+                Err(failed) => Err(self.book_failure(attempt, ticket, failed)),
             }
         }
     }
 
-    /// Opens a stream and waits for its first event. What fails until then, or right behind it, has reached nobody.
+    /// Opens a stream and waits for its first event. If it fails before that or directly after it, the caller has seen
+    /// nothing of it.
     async fn open(&self, permit: Permit, labels: &Labels) -> Result<(Flow, Bytes), Failed> {
         let up = &self.upstream;
-        let mut flow = up.known.provider.open(permit, self.asked, up.model, labels, up.span.deadline).await?;
+        let mut flow =
+            up.entry.provider.open(permit, self.request, up.model, labels, up.time.deadline).await?;
         if let Some(head) = self.head {
             flow.go_on(head);
         }
@@ -196,16 +199,17 @@ impl Candidate<'_> {
         }
     }
 
-    fn give_up(&self, attempt: Attempt, ticket: Ticket<'_>, failed: Failed) -> Failure {
+    /// Settles and books an attempt that has failed; returns the failure.
+    fn book_failure(&self, attempt: Attempt, ticket: Ticket<'_>, failed: Failed) -> Failure {
         let Failed { failure, usage } = failed;
         ticket.failed(&failure, Instant::now());
-        let prompt = if failure.may_have_cost() { self.asked.prompt_tokens } else { 0 };
+        let prompt = if failure.may_have_cost() { self.request.prompt_tokens } else { 0 };
         let completion = match failure {
-            // What it says it took was not read, and all of it is charged.
+            // The provider charges for all of it, but its token usage was not read.
             Failure::TooLarge { bytes } => {
-                let most =
-                    most::completion_tokens(self.asked, &self.upstream.known.provider, self.upstream.model);
-                estimate::length_tokens(bytes).min(most)
+                let Upstream { entry, model, .. } = self.upstream;
+                let max = max_cost::max_completion_tokens(self.request, &entry.provider, model);
+                estimate::length_tokens(bytes).min(max)
             }
             _ => 0,
         };

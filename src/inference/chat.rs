@@ -1,51 +1,53 @@
-//! A caller's chat completion: tries, fallbacks, accounts, until a model answers or a stream has begun.
+//! A caller's chat completion: attempts, retries and fallbacks, until a model answers or a stream has begun.
 //!
-//! A model is tried again for what may pass, then its fallbacks are asked in their order; once the caller has a byte,
-//! only to go on from there (see `resume`). All that takes six calls at most, and no model is tried again at the cost of
-//! one that was not asked at all. A content refusal is an answer that nobody routes around, and a request that the model
-//! asked for calls wrong is the caller's to mend: both end it at once. So does a budget that does not cover the first
-//! call; what it does not cover later is passed over, like a model that is paused, and no wait is shortened for the sake
-//! of a fallback that is paused. A fallback that calls the request wrong is passed over as well: what one model takes (a
-//! prefill, a tool, a temperature) another may not, and the caller has not chosen it. The failure that is told is that
-//! of the model that was asked for. Every attempt is booked exactly once, also when the caller leaves.
+//! A model is retried after transient failures, then its fallbacks are called in order; once the caller has received a
+//! byte, only to continue from there (see `resume`). A request makes six calls at most, and no model is retried at the
+//! expense of one that has not been called at all. Every attempt is booked exactly once, even if the caller leaves.
+//!
+//! Some failures end the search at once: a content refusal, which is an answer and not to be routed around; a request
+//! that the requested model rejects as invalid, which the caller has to correct; and a budget that does not cover the
+//! first call. Others only skip a model: a budget that does not cover a later call, a pause (and no wait is cut short
+//! in favour of a fallback that is paused), and a fallback that rejects the request as invalid, because one model may
+//! support what another does not (a prefill, a tool, a temperature), and the caller has not chosen the fallback. The
+//! failure that is reported is that of the requested model.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::candidate::{Candidate, MOST_ATTEMPTS};
+use super::candidate::{Candidate, MAX_ATTEMPTS};
 use super::gateway::Gateway;
 use super::relay::Relay;
 use super::resume::Resumption;
 use crate::providers::{Completion, Failure};
 use crate::usage::Meter;
 
-/// What a caller is asked to wait where a provider does not say.
-pub const SHORTLY: Duration = Duration::from_secs(5);
+/// How long a caller is asked to wait before a retry if the provider does not say.
+pub const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// An answer, and whose it is.
-pub struct Answered {
+/// A model's answer to a chat completion.
+pub struct ChatAnswer {
     /// The full identifier of the model that answers.
     pub model: Arc<str>,
-    /// How many calls were made to providers, this one included.
+    /// How many calls were made to providers, including the one that succeeded.
     pub attempts: u32,
-    /// The answer.
-    pub given: Given,
+    /// The response for the caller.
+    pub reply: ChatReply,
 }
 
-/// An answer for the caller, in the chat-completion format.
-pub enum Given {
-    /// All of it.
+/// The response for the caller, in the chat-completion format.
+pub enum ChatReply {
+    /// The complete response.
     Whole(Bytes),
-    /// Its beginning, with more to be pulled.
+    /// A stream that has begun.
     Stream(Box<Relay>),
 }
 
-/// Why nobody answered.
+/// Why no model answered.
 #[derive(Debug)]
-pub struct Unanswered {
-    /// The full identifier of the model that was asked for.
+pub struct ChatError {
+    /// The full identifier of the requested model, or of the one whose failure ended the search.
     pub model: Arc<str>,
     /// Why it did not answer.
     pub failure: Failure,
@@ -54,8 +56,8 @@ pub struct Unanswered {
 }
 
 impl Gateway {
-    /// The models to ask when `id` is asked for, in order, itself first: what is set for the model, then what is set
-    /// for chat completions. Fallbacks of fallbacks are not followed.
+    /// The models to call for a request for `id`, in order: the model itself, the fallbacks in its own settings, then
+    /// those in the settings for chat completions. Fallbacks of fallbacks are not followed.
     pub fn chain(&self, id: &str) -> Vec<Arc<str>> {
         let mut chain = vec![id.into()];
         let own = self.find(id).and_then(|(provider, model)| provider.model_settings(model));
@@ -69,60 +71,60 @@ impl Gateway {
         chain
     }
 
-    /// Asks the models of `chain` in order until one answers; of a stream, until its first event is there. `body` is
-    /// what `asked` was read from: a stream that breaks may have to be asked for again.
+    /// Calls the models of `chain` in order until one answers or its stream has begun. `body` is what `request` was
+    /// parsed from: it is needed again to resume a stream that breaks.
     ///
     /// # Errors
-    /// With the first model's failure if none answers, or with the one that ends the search.
+    /// The first model's failure if none answers, or the failure that ended the search.
     pub async fn chat(
         self: &Arc<Self>,
-        asked: &Completion<'_>,
+        request: &Completion<'_>,
         body: &Bytes,
         chain: Vec<Arc<str>>,
         meter: &Meter,
-    ) -> Result<Answered, Unanswered> {
+    ) -> Result<ChatAnswer, ChatError> {
         let mut attempts = 0;
         let mut first = None;
         let mut soonest: Option<Duration> = None;
         let mut after = None;
-        for place in 0..chain.len() {
-            if attempts >= MOST_ATTEMPTS {
+        for position in 0..chain.len() {
+            if attempts >= MAX_ATTEMPTS {
                 break;
             }
-            let (id, before) = (&chain[place], attempts);
-            let failure = match self.candidate(&chain, place, asked, meter) {
+            let (id, before) = (&chain[position], attempts);
+            let failure = match self.candidate(&chain, position, request, meter) {
                 None => Failure::UnknownModel,
                 Some(candidate) => {
-                    let candidate = Candidate { after, ..candidate };
-                    let deadline = candidate.upstream.span.deadline;
+                    let candidate = Candidate { after_failure_of: after, ..candidate };
+                    let deadline = candidate.upstream.time.deadline;
                     match candidate.ask(&mut attempts).await {
-                        Ok(mut given) => {
+                        Ok(mut reply) => {
                             let model = id.clone();
-                            if let Given::Stream(relay) = &mut given {
-                                let retried = (attempts - before).saturating_sub(1);
-                                relay.resume_by(Resumption {
+                            if let ChatReply::Stream(relay) = &mut reply {
+                                let retries = (attempts - before).saturating_sub(1);
+                                relay.set_resumption(Resumption {
                                     gateway: self.clone(),
                                     body: body.clone(),
-                                    include_usage: asked.include_usage,
-                                    prompt_tokens: asked.prompt_tokens,
+                                    include_usage: request.include_usage,
+                                    prompt_tokens: request.prompt_tokens,
                                     chain,
-                                    place,
-                                    retried,
+                                    position,
+                                    retries,
                                     attempts,
                                     meter: meter.clone(),
                                     deadline,
                                 });
                             }
-                            return Ok(Answered { model, attempts, given });
+                            return Ok(ChatAnswer { model, attempts, reply });
                         }
                         Err(failure) => failure,
                     }
                 }
             };
-            if is_final(&failure, place) || (first.is_none() && failure.is_unpaid()) {
-                return Err(Unanswered { model: id.to_owned(), failure, attempts });
+            if is_final(&failure, position) || (first.is_none() && failure.is_unpaid()) {
+                return Err(ChatError { model: id.to_owned(), failure, attempts });
             }
-            if let Some(wait) = wait_for(&failure) {
+            if let Some(wait) = wait_before_retry(&failure) {
                 soonest = Some(soonest.map_or(wait, |soonest| soonest.min(wait)));
             }
             if first.is_none() || attempts > before {
@@ -130,26 +132,26 @@ impl Gateway {
             }
             first.get_or_insert(failure);
         }
-        // Whichever of them is asked again first may answer.
+        // Any of the models may answer a retry, so the shortest wait is the one to report.
         if let (Some(Failure::Paused { retry_after, .. }), Some(soonest)) = (&mut first, soonest) {
             *retry_after = soonest;
         }
         let model = chain.first().cloned().unwrap_or_else(|| "".into());
-        Err(Unanswered { model, failure: first.unwrap_or(Failure::UnknownModel), attempts })
+        Err(ChatError { model, failure: first.unwrap_or(Failure::UnknownModel), attempts })
     }
 }
 
-/// Whether no other model may or need be asked after the one at this place of the chain has failed.
-pub(super) const fn is_final(failure: &Failure, place: usize) -> bool {
+/// Whether this failure of the model at `position` in the chain rules out calling any other.
+pub(super) const fn is_final(failure: &Failure, position: usize) -> bool {
     match failure {
         Failure::Refused => true,
-        Failure::Rejected { .. } | Failure::Unsupported { .. } => place == 0,
+        Failure::Rejected { .. } | Failure::Unsupported { .. } => position == 0,
         _ => false,
     }
 }
 
-/// How long to wait before a model that failed like this may answer; `None` where that takes more than a wait.
-pub fn wait_for(failure: &Failure) -> Option<Duration> {
-    let may_pass = failure.is_transient() || *failure == Failure::Timeout;
-    failure.retry_after().or_else(|| may_pass.then_some(SHORTLY))
+/// How long to wait before a retry of a call that failed like this may succeed; `None` if waiting alone does not help.
+pub fn wait_before_retry(failure: &Failure) -> Option<Duration> {
+    let is_temporary = failure.is_transient() || *failure == Failure::Timeout;
+    failure.retry_after().or_else(|| is_temporary.then_some(DEFAULT_RETRY_AFTER))
 }

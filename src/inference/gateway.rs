@@ -1,13 +1,13 @@
-//! All configured providers, behind one door.
+//! The gateway: all configured providers behind one interface.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::time::{Instant, sleep};
 
-use super::breaker::{BreakerReport, Span, Table, Threshold};
+use super::breaker::{BreakerReport, BreakerTable, CallTime, Threshold};
 use super::upstream::{Started, Upstream};
-use super::{Settings, most, retry};
+use super::{Settings, max_cost, retry};
 use crate::clock::Clock;
 use crate::money::{NanoUsd, Price, Tokens};
 use crate::providers::{
@@ -15,10 +15,10 @@ use crate::providers::{
 };
 use crate::usage::{Attempt, Meter, Purpose, Unpaid};
 
-/// Simulated answers are free, which is known, not assumed.
+/// Simulated answers are free: their price is known, and it is zero.
 const FREE: Price = Price { input_per_mtok: NanoUsd(0), output_per_mtok: NanoUsd(0) };
 
-/// A model that can be asked.
+/// A model that can be called.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// `<provider>/<model_name>`.
@@ -33,19 +33,20 @@ pub struct Target {
 
 /// All configured providers.
 pub struct Gateway {
-    /// By configured name. Shared with the gateway that this one follows, where nothing was changed.
-    providers: BTreeMap<String, Arc<Known>>,
+    /// By configured name. Entries whose settings did not change are shared with the previous gateway.
+    providers: BTreeMap<String, Arc<ProviderEntry>>,
     settings: Settings,
-    named: Vec<String>,
+    /// Models to list that the configuration names in other places.
+    extra_models: Vec<String>,
 }
 
-/// A configured provider, and how it fares.
-pub(super) struct Known {
+/// A configured provider and its circuit breakers.
+pub(super) struct ProviderEntry {
     pub(super) provider: Provider,
-    pub(super) breakers: Arc<Table>,
+    pub(super) breakers: Arc<BreakerTable>,
 }
 
-/// One call to be made, however many attempts it takes.
+/// One call for a verification, with all its attempts.
 struct Call<'a> {
     id: &'a str,
     upstream: Upstream<'a>,
@@ -54,55 +55,59 @@ struct Call<'a> {
 }
 
 impl Gateway {
-    /// A gateway to `providers`; nothing is connected yet. The clock is what dates in providers' answers are
-    /// relative to.
+    /// A gateway to `providers`; opens no connections. Dates in providers' responses are relative to `clock`.
     ///
     /// # Errors
-    /// If a provider cannot be set up, such as for a senseless address.
+    /// If a provider cannot be set up, for instance because of an invalid address.
     pub fn new(providers: Vec<providers::Settings>, clock: Clock) -> Result<Self, SetupError> {
-        Self::following(&Self::of(BTreeMap::new()), providers, clock)
+        Self::in_place_of(&Self::with_entries(BTreeMap::new()), providers, clock)
     }
 
-    /// As [`Gateway::new`], in the place of `before`: a provider of the same name goes on as it stands there, with its
-    /// calls under way and its circuit breakers. What was found out of another server, or with another key, says nothing
-    /// of this one: then its breakers begin anew. Of `before` nothing changes until [`Gateway::take_effect`].
+    /// Like [`Gateway::new`], to replace `previous`: a provider of the same name keeps its open calls, which count
+    /// towards the new limit, and its circuit breakers. If its server or key changed, its breakers start afresh, as
+    /// what was learnt about another server or key says nothing about this one. Nothing in `previous` changes before
+    /// [`Gateway::take_effect`].
     #[expect(clippy::needless_pass_by_value, reason = "a clock is handed over, as the settings are")]
-    pub fn following(
-        before: &Self,
+    pub fn in_place_of(
+        previous: &Self,
         providers: Vec<providers::Settings>,
         clock: Clock,
     ) -> Result<Self, SetupError> {
         let mut by_name = BTreeMap::new();
         for settings in providers {
             let name = settings.name.clone();
-            let known = match before.providers.get(&name) {
-                Some(known) if known.provider.settings().are_those_of(&settings) => known.clone(),
-                before => Arc::new(Known::following(before.map(|known| &**known), settings, clock.clone())?),
+            let entry = match previous.providers.get(&name) {
+                Some(entry) if entry.provider.settings().are_those_of(&settings) => entry.clone(),
+                previous => Arc::new(ProviderEntry::in_place_of(
+                    previous.map(|entry| &**entry),
+                    settings,
+                    clock.clone(),
+                )?),
             };
-            if by_name.insert(name.clone(), known).is_some() {
+            if by_name.insert(name.clone(), entry).is_some() {
                 let message = "is configured twice; give each provider a name of its own".to_owned();
                 return Err(SetupError { provider: name, message });
             }
         }
-        Ok(Self::of(by_name))
+        Ok(Self::with_entries(by_name))
     }
 
-    fn of(providers: BTreeMap<String, Arc<Known>>) -> Self {
-        Self { providers, settings: Settings::default(), named: Vec::new() }
+    fn with_entries(providers: BTreeMap<String, Arc<ProviderEntry>>) -> Self {
+        Self { providers, settings: Settings::default(), extra_models: Vec::new() }
     }
 
-    /// The gateway with these settings for chat completions. Models that the configuration names elsewhere are `named`:
-    /// they are listed as well.
+    /// The gateway with these settings for chat completions. It also lists `extra_models`, those that the configuration
+    /// names in other places.
     #[must_use]
-    pub fn with_settings(self, settings: Settings, named: Vec<String>) -> Self {
-        Self { settings, named, ..self }
+    pub fn with_settings(self, settings: Settings, extra_models: Vec<String>) -> Self {
+        Self { settings, extra_models, ..self }
     }
 
-    /// Holds the providers that have taken the places of others to their own limits.
+    /// Applies the concurrency limits and breaker thresholds of providers that replaced those of a previous gateway.
     pub fn take_effect(&self) {
-        for Known { provider, breakers } in self.providers.values().map(|known| &**known) {
+        for ProviderEntry { provider, breakers } in self.providers.values().map(|entry| &**entry) {
             provider.take_effect();
-            breakers.set_threshold(threshold_of_whole(provider.settings()));
+            breakers.set_threshold(provider_threshold(provider.settings()));
         }
     }
 
@@ -110,16 +115,16 @@ impl Gateway {
         &self.settings
     }
 
-    pub(super) fn named(&self) -> &[String] {
-        &self.named
+    pub(super) fn extra_models(&self) -> &[String] {
+        &self.extra_models
     }
 
     pub(super) fn providers(&self) -> impl Iterator<Item = &Provider> {
-        self.providers.values().map(|known| &known.provider)
+        self.providers.values().map(|entry| &entry.provider)
     }
 
     /// The model with this identifier, if its provider is configured. Any model name of a configured provider is
-    /// accepted, as providers add models faster than catalogues follow; the sandbox knows only its own.
+    /// accepted, as providers add models faster than catalogues follow; the sandbox accepts only its own.
     pub fn target(&self, id: &str) -> Option<Target> {
         let (provider, model) = self.find(id)?;
         Some(Target {
@@ -132,24 +137,24 @@ impl Gateway {
 
     /// Whether [`Gateway::target`] would find this model.
     pub fn knows(&self, id: &str) -> bool {
-        self.known(id).is_some()
+        self.find_entry(id).is_some()
     }
 
-    /// The circuit breakers that have something to remember, by provider and model. All others are closed.
+    /// The circuit breakers that have recorded failures, by provider and model. All others are closed.
     pub fn breakers(&self) -> Vec<BreakerReport> {
         let now = Instant::now();
-        self.providers.values().flat_map(|known| known.breakers.report(now)).collect()
+        self.providers.values().flat_map(|entry| entry.breakers.report(now)).collect()
     }
 
-    /// Asks a model, with retries while `deadline` allows, and books each attempt on `meter`. One that is paused is
-    /// not asked.
+    /// Asks a model, with retries while `deadline` allows, and books each attempt on `meter`. A paused model is not
+    /// called.
     ///
-    /// An attempt is booked with the tokens its provider reports, else with an estimate: of prompt and answer on
-    /// success, of the prompt alone where the model may have worked, and zero where it surely did not.
+    /// An attempt is booked with the token usage that the provider reports, otherwise with an estimate: prompt and
+    /// answer on success, the prompt alone if the model may have done work, and zero if it certainly has not.
     ///
     /// # Errors
-    /// With the last failure. [`Failure::UnknownModel`] for an identifier that names no configured provider.
-    // No `async fn`, which would keep its arguments twice while it waits.
+    /// The last failure. [`Failure::UnknownModel`] if the identifier names no configured provider.
+    // Not an `async fn`, which would store its arguments twice while it waits.
     pub fn ask<'a>(
         &'a self,
         id: &'a str,
@@ -158,11 +163,11 @@ impl Gateway {
         meter: &'a Meter,
         deadline: Instant,
     ) -> impl Future<Output = Result<Answer, Failure>> + Send + 'a {
-        // What each round needs is asked of the call, as whatever has a name here is kept for each call that waits.
-        let call = self.known(id).map(|(known, model)| {
-            let span = Span { asked: Instant::now(), deadline };
-            let patience = known.provider.patience(model);
-            Call { id, upstream: Upstream::new(known, model, &patience, span, meter), chat, purpose }
+        // The loop takes what it needs from `call`, as every local variable takes up memory in each waiting future.
+        let call = self.find_entry(id).map(|(entry, model)| {
+            let time = CallTime { requested: Instant::now(), deadline };
+            let patience = entry.provider.patience(model);
+            Call { id, upstream: Upstream::new(entry, model, &patience, time, meter), chat, purpose }
         });
         async move {
             let Some(call) = &call else { return Err(Failure::UnknownModel) };
@@ -170,9 +175,9 @@ impl Gateway {
             let mut failed: Option<Box<Failure>> = None;
             loop {
                 let Started { permit, ticket, attempt, .. } =
-                    match call.upstream.start(Instant::now(), None, |now| call.begin(now)).await {
+                    match call.upstream.start(Instant::now(), None, |now| call.reserve(now)).await {
                         Ok(started) => started,
-                        Err(refused) => return Err(failed.map_or(refused, |failed| *failed)),
+                        Err(not_started) => return Err(failed.map_or(not_started, |failed| *failed)),
                     };
                 if failed.is_some() {
                     call.upstream.meter.retried(call.id);
@@ -197,72 +202,73 @@ impl Gateway {
         }
     }
 
-    /// The most that asking `id` once may cost. `None` where that cannot be told: its price is not known.
-    pub fn most(&self, id: &str, chat: &Chat) -> Option<NanoUsd> {
+    /// The most that one call to `id` may cost; `None` if its price is unknown.
+    pub fn max_cost(&self, id: &str, chat: &Chat) -> Option<NanoUsd> {
         let (provider, model) = self.find(id)?;
-        most::of_chat(chat, provider, model, price(id, provider, model))
+        max_cost::for_chat(chat, provider, model, price(id, provider, model))
     }
 
-    /// How many calls the provider of `id` takes at once. `None` for an identifier that names no configured provider.
-    pub fn concurrency(&self, id: &str) -> Option<usize> {
+    /// How many concurrent calls the provider of `id` allows; `None` if `id` names no configured provider.
+    pub fn max_concurrent_calls(&self, id: &str) -> Option<usize> {
         self.find(id).map(|(provider, _)| provider.settings().max_concurrent)
     }
 
+    /// The provider that an identifier names, and that provider's name for the model.
     pub(super) fn find<'a>(&self, id: &'a str) -> Option<(&Provider, &'a str)> {
-        self.known(id).map(|(known, model)| (&known.provider, model))
+        self.find_entry(id).map(|(entry, model)| (&entry.provider, model))
     }
 
-    pub(super) fn known<'a>(&self, id: &'a str) -> Option<(&Known, &'a str)> {
-        // Three times a request; the general way to look for a character takes four times as long in a short text.
+    pub(super) fn find_entry<'a>(&self, id: &'a str) -> Option<(&ProviderEntry, &'a str)> {
+        // This runs three times per request; the general search for a character takes four times as long on short text.
         let at = id.bytes().position(|byte| byte == b'/')?;
         let (provider, model) = (&id[..at], &id[at + 1..]);
-        let known = &**self.providers.get(provider)?;
-        known.provider.may_know(model).then_some((known, model))
+        let entry = &**self.providers.get(provider)?;
+        entry.provider.may_know(model).then_some((entry, model))
     }
 }
 
-impl Known {
-    fn following(
-        before: Option<&Self>,
+impl ProviderEntry {
+    fn in_place_of(
+        previous: Option<&Self>,
         settings: providers::Settings,
         clock: Clock,
     ) -> Result<Self, SetupError> {
-        let threshold = threshold_of_whole(&settings);
-        let fresh = || Arc::new(Table::new(settings.name.clone(), threshold));
-        let known_already = before.filter(|known| known.provider.settings().ask_the_same(&settings));
-        let breakers = known_already.map_or_else(fresh, |known| known.breakers.clone());
+        let threshold = provider_threshold(&settings);
+        let fresh = || Arc::new(BreakerTable::new(settings.name.clone(), threshold));
+        let unchanged = previous.filter(|entry| entry.provider.settings().ask_the_same(&settings));
+        let breakers = unchanged.map_or_else(fresh, |entry| entry.breakers.clone());
         let provider = Provider::new(settings, clock)?;
-        let provider = match before {
-            Some(known) => provider.in_place_of(&known.provider),
+        let provider = match previous {
+            Some(entry) => provider.in_place_of(&entry.provider),
             None => provider,
         };
         Ok(Self { provider, breakers })
     }
 }
 
-/// When a provider is paused as a whole.
-const fn threshold_of_whole(settings: &providers::Settings) -> Threshold {
+/// When a provider as a whole is paused.
+const fn provider_threshold(settings: &providers::Settings) -> Threshold {
     Threshold { failures: settings.breaker_failures, pause: settings.breaker_pause }
 }
 
 impl Call<'_> {
-    /// Reserves what an attempt may cost.
-    fn begin(&self, now: Instant) -> Result<Attempt, Unpaid> {
-        let Upstream { known, model, meter, .. } = self.upstream;
-        let provider = &known.provider;
+    /// Reserves the most that an attempt may cost.
+    fn reserve(&self, now: Instant) -> Result<Attempt, Unpaid> {
+        let Upstream { entry, model, meter, .. } = self.upstream;
+        let provider = &entry.provider;
         let price = price(self.id, provider, model);
-        let most = || most::of_chat(self.chat, provider, model, price);
-        meter.attempt(self.id, self.purpose, price, now.into_std(), most)
+        let max_cost = || max_cost::for_chat(self.chat, provider, model, price);
+        meter.attempt(self.id, self.purpose, price, now.into_std(), max_cost)
     }
 
-    /// Makes an attempt that has begun. No `async fn`, which would keep its arguments twice while it waits.
+    /// Makes an attempt that has been started. Not an `async fn`, which would store its arguments twice while it waits.
     fn attempt(&self, mut attempt: Attempt, permit: Permit) -> impl Future<Output = Result<Answer, Failure>> {
         let prompt = estimate::prompt_tokens(self.chat);
         attempt.expect(Tokens::of_prompt(prompt));
         async move {
             let up = &self.upstream;
-            let result = up.known.provider.complete(permit, self.chat, up.model, up.span.deadline).await;
-            let (outcome, used) = match &result {
+            let result = up.entry.provider.complete(permit, self.chat, up.model, up.time.deadline).await;
+            let (outcome, usage) = match &result {
                 Ok(answer) => {
                     let estimated = || Tokens { prompt, completion: estimate::text_tokens(&answer.text) };
                     ("ok", answer.usage.unwrap_or_else(estimated))
@@ -272,19 +278,19 @@ impl Call<'_> {
                     (failure.code(), usage.unwrap_or(Tokens::of_prompt(estimated)))
                 }
             };
-            attempt.finish(outcome, used);
+            attempt.finish(outcome, usage);
             result.map_err(|failed| failed.failure)
         }
     }
 }
 
-/// What an operator has set, else what the catalogue says.
+/// The price of a model: the configured one, otherwise that of the catalogue.
 pub(super) fn price(id: &str, provider: &Provider, model: &str) -> Option<Price> {
     if provider.is_sandbox() {
         return Some(FREE);
     }
-    let set = provider.model_settings(model).and_then(|settings| settings.price);
-    set.or_else(|| catalog::model(id).and_then(|facts| facts.price))
+    let configured = provider.model_settings(model).and_then(|settings| settings.price);
+    configured.or_else(|| catalog::model(id).and_then(|facts| facts.price))
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
-//! The gateway: from a model's identifier to an answer, whatever it takes.
+//! The gateway: calls models on behalf of verifications and callers, with retries, fallbacks and accounting.
 //!
-//! [`Gateway::ask`] finds the provider, keeps to its concurrency limit, retries what may pass, and books every
-//! attempt on the caller's meter; [`Gateway::chat`] does the same for callers' own chat completions, fallbacks and
-//! streams included. What keeps failing is paused (see `breaker`). Callers name models `<provider>/<model_name>`; the
-//! model name may contain `/`.
+//! [`Gateway::ask`] calls a model for a verification: it finds the provider, respects its concurrency limit, retries
+//! transient failures, and books every attempt on the caller's meter. [`Gateway::chat`] does the same for callers' own
+//! chat completions, with fallbacks and streaming. What keeps failing is paused (see `breaker`). Callers name models
+//! `<provider>/<model_name>`; the model name may contain `/`.
 
 mod breaker;
 mod candidate;
 mod chat;
 mod gateway;
+mod max_cost;
 mod models;
-mod most;
 mod relay;
 mod resume;
 mod retry;
@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use breaker::{BreakerReport, BreakerState};
-pub use chat::{Answered, Given, SHORTLY, Unanswered, wait_for};
+pub use chat::{ChatAnswer, ChatError, ChatReply, DEFAULT_RETRY_AFTER, wait_before_retry};
 pub use gateway::{Gateway, Target};
-pub use models::About;
+pub use models::ModelInfo;
 pub use relay::Relay;
 
 pub use crate::providers::{
@@ -30,12 +30,12 @@ pub use crate::providers::{
     SetupError, estimate,
 };
 
-/// What an operator can set about chat completions.
+/// The operator's settings for chat completions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How long a model that has a fallback may take to its first token.
+    /// The timeout for the first token of a model that has a fallback.
     pub first_token_timeout_with_fallback: Duration,
-    /// Models to ask, in order, when one fails. All by their identifiers.
+    /// The models to call, in order, when the one in the key fails; all by their full identifiers.
     pub fallbacks: BTreeMap<String, Vec<String>>,
 }
 

@@ -1,4 +1,4 @@
-//! Which models can be asked for.
+//! The models that callers can request, and what is known about them.
 
 use std::collections::BTreeSet;
 
@@ -7,28 +7,28 @@ use crate::clock::Time;
 use crate::money::Price;
 use crate::providers::{catalog, sandbox};
 
-/// What is known of a model besides its name.
+/// What is known about a model besides its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
-    /// What a call costs: as an operator has set it, else by the catalogue.
+pub struct ModelInfo {
+    /// The configured price, otherwise that of the catalogue.
     pub price: Option<Price>,
-    /// The most tokens of a prompt.
+    /// The most tokens that a prompt may have.
     pub context_window: Option<u64>,
-    /// The most tokens of an answer.
+    /// The most tokens that an answer may have.
     pub max_output_tokens: Option<u64>,
-    /// The date (`2026-10-23`) from which its provider no longer answers for it.
+    /// The date (`2026-10-23`) from which its provider no longer serves it.
     pub deprecation: Option<&'static str>,
 }
 
 impl Gateway {
-    /// The identifiers of the models that are known, sorted: those of the catalogue for configured providers unless
-    /// they are retired by now, and those that the configuration names. Others of a configured provider can be asked
-    /// for as well, as providers add models faster than lists follow.
+    /// The identifiers of all known models, sorted: those in the catalogue for configured providers, unless retired by
+    /// `now`, and those that the configuration names. Other models of a configured provider can be requested as well,
+    /// as providers add models faster than lists follow.
     pub fn models(&self, now: Time) -> Vec<String> {
         let today = now.utc_date();
         let is_current = |id: &&str| {
-            let retired = catalog::model(id).and_then(|facts| facts.deprecation);
-            retired.is_none_or(|date| date > today.as_str())
+            let deprecation = catalog::model(id).and_then(|facts| facts.deprecation);
+            deprecation.is_none_or(|date| date > today.as_str())
         };
         let mut ids = BTreeSet::new();
         for provider in self.providers() {
@@ -44,17 +44,17 @@ impl Gateway {
             }
         }
         let settings = self.settings();
-        ids.extend(self.named().iter().chain(settings.fallbacks.keys()).cloned());
+        ids.extend(self.extra_models().iter().chain(settings.fallbacks.keys()).cloned());
         ids.extend(settings.fallbacks.values().flatten().cloned());
         ids.retain(|id| self.target(id).is_some());
         ids.into_iter().collect()
     }
 
-    /// What is known of a model.
-    pub fn about(&self, id: &str) -> About {
-        let Some((provider, model)) = self.find(id) else { return About::default() };
+    /// What is known about a model.
+    pub fn model_info(&self, id: &str) -> ModelInfo {
+        let Some((provider, model)) = self.find(id) else { return ModelInfo::default() };
         let facts = catalog::model(id);
-        About {
+        ModelInfo {
             price: gateway::price(id, provider, model),
             context_window: facts.and_then(|facts| facts.max_input_tokens),
             max_output_tokens: facts.and_then(|facts| facts.max_output_tokens),

@@ -1,8 +1,8 @@
-//! A stream that has begun, on its way to the caller, with its account.
+//! Relays a stream that has begun to the caller, and books its attempt.
 //!
-//! The attempt is booked once: when the whole answer has come (before its last bytes go out), when it breaks, or when
-//! the relay is dropped because the caller left or was cut off; then with what had come until then. A stream that
-//! breaks goes on with the attempt that another one has found (see `resume`), if there is any.
+//! The attempt is booked exactly once: when the answer is complete (before its last bytes go out), when it breaks, or
+//! when the relay is dropped because the caller left or was cut off; then with what had arrived up to that point. A
+//! stream that breaks continues with a new attempt, if one can be found (see `resume`).
 
 use std::sync::Arc;
 
@@ -12,26 +12,26 @@ use tokio::time::Instant;
 
 use super::breaker::Ticket;
 use super::chat::is_final;
-use super::resume::{Broken, Resumption, Search, Successor};
+use super::resume::{BrokenStream, Resumption, Search, Successor};
 use crate::providers::{Failure, Flow};
 use crate::usage::Attempt;
 
-/// A stream that has begun. Dropping it stops the provider.
+/// A stream that has begun. Dropping it cancels the provider's call.
 pub struct Relay {
     /// The full identifier of the model that answers.
     model: Arc<str>,
-    /// Bytes that were pulled already: the caller got no status before they were there.
+    /// The first bytes, which had to arrive before the caller got a status.
     first: Option<Bytes>,
     flow: Flow,
-    /// `None` once it is booked.
+    /// `None` once booked.
     attempt: Option<Attempt>,
-    /// `None` once it is settled.
+    /// `None` once settled.
     ticket: Option<Ticket<'static>>,
-    /// What it takes to go on if the flow breaks.
+    /// What is needed to resume if the flow breaks.
     resumption: Option<Box<Resumption>>,
-    /// Under way since the flow broke.
+    /// In progress since the flow broke.
     search: Option<Search>,
-    /// The request's, for what is logged after its handler has returned.
+    /// The span of the request, for what is logged after its handler has returned.
     span: tracing::Span,
 }
 
@@ -48,56 +48,57 @@ impl Relay {
             first: Some(first),
             flow,
             attempt: Some(attempt),
-            ticket: Some(ticket.under_way()),
+            ticket: Some(ticket.into_streaming()),
             resumption: None,
             search: None,
             span: tracing::Span::current(),
         }
     }
 
-    /// Sets what it takes to go on if the stream breaks; without it, it ends there.
-    pub(super) fn resume_by(&mut self, resumption: Resumption) {
+    /// Sets what is needed to resume if the stream breaks; without it, the stream ends there.
+    pub(super) fn set_resumption(&mut self, resumption: Resumption) {
         self.resumption = Some(Box::new(resumption));
     }
 
-    /// The full identifier of the model that answers; behind a failure, of the one that failed.
+    /// The full identifier of the model that answers; after a failure, of the one that failed.
     pub const fn model(&self) -> &Arc<str> {
         &self.model
     }
 
-    /// The next bytes; `None` behind the end. Nothing is lost if the wait is given up.
+    /// The next bytes; `None` after the end. Cancel-safe.
     ///
     /// # Errors
-    /// Once, if the answer broke and nobody could go on from there; the caller is then told by [`Relay::fault`].
+    /// Once, if the answer broke and could not be resumed; [`Relay::end_with_error`] then tells the caller.
     pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
         loop {
             if let Some(search) = &mut self.search {
                 let found = search.await;
                 self.search = None;
                 match found {
-                    Ok(successor) => self.go_on(successor),
+                    Ok(successor) => self.continue_with(successor),
                     Err(failure) => return Some(Err(failure)),
                 }
             }
             match self.pull().await {
-                Some(Err(failure)) => match self.seek(&failure) {
+                Some(Err(failure)) => match self.start_search(&failure) {
                     Some(search) => self.search = Some(search),
                     None => return Some(Err(failure)),
                 },
-                piece => return piece,
+                bytes => return bytes,
             }
         }
     }
 
-    /// Begins to look for a stream that goes on where this one broke; `None` if none could.
-    fn seek(&mut self, failure: &Failure) -> Option<Search> {
-        let resumption = self.resumption.take().filter(|from| !is_final(failure, from.place))?;
-        let said = self.flow.take_said()?;
-        let broken = Broken { failure: failure.clone(), said, head: self.flow.head().to_vec() };
+    /// Starts to search for a stream that continues where this one broke; `None` if none could.
+    fn start_search(&mut self, failure: &Failure) -> Option<Search> {
+        let resumption =
+            self.resumption.take().filter(|resumption| !is_final(failure, resumption.position))?;
+        let sent = self.flow.take_said()?;
+        let broken = BrokenStream { failure: failure.clone(), sent, head: self.flow.head().to_vec() };
         Some(resumption.search(broken, self.span.clone()))
     }
 
-    fn go_on(&mut self, successor: Successor) {
+    fn continue_with(&mut self, successor: Successor) {
         let Successor { relay, rest, resumption } = successor;
         let Self { model, flow, attempt, ticket, .. } = *relay;
         (self.model, self.flow, self.attempt, self.ticket) = (model, flow, attempt, ticket);
@@ -105,23 +106,23 @@ impl Relay {
         self.resumption = Some(resumption);
     }
 
-    /// The next bytes of this attempt, accounted; `None` behind the end. Nothing is lost if the wait is given up.
+    /// The next bytes of the current attempt, with their accounting; `None` after the end. Cancel-safe.
     ///
     /// # Errors
     /// Once, if the answer broke.
     pub(super) async fn pull(&mut self) -> Option<Result<Bytes, Failure>> {
-        let piece = match self.first.take() {
+        let bytes = match self.first.take() {
             Some(first) => Some(Ok(first)),
             None => self.flow.next().await,
         };
-        match &piece {
+        match &bytes {
             Some(Ok(_)) if self.flow.is_over() => {
                 if let Some(ticket) = self.ticket.take() {
                     ticket.succeeded();
                 }
                 self.book("ok");
             }
-            Some(Ok(_)) => self.note(),
+            Some(Ok(_)) => self.update_expected_usage(),
             Some(Err(failure)) => {
                 self.span.in_scope(|| {
                     tracing::warn!(outcome = failure.code(), detail = failure.detail(), "a stream broke");
@@ -133,23 +134,23 @@ impl Relay {
             }
             None => {}
         }
-        piece
+        bytes
     }
 
-    /// Whether the whole answer has been given, but for what waits to be taken.
+    /// Whether the answer is complete, apart from bytes that are still to be pulled.
     pub const fn is_over(&self) -> bool {
         self.flow.is_over()
     }
 
-    /// The last bytes of a stream that is not whole: a chunk with `error`, and the end mark.
-    pub fn fault(&mut self, error: &Value) -> Bytes {
+    /// The last bytes of an incomplete stream: a chunk with `error`, and the end marker.
+    pub fn end_with_error(&mut self, error: &Value) -> Bytes {
         self.flow.fault(error)
     }
 
-    fn note(&mut self) {
-        let used = self.flow.used();
+    fn update_expected_usage(&mut self) {
+        let usage = self.flow.used();
         if let Some(attempt) = &mut self.attempt {
-            attempt.expect(used);
+            attempt.expect(usage);
         }
     }
 

@@ -1,13 +1,13 @@
-//! Going on with a stream that broke after the caller had a part of it.
+//! Resumes a stream that broke after the caller had received a part of it.
 //!
-//! The same request is asked again, of the same model where that makes sense and is left to it, then of the fallbacks
-//! behind it: with the same permits, limits, retries and accounts as before, and within the calls and the time that the
-//! whole answer has. A new stream that says again what the caller has goes on from there, under the name the caller
-//! knows it by. One that says anything else is stopped at once, and so is the search: the caller cannot be given two
-//! answers in one.
+//! The request is repeated: to the same model, if a retry makes sense and it has retries left, then to the fallbacks
+//! after it, with the same permits, limits, retries and accounting as before, and within the number of calls and the
+//! deadline of the whole answer. A new stream that repeats what the caller has continues from there, its chunks with
+//! the same `id`, `created` and `model` as before. If it says anything else, it is cancelled at once and the search
+//! ends: the caller cannot get two answers in one.
 //!
-//! What must hold: not a byte goes out of a stream that has not repeated all of what went out before; and nothing is
-//! asked again behind a refusal, or for an answer of more than text.
+//! What must hold: no byte goes out of a stream that has not repeated all that was sent before, and a request is never
+//! repeated after a refusal, nor for an answer with more than text.
 
 mod prefix;
 
@@ -20,56 +20,56 @@ use bytes::Bytes;
 use tokio::time::{Instant, sleep};
 use tracing::Instrument;
 
-use self::prefix::{Differs, Prefix};
-use super::candidate::{Candidate, MOST_ATTEMPTS};
-use super::chat::{Given, is_final};
+use self::prefix::{Diverged, PrefixMatcher};
+use super::candidate::{Candidate, MAX_ATTEMPTS};
+use super::chat::{ChatReply, is_final};
 use super::gateway::Gateway;
 use super::relay::Relay;
 use crate::providers::{Completion, Failure};
 use crate::usage::Meter;
 
-/// What it takes to ask for an answer again. Owned, as a stream outlives its request's handler.
+/// What is needed to repeat a request. Owned, as a stream outlives the handler of its request.
 pub(super) struct Resumption {
     pub(super) gateway: Arc<Gateway>,
-    /// The caller's request; it is only read again if that is needed.
+    /// The caller's request, only parsed again if needed.
     pub(super) body: Bytes,
     pub(super) include_usage: bool,
     pub(super) prompt_tokens: u64,
-    /// The models that may be asked, in their order.
+    /// The models that may be called, in order.
     pub(super) chain: Vec<Arc<str>>,
-    /// Where in the chain the model stands that answers.
-    pub(super) place: usize,
-    /// How often that model was tried again.
-    pub(super) retried: u32,
-    /// How many calls were made for the request, by all models.
+    /// The position in the chain of the model that answers.
+    pub(super) position: usize,
+    /// How often that model has been retried.
+    pub(super) retries: u32,
+    /// How many calls were made for the request, to all models.
     pub(super) attempts: u32,
     pub(super) meter: Meter,
-    /// For the whole answer, whoever gives it.
+    /// For the whole answer, whichever models give it.
     pub(super) deadline: Instant,
 }
 
 /// A stream that broke.
-pub(super) struct Broken {
+pub(super) struct BrokenStream {
     pub(super) failure: Failure,
-    /// All text that the caller has.
-    pub(super) said: String,
-    /// What the chunks that the caller has begin with.
+    /// All text that was sent to the caller.
+    pub(super) sent: String,
+    /// The head of each chunk that was sent to the caller.
     pub(super) head: Vec<u8>,
 }
 
-/// An attempt that goes on where another one broke.
+/// An attempt that continues where another one broke.
 pub(super) struct Successor {
     pub(super) relay: Box<Relay>,
-    /// What is to go out before the relay's next bytes.
+    /// What goes out before the next bytes of the relay.
     pub(super) rest: Bytes,
-    /// For the next break.
+    /// For the case that this one breaks too.
     pub(super) resumption: Box<Resumption>,
 }
 
-/// The search for a successor, under way; the failure of the broken stream if there is none. Dropping it stops what it
-/// asks.
+/// A search for a successor; resolves to the failure of the broken stream if there is none. Dropping it cancels its
+/// calls.
 pub(super) struct Search {
-    /// Never locked: it makes the work, which has one owner, what bodies of answers have to be (`Sync`).
+    /// The mutex is never locked; it makes the future `Sync`, which response bodies have to be.
     work: Mutex<Pin<Box<dyn Future<Output = Option<Successor>> + Send>>>,
     failure: Failure,
 }
@@ -85,121 +85,121 @@ impl Future for Search {
 }
 
 /// Why a new stream did not catch up with the broken one.
-enum Lost {
-    Differs,
+enum CatchUpError {
+    Diverged,
     Broke(Failure),
 }
 
-impl From<Differs> for Lost {
-    fn from(Differs: Differs) -> Self {
-        Self::Differs
+impl From<Diverged> for CatchUpError {
+    fn from(Diverged: Diverged) -> Self {
+        Self::Diverged
     }
 }
 
 impl Resumption {
-    /// Begins the search for a stream that goes on where `broken` ended.
-    pub(super) fn search(self: Box<Self>, broken: Broken, span: tracing::Span) -> Search {
+    /// Starts the search for a stream that continues where `broken` ended.
+    pub(super) fn search(self: Box<Self>, broken: BrokenStream, span: tracing::Span) -> Search {
         let failure = broken.failure.clone();
         Search { work: Mutex::new(Box::pin(self.find(broken).instrument(span))), failure }
     }
 
-    async fn find(mut self: Box<Self>, broken: Broken) -> Option<Successor> {
-        let Broken { mut failure, said, head } = broken;
+    async fn find(mut self: Box<Self>, broken: BrokenStream) -> Option<Successor> {
+        let BrokenStream { mut failure, sent, head } = broken;
         let body = self.body.clone();
-        let asked = Completion {
+        let request = Completion {
             fields: serde_json::from_slice(&body).ok()?,
             stream: true,
             include_usage: self.include_usage,
             choices: 1,
             prompt_tokens: self.prompt_tokens,
         };
-        let (mut place, mut retried, mut attempts) = (self.place, self.retried, self.attempts);
-        let mut after = place;
-        // Whether the model at that place was tried again as often as makes sense.
+        let (mut position, mut retries, mut attempts) = (self.position, self.retries, self.attempts);
+        let mut after = position;
+        // Whether no more retries of the model at `position` make sense.
         let mut is_exhausted = false;
         loop {
-            let again =
-                if is_exhausted { None } else { self.candidate(place, after, retried, &asked, &head) };
-            match again.and_then(|model| model.pause(&failure, retried, attempts)) {
+            let same =
+                if is_exhausted { None } else { self.candidate(position, after, retries, &request, &head) };
+            match same.and_then(|model| model.pause(&failure, retries, attempts)) {
                 Some(pause) => {
                     sleep(pause).await;
-                    retried += 1;
+                    retries += 1;
                 }
-                None if is_final(&failure, place) => return None,
-                None => (place, retried, is_exhausted) = (place + 1, 0, false),
+                None if is_final(&failure, position) => return None,
+                None => (position, retries, is_exhausted) = (position + 1, 0, false),
             }
-            let is_over = attempts >= MOST_ATTEMPTS || Instant::now() >= self.deadline;
-            if is_over || place >= self.chain.len() {
+            let is_over = attempts >= MAX_ATTEMPTS || Instant::now() >= self.deadline;
+            if is_over || position >= self.chain.len() {
                 return None;
             }
-            // Behind the pause, as its time begins now, and other models may be in use than were before.
-            let Some(candidate) = self.candidate(place, after, retried, &asked, &head) else {
+            // Created after the pause, as its time begins now, and as other models may have become available.
+            let Some(candidate) = self.candidate(position, after, retries, &request, &head) else {
                 failure = Failure::UnknownModel;
                 continue;
             };
             let before = attempts;
-            let given = candidate.ask(&mut attempts).await;
+            let reply = candidate.ask(&mut attempts).await;
             let made = attempts - before;
-            retried += made.saturating_sub(1);
+            retries += made.saturating_sub(1);
             if made > 0 {
-                after = place;
+                after = position;
             }
-            let mut relay = match given {
-                Ok(Given::Stream(relay)) => relay,
-                // Nobody gives a whole answer for a stream.
-                Ok(Given::Whole(_)) => return None,
+            let mut relay = match reply {
+                Ok(ChatReply::Stream(relay)) => relay,
+                // A stream was requested, so this cannot happen.
+                Ok(ChatReply::Whole(_)) => return None,
                 Err(new) => {
                     (failure, is_exhausted) = (new, true);
                     continue;
                 }
             };
-            match catch_up(&mut relay, &said).await {
+            match catch_up(&mut relay, &sent).await {
                 Ok(rest) => {
                     tracing::info!(model = &**relay.model(), "a stream that broke goes on");
-                    (self.place, self.retried, self.attempts) = (place, retried, attempts);
+                    (self.position, self.retries, self.attempts) = (position, retries, attempts);
                     return Some(Successor { relay, rest, resumption: self });
                 }
-                Err(Lost::Differs) => {
+                Err(CatchUpError::Diverged) => {
                     tracing::info!(
                         model = &**relay.model(),
                         "another answer does not go on where a stream broke"
                     );
                     return None;
                 }
-                Err(Lost::Broke(new)) => failure = new,
+                Err(CatchUpError::Broke(new)) => failure = new,
             }
         }
     }
 
-    /// The model at a place of the chain, to be asked for the rest of an answer after the one at another place failed.
+    /// The model at `position` of the chain, to be called for the rest of an answer after the one at `after` failed.
     fn candidate<'a>(
         &'a self,
-        place: usize,
+        position: usize,
         after: usize,
-        retried: u32,
-        asked: &'a Completion<'a>,
+        retries: u32,
+        request: &'a Completion<'a>,
         head: &'a [u8],
     ) -> Option<Candidate<'a>> {
-        let mut first = self.gateway.candidate(&self.chain, place, asked, &self.meter)?;
-        let deadline = &mut first.upstream.span.deadline;
+        let mut first = self.gateway.candidate(&self.chain, position, request, &self.meter)?;
+        let deadline = &mut first.upstream.time.deadline;
         *deadline = self.deadline.min(*deadline);
-        let after = self.chain.get(after).map(|id| &**id);
-        Some(Candidate { after, retried, head: Some(head), ..first })
+        let after_failure_of = self.chain.get(after).map(|id| &**id);
+        Some(Candidate { after_failure_of, retries, head: Some(head), ..first })
     }
 }
 
-/// Pulls a new stream until it has said all that the caller has; what came beyond.
-async fn catch_up(relay: &mut Relay, said: &str) -> Result<Bytes, Lost> {
-    let mut prefix = Prefix::new(said);
+/// Pulls a new stream until it has repeated all that the caller has. Returns what arrived beyond that.
+async fn catch_up(relay: &mut Relay, sent: &str) -> Result<Bytes, CatchUpError> {
+    let mut matcher = PrefixMatcher::new(sent);
     loop {
         match relay.pull().await {
-            Some(Ok(piece)) => {
-                if let Some(rest) = prefix.swallow(&piece)? {
+            Some(Ok(bytes)) => {
+                if let Some(rest) = matcher.consume(&bytes)? {
                     return Ok(rest.into());
                 }
             }
-            Some(Err(failure)) => return Err(Lost::Broke(failure)),
-            None => return Err(Lost::Differs),
+            Some(Err(failure)) => return Err(CatchUpError::Broke(failure)),
+            None => return Err(CatchUpError::Diverged),
         }
     }
 }

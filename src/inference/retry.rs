@@ -1,38 +1,38 @@
-//! When to try a failed call again, from numbers alone (chance comes in as one), and what the log tells of it.
+//! When to retry a failed call: pure functions, with the random number as an argument. Also logs failed attempts.
 
 use std::time::Duration;
 
 use crate::providers::Failure;
 
-/// The first pause is drawn from zero to this.
-const BASE: Duration = Duration::from_millis(250);
-/// No pause of our own choosing is longer.
-const CAP: Duration = Duration::from_secs(8);
-/// A provider that asks for a longer wait is not waited for.
-pub(super) const LONGEST_WAIT: Duration = Duration::from_mins(1);
-/// Spreads calls that were all told the same wait.
-const SPREAD: Duration = Duration::from_millis(250);
+/// The upper bound of the first pause.
+const BASE_PAUSE: Duration = Duration::from_millis(250);
+/// The longest pause, unless the provider asks for a longer one.
+const MAX_PAUSE: Duration = Duration::from_secs(8);
+/// If a provider asks for a longer wait than this, there is no retry.
+pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
+/// Spreads out calls that were all asked to wait for the same time.
+const RETRY_AFTER_JITTER: Duration = Duration::from_millis(250);
 
-/// How long to pause before the next try, `None` if there should be none.
+/// How long to pause before the next retry; `None` if there should be none.
 ///
-/// `retries` have been made so far; `chance` is drawn evenly from `0.0..1.0`. A wait the provider asks for is kept;
-/// otherwise the pause is drawn from zero to an exponentially growing bound ("full jitter"), so that callers that
-/// failed together do not return together.
-pub(super) fn pause(failure: &Failure, retries: u32, chance: f64) -> Option<Duration> {
+/// `retries` have been made so far; `jitter` is drawn uniformly from `0.0..1.0`. A wait that the provider asks for is
+/// respected; otherwise the pause is drawn between zero and an exponentially growing bound ("full jitter"), so that
+/// callers that failed together do not return together.
+pub(super) fn pause(failure: &Failure, retries: u32, jitter: f64) -> Option<Duration> {
     if !failure.is_transient() {
         return None;
     }
-    let chance = chance.clamp(0.0, 1.0);
+    let jitter = jitter.clamp(0.0, 1.0);
     if let Some(wait) = failure.retry_after() {
-        return (wait <= LONGEST_WAIT).then(|| wait + SPREAD.mul_f64(chance));
+        return (wait <= MAX_RETRY_AFTER).then(|| wait + RETRY_AFTER_JITTER.mul_f64(jitter));
     }
-    let bound = BASE.saturating_mul(2_u32.saturating_pow(retries)).min(CAP);
-    Some(bound.mul_f64(chance))
+    let bound = BASE_PAUSE.saturating_mul(2_u32.saturating_pow(retries)).min(MAX_PAUSE);
+    Some(bound.mul_f64(jitter))
 }
 
-/// Logs that an attempt at this model has failed, and after what pause the next one is made, if there is one: a line
-/// each, as each is a call that a provider has seen, and may have charged. For want of descriptors nothing was called;
-/// that has its one line where it is found.
+/// Logs that an attempt to call this model has failed, and the pause before the next one, if any: one line per attempt,
+/// as each is a call that a provider has seen and may charge for. [`Failure::NoDescriptors`] is left out: no call was
+/// made, and it is logged where it is detected.
 pub(super) fn log_failed_attempt(model: &str, failure: &Failure, pause: Option<Duration>) {
     if *failure == Failure::NoDescriptors {
         return;
@@ -41,18 +41,18 @@ pub(super) fn log_failed_attempt(model: &str, failure: &Failure, pause: Option<D
         model,
         outcome = failure.code(),
         detail = failure.detail(),
-        retry_in_ms = pause.map(whole_ms),
+        retry_in_ms = pause.map(as_millis),
         "a model call failed"
     );
 }
 
-fn whole_ms(pause: Duration) -> u64 {
+fn as_millis(pause: Duration) -> u64 {
     u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A number drawn evenly from `0.0..1.0`.
-pub(super) fn chance() -> f64 {
-    // Without the system's generator, which is as good as never, calls return a little more together.
+/// A number drawn uniformly from `0.0..1.0`.
+pub(super) fn jitter() -> f64 {
+    // The system's generator practically never fails; if it does, retries are merely less spread out.
     let bits = getrandom::u32().unwrap_or(u32::MAX / 2);
     f64::from(bits) / (f64::from(u32::MAX) + 1.0)
 }
@@ -76,29 +76,29 @@ mod tests {
     }
 
     #[test]
-    fn what_a_wait_does_not_mend_is_not_tried_again() {
+    fn failures_that_waiting_does_not_fix_are_not_retried() {
         for failure in [Failure::Refused, Failure::Unauthorized, Failure::Timeout, Failure::Malformed] {
             assert_eq!(pause(&failure, 0, 0.5), None, "{failure:?}");
         }
     }
 
     #[test]
-    fn a_wait_of_more_than_a_minute_is_none_of_ours() {
+    fn there_is_no_retry_after_a_wait_of_more_than_a_minute() {
         assert!(pause(&overloaded(Some(60)), 0, 0.9).is_some());
         assert_eq!(pause(&overloaded(Some(61)), 0, 0.0), None);
     }
 
     proptest! {
         #[test]
-        fn never_earlier_than_the_provider_asks(wait in 0_u64..=60, retries: u32, chance in 0.0..1.0) {
+        fn never_earlier_than_the_provider_asks(wait in 0_u64..=60, retries: u32, jitter in 0.0..1.0) {
             let asked = Duration::from_secs(wait);
-            let pause = pause(&overloaded(Some(wait)), retries, chance).unwrap();
-            prop_assert!(pause >= asked && pause <= asked + SPREAD);
+            let pause = pause(&overloaded(Some(wait)), retries, jitter).unwrap();
+            prop_assert!(pause >= asked && pause <= asked + RETRY_AFTER_JITTER);
         }
 
         #[test]
-        fn never_longer_than_the_cap(retries: u32, chance in 0.0..1.0) {
-            prop_assert!(pause(&overloaded(None), retries, chance).unwrap() <= CAP);
+        fn never_longer_than_the_cap(retries: u32, jitter in 0.0..1.0) {
+            prop_assert!(pause(&overloaded(None), retries, jitter).unwrap() <= MAX_PAUSE);
         }
     }
 }

@@ -1,89 +1,88 @@
-//! A model as it is called, and the one way to begin an attempt at it: for a verification and for a caller's
-//! completion alike.
+//! A model to be called, and the only way to start an attempt, for verifications and callers' completions alike.
 //!
-//! What must hold: nothing is called without a place among the provider's calls, leave of the breakers and the money
-//! for it, taken in this order, so that nothing is reserved and no probe is held while a call waits for its turn; a
-//! call that was not made is neither booked nor counted.
+//! What must hold: each attempt has a permit of the provider's queue, a ticket of the breakers and a reservation of
+//! budget, acquired in this order, so that no budget is reserved and no probe is held up while a call waits in the
+//! queue; a call that was not made is neither booked nor counted.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::breaker::{Span, Threshold, Ticket};
-use super::gateway::Known;
+use super::breaker::{CallTime, Threshold, Ticket};
+use super::gateway::ProviderEntry;
 use super::retry;
 use crate::providers::{Failure, Patience, Permit};
 use crate::usage::{Attempt, Meter, Unpaid};
 
-/// A model to be called, and what all attempts at it share. It is kept for each call that waits, so it holds of the
-/// patience with the model only what each round needs.
+/// A model to be called, and what all attempts share. As every waiting call holds one, it has only those settings of
+/// the model that each attempt needs.
 pub(super) struct Upstream<'a> {
-    pub(super) known: &'a Known,
-    /// By the provider's own name.
+    pub(super) entry: &'a ProviderEntry,
+    /// The provider's name for the model.
     pub(super) model: &'a str,
     threshold: Threshold,
-    /// How often it may be tried again.
-    most_retries: u32,
-    pub(super) span: Span,
+    /// How often a failed call may be retried.
+    max_retries: u32,
+    pub(super) time: CallTime,
     pub(super) meter: &'a Meter,
 }
 
-/// An attempt that may be made now, and has to be.
+/// An attempt that may be made now, and must be.
 pub(super) struct Started<'a> {
     pub(super) permit: Permit,
     pub(super) ticket: Ticket<'a>,
     pub(super) attempt: Attempt,
-    /// When its turn had come.
+    /// When the permit was acquired.
     pub(super) at: Instant,
 }
 
 impl<'a> Upstream<'a> {
     pub(super) const fn new(
-        known: &'a Known,
+        entry: &'a ProviderEntry,
         model: &'a str,
         patience: &Patience,
-        span: Span,
+        time: CallTime,
         meter: &'a Meter,
     ) -> Self {
         let threshold = Threshold { failures: patience.breaker_failures, pause: patience.breaker_pause };
-        Self { known, model, threshold, most_retries: patience.retries, span, meter }
+        Self { entry, model, threshold, max_retries: patience.retries, time, meter }
     }
 
-    /// Begins an attempt, `now` or once its turn has come, which it does not wait for longer than `limit`. `begin` is
-    /// told when that was, and reserves what it may cost.
+    /// Starts an attempt once there is a permit, for which it waits no longer than `wait_limit`. `reserve` gets the
+    /// time of that and reserves what the attempt may cost.
     ///
     /// # Errors
-    /// With what kept it from being made.
-    #[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice while it waits")]
+    /// The reason why the attempt must not be made.
+    #[expect(clippy::manual_async_fn, reason = "an async fn would store its arguments twice while it waits")]
     pub(super) fn start(
         &self,
         now: Instant,
-        limit: Option<Duration>,
-        begin: impl FnOnce(Instant) -> Result<Attempt, Unpaid>,
+        wait_limit: Option<Duration>,
+        reserve: impl FnOnce(Instant) -> Result<Attempt, Unpaid>,
     ) -> impl Future<Output = Result<Started<'a>, Failure>> {
         async move {
-            // Asked before the wait for a turn as well: nobody queues up for a call that will not be made.
-            if let Some(paused) = self.known.breakers.refusal(self.model, now) {
+            // Checked before the queue as well: no call waits for a permit that it could not use.
+            if let Some(paused) = self.entry.breakers.paused(self.model, now) {
                 return Err(paused);
             }
-            let deadline = self.span.deadline;
-            let admitted_by = limit.map_or(deadline, |limit| deadline.min(now + limit));
-            let (permit, at) = self.known.provider.admit(now, admitted_by).await?;
-            let ticket = self.known.breakers.enter(self.model, self.threshold, self.span, at)?;
+            let deadline = self.time.deadline;
+            let wait_until = wait_limit.map_or(deadline, |limit| deadline.min(now + limit));
+            let (permit, at) = self.entry.provider.admit(now, wait_until).await?;
+            let ticket = self.entry.breakers.admit(self.model, self.threshold, self.time, at)?;
             self.meter.load_spending().await;
-            let attempt = begin(at)?;
+            let attempt = reserve(at)?;
             Ok(Started { permit, ticket, attempt, at })
         }
     }
 
-    /// How long to pause after a failure before the model is tried once more than the `retries` so far; `None` if it
-    /// should not be.
+    /// How long to pause after a failure before the next retry, with `retries` made so far; `None` if there should be
+    /// no further retry.
     pub(super) fn pause(&self, failure: &Failure, retries: u32) -> Option<Duration> {
         let now = Instant::now();
-        retry::pause(failure, retries, retry::chance()).filter(|pause| {
-            retries < self.most_retries
-                && now + *pause < self.span.deadline
-                && self.known.breakers.refusal(self.model, now).is_none()
+        retry::pause(failure, retries, retry::jitter()).filter(|pause| {
+            retries < self.max_retries
+                && now + *pause < self.time.deadline
+                && self.entry.breakers.paused(self.model, now).is_none()
         })
     }
 }

@@ -86,8 +86,8 @@
 //! **Models and providers**
 //! - **Prompt injection by statement, context, model.** Each stands between random markers that it cannot contain, and
 //!   a model can only choose one of the options shown. This makes it unlikely, not impossible. Tests:
-//!   `a_statement_stays_data_in_the_prompts`, `untrusted_text_stands_only_inside_fences`,
-//!   `a_text_never_holds_its_own_marker`
+//!   `a_statement_stays_data_in_the_prompts`, `untrusted_text_appears_only_inside_fences`,
+//!   `a_text_never_contains_its_own_marker`
 //! - **Prompt injection by tool output (chat).** Passed on as one message of its role; no tool is run here. Tests:
 //!   `what_a_tool_says_stays_what_a_tool_says`
 //! - **SSRF.** URLs come from the configuration only. Those in texts and `image_url` are passed on as text (the

@@ -74,7 +74,7 @@ fn list(context: &Context, gateway: &Gateway, pass: &gate::Pass) -> Response {
 }
 
 fn model(gateway: &Gateway, id: String, now: Time) -> Model {
-    let about = gateway.about(&id);
+    let about = gateway.model_info(&id);
     let owned_by = model_id::provider(&id).to_owned();
     Model {
         id,

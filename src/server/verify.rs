@@ -30,7 +30,7 @@ use crate::api::{Service, sse};
 use crate::clock::Time;
 use crate::keys;
 use crate::usage::Meter;
-use crate::verify::{self, Job, PanelSettings, Step, Verifier};
+use crate::verify::{self, EventResult, Job, PanelSettings, Verifier};
 
 /// Events that are buffered for a slow reader before the run slows down with it.
 const EVENT_BUFFER: usize = 32;
@@ -175,7 +175,7 @@ fn check_models(verifier: &Verifier, pass: &Pass, job: &Job) -> Result<(), ApiEr
 /// A verification in flight, with everything that ends when it is dropped.
 struct Run {
     id: String,
-    steps: mpsc::Receiver<Box<Step>>,
+    steps: mpsc::Receiver<Box<EventResult>>,
     registration: Registration,
     keep_alive: Duration,
     record: Arc<Record>,

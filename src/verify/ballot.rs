@@ -1,31 +1,31 @@
-//! One claim before the panel: who is asked, who has answered, who stands in for whom.
+//! The answers to one claim: which models have been asked, which have answered, and which replace those that failed.
 
 use super::claims::{Claim, key};
-use super::vote::{self, Question, Verdict};
+use super::vote::{self, SpecialOptions, Verdict};
 use crate::api::verify::{ClaimResult, ModelAnswer, ModelError, ReasonCode};
 use crate::inference::Failure;
 
-/// The models of a verification, panel first, then those that stand by; none twice, as nobody votes twice.
+/// The models of a verification: the panel first, then the standby models. Without duplicates, as no model votes twice.
 pub(super) struct Roster<'a> {
     models: Vec<&'a str>,
-    asked: usize,
+    panel_size: usize,
 }
 
 impl<'a> Roster<'a> {
-    /// The first `total` models of the panel, with `standby` behind them.
+    /// The first `total` models of the panel, followed by those of `standby`.
     pub(super) fn new(panel: &'a [String], standby: &'a [String], total: usize) -> Self {
         let mut models = distinct(Vec::new(), panel);
         models.truncate(total);
-        let asked = models.len();
-        Self { models: distinct(models, standby), asked }
+        let panel_size = models.len();
+        Self { models: distinct(models, standby), panel_size }
     }
 
-    /// How many are asked at once.
-    pub(super) const fn asked(&self) -> usize {
-        self.asked
+    /// How many models are asked from the start.
+    pub(super) const fn panel_size(&self) -> usize {
+        self.panel_size
     }
 
-    /// All of them, in the order of their seats.
+    /// All models, in the order of their seats.
     pub(super) fn models(&self) -> impl Iterator<Item = &'a str> {
         self.models.iter().copied()
     }
@@ -45,40 +45,41 @@ fn distinct<'a>(mut models: Vec<&'a str>, more: &'a [String]) -> Vec<&'a str> {
     models
 }
 
-/// A model's answer.
+/// A panel model's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
-    /// The option, by its position in the claim's own order.
+pub struct PanelAnswer {
+    /// The chosen option, by its position in the claim's own order.
     pub option: usize,
-    /// Why, if it was asked to say so.
+    /// The reason, if one was requested.
     pub reason: Option<String>,
 }
 
+/// The state of one model's call.
 enum Seat {
-    Asked,
-    Answered(Given),
+    Pending,
+    Answered(PanelAnswer),
     Failed(Failure),
 }
 
-/// The answers to one claim. Seats are those of the roster, taken from the front.
+/// The answers to one claim. Its seats are the first ones of the roster.
 pub(super) struct Ballot<'a> {
     roster: &'a Roster<'a>,
     seats: Vec<Seat>,
-    /// Whether the deadline came before the last answer.
+    /// Whether the deadline passed before the last answer.
     cut_off: bool,
 }
 
 impl<'a> Ballot<'a> {
-    /// A ballot with all of the panel asked.
+    /// A ballot for which the whole panel is being asked.
     pub(super) fn new(roster: &'a Roster<'a>) -> Self {
-        let seats = (0..roster.asked()).map(|_| Seat::Asked).collect();
+        let seats = (0..roster.panel_size()).map(|_| Seat::Pending).collect();
         Self { roster, seats, cut_off: false }
     }
 
-    /// Notes what became of a seat's call. Returns the seat to be asked in its place, if it failed and somebody
-    /// still stands by. A model that declines is not replaced, as little as one that abstains, nor is one for which
-    /// the budget had nothing left: another would be paid from the same.
-    pub(super) fn record(&mut self, seat: usize, outcome: Result<Given, Failure>) -> Option<usize> {
+    /// Records the outcome of a seat's call. Returns the seat to be asked instead, if it failed and there is a standby
+    /// model left. A model that declines is not replaced, just like one that abstains, and neither is one that the
+    /// budget does not cover: its replacement would be paid from the same budget.
+    pub(super) fn record(&mut self, seat: usize, outcome: Result<PanelAnswer, Failure>) -> Option<usize> {
         let replaceable = match &outcome {
             Ok(_) | Err(Failure::Refused | Failure::BudgetExceeded(_) | Failure::StoreUnavailable) => false,
             Err(_) => true,
@@ -88,49 +89,49 @@ impl<'a> Ballot<'a> {
         if !replaceable || self.roster.model(next).is_none() {
             return None;
         }
-        self.seats.push(Seat::Asked);
+        self.seats.push(Seat::Pending);
         Some(next)
     }
 
-    /// Ends the ballot with the deadline: whoever has not answered has timed out, and there is no vote.
+    /// Ends the ballot at the deadline: models that have not answered have timed out, and there is no vote.
     pub(super) fn cut_off(&mut self) {
         self.cut_off = true;
         for seat in &mut self.seats {
-            if matches!(seat, Seat::Asked) {
+            if matches!(seat, Seat::Pending) {
                 *seat = Seat::Failed(Failure::Timeout);
             }
         }
     }
 
-    /// How many have been asked.
+    /// How many models have been asked.
     pub(super) fn asked(&self) -> usize {
         self.seats.len()
     }
 
-    /// How many are done, with or without an answer.
+    /// How many models are done, with or without an answer.
     pub(super) fn done(&self) -> usize {
-        self.seats.iter().filter(|seat| !matches!(seat, Seat::Asked)).count()
+        self.seats.iter().filter(|seat| !matches!(seat, Seat::Pending)).count()
     }
 
-    /// Whether nobody is left to wait for.
+    /// Whether no call is pending.
     pub(super) fn is_settled(&self) -> bool {
         self.done() == self.asked()
     }
 
-    /// Whether anybody has answered.
+    /// Whether any model has answered.
     pub(super) fn has_answers(&self) -> bool {
         self.seats.iter().any(|seat| matches!(seat, Seat::Answered(_)))
     }
 
-    /// The models that have not, and why.
+    /// The models that have failed, and why.
     pub(super) fn failures(&self) -> impl Iterator<Item = (&'a str, &Failure)> {
         self.roster.models().zip(&self.seats).filter_map(|(model, seat)| match seat {
             Seat::Failed(failure) => Some((model, failure)),
-            Seat::Asked | Seat::Answered(_) => None,
+            Seat::Pending | Seat::Answered(_) => None,
         })
     }
 
-    /// What it comes to for `claim`.
+    /// The result for `claim`.
     pub(super) fn result(&self, claim: &Claim, min_required: u32) -> ClaimResult {
         let verdict = self.verdict(claim, min_required);
         ClaimResult {
@@ -153,22 +154,23 @@ impl<'a> Ballot<'a> {
             return Verdict::none(ReasonCode::InsufficientAnswers);
         }
         let answer = |seat: &Seat| match seat {
-            Seat::Answered(given) => Some(given.option),
-            Seat::Asked | Seat::Failed(_) => None,
+            Seat::Answered(answer) => Some(answer.option),
+            Seat::Pending | Seat::Failed(_) => None,
         };
         let answers: Vec<usize> = self.seats.iter().filter_map(answer).collect();
-        let question = Question { claimed: Claim::CLAIMED, undetermined: claim.undetermined() };
-        vote::judge(&answers, question, usize::try_from(min_required).unwrap_or(usize::MAX))
+        let options = SpecialOptions { claimed: Claim::CLAIMED, undetermined: claim.undetermined() };
+        vote::decide(&answers, options, usize::try_from(min_required).unwrap_or(usize::MAX))
     }
 
+    /// The models that have been asked, with their seats.
     fn seated(&self) -> impl Iterator<Item = (&str, &Seat)> {
         self.roster.models.iter().copied().zip(&self.seats)
     }
 }
 
 fn model_answer((model, seat): (&str, &Seat)) -> Option<ModelAnswer> {
-    let Seat::Answered(given) = seat else { return None };
-    Some(ModelAnswer { model: model.to_owned(), answer: key(given.option), reason: given.reason.clone() })
+    let Seat::Answered(answer) = seat else { return None };
+    Some(ModelAnswer { model: model.to_owned(), answer: key(answer.option), reason: answer.reason.clone() })
 }
 
 fn model_error((model, seat): (&str, &Seat)) -> Option<ModelError> {
@@ -186,8 +188,8 @@ mod tests {
         names.iter().map(|&name| name.to_owned()).collect()
     }
 
-    fn given(option: usize) -> Given {
-        Given { option, reason: None }
+    fn answer(option: usize) -> PanelAnswer {
+        PanelAnswer { option, reason: None }
     }
 
     fn claim() -> Claim {
@@ -196,11 +198,11 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sits_twice() {
+    fn no_model_has_two_seats() {
         let (panel, standby) = (names(&["a", "b", "a", "c"]), names(&["b", "d", "c", "d"]));
         let roster = Roster::new(&panel, &standby, 2);
-        assert_eq!((roster.models.as_slice(), roster.asked()), (["a", "b", "d", "c"].as_slice(), 2));
-        assert_eq!(Roster::new(&panel, &standby, 9).asked(), 3);
+        assert_eq!((roster.models.as_slice(), roster.panel_size()), (["a", "b", "d", "c"].as_slice(), 2));
+        assert_eq!(Roster::new(&panel, &standby, 9).panel_size(), 3);
     }
 
     #[test]
@@ -210,15 +212,18 @@ mod tests {
         let mut ballot = Ballot::new(&roster);
         assert_eq!(ballot.record(2, Err(Failure::Refused)), None);
         assert_eq!(ballot.record(1, Err(Failure::Timeout)), Some(3));
-        assert_eq!(ballot.record(0, Ok(given(4))), None);
+        assert_eq!(ballot.record(0, Ok(answer(4))), None);
         assert_eq!(ballot.record(3, Err(Failure::Malformed)), Some(4));
         assert!(!ballot.is_settled());
-        assert_eq!(ballot.record(4, Ok(given(0))), None);
+        assert_eq!(ballot.record(4, Ok(answer(0))), None);
         assert!(ballot.is_settled());
 
         let result = ballot.result(&claim(), 2);
-        let answers: Vec<_> =
-            result.model_answers.iter().map(|given| (given.model.as_str(), given.answer.as_str())).collect();
+        let answers: Vec<_> = result
+            .model_answers
+            .iter()
+            .map(|answer| (answer.model.as_str(), answer.answer.as_str()))
+            .collect();
         let errors: Vec<_> =
             result.model_errors.iter().map(|error| (error.model.as_str(), error.code.as_str())).collect();
         assert_eq!(answers, [("a", "E"), ("e", "A")]);
@@ -231,8 +236,8 @@ mod tests {
         let panel = names(&["a", "b", "c"]);
         let roster = Roster::new(&panel, &[], 3);
         let mut ballot = Ballot::new(&roster);
-        ballot.record(0, Ok(given(0)));
-        ballot.record(2, Ok(given(0)));
+        ballot.record(0, Ok(answer(0)));
+        ballot.record(2, Ok(answer(0)));
         ballot.cut_off();
         let result = ballot.result(&claim(), 2);
         assert_eq!(result.assessment, Assessment::NoConsensus);
@@ -246,7 +251,7 @@ mod tests {
         #[test]
         fn every_seat_ends_as_an_answer_or_an_error_and_none_is_asked_twice(
             outcomes in prop::collection::vec(prop_oneof![
-                (0_usize..5).prop_map(|option| Ok(given(option))),
+                (0_usize..5).prop_map(|option| Ok(answer(option))),
                 Just(Err(Failure::Refused)),
                 Just(Err(Failure::Timeout)),
             ], 9),
@@ -257,16 +262,16 @@ mod tests {
             let reserve: Vec<String> = (0..standby).map(|n| format!("s{n}")).collect();
             let roster = Roster::new(&panel, &reserve, total);
             let mut ballot = Ballot::new(&roster);
-            let mut waiting: Vec<usize> = (0..total).collect();
-            let mut heard = 0;
-            while let Some(seat) = waiting.pop() {
-                waiting.extend(ballot.record(seat, outcomes[heard % outcomes.len()].clone()));
-                heard += 1;
+            let mut pending: Vec<usize> = (0..total).collect();
+            let mut done = 0;
+            while let Some(seat) = pending.pop() {
+                pending.extend(ballot.record(seat, outcomes[done % outcomes.len()].clone()));
+                done += 1;
             }
             prop_assert!(ballot.is_settled());
-            prop_assert!(heard <= total + standby);
+            prop_assert!(done <= total + standby);
             let result = ballot.result(&claim(), 2);
-            prop_assert_eq!(result.model_answers.len() + result.model_errors.len(), heard);
+            prop_assert_eq!(result.model_answers.len() + result.model_errors.len(), done);
             prop_assert!(result.model_answers.len() <= total);
         }
     }

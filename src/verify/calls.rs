@@ -1,23 +1,23 @@
-//! Structured calls to models: within limits of number and time, with one repair, strictly read.
+//! Structured calls to models: within concurrency limits and timeouts, strictly parsed, with one repair attempt.
 
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout_at};
 
-use super::turns::Turns;
+use super::call_queue::CallQueue;
 use super::{json, prompts, text};
 use crate::inference::{Answer, Chat, Failure, Finish, Gateway, Message, Role};
 use crate::money::NanoUsd;
 use crate::usage::{Meter, Purpose, Unpaid};
 
-/// How much of a malformed answer the model is shown again, in characters.
-const MAX_REPEATED_CHARS: usize = 4_000;
+/// How many characters of a malformed answer are quoted to the model.
+const MAX_QUOTED_CHARS: usize = 4_000;
 
-/// Somebody who asks models: the gateway, or a script in tests. Answers are boxed, so that a verification's own
-/// future stays small while hundreds of calls are open.
-pub(super) trait Ask: Send + Sync {
-    /// As [`Gateway::ask`].
+/// A client that calls models: the gateway, or a script in tests. Its futures are boxed, so that the future of a
+/// verification stays small while hundreds of calls are open.
+pub(super) trait ModelClient: Send + Sync {
+    /// See [`Gateway::ask`].
     fn ask<'a>(
         &'a self,
         model: &'a str,
@@ -27,17 +27,17 @@ pub(super) trait Ask: Send + Sync {
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Answer, Failure>>;
 
-    /// As [`Gateway::most`].
-    fn most(&self, model: &str, chat: &Chat) -> Option<NanoUsd>;
+    /// See [`Gateway::max_cost`].
+    fn max_cost(&self, model: &str, chat: &Chat) -> Option<NanoUsd>;
 
     /// Whether this model's answers are simulated.
     fn is_sandbox(&self, model: &str) -> bool;
 
-    /// How many calls the provider of this model takes at once; `None` for a model that nobody knows.
-    fn concurrency(&self, model: &str) -> Option<usize>;
+    /// See [`Gateway::max_concurrent_calls`].
+    fn max_concurrent_calls(&self, model: &str) -> Option<usize>;
 }
 
-impl Ask for Gateway {
+impl ModelClient for Gateway {
     fn ask<'a>(
         &'a self,
         model: &'a str,
@@ -49,41 +49,40 @@ impl Ask for Gateway {
         Box::pin(Self::ask(self, model, chat, purpose, meter, deadline))
     }
 
-    fn most(&self, model: &str, chat: &Chat) -> Option<NanoUsd> {
-        Self::most(self, model, chat)
+    fn max_cost(&self, model: &str, chat: &Chat) -> Option<NanoUsd> {
+        Self::max_cost(self, model, chat)
     }
 
     fn is_sandbox(&self, model: &str) -> bool {
         self.target(model).is_some_and(|target| target.sandbox)
     }
 
-    fn concurrency(&self, model: &str) -> Option<usize> {
-        Self::concurrency(self, model)
+    fn max_concurrent_calls(&self, model: &str) -> Option<usize> {
+        Self::max_concurrent_calls(self, model)
     }
 }
 
 /// What all calls of one verification share.
 #[derive(Clone, Copy)]
 pub(super) struct Calls<'a> {
-    /// Who asks.
-    pub(super) asker: &'a dyn Ask,
-    /// Those of all verifications.
-    pub(super) turns: &'a Turns,
+    pub(super) client: &'a dyn ModelClient,
+    /// Shared by all verifications.
+    pub(super) queue: &'a CallQueue,
     /// Where the calls are booked.
     pub(super) meter: &'a Meter,
-    /// For one call.
+    /// The timeout of a single call.
     pub(super) model_timeout: Duration,
-    /// For all of them.
+    /// The deadline of the whole verification.
     pub(super) deadline: Instant,
 }
 
 impl Calls<'_> {
-    /// Asks `model` and reads its answer; an answer that cannot be read is sent back once. The prompt for it is written
-    /// only when the call may begin: waiting calls hold no copy of statement or context.
+    /// Asks `model` and parses its answer with `read`; a malformed answer is sent back for repair once. The `prompt` is
+    /// only built when the call may begin, so that waiting calls hold no copy of statement or context.
     ///
-    /// What a budget does not cover only as long as other calls are under way, most of them the verification's own, is
-    /// asked when some of them have ended, if that is as soon as an answer has to be.
-    #[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice while it waits")]
+    /// If a budget does not cover the call only because of reservations for open calls, most of them of the same
+    /// verification, it is made when enough of those have ended, provided that is within the timeout of one call.
+    #[expect(clippy::manual_async_fn, reason = "an async fn would store its arguments twice while it waits")]
     pub(super) fn structured<T>(
         &self,
         model: &str,
@@ -92,28 +91,28 @@ impl Calls<'_> {
         read: impl Fn(&str) -> Option<T>,
     ) -> impl Future<Output = Result<T, Failure>> {
         async move {
-            let (mut turn, mut until) = (None, None);
-            // In a box, as few calls need it and all would keep room for it.
+            let (mut permit, mut until) = (None, None);
+            // Boxed, as few calls need it and all would reserve memory for it.
             let mut repair: Option<Box<[Message; 2]>> = None;
             loop {
-                if turn.is_none() {
-                    turn = Some(self.turns.next(model).await);
+                if permit.is_none() {
+                    permit = Some(self.queue.acquire(model).await);
                 }
                 let mut chat = prompt();
                 chat.messages.extend(repair.iter().flat_map(|repair| repair.iter().cloned()));
                 match self.attempt(model, purpose, &chat, &read).await {
                     Ok(Reading::Read(value)) => return Ok(value),
                     Ok(Reading::Malformed(malformed)) if repair.is_none() => {
-                        repair = Some(Box::new(repair_turn(&malformed)));
+                        repair = Some(Box::new(repair_messages(&malformed)));
                     }
                     Ok(Reading::Malformed(_)) => return Err(Failure::Malformed),
                     Err(Failure::BudgetExceeded(shortage)) if shortage.may_pass() => {
-                        // Whoever waits for money is in nobody's way.
-                        drop((turn.take(), chat));
+                        // Whoever waits for budget does not block others in the queue.
+                        drop((permit.take(), chat));
                         let until =
-                            *until.get_or_insert_with(|| self.deadline.min(after(self.model_timeout)));
-                        // In a box, as few calls wait for money and all would keep room for it.
-                        if !Box::pin(self.may_pay(shortage.most, until)).await {
+                            *until.get_or_insert_with(|| self.deadline.min(from_now(self.model_timeout)));
+                        // Boxed, as few calls wait for budget and all would reserve memory for it.
+                        if !Box::pin(self.wait_for_budget(shortage.most, until)).await {
                             return Err(Failure::BudgetExceeded(shortage));
                         }
                     }
@@ -123,10 +122,10 @@ impl Calls<'_> {
         }
     }
 
-    /// Waits until this much can be reserved, or it is clear that it cannot; false if it takes longer than `until`.
-    async fn may_pay(&self, most: NanoUsd, until: Instant) -> bool {
+    /// Waits until `max_cost` can be reserved, or certainly cannot; false if that takes longer than `until`.
+    async fn wait_for_budget(&self, max_cost: NanoUsd, until: Instant) -> bool {
         while let Some(freed) = self.meter.freed() {
-            match self.meter.check(Some(most)) {
+            match self.meter.check(Some(max_cost)) {
                 Err(Unpaid::Exceeded(shortage)) if shortage.may_pass() => {}
                 _ => break,
             }
@@ -137,7 +136,7 @@ impl Calls<'_> {
         true
     }
 
-    /// Asks once. No `async fn`, which would keep its arguments twice while it waits.
+    /// Makes one attempt. Not an `async fn`, which would store its arguments twice while it waits.
     fn attempt<'a, T>(
         &'a self,
         model: &'a str,
@@ -145,10 +144,10 @@ impl Calls<'_> {
         chat: &'a Chat,
         read: impl Fn(&str) -> Option<T> + 'a,
     ) -> impl Future<Output = Result<Reading<T>, Failure>> + 'a {
-        let deadline = self.deadline.min(after(self.model_timeout));
-        let asked = self.asker.ask(model, chat, purpose, self.meter, deadline);
+        let deadline = self.deadline.min(from_now(self.model_timeout));
+        let call = self.client.ask(model, chat, purpose, self.meter, deadline);
         async move {
-            let answer = asked.await?;
+            let answer = call.await?;
             if answer.finish == Finish::ContentFilter {
                 return Err(Failure::Refused);
             }
@@ -157,22 +156,23 @@ impl Calls<'_> {
     }
 }
 
+/// A model's answer, if it could be parsed.
 enum Reading<T> {
     Read(T),
     Malformed(String),
 }
 
-/// This long from now, or a year where that is more than the clock can hold.
-pub(super) fn after(span: Duration) -> Instant {
+/// The instant after this time, or after a year if that is too far in the future for the clock.
+pub(super) fn from_now(time: Duration) -> Instant {
     let now = Instant::now();
-    now.checked_add(span).unwrap_or(now + Duration::from_hours(365 * 24))
+    now.checked_add(time).unwrap_or(now + Duration::from_hours(365 * 24))
 }
 
-/// The model is shown what it answered; thoughts before it could take all the room.
-fn repair_turn(malformed: &str) -> [Message; 2] {
-    let repeated = text::shortened(&text::block(json::behind_thoughts(malformed)), MAX_REPEATED_CHARS);
-    // Some providers refuse an empty turn.
-    let content = if repeated.trim().is_empty() { "(nothing)".to_owned() } else { repeated };
+/// Quotes the malformed answer to the model and asks for another. Reasoning is left out, as it could fill the quote.
+fn repair_messages(malformed: &str) -> [Message; 2] {
+    let quoted = text::shortened(&text::block(json::skip_reasoning(malformed)), MAX_QUOTED_CHARS);
+    // Some providers reject an empty message.
+    let content = if quoted.trim().is_empty() { "(nothing)".to_owned() } else { quoted };
     [
         Message { role: Role::Assistant, content: content.into() },
         Message { role: Role::User, content: prompts::REPAIR.into() },

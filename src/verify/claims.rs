@@ -1,9 +1,9 @@
 //! Extraction: one structured call that splits a statement into claims, each with its question and options.
 //!
-//! The extractor is asked first, then its fallbacks in order. A refusal is not routed around: a provider that
-//! declines to read a statement has answered. What comes back goes through [`super::lint`] before anybody sees it. Claims
-//! of which none can be asked about may be the model's fault: the fallbacks are asked as well, and only if none of them
-//! does better it is the statement's.
+//! The extractor is called first, then its fallbacks in order. A refusal is not routed around: a provider that declines
+//! to process a statement has answered. Every answer is checked by [`super::lint`] before it is used. If none of its
+//! claims can be asked about, that may be the model's fault: the fallbacks are called as well, and only if none of them
+//! does better is it put down to the statement.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ use crate::api::verify::{Options, SkipReason, Skipped};
 use crate::inference::{self, Failure};
 use crate::usage::Purpose;
 
-/// What a claim of an extraction may take, in bytes: all texts at their caps ([`super::lint`]), in the widest characters.
+/// Room for a claim in an extractor's answer, in bytes: all texts at their caps ([`super::lint`]), in 4-byte characters.
 const MAX_CLAIM_BYTES: usize = 32 * 1024;
-/// What all else may take: parts that are skipped, and claims beyond the most.
+/// Room for everything else: skipped parts, and claims over the limit.
 const MAX_OTHER_BYTES: usize = 256 * 1024;
 
-/// The option for "another answer is right".
+/// The option that means: another answer is right.
 pub(super) const NONE_OF_THESE: &str = "None of these";
-/// The option for "I cannot tell".
+/// The option that means: I do not know.
 pub(super) const CANNOT_BE_DETERMINED: &str = "Cannot be determined";
 
 /// A claim that can be put to the panel.
@@ -34,16 +34,16 @@ pub(super) const CANNOT_BE_DETERMINED: &str = "Cannot be determined";
 pub struct Claim {
     /// Unique within the request.
     pub id: String,
-    /// What is claimed.
+    /// The claim itself.
     pub text: String,
-    /// What the panel is asked.
+    /// The question for the panel.
     pub question: String,
-    /// The claimed answer, then its rivals, then the two that are always there.
+    /// The claimed answer, then its rivals, then the two fixed options.
     options: Vec<String>,
 }
 
 impl Claim {
-    /// Where the claimed answer stands among the options.
+    /// The position of the claimed answer among the options.
     pub(super) const CLAIMED: usize = 0;
 
     /// The claim at a zero-based position in its request.
@@ -65,7 +65,7 @@ impl Claim {
         &self.options
     }
 
-    /// Where "Cannot be determined" stands: last.
+    /// The position of "Cannot be determined": the last.
     pub(super) fn undetermined(&self) -> usize {
         self.options.len() - 1
     }
@@ -82,51 +82,51 @@ pub(super) fn key(position: usize) -> String {
     letter(position).to_string()
 }
 
-/// As [`key`], as a character.
+/// Like [`key`], as a character.
 pub(super) fn letter(position: usize) -> char {
     ('A'..='Z').nth(position).unwrap_or('Z')
 }
 
-/// What became of a statement.
+/// The result of an extraction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extraction {
-    /// In the order of the statement.
+    /// The claims, in the order of the statement.
     pub claims: Vec<Claim>,
-    /// What will not be verified.
+    /// The parts of the statement that will not be verified.
     pub skipped: Vec<Skipped>,
-    /// Whether the model has written claims, of which none can be asked about.
+    /// Whether the model has extracted claims, but none of them can be asked about.
     pub is_unsound: bool,
 }
 
-/// An extractor's answer: its fields, unchecked.
+/// An extractor's answer as it was parsed, unchecked.
 #[derive(Debug, Deserialize)]
-pub(super) struct Draft {
-    pub(super) claims: Vec<DraftClaim>,
-    /// A model that skipped nothing may leave it out.
+pub(super) struct ExtractionDraft {
+    pub(super) claims: Vec<ClaimDraft>,
+    /// May be omitted if nothing was skipped.
     #[serde(default)]
-    pub(super) skipped: Vec<DraftSkipped>,
+    pub(super) skipped: Vec<SkippedDraft>,
 }
 
-/// One of its claims.
+/// A claim in an [`ExtractionDraft`].
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct DraftClaim {
+pub(super) struct ClaimDraft {
     pub(super) claim: String,
     pub(super) question: String,
     pub(super) claimed_answer: String,
     pub(super) rivals: Vec<String>,
 }
 
-/// One of the parts it skipped.
+/// A skipped part in an [`ExtractionDraft`].
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct DraftSkipped {
+pub(super) struct SkippedDraft {
     pub(super) text: String,
     pub(super) reason: SkipReason,
 }
 
-/// What an extractor's answer says, cleaned and within its caps; `None` if it is not in the shape it was asked for.
-pub fn read(answer: &str, max_claims: usize) -> Option<Extraction> {
+/// Parses an extractor's answer, cleaned and within its caps. `None` if it does not match the schema.
+pub fn read_claims(answer: &str, max_claims: usize) -> Option<Extraction> {
     let max_bytes = max_claims.saturating_mul(MAX_CLAIM_BYTES).saturating_add(MAX_OTHER_BYTES);
-    json::object::<Draft>(answer, max_bytes).map(|draft| lint::check(draft, max_claims))
+    json::object::<ExtractionDraft>(answer, max_bytes).map(|draft| lint::check(draft, max_claims))
 }
 
 /// Extracts the claims of a job's statement.
@@ -140,7 +140,7 @@ pub(super) async fn extract(
     let mut models = settings.extractors().peekable();
     while let Some(model) = models.next() {
         let prompt = || prompts::extraction(job, fences);
-        let read = |answer: &str| read(answer, settings.max_claims);
+        let read = |answer: &str| read_claims(answer, settings.max_claims);
         let failure = match calls.structured(model, Purpose::Extraction, prompt, read).await {
             Ok(extraction) if !extraction.is_unsound => return Ok(extraction),
             Ok(extraction) => {
@@ -159,7 +159,7 @@ pub(super) async fn extract(
         }
         match (failures.is_empty() && unsound.is_none(), failure.is_unpaid()) {
             (true, true) => return Err(Error::Unpaid { model: model.to_owned(), failure }),
-            // A fallback that the budget does not allow: what is told is why it was needed.
+            // The budget does not cover this fallback: what is reported is the failure that made it necessary.
             (false, true) => {}
             (_, false) => failures.push((model, failure)),
         }
@@ -170,10 +170,10 @@ pub(super) async fn extract(
     if let Some(unsound) = unsound {
         return Ok(unsound);
     }
-    // Whichever may answer first when all is sent again, else the one that was to be asked.
+    // The model that may answer a retry soonest, otherwise the first.
     let (model, failure) = failures
         .into_iter()
-        .min_by_key(|(_, failure)| inference::wait_for(failure).unwrap_or(Duration::MAX))
+        .min_by_key(|(_, failure)| inference::wait_before_retry(failure).unwrap_or(Duration::MAX))
         .ok_or(Error::Unconfigured)?;
     Err(Error::Extraction { model: model.to_owned(), failure })
 }
@@ -203,7 +203,7 @@ mod tests {
         let claims: Vec<Value> = (0..40).map(claim).collect();
         let answer = json!({"claims": claims, "skipped": []}).to_string();
         assert!(answer.len() > 30 * 20_000);
-        let extraction = read(&answer, 30).unwrap();
+        let extraction = read_claims(&answer, 30).unwrap();
         assert_eq!((extraction.claims.len(), extraction.skipped.len()), (30, 10));
     }
 }

@@ -1,7 +1,7 @@
-//! Why a verification has nothing to report, in words for the caller.
+//! Why a verification has no result, with messages for the caller.
 //!
-//! What it is on the wire, status and code, is the server's to say. Messages name models by their configured
-//! identifiers and never quote a provider: its text is foreign.
+//! Status and code of the response are up to the server. Messages name models by their configured identifiers and never
+//! quote a provider, whose text is untrusted.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,35 +9,35 @@ use std::time::Duration;
 use crate::inference::Failure;
 use crate::model_id;
 
-/// A verification without a result.
+/// Why a verification has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// No extractor is configured, or fewer than two panel models.
     Unconfigured,
     /// No model extracted claims.
     Extraction {
-        /// The one that may answer first when it is asked again.
+        /// The model that may answer a retry soonest.
         model: String,
-        /// Why it did not.
+        /// Why it has not answered.
         failure: Failure,
     },
     /// Claims were extracted, but no model answered any of them.
     NoAnswers {
-        /// What most of them failed with.
+        /// The most frequent failure.
         failure: Failure,
-        /// Whose models all of those are, if it is one provider's.
+        /// The provider of all models that failed like this, if it is a single one.
         provider: Option<String>,
     },
-    /// The caller has a budget, which does not allow to ask a model.
+    /// The caller has a budget that does not allow the call of a model.
     Unpaid {
         /// The model.
         model: String,
-        /// How it does not.
+        /// Why the budget does not allow it.
         failure: Failure,
     },
-    /// The time for the whole verification passed before there were claims.
+    /// The deadline of the whole verification passed before there were claims.
     Deadline,
-    /// The system gave no random bytes.
+    /// The system provided no random bytes.
     Internal,
 }
 
@@ -57,8 +57,8 @@ impl Error {
                 format!("The statement is too long for {model}. Send a shorter one, or less context")
             }
             Self::Extraction { failure, model } => {
-                let (what, next) = (what(failure), next(failure));
-                format!("No model could extract claims ({model}: {what}). {next}")
+                let (cause, advice) = (cause(failure), advice(failure));
+                format!("No model could extract claims ({model}: {cause}). {advice}")
             }
             Self::NoAnswers { failure: Failure::Refused, .. } => {
                 "The panel models declined to answer. Rephrase the statement".to_owned()
@@ -66,11 +66,13 @@ impl Error {
             Self::NoAnswers { failure: Failure::ContextOverflow, .. } => {
                 "The questions are too long for the panel models. Send less context".to_owned()
             }
-            Self::NoAnswers { failure, .. } if failure.is_unpaid() => unpaid("a panel model", failure),
-            Self::Unpaid { model, failure } => unpaid(model, failure),
+            Self::NoAnswers { failure, .. } if failure.is_unpaid() => {
+                budget_message("a panel model", failure)
+            }
+            Self::Unpaid { model, failure } => budget_message(model, failure),
             Self::NoAnswers { failure, .. } => {
-                let (what, next) = (what(failure), next(failure));
-                format!("No panel model answered any question (most often: {what}). {next}")
+                let (cause, advice) = (cause(failure), advice(failure));
+                format!("No panel model answered any question (most often: {cause}). {advice}")
             }
             Self::Deadline => "The time for this verification passed before its claims were extracted. \
                                Try again, or send a shorter statement"
@@ -79,8 +81,8 @@ impl Error {
         }
     }
 
-    /// How long to wait before another try is worth while, where that is known: as the provider of the model that is
-    /// told of asks, or as long as that is paused; what is not configured takes a person.
+    /// How long to wait before a retry, if known: what the provider of the failed model asks for, or how long the model
+    /// is paused. A minute if the server is not configured, as a person has to do that.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Unconfigured => Some(Duration::from_mins(1)),
@@ -88,7 +90,7 @@ impl Error {
         }
     }
 
-    /// The failure of a model that it came of, if it did.
+    /// The failure of the model that caused this error, if one did.
     pub(crate) const fn failure(&self) -> Option<&Failure> {
         match self {
             Self::Extraction { failure, .. }
@@ -98,7 +100,7 @@ impl Error {
         }
     }
 
-    /// The provider at fault, where it is a single one.
+    /// The provider at fault, if it is a single one.
     pub(crate) fn provider(&self) -> Option<&str> {
         match self {
             Self::Extraction { failure, .. } | Self::NoAnswers { failure, .. }
@@ -121,23 +123,23 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Why a budget does not allow to ask `model`, and what to do.
-fn unpaid(model: &str, failure: &Failure) -> String {
+/// Why a budget does not allow the call of `model`, and what to do.
+fn budget_message(model: &str, failure: &Failure) -> String {
     match failure {
         Failure::BudgetExceeded(shortage) => {
-            let anew = shortage.anew.utc_date();
-            format!("Calling {model}: {shortage}. Ask the operator to raise it; it resets on {anew} (UTC)")
+            let reset = shortage.anew.utc_date();
+            format!("Calling {model}: {shortage}. Ask the operator to raise it; it resets on {reset} (UTC)")
         }
         Failure::PriceUnknown => format!(
             "This API key has a budget, and what {model} costs is not known. The server's operator can set \
              input_usd_per_mtok and output_usd_per_mtok for it"
         ),
-        _ => format!("Calling {model}: {}. {}", what(failure), next(failure)),
+        _ => format!("Calling {model}: {}. {}", cause(failure), advice(failure)),
     }
 }
 
-/// The cause, to stand in brackets.
-const fn what(failure: &Failure) -> &'static str {
+/// The cause of a failure, to be put in brackets.
+const fn cause(failure: &Failure) -> &'static str {
     match failure {
         Failure::Unauthorized => "the provider refused the server's key",
         Failure::QuotaExhausted => "the provider's quota is used up",
@@ -163,8 +165,8 @@ const fn what(failure: &Failure) -> &'static str {
     }
 }
 
-/// What to do next, as a sentence.
-const fn next(failure: &Failure) -> &'static str {
+/// What the caller should do next, as a sentence.
+const fn advice(failure: &Failure) -> &'static str {
     match failure {
         Failure::Unauthorized | Failure::QuotaExhausted => {
             "The server's operator has to check the provider's key and account"
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_as_a_sentence_that_says_what_to_do() {
+    fn a_message_is_a_sentence_that_says_what_to_do() {
         let error = Error::Extraction { model: "a/b".to_owned(), failure: Failure::Timeout };
         assert_eq!(
             error.to_string(),

@@ -1,26 +1,26 @@
-//! What a verification is asked to do.
+//! The parameters of a verification.
 
 use crate::api::verify::Domain;
 use crate::clock::Time;
 
-/// A verification to be run, its parameters checked.
+/// A verification to be run, with validated parameters.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// `ver_…`.
+    /// The id of the request, `ver_…`.
     pub id: String,
     /// The statement as it was submitted.
     pub fact: String,
-    /// Decides prompts and panel.
+    /// Determines prompts and panel.
     pub domain: Domain,
-    /// 2 or 3.
+    /// How many models must agree: 2 or 3.
     pub min_required: u32,
-    /// From `min_required` to the panel's size.
+    /// How many models are asked: from `min_required` to the size of the panel.
     pub total_models: u32,
-    /// The date the facts are judged at.
+    /// The date as of which the facts are judged.
     pub as_of: Time,
-    /// Whether each answer gives a reason.
+    /// Whether answers include a reason.
     pub explain: bool,
-    /// A text to answer from instead of from own knowledge.
+    /// A text that the models answer from, instead of from their own knowledge.
     pub context: Option<String>,
     /// Whether to emit `model_answered`.
     pub model_progress: bool,

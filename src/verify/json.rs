@@ -1,22 +1,22 @@
-//! One JSON object out of a model's text, or nothing.
+//! Parses the one JSON object that a model's text is expected to be.
 //!
-//! Taken is the whole text, or what stands in the fence around all of it, as models like to put one; thoughts before it
-//! are passed over where the model marks their end, as servers send them that do not part them from the answer. What
-//! stands in prose is not taken: "I cannot tell; the form would be {…}" is no vote. Nothing is repaired; whoever asked may
-//! ask once more.
-//! The object's length is capped by whoever asks, nesting is limited by `serde_json` (128), and every step is linear in the text.
+//! The object must be the whole text, or be enclosed in a code fence, as models like to do. Reasoning before it is
+//! skipped if the model marks its end, because some servers do not separate it from the answer. An object within prose
+//! does not count: "I cannot tell; the form would be {…}" is no vote. Nothing is repaired, as the model can be asked
+//! again. The caller caps the object's length, nesting is limited by `serde_json` (128), and every step is linear in the
+//! text.
 
 use serde::de::DeserializeOwned;
 
-/// What models write behind their thoughts: DeepSeek, Qwen and many after them; Mistral.
-const THOUGHT: [&str; 3] = ["</think>", "</thinking>", "[/THINK]"];
+/// What models write at the end of their reasoning: DeepSeek, Qwen and many others; Mistral.
+const REASONING_END: [&str; 3] = ["</think>", "</thinking>", "[/THINK]"];
 
-/// The object that `text` is, if it has the fields of `T` and is no longer than `max_bytes`.
+/// Parses `text` as an object with the fields of `T`, of at most `max_bytes`.
 pub(super) fn object<T: DeserializeOwned>(text: &str, max_bytes: usize) -> Option<T> {
     let whole = text.trim_start_matches('\u{feff}').trim();
-    let answer = behind_thoughts(whole);
+    let answer = skip_reasoning(whole);
     let taken = [Some(whole), unfenced(whole), Some(answer), unfenced(answer)];
-    // A list would be taken for the fields in their order.
+    // `serde` would accept an array as the fields in order.
     let object = taken.into_iter().flatten().find(|text| text.starts_with('{'))?;
     if object.len() > max_bytes {
         return None;
@@ -24,17 +24,17 @@ pub(super) fn object<T: DeserializeOwned>(text: &str, max_bytes: usize) -> Optio
     serde_json::from_str(object).ok()
 }
 
-/// The answer behind the thoughts, where their end is marked: behind the last mark, as thoughts may quote one; an answer
-/// may too, so that one which an object or a fence follows comes first.
-pub(super) fn behind_thoughts(text: &str) -> &str {
+/// The answer after the reasoning, if its end is marked: after the last mark, as reasoning may quote one. As an answer
+/// may quote one too, marks that are followed by an object or a fence take precedence.
+pub(super) fn skip_reasoning(text: &str) -> &str {
     let text = text.trim();
-    let behind = |(at, mark): (usize, &str)| text[at + mark.len()..].trim_start();
-    let rests = THOUGHT.iter().flat_map(|mark| text.match_indices(mark)).map(behind);
+    let after = |(at, mark): (usize, &str)| text[at + mark.len()..].trim_start();
+    let rests = REASONING_END.iter().flat_map(|mark| text.match_indices(mark)).map(after);
     let answer = rests.clone().filter(|rest| rest.starts_with(['{', '`'])).min_by_key(|rest| rest.len());
     answer.or_else(|| rests.min_by_key(|rest| rest.len())).unwrap_or(text)
 }
 
-/// What stands in the one fence around all of a text.
+/// The content of the code fence that encloses the whole text.
 fn unfenced(text: &str) -> Option<&str> {
     let inside = text.strip_prefix("```")?.strip_suffix("```")?;
     Some(inside.strip_prefix("json").or_else(|| inside.strip_prefix("JSON")).unwrap_or(inside).trim())
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_the_whole_text_with_or_without_a_fence_around_it() {
+    fn accepts_the_whole_text_with_or_without_a_fence_around_it() {
         for text in [
             r#"{"answer":"B"}"#,
             " \n{\"answer\":\"B\",\"more\":[1,{}]}\n",
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn believes_nothing_that_is_unclear() {
+    fn rejects_anything_ambiguous() {
         for text in [
             "",
             "B",
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn survives_depth_and_length() {
+    fn survives_excessive_nesting_and_length() {
         for hostile in
             ["[".repeat(200_000), "{\"a\":".repeat(50_000), "{".repeat(200_000), "{}".repeat(100_000)]
         {

@@ -1,15 +1,15 @@
-//! The lint between extractor and panel: what a model drafted is cleaned, capped, and dropped where it is unsound.
+//! Checks what an extractor drafted before the panel gets it: texts are cleaned and capped, unsound claims skipped.
 //!
-//! What must hold of a claim that passes: text, question and claimed answer are there and within their caps; its
-//! options are distinct (but for white space, and for case where that means nothing), at least one rival among them, none of which reads like
-//! the two that are always added; its question does not state the claim, which would tell the panel the claimed
-//! answer; no earlier claim says the same. A rival that breaks a rule is dropped alone; a claim is skipped with a
-//! reason. A question with two answers may put the claim's words ("Do bees make honey?"): a proposition has to be
-//! asked about somehow, and either answer to it may be the claimed one.
+//! What must hold for a claim that passes: text, question and claimed answer are not empty and within their caps; its
+//! options are distinct (ignoring white space, and case where it does not matter), with at least one rival, and none
+//! reads like one of the two fixed options; its question does not state the claim, which would tell the panel the
+//! claimed answer; no earlier claim says the same. A rival that breaks a rule is dropped by itself; a claim is skipped
+//! with a reason. A question with two answers may contain the claim's words ("Do bees make honey?"): a proposition has
+//! to be asked about somehow, and either answer may be the claimed one.
 
 use std::collections::HashSet;
 
-use super::claims::{Claim, Draft, DraftClaim, Extraction};
+use super::claims::{Claim, ClaimDraft, Extraction, ExtractionDraft};
 use super::text;
 use crate::api::verify::{SkipReason, Skipped};
 
@@ -20,12 +20,12 @@ const MAX_OPTION_CHARS: usize = 500;
 /// The most rivals: with the claimed answer and the two fixed options that makes eight, `A` to `H`.
 const MAX_RIVALS: usize = 5;
 
-/// The most letters of a symbol, whose case matters: of an element, or a unit with its prefix.
+/// The most letters of a symbol, where case matters: a chemical element, or a unit with its prefix.
 const MAX_SYMBOL_LETTERS: usize = 2;
-/// As short, and no symbols when they stand in capitals.
-const WORDS: [&str; 3] = ["no", "am", "pm"];
+/// Words as short as a symbol that are not symbols, even in capitals.
+const SHORT_WORDS: [&str; 3] = ["no", "am", "pm"];
 
-/// Readings of the two options that every question has.
+/// Wordings of the two options that every question has.
 const RESERVED: [&str; 7] = [
     "none of these",
     "none of the above",
@@ -36,8 +36,8 @@ const RESERVED: [&str; 7] = [
     "can't be determined",
 ];
 
-/// What can be put to the panel, and what cannot and why.
-pub(super) fn check(draft: Draft, max_claims: usize) -> Extraction {
+/// Sorts a draft into claims for the panel and skipped parts with their reasons.
+pub(super) fn check(draft: ExtractionDraft, max_claims: usize) -> Extraction {
     let mut extraction = Extraction::default();
     for part in draft.skipped {
         extraction.skip(&part.text, part.reason);
@@ -47,13 +47,14 @@ pub(super) fn check(draft: Draft, max_claims: usize) -> Extraction {
     for claim in draft.claims {
         let text = text::one_line(&claim.claim);
         let shown = if text.is_empty() { text::one_line(&claim.question) } else { text };
-        let Some(claim) = sound(&claim, extraction.claims.len()) else {
+        let Some(claim) = build_claim(&claim, extraction.claims.len()) else {
             extraction.skip(&shown, SkipReason::Ambiguous);
             continue;
         };
-        let asked = format!("{}\n{}", plain(&claim.question), plain(&claim.options()[Claim::CLAIMED]));
-        let new_text = seen.insert(plain(&claim.text));
-        let new_answer = seen.insert(asked);
+        let question_and_answer =
+            format!("{}\n{}", normalized(&claim.question), normalized(&claim.options()[Claim::CLAIMED]));
+        let new_text = seen.insert(normalized(&claim.text));
+        let new_answer = seen.insert(question_and_answer);
         if !new_text || !new_answer {
             extraction.skip(&shown, SkipReason::Duplicate);
             continue;
@@ -77,54 +78,54 @@ impl Extraction {
     }
 }
 
-/// The claim, cleaned, unless it cannot be asked about.
-fn sound(draft: &DraftClaim, position: usize) -> Option<Claim> {
-    let claim = within(&draft.claim, MAX_CLAIM_CHARS)?;
-    let question = within(&draft.question, MAX_CLAIM_CHARS)?;
-    let claimed = within(&draft.claimed_answer, MAX_OPTION_CHARS).filter(|claimed| !is_reserved(claimed))?;
-    let mut distinct = HashSet::from([plain_option(&claimed)]);
+/// The cleaned claim; `None` if it cannot be asked about.
+fn build_claim(draft: &ClaimDraft, position: usize) -> Option<Claim> {
+    let claim = cleaned(&draft.claim, MAX_CLAIM_CHARS)?;
+    let question = cleaned(&draft.question, MAX_CLAIM_CHARS)?;
+    let claimed = cleaned(&draft.claimed_answer, MAX_OPTION_CHARS).filter(|claimed| !is_reserved(claimed))?;
+    let mut distinct = HashSet::from([normalized_option(&claimed)]);
     let rivals: Vec<String> = draft
         .rivals
         .iter()
-        .filter_map(|rival| within(rival, MAX_OPTION_CHARS))
-        .filter(|rival| !is_reserved(rival) && distinct.insert(plain_option(rival)))
+        .filter_map(|rival| cleaned(rival, MAX_OPTION_CHARS))
+        .filter(|rival| !is_reserved(rival) && distinct.insert(normalized_option(rival)))
         .take(MAX_RIVALS)
         .collect();
     let is_binary = rivals.len() == 1;
-    if rivals.is_empty() || (!is_binary && states(&question, &claim)) {
+    if rivals.is_empty() || (!is_binary && contains_claim(&question, &claim)) {
         return None;
     }
     Some(Claim::new(position, claim, question, claimed, rivals))
 }
 
-/// The text on one line, unless it is empty or too long.
-fn within(text: &str, max_chars: usize) -> Option<String> {
+/// The text on one line; `None` if it is empty or too long.
+fn cleaned(text: &str, max_chars: usize) -> Option<String> {
     let line = text::one_line(text);
     (!line.is_empty() && !text::is_longer(&line, max_chars)).then_some(line)
 }
 
-/// The form in which texts are compared: case, white space and a full stop at the end do not count.
-fn plain(text: &str) -> String {
+/// The form in which texts are compared: without case, redundant white space and full stops at the end.
+fn normalized(text: &str) -> String {
     text::one_line(text).to_lowercase().trim_end_matches(['.', ' ']).to_owned()
 }
 
-/// As [`plain`], for an option: a symbol keeps its case, as `Co` and `CO`, `mW` and `MW` are not the same.
-fn plain_option(text: &str) -> String {
-    let plain = plain(text);
-    if is_symbol(text) && !is_word(&plain) {
+/// Like [`normalized`], for an option: a symbol keeps its case, as `Co` and `CO`, or `mW` and `MW`, are not the same.
+fn normalized_option(text: &str) -> String {
+    let normalized = normalized(text);
+    if is_symbol(text) && !is_short_word(&normalized) {
         text::one_line(text).trim_end_matches(['.', ' ']).to_owned()
     } else {
-        plain
+        normalized
     }
 }
 
-/// Whether the letters of a text are one of the [`WORDS`].
-fn is_word(plain: &str) -> bool {
-    let letters: String = plain.chars().filter(|c| c.is_alphabetic()).collect();
-    WORDS.contains(&letters.as_str())
+/// Whether the letters of a normalized text are one of the [`SHORT_WORDS`].
+fn is_short_word(normalized: &str) -> bool {
+    let letters: String = normalized.chars().filter(|c| c.is_alphabetic()).collect();
+    SHORT_WORDS.contains(&letters.as_str())
 }
 
-/// Whether a text has one short word (numbers aside), with a capital behind its first letter.
+/// Whether a text has a single word (apart from numbers), which is short and has a capital after its first letter.
 fn is_symbol(text: &str) -> bool {
     let mut words = text.split_whitespace().filter(|word| word.contains(char::is_alphabetic));
     let (Some(word), None) = (words.next(), words.next()) else {
@@ -135,16 +136,16 @@ fn is_symbol(text: &str) -> bool {
 }
 
 fn is_reserved(option: &str) -> bool {
-    RESERVED.contains(&plain(option).replace('’', "'").as_str())
+    RESERVED.contains(&normalized(option).replace('’', "'").as_str())
 }
 
-/// Whether the question holds the claim word for word.
-fn states(question: &str, claim: &str) -> bool {
+/// Whether the question contains the claim word for word.
+fn contains_claim(question: &str, claim: &str) -> bool {
     let claim = words(claim);
     claim.len() > 1 && words(question).contains(&claim)
 }
 
-/// The words of a text, each between spaces, without case and punctuation.
+/// The words of a text in lower case, without punctuation, each between spaces.
 fn words(text: &str) -> String {
     let lower = text.to_lowercase();
     let words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -154,11 +155,11 @@ fn words(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::claims::DraftSkipped;
+    use crate::verify::claims::SkippedDraft;
     use proptest::prelude::*;
 
-    fn claim(text: &str, question: &str, claimed: &str, rivals: &[&str]) -> DraftClaim {
-        DraftClaim {
+    fn claim(text: &str, question: &str, claimed: &str, rivals: &[&str]) -> ClaimDraft {
+        ClaimDraft {
             claim: text.to_owned(),
             question: question.to_owned(),
             claimed_answer: claimed.to_owned(),
@@ -166,8 +167,8 @@ mod tests {
         }
     }
 
-    fn checked(claims: Vec<DraftClaim>) -> Extraction {
-        check(Draft { claims, skipped: Vec::new() }, 30)
+    fn checked(claims: Vec<ClaimDraft>) -> Extraction {
+        check(ExtractionDraft { claims, skipped: Vec::new() }, 30)
     }
 
     fn reasons(extraction: &Extraction) -> Vec<SkipReason> {
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_unsound_rivals_alone() {
+    fn drops_unsound_rivals_by_themselves() {
         let long = "x".repeat(MAX_OPTION_CHARS + 1);
         let rivals =
             ["1889", " 1889 ", "EIFFEL", "", "none of the above.", "Can’t be determined", &long, "1900"];
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn skips_what_cannot_be_asked() {
+    fn skips_claims_that_cannot_be_asked_about() {
         let unsound = vec![
             claim("No rivals", "Q?", "1", &[]),
             claim("Same rivals", "Q?", "Yes", &["yes", " YES."]),
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_of_yes_or_no_may_put_the_claim() {
+    fn a_yes_or_no_question_may_contain_the_claim() {
         let asked = claim("Bees make honey.", "Does the following hold: Bees make honey?", "Yes", &["No"]);
         assert_eq!(checked(vec![asked]).claims.len(), 1);
     }
@@ -256,10 +257,10 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_over_the_limit_and_what_the_extractor_skipped() {
+    fn reports_what_is_over_the_limit_and_what_the_extractor_skipped() {
         let claims = (0..5).map(|n| claim(&format!("C{n}"), &format!("Q{n}?"), "1", &["2"])).collect();
-        let skipped = vec![DraftSkipped { text: "Nice!\n".to_owned(), reason: SkipReason::Opinion }];
-        let extraction = check(Draft { claims, skipped }, 3);
+        let skipped = vec![SkippedDraft { text: "Nice!\n".to_owned(), reason: SkipReason::Opinion }];
+        let extraction = check(ExtractionDraft { claims, skipped }, 3);
         assert_eq!(extraction.claims.len(), 3);
         assert_eq!(reasons(&extraction), [SkipReason::Opinion, SkipReason::OverLimit, SkipReason::OverLimit]);
         assert_eq!(extraction.skipped[0].text, "Nice!");
@@ -267,7 +268,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_model_drafts_what_passes_is_sound(
+        fn whatever_a_model_drafts_the_claims_that_pass_are_sound(
             drafts in prop::collection::vec(
                 ("[abAB .\u{7}]{0,6}", "[abAB ?]{0,6}", "[abAB\n ]{0,3}", prop::collection::vec("[abAB ]{0,3}", 0..8)),
                 0..8,
@@ -276,18 +277,19 @@ mod tests {
         ) {
             let count = drafts.len();
             let claims = drafts.into_iter().map(|(claim, question, claimed_answer, rivals)| {
-                DraftClaim { claim, question, claimed_answer, rivals }
+                ClaimDraft { claim, question, claimed_answer, rivals }
             }).collect();
-            let extraction = check(Draft { claims, skipped: Vec::new() }, max_claims);
+            let extraction = check(ExtractionDraft { claims, skipped: Vec::new() }, max_claims);
             prop_assert!(extraction.claims.len() <= max_claims);
             prop_assert!(extraction.claims.len() + extraction.skipped.len() <= count);
             for (position, claim) in extraction.claims.iter().enumerate() {
                 prop_assert_eq!(&claim.id, &format!("claim_{}", position + 1));
                 prop_assert!(!claim.text.is_empty() && !claim.question.is_empty());
                 prop_assert!((4..=8).contains(&claim.options().len()));
-                let distinct: HashSet<String> = claim.options().iter().map(|option| plain_option(option)).collect();
+                let options = claim.options().iter();
+                let distinct: HashSet<String> = options.map(|option| normalized_option(option)).collect();
                 prop_assert_eq!(distinct.len(), claim.options().len());
-                prop_assert!(claim.options().len() == 4 || !states(&claim.question, &claim.text));
+                prop_assert!(claim.options().len() == 4 || !contains_claim(&claim.question, &claim.text));
             }
         }
     }

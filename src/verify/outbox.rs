@@ -1,51 +1,50 @@
-//! Events on their way out: kept until the reader has room, so that writing one never holds up the calls.
+//! Buffers outgoing events until the channel has room, so that emitting one never delays model calls.
 
 use std::collections::VecDeque;
 
 use tokio::sync::mpsc;
 
-use super::{Event, Step};
+use super::{Event, EventResult};
 
-/// Events in order. Bounded by what one verification can say: a few for each claim and model.
+/// Outgoing events, in order. Bounded by what one verification can emit: a few events for each claim and model.
 pub(super) struct Outbox<'a> {
-    events: &'a mpsc::Sender<Box<Step>>,
-    waiting: VecDeque<Step>,
+    events: &'a mpsc::Sender<Box<EventResult>>,
+    waiting: VecDeque<EventResult>,
 }
 
 impl<'a> Outbox<'a> {
-    /// An empty one.
-    pub(super) const fn new(events: &'a mpsc::Sender<Box<Step>>) -> Self {
+    /// An empty outbox.
+    pub(super) const fn new(events: &'a mpsc::Sender<Box<EventResult>>) -> Self {
         Self { events, waiting: VecDeque::new() }
     }
 
-    /// Adds an event behind the others.
+    /// Appends an event.
     pub(super) fn push(&mut self, event: Event) {
         self.waiting.push_back(Ok(event));
     }
 
-    /// Adds how the run has ended, behind all events.
-    pub(super) fn push_end(&mut self, end: Step) {
+    /// Appends the outcome of the run, after all other events.
+    pub(super) fn push_end(&mut self, end: EventResult) {
         self.waiting.push_back(end);
     }
 
-    /// Whether nothing waits.
+    /// Whether no event is waiting.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Hands over all that waits, as the reader makes room; nothing is lost if this is dropped half way. With
-    /// nobody to read any more, everything is thrown away.
+    /// Sends all waiting events, as the channel gets room; cancel-safe. If the receiver is gone, discards them.
     pub(super) async fn flush(&mut self) {
         while !self.waiting.is_empty() {
-            let Ok(place) = self.events.reserve().await else {
+            let Ok(slot) = self.events.reserve().await else {
                 self.waiting.clear();
                 return;
             };
-            if let Some(step) = self.waiting.pop_front() {
-                place.send(Box::new(step));
+            if let Some(event) = self.waiting.pop_front() {
+                slot.send(Box::new(event));
             }
         }
-        // The room for them is given back, as what comes next may be minutes away.
+        // Frees the buffer, as the next event may be minutes away.
         self.waiting = VecDeque::new();
     }
 }

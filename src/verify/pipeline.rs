@@ -7,15 +7,15 @@ use tokio::time::sleep_until;
 use tracing::info;
 
 use super::ballot::Roster;
-use super::calls::{Ask, Calls, after};
+use super::call_queue::CallQueue;
+use super::calls::{Calls, ModelClient, from_now};
 use super::claims::{self, Extraction};
 use super::error::Error;
 use super::outbox::Outbox;
 use super::panel::Panel;
 use super::prompts::{self, Fences};
-use super::tally;
-use super::turns::Turns;
-use super::{Event, Job, PanelSettings, Settings, Step};
+use super::token_usage;
+use super::{Event, EventResult, Job, PanelSettings, Settings};
 use crate::api::verify::{
     ClaimResult, ClaimsExtracted, Domain, ExtractingClaims, Skipped, Starting, VerifyResponse,
     VerifyingClaims,
@@ -25,57 +25,57 @@ use crate::inference::{Failure, Gateway};
 use crate::model_id;
 use crate::usage::Meter;
 
-/// Said of results in which simulated models took part.
+/// The `mode` of results in which simulated models took part.
 const SANDBOX: &str = "sandbox";
 
-/// Runs verifications against a panel.
+/// Runs verifications.
 pub struct Verifier {
-    asker: Arc<dyn Ask>,
+    client: Arc<dyn ModelClient>,
     settings: Settings,
     clock: Clock,
-    /// Of all verifications.
-    turns: Turns,
-    sandbox: Simulated,
+    /// Shared by all verifications.
+    queue: CallQueue,
+    sandbox: UsesSandbox,
 }
 
-/// Whether simulated models take part, by domain.
-struct Simulated {
+/// For each domain, whether simulated models take part.
+struct UsesSandbox {
     general: bool,
     legal: bool,
 }
 
 impl Verifier {
-    /// A verifier whose models are all known to `gateway`.
+    /// A verifier that calls models through `gateway`, which has to know all of them.
     pub fn new(gateway: Arc<Gateway>, settings: Settings, clock: Clock) -> Self {
-        Self::asking(gateway, settings, clock)
+        Self::with_client(gateway, settings, clock)
     }
 
-    /// As [`Verifier::new`], with anybody who asks models.
-    pub(super) fn asking(asker: Arc<dyn Ask>, settings: Settings, clock: Clock) -> Self {
-        let all = settings.models();
-        let limits = all.filter_map(|model| {
+    /// Like [`Verifier::new`], with any client.
+    pub(super) fn with_client(client: Arc<dyn ModelClient>, settings: Settings, clock: Clock) -> Self {
+        let limits = settings.models().filter_map(|model| {
             let (provider, _) = model_id::split(model)?;
-            Some((provider.to_owned(), asker.concurrency(model)?))
+            Some((provider.to_owned(), client.max_concurrent_calls(model)?))
         });
-        let turns = Turns::new(settings.max_concurrent, limits);
-        let simulated = |settings: &PanelSettings| settings.models().any(|model| asker.is_sandbox(model));
-        let sandbox = Simulated { general: simulated(&settings.general), legal: simulated(&settings.legal) };
-        Self { asker, settings, clock, turns, sandbox }
+        let queue = CallQueue::new(settings.max_concurrent, limits);
+        let simulated = |settings: &PanelSettings| settings.models().any(|model| client.is_sandbox(model));
+        let sandbox =
+            UsesSandbox { general: simulated(&settings.general), legal: simulated(&settings.legal) };
+        Self { client, settings, clock, queue, sandbox }
     }
 
-    /// This verifier in the place of `before`, whose calls under way count as its own. How many may be open at once
+    /// This verifier as the replacement of `previous`, whose open calls count as its own. The limit on open calls
     /// changes with [`Verifier::take_effect`].
     #[must_use]
-    pub fn in_place_of(self, before: &Self) -> Self {
-        Self { turns: self.turns.in_place_of(&before.turns), ..self }
+    pub fn in_place_of(self, previous: &Self) -> Self {
+        Self { queue: self.queue.in_place_of(&previous.queue), ..self }
     }
 
-    /// Holds calls to this verifier's own limit, where it took the place of another one.
+    /// Applies this verifier's limit on open calls, if it replaced another one.
     pub fn take_effect(&self) {
-        self.turns.take_effect();
+        self.queue.take_effect();
     }
 
-    /// The settings for a domain.
+    /// The settings of a domain.
     pub const fn settings(&self, domain: Domain) -> &PanelSettings {
         match domain {
             Domain::General => &self.settings.general,
@@ -92,37 +92,37 @@ impl Verifier {
         if simulated { Some(SANDBOX) } else { None }
     }
 
-    /// Every model that may be asked for a job.
+    /// Every model that a job may call.
     pub fn models(&self, job: &Job) -> Vec<&str> {
         let settings = self.settings(job.domain);
-        let roster = Roster::new(&settings.panel, &settings.standby, total(job));
+        let roster = Roster::new(&settings.panel, &settings.standby, panel_size(job));
         settings.extractors().chain(roster.models()).collect()
     }
 
-    /// Whether the budget of a verification's account, if it has one, allows to begin it: the prices of extractor and
-    /// panel are known, and the extraction could be paid for now. What comes later is paid call by call.
+    /// Checks whether the budget of the account, if it has one, allows this job to start: the prices of extractor and
+    /// panel must be known, and the extraction must be affordable now. Later calls are checked one by one.
     pub fn check_budget(&self, job: &Job, meter: &Meter) -> Result<(), Error> {
         if !meter.has_budget() {
             return Ok(());
         }
         let settings = self.settings(job.domain);
-        let prompt = prompts::measured_extraction(job);
+        let prompt = prompts::extraction_for_estimate(job);
         let Some(extractor) = settings.extractors().next() else { return Err(Error::Unconfigured) };
-        let roster = Roster::new(&settings.panel, &[], total(job));
-        let mut panel = (0..roster.asked()).filter_map(|seat| roster.model(seat));
-        if let Some(model) = panel.find(|model| self.asker.most(model, &prompt).is_none()) {
+        let roster = Roster::new(&settings.panel, &[], panel_size(job));
+        let mut panel = (0..roster.panel_size()).filter_map(|seat| roster.model(seat));
+        if let Some(model) = panel.find(|model| self.client.max_cost(model, &prompt).is_none()) {
             return Err(Error::Unpaid { model: model.to_owned(), failure: Failure::PriceUnknown });
         }
-        let most = self.asker.most(extractor, &prompt);
+        let max_cost = self.client.max_cost(extractor, &prompt);
         meter
-            .check(most)
+            .check(max_cost)
             .map_err(|unpaid| Error::Unpaid { model: extractor.to_owned(), failure: unpaid.into() })
     }
 
-    /// Runs one verification and emits its events; the last step is [`Event::Completed`] or an error. A closed channel
-    /// ends it; a full one holds back events but no calls. Dropping the future stops every call made for it. Steps are
-    /// boxed, because the channel makes room for dozens as soon as it has held one.
-    pub async fn run(&self, job: Job, meter: &Meter, events: mpsc::Sender<Box<Step>>) {
+    /// Runs one verification and sends its events; the last one is [`Event::Completed`] or an error. A closed channel
+    /// ends it; a full one delays events but no calls. Dropping the future cancels all its calls. Events are boxed, as
+    /// the channel allocates space for dozens of them with the first.
+    pub async fn run(&self, job: Job, meter: &Meter, events: mpsc::Sender<Box<EventResult>>) {
         tokio::select! {
             biased;
             () = events.closed() => {}
@@ -130,7 +130,7 @@ impl Verifier {
         }
     }
 
-    async fn run_to_end(&self, job: &Job, meter: &Meter, events: &mpsc::Sender<Box<Step>>) {
+    async fn run_to_end(&self, job: &Job, meter: &Meter, events: &mpsc::Sender<Box<EventResult>>) {
         let mut outbox = Outbox::new(events);
         let end = self.verify(job, meter, &mut outbox).await.map(|(results, skipped)| {
             Event::Completed(Box::new(self.response(job, meter, results, skipped)))
@@ -148,32 +148,32 @@ impl Verifier {
         outbox: &mut Outbox<'_>,
     ) -> Result<(Vec<ClaimResult>, Vec<Skipped>), Error> {
         let settings = self.settings(job.domain);
-        let deadline = after(settings.deadline);
+        let deadline = from_now(settings.deadline);
         info!(verification = %job.id, domain = job.domain.as_str(), prompts = prompts::hash(), "verification begins");
-        outbox.push(self.starting(job));
+        outbox.push(self.starting_event(job));
         outbox.push(Event::ExtractingClaims(ExtractingClaims { status: "extracting_claims".to_owned() }));
         outbox.flush().await;
 
-        let roster = Roster::new(&settings.panel, &settings.standby, total(job));
-        if roster.asked() < 2 || settings.extractors().next().is_none() {
+        let roster = Roster::new(&settings.panel, &settings.standby, panel_size(job));
+        if roster.panel_size() < 2 || settings.extractors().next().is_none() {
             return Err(Error::Unconfigured);
         }
         let fences = Fences::new().map_err(|_| Error::Internal)?;
         let calls = Calls {
-            asker: &*self.asker,
-            turns: &self.turns,
+            client: &*self.client,
+            queue: &self.queue,
             meter,
             model_timeout: settings.model_timeout,
             deadline,
         };
-        // Told before the calls are dropped that are under way.
-        let mut at_deadline = std::pin::pin!(async {
+        // Tells the meter before the open calls are dropped.
+        let mut deadline_passed = std::pin::pin!(async {
             sleep_until(deadline).await;
             meter.cut_off(Failure::Timeout.code());
         });
         let Extraction { claims, skipped, .. } = tokio::select! {
             biased;
-            () = &mut at_deadline => return Err(Error::Deadline),
+            () = &mut deadline_passed => return Err(Error::Deadline),
             extraction = claims::extract(&calls, settings, job, &fences) => extraction?,
         };
 
@@ -186,11 +186,11 @@ impl Verifier {
             if job.model_progress { roster.models().map(str::to_owned).collect() } else { Vec::new() };
         outbox.push(Event::VerifyingClaims(VerifyingClaims { total_claims: claims.len(), models }));
         let panel = Panel { calls, job, fences: &fences, roster: &roster, claims: &claims };
-        let results = panel.judge(outbox, at_deadline).await?;
+        let results = panel.run(outbox, deadline_passed).await?;
         Ok((results, skipped))
     }
 
-    fn starting(&self, job: &Job) -> Event {
+    fn starting_event(&self, job: &Job) -> Event {
         Event::Starting(Starting {
             status: "starting".to_owned(),
             request_id: job.id.clone(),
@@ -210,7 +210,7 @@ impl Verifier {
             original_fact: job.fact.clone(),
             results,
             timestamp: self.clock.now().rfc3339(),
-            token_usage: tally::token_usage(&meter.totals()),
+            token_usage: token_usage::from_totals(&meter.totals()),
             min_required: job.min_required,
             skipped,
             mode: self.mode(job.domain).map(str::to_owned),
@@ -219,6 +219,6 @@ impl Verifier {
 }
 
 /// How many models are asked about each claim.
-fn total(job: &Job) -> usize {
+fn panel_size(job: &Job) -> usize {
     usize::try_from(job.total_models).unwrap_or(usize::MAX)
 }

@@ -1,20 +1,20 @@
-//! What an operator can set about verification.
+//! The operator's settings for verification.
 
 use std::time::Duration;
 
-/// Settings of both domains.
+/// Settings for both domains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// For `general` statements.
     pub general: PanelSettings,
     /// For `legal` statements.
     pub legal: PanelSettings,
-    /// The most model calls at once, over all verifications.
+    /// The most concurrent model calls of all verifications together.
     pub max_concurrent: usize,
 }
 
 impl Settings {
-    /// Every model that may be asked in some domain.
+    /// Every model that may be called in some domain.
     pub fn models(&self) -> impl Iterator<Item = &str> {
         self.general.models().chain(self.legal.models())
     }
@@ -26,24 +26,24 @@ impl Default for Settings {
     }
 }
 
-/// Who extracts, who answers, and how far it may go. Models by their identifiers, `<provider>/<model_name>`.
+/// The models and limits of one domain. Models are given by their full identifiers, `<provider>/<model_name>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PanelSettings {
-    /// The model that splits a statement into claims; empty when none is configured.
+    /// The model that splits a statement into claims; empty if none is configured.
     pub extractor: String,
-    /// Asked in order when it fails.
+    /// Called in order when the extractor fails.
     pub extractor_fallbacks: Vec<String>,
     /// The models that answer, best first.
     pub panel: Vec<String>,
-    /// Step in for panel models that fail.
+    /// The models that replace panel models that fail.
     pub standby: Vec<String>,
     /// The longest statement, in characters.
     pub max_fact_chars: usize,
-    /// The most claims of a statement; what is beyond is skipped with `over_limit`.
+    /// The most claims per statement; further ones are skipped with `over_limit`.
     pub max_claims: usize,
-    /// For one model call.
+    /// The timeout of a single model call.
     pub model_timeout: Duration,
-    /// For a whole verification.
+    /// The time limit of a whole verification.
     pub deadline: Duration,
 }
 
@@ -54,7 +54,7 @@ impl PanelSettings {
         models.filter(|model| !model.is_empty())
     }
 
-    /// Every model that may be asked.
+    /// Every model that may be called.
     pub fn models(&self) -> impl Iterator<Item = &str> {
         self.extractors().chain(self.panel.iter().chain(&self.standby).map(String::as_str))
     }

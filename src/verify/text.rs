@@ -1,12 +1,12 @@
-//! Foreign text made harmless: what callers and models wrote, before it enters a prompt, an event or a result.
+//! Sanitizes untrusted text from callers and models before it enters a prompt, an event or a result.
 //!
-//! Removed are control characters and the invisible ones that can reorder or smuggle text: bidirectional controls, and
-//! what [`is_smuggled`]. What separates words or lines is never removed without something in its place: `1990\r5 people`
-//! is not `19905 people`.
+//! Control characters are removed, as are invisible ones that can reorder or hide text: bidirectional controls and
+//! those that [`is_smuggled`] names. What separates words or lines is replaced, never just removed: `1990\r5 people`
+//! must not become `19905 people`.
 
 use crate::unsafe_chars::{is_bidi_control, is_smuggled};
 
-/// The text on one line: every run of white space becomes one space, none at the ends.
+/// The text on one line: every run of white space becomes one space, and is removed at both ends.
 pub(super) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
@@ -22,8 +22,8 @@ pub(super) fn one_line(text: &str) -> String {
     line
 }
 
-/// The text with its lines and tabs kept. Whatever else ends a line or a page (as PDF and word processors write it)
-/// becomes a line's end.
+/// The text with its lines and tabs. Other line and page separators, as written by PDF and word processors, become line
+/// feeds.
 pub(super) fn block(text: &str) -> String {
     let mut block = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -40,12 +40,12 @@ pub(super) fn block(text: &str) -> String {
     block
 }
 
-/// Whether nothing of a text is left that could be read.
+/// Whether a text has no visible character.
 pub fn is_blank(text: &str) -> bool {
     text.chars().all(|c| is_separator(c) || is_hidden(c))
 }
 
-/// The first `max_chars` characters; an ellipsis takes the last place where something was cut off.
+/// The first `max_chars` characters; the last of them is an ellipsis if something was cut off.
 pub(super) fn shortened(text: &str, max_chars: usize) -> String {
     if !is_longer(text, max_chars) {
         return text.to_owned();
@@ -58,7 +58,7 @@ pub(super) fn is_longer(text: &str, max_chars: usize) -> bool {
     text.chars().nth(max_chars).is_some()
 }
 
-/// White space, and the separators of records that Unicode does not count as such.
+/// White space, and the ASCII separators that Unicode does not count as white space.
 const fn is_separator(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}')
 }
@@ -77,13 +77,13 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn folds_white_space_and_drops_what_cannot_be_seen() {
+    fn folds_white_space_and_drops_invisible_characters() {
         assert_eq!(one_line("  a\r\n\tb \u{2028} c\u{7}\u{1b}[31m\u{202e}d\u{e0041} "), "a b c[31md");
         assert_eq!(block("a\r\nb\u{0}\tc\u{200b}"), "a\nb\tc");
     }
 
     #[test]
-    fn words_and_lines_stay_apart_whatever_is_between_them() {
+    fn words_and_lines_stay_separate_whatever_separates_them() {
         let text =
             "In 1990\r5 people met.\u{c}Page two\u{b}three\u{85}four\u{2028}five\u{1e}six\r\n\r\nseven";
         assert_eq!(block(text), "In 1990\n5 people met.\nPage two\nthree\nfour\nfive\nsix\n\nseven");
@@ -99,7 +99,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn one_line_is_stable_and_never_holds_a_control_character(text in any::<String>()) {
+        fn one_line_is_idempotent_and_has_no_control_characters(text in any::<String>()) {
             let line = one_line(&text);
             prop_assert_eq!(&one_line(&line), &line);
             prop_assert!(!line.contains(char::is_control));

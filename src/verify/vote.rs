@@ -1,35 +1,34 @@
-//! The vote on one claim: a pure function of the answers.
+//! The vote on one claim, a pure function of the answers.
 //!
-//! An answer is the index of an option in the claim's own order. "Cannot be determined" is an answer but no vote;
+//! An answer is the index of an option in the claim's own order. "Cannot be determined" is an answer but not a vote;
 //! "None of these" is a vote. A consensus needs at least `min_required` votes for one option and strictly more
-//! than for any other. Without one, the reason is the first of these that holds:
+//! than for any other. If there is none, the reason is the first of these that applies:
 //!
 //! | reason | when |
 //! |---|---|
-//! | `insufficient_answers` | fewer than `min_required` models answered at all, or time was up before all had (`ballot`) |
+//! | `insufficient_answers` | fewer than `min_required` models answered, or not all before the deadline (`ballot`) |
 //! | `abstained` | enough answered, but fewer than `min_required` of them voted |
-//! | `tie` | two or more options share the most votes, and these are at least `min_required` |
+//! | `tie` | two or more options share the most votes, which are at least `min_required` |
 //! | `split` | enough voted, but no option got `min_required` votes |
 
 use crate::api::verify::{Assessment, ReasonCode};
 
-/// What is known of a claim's options besides their texts.
+/// The options of a claim that have a special meaning.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Question {
+pub(super) struct SpecialOptions {
     /// The option that the claim asserts.
     pub(super) claimed: usize,
     /// "Cannot be determined".
     pub(super) undetermined: usize,
 }
 
-/// What a vote comes to.
+/// The outcome of a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// About the claim.
     pub(super) assessment: Assessment,
     /// The option that won.
     pub(super) consensus: Option<usize>,
-    /// Why.
+    /// The reason for the assessment.
     pub(super) reason: ReasonCode,
 }
 
@@ -40,13 +39,13 @@ impl Verdict {
     }
 }
 
-/// Counts the answers, one per model that gave one, in any order.
-pub(super) fn judge(answers: &[usize], question: Question, min_required: usize) -> Verdict {
+/// Counts the answers, one per model that gave one, in any order, and decides.
+pub(super) fn decide(answers: &[usize], options: SpecialOptions, min_required: usize) -> Verdict {
     if answers.len() < min_required {
         return Verdict::none(ReasonCode::InsufficientAnswers);
     }
     let votes: Vec<usize> =
-        answers.iter().copied().filter(|&answer| answer != question.undetermined).collect();
+        answers.iter().copied().filter(|&answer| answer != options.undetermined).collect();
     let count = |option: usize| votes.iter().filter(|&&vote| vote == option).count();
     let Some(top) = votes.iter().copied().max_by_key(|&option| count(option)) else {
         return Verdict::none(ReasonCode::Abstained);
@@ -60,7 +59,7 @@ pub(super) fn judge(answers: &[usize], question: Question, min_required: usize) 
     if votes.iter().any(|&other| other != top && count(other) == count(top)) {
         return Verdict::none(ReasonCode::Tie);
     }
-    let assessment = if top == question.claimed { Assessment::True } else { Assessment::False };
+    let assessment = if top == options.claimed { Assessment::True } else { Assessment::False };
     Verdict { assessment, consensus: Some(top), reason: ReasonCode::Consensus }
 }
 
@@ -70,10 +69,10 @@ mod tests {
     use proptest::prelude::*;
 
     /// Claimed A (0), rivals B and C, none of these (3), cannot be determined (4).
-    const QUESTION: Question = Question { claimed: 0, undetermined: 4 };
+    const OPTIONS: SpecialOptions = SpecialOptions { claimed: 0, undetermined: 4 };
 
     fn outcome(answers: &[usize], min_required: usize) -> (Assessment, ReasonCode) {
-        let verdict = judge(answers, QUESTION, min_required);
+        let verdict = decide(answers, OPTIONS, min_required);
         (verdict.assessment, verdict.reason)
     }
 
@@ -107,11 +106,11 @@ mod tests {
     proptest! {
         #[test]
         fn order_does_not_matter(
-            (given, shuffled) in prop::collection::vec(0_usize..5, 0..10)
-                .prop_flat_map(|given| (Just(given.clone()), Just(given).prop_shuffle())),
+            (answers, shuffled) in prop::collection::vec(0_usize..5, 0..10)
+                .prop_flat_map(|answers| (Just(answers.clone()), Just(answers).prop_shuffle())),
             min_required in 2_usize..4,
         ) {
-            prop_assert_eq!(judge(&given, QUESTION, min_required), judge(&shuffled, QUESTION, min_required));
+            prop_assert_eq!(decide(&answers, OPTIONS, min_required), decide(&shuffled, OPTIONS, min_required));
         }
 
         #[test]
@@ -124,7 +123,7 @@ mod tests {
             let winner = (0..4).find(|&option| {
                 counts[option] >= min_required && (0..4).all(|other| other == option || counts[other] < counts[option])
             });
-            let verdict = judge(&answers, QUESTION, min_required);
+            let verdict = decide(&answers, OPTIONS, min_required);
             prop_assert_eq!(verdict.consensus, winner);
             prop_assert_eq!(verdict.assessment == Assessment::True, winner == Some(0));
             prop_assert_eq!(verdict.assessment == Assessment::NoConsensus, winner.is_none());
@@ -136,17 +135,17 @@ mod tests {
             option in 0_usize..4, voters in 2_usize..10, abstaining in 0_usize..5,
         ) {
             let mut answers = vec![option; voters];
-            answers.extend(std::iter::repeat_n(QUESTION.undetermined, abstaining));
-            prop_assert_eq!(judge(&answers, QUESTION, 2).consensus, Some(option));
+            answers.extend(std::iter::repeat_n(OPTIONS.undetermined, abstaining));
+            prop_assert_eq!(decide(&answers, OPTIONS, 2).consensus, Some(option));
         }
 
         #[test]
         fn one_more_vote_for_the_winner_keeps_it(
             answers in prop::collection::vec(0_usize..5, 0..10), min_required in 2_usize..4,
         ) {
-            if let Some(winner) = judge(&answers, QUESTION, min_required).consensus {
+            if let Some(winner) = decide(&answers, OPTIONS, min_required).consensus {
                 let more: Vec<usize> = answers.iter().copied().chain([winner]).collect();
-                prop_assert_eq!(judge(&more, QUESTION, min_required).consensus, Some(winner));
+                prop_assert_eq!(decide(&more, OPTIONS, min_required).consensus, Some(winner));
             }
         }
     }

@@ -1,8 +1,7 @@
-//! The breakers of one provider: of the whole and of each of its models.
+//! The breakers of one provider: one for the provider as a whole and one for each of its models.
 //!
-//! What must hold: while none of them has anything to remember, a call costs some loads of a number and no lock; no
-//! lock is held over a wait; the table is bounded, as the names of models come from callers; a probe that is dropped
-//! makes room for the next.
+//! What must hold: while every breaker is clean, a call costs a few atomic loads and no lock; no lock is held across an
+//! await; the table is bounded, as model names come from callers; a probe that is dropped makes way for the next.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,201 +10,199 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
-use super::{Breaker, Change, Threshold, Verdict, Way, of_model, of_provider};
+use super::{Admission, Breaker, Evidence, Threshold, Transition, model_evidence, provider_evidence};
 use crate::providers::Failure;
 
-/// The most models of a provider whose failures are remembered.
+/// For how many models of a provider failures are remembered.
 const MAX_MODELS: usize = 1000;
 
-/// A circuit breaker that has something to remember. Those that have not are closed.
+/// A circuit breaker that has recorded failures. All others are closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BreakerReport {
     /// The provider's configured name.
     pub provider: String,
-    /// By the provider's own name; `None` for the provider as a whole.
+    /// The model, by the provider's name for it; `None` for the provider as a whole.
     pub model: Option<String>,
-    /// How it stands.
+    /// The state of the breaker.
     pub state: BreakerState,
 }
 
-/// How a circuit breaker stands.
+/// The state of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerState {
-    /// Calls are made; some have failed since the last success.
+    /// Calls are made, although some have failed since the last success.
     Closed,
-    /// No call is made.
+    /// No calls are made.
     Open,
-    /// The pause is over: a probe is under way, or the next call will be it.
+    /// The pause is over: a probe is in progress, or the next call will be the probe.
     HalfOpen,
 }
 
 /// The breakers of one provider.
-pub(in crate::inference) struct Table {
-    provider: String,
-    /// How many breakers have something to remember. Without any, nobody needs the lock.
-    watched: AtomicUsize,
-    kept: Mutex<Kept>,
+pub(in crate::inference) struct BreakerTable {
+    provider_name: String,
+    /// How many breakers are not clean. While there are none, nobody needs the lock.
+    tracked: AtomicUsize,
+    inner: Mutex<Inner>,
 }
 
-struct Kept {
-    /// For the provider as a whole; models bring their own.
-    threshold: Threshold,
-    whole: Breaker,
-    /// Those of models that have failed lately.
+struct Inner {
+    /// For the provider as a whole; each call brings the threshold of its model.
+    provider_threshold: Threshold,
+    provider: Breaker,
+    /// The breakers of models that have failed lately.
     models: HashMap<String, Breaker>,
 }
 
-/// The time that a call was given.
+/// The time that a call has.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::inference) struct Span {
-    /// When it was asked for: waiting for a turn and earlier tries included.
-    pub(in crate::inference) asked: Instant,
-    /// When it ends.
+pub(in crate::inference) struct CallTime {
+    /// When it was requested: before it waited in a queue, and before earlier attempts.
+    pub(in crate::inference) requested: Instant,
+    /// When it has to be over.
     pub(in crate::inference) deadline: Instant,
 }
 
-/// Leave to make one call, to be settled with its outcome. Dropped, it says nothing: the caller has left.
+/// Permission for one call, to be settled with its outcome. Dropped before that, it proves nothing: the caller has
+/// left.
 pub(in crate::inference) struct Ticket<'a> {
-    table: Arc<Table>,
+    table: Arc<BreakerTable>,
     model: Cow<'a, str>,
     threshold: Threshold,
-    span: Span,
-    begun: Instant,
+    time: CallTime,
+    started: Instant,
     /// Whether a part of the answer is on its way to the caller.
-    is_under_way: bool,
-    /// Of the whole provider.
-    probes_whole: bool,
+    is_streaming: bool,
+    /// Whether the call is the probe of the provider as a whole.
+    probes_provider: bool,
+    /// Whether the call is the probe of its model.
     probes_model: bool,
 }
 
-impl Table {
-    pub(in crate::inference) fn new(provider: String, threshold: Threshold) -> Self {
-        let kept = Kept { threshold, whole: Breaker::default(), models: HashMap::new() };
-        Self { provider, watched: AtomicUsize::new(0), kept: Mutex::new(kept) }
+impl BreakerTable {
+    pub(in crate::inference) fn new(provider_name: String, threshold: Threshold) -> Self {
+        let inner =
+            Inner { provider_threshold: threshold, provider: Breaker::default(), models: HashMap::new() };
+        Self { provider_name, tracked: AtomicUsize::new(0), inner: Mutex::new(inner) }
     }
 
-    /// Goes by another threshold for the provider as a whole from now on.
+    /// Sets the threshold for the provider as a whole.
     pub(in crate::inference) fn set_threshold(&self, threshold: Threshold) {
-        self.lock().threshold = threshold;
+        self.lock().provider_threshold = threshold;
     }
 
-    /// Why `model` would not be asked now, if so. Takes no probe's place.
-    pub(in crate::inference) fn refusal(&self, model: &str, now: Instant) -> Option<Failure> {
-        if self.watched.load(Ordering::Relaxed) == 0 {
+    /// [`Failure::Paused`] if `model` must not be called now. Begins no probe.
+    pub(in crate::inference) fn paused(&self, model: &str, now: Instant) -> Option<Failure> {
+        if self.tracked.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        self.lock().refusal(model, now)
+        self.lock().paused(model, now)
     }
 
-    /// Leave to ask `model` now.
+    /// Permission to call `model` now.
     ///
     /// # Errors
     /// [`Failure::Paused`].
-    pub(in crate::inference) fn enter<'a>(
+    pub(in crate::inference) fn admit<'a>(
         self: &Arc<Self>,
         model: &'a str,
         threshold: Threshold,
-        span: Span,
+        time: CallTime,
         now: Instant,
     ) -> Result<Ticket<'a>, Failure> {
         let mut ticket = Ticket {
             table: self.clone(),
             model: Cow::Borrowed(model),
             threshold,
-            span,
-            begun: now,
-            is_under_way: false,
-            probes_whole: false,
+            time,
+            started: now,
+            is_streaming: false,
+            probes_provider: false,
             probes_model: false,
         };
-        if self.watched.load(Ordering::Relaxed) == 0 {
+        if self.tracked.load(Ordering::Relaxed) == 0 {
             return Ok(ticket);
         }
-        let mut kept = self.lock();
-        if let Some(paused) = kept.refusal(model, now) {
+        let mut inner = self.lock();
+        if let Some(paused) = inner.paused(model, now) {
             return Err(paused);
         }
-        if kept.whole.way(now) == Way::Probe {
-            kept.whole.probe();
-            ticket.probes_whole = true;
+        if inner.provider.admission(now) == Admission::Probe {
+            inner.provider.begin_probe();
+            ticket.probes_provider = true;
         }
-        if let Some(breaker) = kept.models.get_mut(model).filter(|breaker| breaker.way(now) == Way::Probe) {
-            breaker.probe();
+        if let Some(breaker) =
+            inner.models.get_mut(model).filter(|breaker| breaker.admission(now) == Admission::Probe)
+        {
+            breaker.begin_probe();
             ticket.probes_model = true;
         }
         Ok(ticket)
     }
 
-    /// What is remembered, the whole provider first, then models by name.
+    /// All breakers that are not clean: that of the provider first, then those of models by name.
     pub(in crate::inference) fn report(&self, now: Instant) -> Vec<BreakerReport> {
-        if self.watched.load(Ordering::Relaxed) == 0 {
+        if self.tracked.load(Ordering::Relaxed) == 0 {
             return Vec::new();
         }
-        let kept = self.lock();
-        let mut reports: Vec<BreakerReport> = std::iter::once((None, &kept.whole))
-            .chain(kept.models.iter().map(|(model, breaker)| (Some(model.clone()), breaker)))
+        let inner = self.lock();
+        let mut reports: Vec<BreakerReport> = std::iter::once((None, &inner.provider))
+            .chain(inner.models.iter().map(|(model, breaker)| (Some(model.clone()), breaker)))
             .filter(|(_, breaker)| !breaker.is_clean())
             .map(|(model, breaker)| BreakerReport {
-                provider: self.provider.clone(),
+                provider: self.provider_name.clone(),
                 model,
-                state: match breaker.way(now) {
-                    Way::Free => BreakerState::Closed,
-                    Way::Barred(wait) if !wait.is_zero() => BreakerState::Open,
-                    Way::Probe | Way::Barred(_) => BreakerState::HalfOpen,
+                state: match breaker.admission(now) {
+                    Admission::Allowed => BreakerState::Closed,
+                    Admission::Blocked(wait) if !wait.is_zero() => BreakerState::Open,
+                    Admission::Probe | Admission::Blocked(_) => BreakerState::HalfOpen,
                 },
             })
             .collect();
-        drop(kept);
+        drop(inner);
         reports.sort_by(|a, b| a.model.cmp(&b.model));
         reports
     }
 
-    fn note(&self, kept: &Kept) {
-        self.watched.store(kept.models.len() + usize::from(!kept.whole.is_clean()), Ordering::Relaxed);
+    fn update_tracked(&self, inner: &Inner) {
+        self.tracked.store(inner.models.len() + usize::from(!inner.provider.is_clean()), Ordering::Relaxed);
     }
 
-    /// Also after a panic elsewhere: a breaker is whole after every step.
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Ignores poisoning: a breaker is consistent after every step.
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn log(&self, model: Option<&str>, change: Change, because: &str) {
-        let provider = self.provider.as_str();
-        match change {
-            Change::Opened { failures, pause } => {
-                tracing::warn!(
-                    provider,
-                    model,
-                    failures,
-                    ?pause,
-                    outcome = because,
-                    "a circuit breaker opens"
-                );
+    fn log(&self, model: Option<&str>, transition: Transition, cause: &str) {
+        let provider = self.provider_name.as_str();
+        match transition {
+            Transition::Opened { failures, pause } => {
+                tracing::warn!(provider, model, failures, ?pause, outcome = cause, "a circuit breaker opens");
             }
-            Change::Closed => tracing::info!(provider, model, "a circuit breaker closes"),
+            Transition::Closed => tracing::info!(provider, model, "a circuit breaker closes"),
         }
     }
 }
 
-impl Kept {
-    /// The longer of both pauses, as both have to end.
-    fn refusal(&self, model: &str, now: Instant) -> Option<Failure> {
-        let paused = |whole_provider, breaker: &Breaker| match breaker.way(now) {
-            Way::Barred(retry_after) => {
-                Some(Failure::Paused { whole_provider, because: breaker.because(), retry_after })
+impl Inner {
+    /// The longer one of the model's and the provider's pause, as both have to end.
+    fn paused(&self, model: &str, now: Instant) -> Option<Failure> {
+        let paused = |whole_provider, breaker: &Breaker| match breaker.admission(now) {
+            Admission::Blocked(retry_after) => {
+                Some(Failure::Paused { whole_provider, because: breaker.cause(), retry_after })
             }
-            Way::Free | Way::Probe => None,
+            Admission::Allowed | Admission::Probe => None,
         };
         let of_model = self.models.get(model).and_then(|breaker| paused(false, breaker));
-        let of_whole = paused(true, &self.whole);
-        of_model.into_iter().chain(of_whole).max_by_key(Failure::retry_after)
+        let of_provider = paused(true, &self.provider);
+        of_model.into_iter().chain(of_provider).max_by_key(Failure::retry_after)
     }
 
-    /// The breaker of a model that has failed. A full table forgets what counts little: failures that have paused
-    /// nothing, and pauses that are over. `None` if only models under a pause are left.
-    fn of_failing(&mut self, model: &str, now: Instant) -> Option<&mut Breaker> {
+    /// The breaker of a model that has failed. A full table evicts the least important entries: failures that have not
+    /// led to a pause, and pauses that are over. `None` if all models in the table are paused.
+    fn entry_of_failing(&mut self, model: &str, now: Instant) -> Option<&mut Breaker> {
         if self.models.len() >= MAX_MODELS && !self.models.contains_key(model) {
-            self.models.retain(|_, breaker| matches!(breaker.way(now), Way::Barred(_)));
+            self.models.retain(|_, breaker| matches!(breaker.admission(now), Admission::Blocked(_)));
             if self.models.len() >= MAX_MODELS {
                 return None;
             }
@@ -215,74 +212,75 @@ impl Kept {
 }
 
 impl Ticket<'_> {
-    /// The model has answered, all of it.
+    /// Settles it: the model has given a complete answer.
     pub(in crate::inference) fn succeeded(mut self) {
-        self.settle(Verdict::For, Verdict::For, None, self.begun);
+        self.settle(Evidence::Healthy, Evidence::Healthy, None, self.started);
     }
 
-    /// The model has not answered.
+    /// Settles it: the call has failed.
     pub(in crate::inference) fn failed(mut self, failure: &Failure, now: Instant) {
-        if !self.is_out_of_time(failure, now) {
-            self.settle(of_provider(failure), of_model(failure), Some(failure), now);
+        if !self.is_excused(failure, now) {
+            self.settle(provider_evidence(failure), model_evidence(failure), Some(failure), now);
         }
     }
 
-    /// The first part of the answer is there. That is all a probe is for; what becomes of the rest counts as that of
-    /// any other call.
-    pub(in crate::inference) fn under_way(mut self) -> Ticket<'static> {
-        if self.probes_whole || self.probes_model {
-            self.settle(Verdict::For, Verdict::For, None, self.begun);
+    /// The ticket for the rest of a stream whose first part has arrived. That settles a probe; the rest of its stream
+    /// counts like any other call.
+    pub(in crate::inference) fn into_streaming(mut self) -> Ticket<'static> {
+        if self.probes_provider || self.probes_model {
+            self.settle(Evidence::Healthy, Evidence::Healthy, None, self.started);
         }
         Ticket {
             table: self.table.clone(),
             model: Cow::Owned(std::mem::take(&mut self.model).into_owned()),
             threshold: self.threshold,
-            span: self.span,
-            begun: self.begun,
-            is_under_way: true,
-            probes_whole: false,
+            time: self.time,
+            started: self.started,
+            is_streaming: true,
+            probes_provider: false,
             probes_model: false,
         }
     }
 
-    /// Whether a call ended with its deadline for want of time that others have used up: those before it in its
-    /// provider's queue, or the reader of its answer.
-    fn is_out_of_time(&self, failure: &Failure, now: Instant) -> bool {
-        if *failure != Failure::Timeout || now < self.span.deadline {
+    /// Whether a call ran into its deadline because others used up its time: the calls ahead of it in its provider's
+    /// queue, or the reader of its answer.
+    fn is_excused(&self, failure: &Failure, now: Instant) -> bool {
+        if *failure != Failure::Timeout || now < self.time.deadline {
             return false;
         }
-        let given = self.span.deadline.saturating_duration_since(self.span.asked);
-        self.is_under_way || now.saturating_duration_since(self.begun) * 2 < given
+        let allowed = self.time.deadline.saturating_duration_since(self.time.requested);
+        self.is_streaming || now.saturating_duration_since(self.started) * 2 < allowed
     }
 
-    /// Successes and calls that say nothing may come with an earlier `now`: only a failure sets a time.
-    fn settle(&mut self, whole: Verdict, model: Verdict, failure: Option<&Failure>, now: Instant) {
-        let (probes_whole, probes_model) =
-            (std::mem::take(&mut self.probes_whole), std::mem::take(&mut self.probes_model));
-        let is_against = whole == Verdict::Against || model == Verdict::Against;
-        if !is_against && self.table.watched.load(Ordering::Relaxed) == 0 {
+    /// `now` may be in the past where nothing has failed: only a failure sets a time.
+    fn settle(&mut self, provider: Evidence, model: Evidence, failure: Option<&Failure>, now: Instant) {
+        let (probes_provider, probes_model) =
+            (std::mem::take(&mut self.probes_provider), std::mem::take(&mut self.probes_model));
+        let is_unhealthy = provider == Evidence::Unhealthy || model == Evidence::Unhealthy;
+        if !is_unhealthy && self.table.tracked.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let because = failure.map(|failure| (failure.code(), failure.retry_after()));
+        let details = failure.map(|failure| (failure.code(), failure.retry_after()));
         let mut guard = self.table.lock();
-        let kept = &mut *guard;
-        let of_whole = kept.whole.settle(whole, probes_whole, kept.threshold, because, now);
-        let breaker = if model == Verdict::Against && self.threshold.failures > 0 {
-            kept.of_failing(&self.model, now)
+        let inner = &mut *guard;
+        let of_provider =
+            inner.provider.record(provider, probes_provider, inner.provider_threshold, details, now);
+        let breaker = if model == Evidence::Unhealthy && self.threshold.failures > 0 {
+            inner.entry_of_failing(&self.model, now)
         } else {
-            kept.models.get_mut(&*self.model)
+            inner.models.get_mut(&*self.model)
         };
         let of_model =
-            breaker.and_then(|breaker| breaker.settle(model, probes_model, self.threshold, because, now));
-        if kept.models.get(&*self.model).is_some_and(Breaker::is_clean) {
-            kept.models.remove(&*self.model);
+            breaker.and_then(|breaker| breaker.record(model, probes_model, self.threshold, details, now));
+        if inner.models.get(&*self.model).is_some_and(Breaker::is_clean) {
+            inner.models.remove(&*self.model);
         }
-        self.table.note(kept);
+        self.table.update_tracked(inner);
         drop(guard);
-        let because = failure.map_or("", Failure::code);
-        for (model, change) in [(None, of_whole), (Some(&*self.model), of_model)] {
-            if let Some(change) = change {
-                self.table.log(model, change, because);
+        let cause = failure.map_or("", Failure::code);
+        for (model, transition) in [(None, of_provider), (Some(&*self.model), of_model)] {
+            if let Some(transition) = transition {
+                self.table.log(model, transition, cause);
             }
         }
     }
@@ -290,8 +288,8 @@ impl Ticket<'_> {
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        if self.probes_whole || self.probes_model {
-            self.settle(Verdict::Neither, Verdict::Neither, None, self.begun);
+        if self.probes_provider || self.probes_model {
+            self.settle(Evidence::Neutral, Evidence::Neutral, None, self.started);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Asking with retries, deadlines and accounts, against a scripted provider over real sockets.
+//! Calls with retries, deadlines and accounting, to a scripted provider over real sockets.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::providers::{Kind, Message, ModelSettings, Role, Settings};
 use crate::storage::Store;
 use crate::usage::{Account, Books, Budget, Ledger, Total};
 
-/// A dollar for a million tokens of prompt, two for as many of completion.
+/// A dollar for a million prompt tokens, two for a million completion tokens.
 const PRICE: Price =
     Price { input_per_mtok: NanoUsd(1_000_000_000), output_per_mtok: NanoUsd(2_000_000_000) };
 
@@ -44,15 +44,15 @@ fn meter_of(key_id: &str, budget: Option<NanoUsd>, books: Arc<Books>) -> Meter {
     Meter::new(account, books)
 }
 
-/// A prompt of 14 tokens by estimate.
+/// A prompt with an estimate of 14 tokens.
 fn chat() -> Chat {
     let content = "x".repeat(40);
     let messages = vec![Message { role: Role::User, content: content.into() }];
     Chat { messages, temperature: None, max_tokens: None, schema: None }
 }
 
-async fn ask(gateway: &Gateway, meter: &Meter, span: Duration) -> Result<String, Failure> {
-    let deadline = Instant::now() + span;
+async fn ask(gateway: &Gateway, meter: &Meter, timeout: Duration) -> Result<String, Failure> {
+    let deadline = Instant::now() + timeout;
     let answer = gateway.ask("acme/m/1", &chat(), Purpose::Verification, meter, deadline).await;
     answer.map(|answer| answer.text)
 }
@@ -69,9 +69,9 @@ fn total(prompt_tokens: u64, completion_tokens: u64) -> Vec<Total> {
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Thousands of calls may wait at once. Larger than 896 bytes, each would take 1,024 or 1,280 of the allocator.
+/// Thousands of calls may wait at once. Above 896 bytes, each would take the allocator's size class of 1,024 or 1,280.
 #[test]
-fn a_call_that_waits_is_small() {
+fn the_future_of_a_call_is_small() {
     let (gateway, meter, chat) = (gateway("http://localhost", |_| {}), meter(), chat());
     let call = gateway.ask("acme/m/1", &chat, Purpose::Verification, &meter, Instant::now());
     let size = size_of_val(&call);
@@ -89,7 +89,7 @@ async fn a_rate_limit_is_waited_out() {
 }
 
 #[tokio::test]
-async fn retries_end() {
+async fn retries_are_limited() {
     let busy = || response(503, "", "");
     let server = Scripted::start(vec![busy(), busy(), busy(), completion("4")]).await;
     let (gateway, meter) = (gateway(&server.base_url, |_| {}), meter());
@@ -100,7 +100,7 @@ async fn retries_end() {
 }
 
 #[tokio::test]
-async fn what_no_retry_mends_is_asked_once() {
+async fn what_no_retry_fixes_is_called_once() {
     for (status, failure) in
         [(401, Failure::Unauthorized), (404, Failure::UnknownModel), (402, Failure::QuotaExhausted)]
     {
@@ -113,12 +113,12 @@ async fn what_no_retry_mends_is_asked_once() {
 
 #[tokio::test]
 async fn a_wait_beyond_the_deadline_or_a_minute_fails_at_once() {
-    for (wait, span) in [("30", Duration::from_secs(5)), ("61", 10 * MINUTE)] {
+    for (wait, timeout) in [("30", Duration::from_secs(5)), ("61", 10 * MINUTE)] {
         let header = format!("retry-after: {wait}\r\n");
         let server = Scripted::start(vec![response(429, &header, ""), completion("4")]).await;
         let (gateway, meter) = (gateway(&server.base_url, |_| {}), meter());
         let began = Instant::now();
-        let failure = ask(&gateway, &meter, span).await.unwrap_err();
+        let failure = ask(&gateway, &meter, timeout).await.unwrap_err();
         assert_eq!(failure.code(), "rate_limited");
         assert!(began.elapsed() < Duration::from_secs(3));
     }
@@ -134,7 +134,7 @@ async fn the_deadline_ends_a_call_and_its_prompt_is_booked() {
 }
 
 #[tokio::test]
-async fn a_cut_answer_is_booked_and_asked_for_again() {
+async fn a_cut_answer_is_booked_and_retried() {
     let cut = vec![Step::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{".to_vec())];
     let server = Scripted::start(vec![cut, completion("4")]).await;
     let (gateway, meter) = (gateway(&server.base_url, |_| {}), meter());
@@ -143,11 +143,11 @@ async fn a_cut_answer_is_booked_and_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_retry_that_the_budget_does_not_cover_is_no_call() {
+async fn a_retry_that_the_budget_does_not_cover_is_not_made() {
     let cut = vec![Step::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{".to_vec())];
     let server = Scripted::start(vec![cut, completion("4")]).await;
     let gateway = gateway(&server.base_url, |_| {});
-    let once = gateway.most("acme/m/1", &chat()).unwrap();
+    let once = gateway.max_cost("acme/m/1", &chat()).unwrap();
     let books = books();
     let meter = meter_of("key_1", Some(once), books.clone());
     assert_eq!(ask(&gateway, &meter, MINUTE).await, Err(Failure::Cut));
@@ -157,8 +157,8 @@ async fn a_retry_that_the_budget_does_not_cover_is_no_call() {
 }
 
 #[tokio::test]
-async fn usage_that_a_provider_leaves_out_is_estimated() {
-    // Thoughts are charged as the answer is.
+async fn usage_that_a_provider_does_not_report_is_estimated() {
+    // Reasoning is charged like the answer.
     for said in ["four, I think", "<think>4?</think>"] {
         let body = format!(r#"{{"choices":[{{"message":{{"content":"{said}"}},"finish_reason":"stop"}}]}}"#);
         let server = Scripted::start(vec![response(200, "", &body)]).await;
@@ -169,7 +169,7 @@ async fn usage_that_a_provider_leaves_out_is_estimated() {
 }
 
 #[tokio::test]
-async fn a_retry_that_finds_no_place_tells_why_there_was_one() {
+async fn a_retry_that_gets_no_permit_reports_the_failure_before_it() {
     let busy = response(429, "retry-after-ms: 100\r\n", "");
     let server = Scripted::start(vec![busy, vec![Step::Hang]]).await;
     let gateway = gateway(&server.base_url, |settings| settings.max_concurrent = 1);
@@ -177,18 +177,18 @@ async fn a_retry_that_finds_no_place_tells_why_there_was_one() {
     let failure = tokio::select! {
         biased;
         answer = ask(&gateway, &meter, Duration::from_secs(2)) => answer.unwrap_err(),
-        answer = ask(&gateway, &meter, MINUTE) => panic!("the place is taken: {answer:?}"),
+        answer = ask(&gateway, &meter, MINUTE) => panic!("the permit is taken: {answer:?}"),
     };
     assert_eq!(failure.code(), "rate_limited");
     assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
-async fn no_more_calls_at_once_than_set() {
+async fn no_more_concurrent_calls_than_configured() {
     let slow = || {
-        let mut turn = vec![Step::Pause(Duration::from_millis(40))];
-        turn.extend(completion("4"));
-        turn
+        let mut steps = vec![Step::Pause(Duration::from_millis(40))];
+        steps.extend(completion("4"));
+        steps
     };
     let server = Scripted::start((0..6).map(|_| slow()).collect()).await;
     let gateway = gateway(&server.base_url, |settings| settings.max_concurrent = 2);
@@ -216,7 +216,7 @@ async fn identifiers_name_provider_and_model() {
 }
 
 #[test]
-fn a_name_can_be_given_once() {
+fn a_provider_name_can_be_used_once() {
     let settings = || Settings::new("acme", Kind::OpenAi, "https://api.example.com/v1");
     let error = Gateway::new(vec![settings(), settings()], Clock::system()).err().unwrap();
     assert!(error.to_string().contains("twice"), "{error}");

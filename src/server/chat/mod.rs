@@ -27,7 +27,7 @@ use super::incoming::Incoming;
 use super::reply::{self, ApiError, Reply};
 use super::{Context, header_names, routes};
 use crate::api::Service;
-use crate::inference::{Answered, Completion, Gateway, Given};
+use crate::inference::{ChatAnswer, ChatReply, Completion, Gateway};
 use crate::keys;
 use crate::model_id;
 use crate::usage::Meter;
@@ -94,7 +94,7 @@ fn chain(gateway: &Gateway, pass: &Pass, model: &str) -> Result<Vec<Arc<str>>, A
     chain.retain(|id| keys::may_use(&pass.key, id));
     if pass.budget().is_set() {
         // Whether the price of the model itself is known is for the gateway to decide, so that its error is reported.
-        chain.retain(|id| **id == *model || gateway.about(id).price.is_some());
+        chain.retain(|id| **id == *model || gateway.model_info(id).price.is_some());
     }
     Ok(chain)
 }
@@ -128,14 +128,14 @@ async fn run(
         answered = incoming.configured.gateway.chat(completion, body, chain, &meter) => answered?,
         reason = registration.aborted() => return Err(reason.into()),
     };
-    let Answered { model, attempts, given } = answered;
+    let ChatAnswer { model, attempts, reply } = answered;
     pass.record.set_answering_model(model.clone());
-    let mut response = match given {
-        Given::Whole(body) => {
+    let mut response = match reply {
+        ChatReply::Whole(body) => {
             pass_turn().await;
             reply::json_bytes(body)
         }
-        Given::Stream(relay) => {
+        ChatReply::Stream(relay) => {
             pass.record.begin_stream();
             let (keep_alive, record) = (context.options.keep_alive, pass.record.clone());
             stream::respond(stream::Stream { relay, registration, keep_alive, record, _token: token })

@@ -64,6 +64,6 @@ fn chunks(stream: Stream) -> impl futures_util::Stream<Item = Result<Bytes, Infa
             () = sleep_until(keep_alive_at) => return Some((Ok(sse::KEEP_ALIVE), Some(stream))),
         };
         stream.record.end_stream(error.code().to_owned());
-        Some((Ok(stream.relay.fault(&error.into_chunk_error())), None))
+        Some((Ok(stream.relay.end_with_error(&error.into_chunk_error())), None))
     })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::{ApiError, Rate};
-use crate::inference::SHORTLY;
+use crate::inference::DEFAULT_RETRY_AFTER;
 use crate::limits::{State, Window};
 
 impl ApiError {
@@ -98,7 +98,7 @@ impl ApiError {
             "store_unavailable",
             "the server's database cannot be used now; try again in a moment",
         );
-        error.retry_after = Some(SHORTLY);
+        error.retry_after = Some(DEFAULT_RETRY_AFTER);
         error
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use super::{ApiError, whole_seconds};
-use crate::inference::{Failure, SHORTLY, Unanswered};
+use crate::inference::{ChatError, DEFAULT_RETRY_AFTER, Failure};
 use crate::model_id;
 use crate::money::Shortage;
 
@@ -52,16 +52,16 @@ pub(super) const fn forbids_retry(failure: &Failure) -> bool {
     )
 }
 
-impl From<Unanswered> for ApiError {
-    fn from(unanswered: Unanswered) -> Self {
-        let Unanswered { model, failure, attempts } = unanswered;
+impl From<ChatError> for ApiError {
+    fn from(error: ChatError) -> Self {
+        let ChatError { model, failure, attempts } = error;
         let name = model_id::provider(&model).to_owned();
         let (status, code) = server_side(&failure).unwrap_or_else(|| caller_side(&failure));
         let mut error = Self::new(status, code, message(&model, &name, &failure));
         error.attempts = Some(attempts);
         error.no_retry = forbids_retry(&failure);
         if status == StatusCode::SERVICE_UNAVAILABLE {
-            error.retry_after = Some(failure.retry_after().unwrap_or(SHORTLY));
+            error.retry_after = Some(failure.retry_after().unwrap_or(DEFAULT_RETRY_AFTER));
         }
         match failure {
             Failure::Unsupported { param, .. } => error.param = Some(param),
@@ -77,7 +77,7 @@ impl From<Unanswered> for ApiError {
 impl ApiError {
     /// The error for a stream of `model` that was broken off by `failure`.
     pub(crate) fn broken_stream(model: &Arc<str>, failure: Failure) -> Self {
-        Self::from(Unanswered { model: model.clone(), failure, attempts: 0 })
+        Self::from(ChatError { model: model.clone(), failure, attempts: 0 })
     }
 }
 

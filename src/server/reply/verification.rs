@@ -6,13 +6,13 @@ use http::StatusCode;
 
 use super::ApiError;
 use super::provider::{forbids_retry, server_side};
-use crate::inference::{Failure, SHORTLY};
+use crate::inference::{DEFAULT_RETRY_AFTER, Failure};
 use crate::verify::Error;
 
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         let (status, code) = status_and_code(&error);
-        let retry_after = error.retry_after().unwrap_or(SHORTLY);
+        let retry_after = error.retry_after().unwrap_or(DEFAULT_RETRY_AFTER);
         Self {
             no_retry: error.failure().is_some_and(forbids_retry),
             retry_after: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(retry_after),
@@ -93,14 +93,14 @@ mod tests {
             ),
             (
                 Failure::Overloaded { retry_after: None },
-                (UNAVAILABLE, "provider_overloaded", false, Some(SHORTLY)),
+                (UNAVAILABLE, "provider_overloaded", false, Some(DEFAULT_RETRY_AFTER)),
             ),
             (Failure::Broken { status: 500 }, (GATEWAY, "provider_error", false, None)),
             (Failure::Malformed, (GATEWAY, "provider_invalid_response", false, None)),
             (Failure::NoAnswer, (GATEWAY, "provider_invalid_response", false, None)),
             (Failure::TooLarge { bytes: 9 << 20 }, (GATEWAY, "provider_invalid_response", true, None)),
             (Failure::Unreachable, (GATEWAY, "provider_unreachable", false, None)),
-            (Failure::NoDescriptors, (UNAVAILABLE, "server_overloaded", false, Some(SHORTLY))),
+            (Failure::NoDescriptors, (UNAVAILABLE, "server_overloaded", false, Some(DEFAULT_RETRY_AFTER))),
             (Failure::Cut, (GATEWAY, "provider_error", false, None)),
             (Failure::Timeout, ("Gateway Timeout", "provider_timeout", false, None)),
             (paused, (UNAVAILABLE, "no_provider_available", false, Some(WAIT))),
@@ -109,7 +109,7 @@ mod tests {
                 ("Payment Required", "budget_exceeded", true, None),
             ),
             (Failure::PriceUnknown, ("Forbidden", "price_unknown", false, None)),
-            (Failure::StoreUnavailable, (UNAVAILABLE, "store_unavailable", false, Some(SHORTLY))),
+            (Failure::StoreUnavailable, (UNAVAILABLE, "store_unavailable", false, Some(DEFAULT_RETRY_AFTER))),
         ];
         for (failure, (title, code, no_retry, wait)) in table {
             let expected = (title, code.to_owned(), no_retry, wait);

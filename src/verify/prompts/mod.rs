@@ -1,9 +1,9 @@
-//! Every prompt, in one place: texts, fences and the shapes of answers.
+//! All prompts in one place: texts, fences and the schemas of answers.
 //!
 //! A prompt is a system message, the same for all requests of its kind, and one user message with everything that
-//! changes: date, marker and the fenced blocks. Untrusted text (statement, context, and what a model made of them)
-//! stands only inside fences, cleaned of invisible characters. Panel prompts hold question and options and nothing
-//! else about the claim. [`hash`] goes into the logs, so that a result can be traced to the wording behind it.
+//! varies: date, marker and the fenced blocks. Untrusted text (statement, context, and what a model made of them)
+//! appears only inside fences, cleaned of invisible characters. Panel prompts contain question and options and nothing
+//! else about the claim. [`hash`] is logged, so that a result can be traced to the wording of its prompts.
 
 mod fences;
 mod schemas;
@@ -23,26 +23,26 @@ use crate::clock::Time;
 use crate::inference::{Chat, Message, Role, Schema};
 use fences::fenced;
 
-/// Counts deliberate changes of wording; [`hash`] tells apart the rest.
+/// Incremented with deliberate changes of wording; [`hash`] distinguishes all others.
 pub const VERSION: u32 = 1;
 
-/// What a model is told whose answer could not be read.
+/// The message to a model whose answer could not be parsed.
 pub(super) const REPAIR: &str = texts::REPAIR;
 
-/// Room for an answer of a few tokens, with the thinking of reasoning models before it. Nearly every model allows
-/// that much. Extractions get no bound but that of time: 30 claims take about 6,000 tokens and the thinking comes
-/// on top, while many models refuse a bound beyond their own maximum, some from 4,096 on.
+/// Enough for an answer of a few tokens after the thinking of reasoning models. Nearly every model allows this much.
+/// Extractions have no limit except the timeout: 30 claims take about 6,000 tokens plus the thinking, while many models
+/// reject a limit above their own maximum, some of them anything above 4,096.
 const ANSWER_TOKENS: u32 = 4_096;
 
-/// Instructions, each put together once: a call that waits for its model holds its prompt, and thousands may wait.
+/// The system messages, each built once: thousands of calls may wait for a model, and each holds its prompt.
 static EXTRACTION: [OnceLock<String>; 4] = [const { OnceLock::new() }; 4];
 static PANEL: [OnceLock<String>; 8] = [const { OnceLock::new() }; 8];
 
-/// The first 12 hexadecimal digits of the SHA-256 over all prompts, as they are sent.
+/// The first 12 hexadecimal digits of the SHA-256 of all prompts, as they are sent.
 pub fn hash() -> &'static str {
     static HASH: LazyLock<String> = LazyLock::new(|| {
         let mut hash = Sha256::new_with_prefix(VERSION.to_be_bytes());
-        for chat in samples() {
+        for chat in sample_prompts() {
             chat.messages.iter().for_each(|message| hash.update(&*message.content));
             hash.update(chat.schema.map(|schema| schema.schema.to_string()).unwrap_or_default());
         }
@@ -52,9 +52,9 @@ pub fn hash() -> &'static str {
     &HASH
 }
 
-/// Every kind of prompt, about nothing.
-fn samples() -> Vec<Chat> {
-    let fences = Fences::known();
+/// One prompt of every kind, with placeholders as contents.
+fn sample_prompts() -> Vec<Chat> {
+    let fences = Fences::with_fixed_secret();
     let text = || String::from("?");
     let claim = Claim::new(0, text(), text(), text(), vec![text()]);
     let mut chats = Vec::new();
@@ -80,14 +80,14 @@ fn samples() -> Vec<Chat> {
     chats
 }
 
-/// Asks for the claims of a job's statement.
+/// The prompt for the claims of a job's statement.
 pub(super) fn extraction(job: &Job, fences: &Fences) -> Chat {
     let statement = text::block(&job.fact);
     let context = job.context.as_deref().map(text::block);
     let marker = fences.marker(&["extraction"], &[&statement, context.as_deref().unwrap_or_default()]);
 
     let (is_legal, has_context) = (job.domain == Domain::Legal, context.is_some());
-    let system = EXTRACTION[choice([is_legal, has_context])].get_or_init(|| {
+    let system = EXTRACTION[variant([is_legal, has_context])].get_or_init(|| {
         let legal = if is_legal { texts::EXTRACTION_LEGAL } else { "" };
         let context = if has_context { texts::EXTRACTION_CONTEXT } else { "" };
         [texts::EXTRACTION, legal, context, texts::FENCES, texts::EXTRACTION_OUTPUT].concat()
@@ -102,12 +102,12 @@ pub(super) fn extraction(job: &Job, fences: &Fences) -> Chat {
     chat(system, user, None, schemas::claims())
 }
 
-/// [`extraction`], to be measured but never sent: its marker is no secret.
-pub(super) fn measured_extraction(job: &Job) -> Chat {
-    extraction(job, &Fences::known())
+/// Like [`extraction`], to estimate its cost. Never to be sent, as its marker can be guessed.
+pub(super) fn extraction_for_estimate(job: &Job) -> Chat {
+    extraction(job, &Fences::with_fixed_secret())
 }
 
-/// Asks `model` about a claim, its options in this `order`: the option at `order[0]` is shown as `A`.
+/// The prompt that asks `model` about a claim, with its options in this `order`: the one at `order[0]` is shown as `A`.
 pub(super) fn panel(job: &Job, fences: &Fences, claim: &Claim, model: &str, order: &[usize]) -> Chat {
     let shown = order.iter().filter_map(|&original| claim.options().get(original));
     let lines: Vec<String> =
@@ -118,7 +118,7 @@ pub(super) fn panel(job: &Job, fences: &Fences, claim: &Claim, model: &str, orde
     let marker = fences.marker(&[&claim.id, model], &untrusted);
 
     let (is_legal, has_context) = (job.domain == Domain::Legal, context.is_some());
-    let system = PANEL[choice([is_legal, has_context, job.explain])].get_or_init(|| {
+    let system = PANEL[variant([is_legal, has_context, job.explain])].get_or_init(|| {
         let panel = if has_context { texts::PANEL_CONTEXT } else { texts::PANEL };
         let legal = if is_legal { texts::PANEL_LEGAL } else { "" };
         let output = if job.explain { texts::PANEL_OUTPUT_EXPLAIN } else { texts::PANEL_OUTPUT };
@@ -139,9 +139,9 @@ fn heading(job: &Job, marker: &str) -> String {
     format!("Date: {} (UTC)\nMarker: {marker}\n\n", job.as_of.utc_date())
 }
 
-/// A number for each choice of yes and no.
-fn choice<const N: usize>(answers: [bool; N]) -> usize {
-    answers.iter().fold(0, |number, &answer| number * 2 + usize::from(answer))
+/// The index of a prompt variant: its flags as the digits of a binary number.
+fn variant<const N: usize>(flags: [bool; N]) -> usize {
+    flags.iter().fold(0, |number, &flag| number * 2 + usize::from(flag))
 }
 
 fn chat(system: &'static str, mut user: String, max_tokens: Option<u32>, schema: Schema) -> Chat {

@@ -1,5 +1,5 @@
-//! The JSON shapes that answers must have, strict: closed objects, every property required, no keyword that a
-//! provider's strict mode refuses (lengths and counts are checked when the answer is read).
+//! The JSON schemas of answers, strict: closed objects, every property required, and no keyword that a provider's
+//! strict mode rejects (lengths and counts are checked when the answer is parsed).
 
 use std::sync::{Arc, LazyLock};
 
@@ -8,44 +8,44 @@ use serde_json::{Value, json};
 use crate::inference::Schema;
 use crate::verify::claims::letter;
 
-/// A claim has at most six options of its own, and two stand behind them.
-const MOST_OPTIONS: usize = 8;
+/// A claim has at most six options of its own, and the two fixed ones.
+const MAX_OPTIONS: usize = 8;
 
-/// Of an extraction.
+/// The schema of an extraction.
 pub(super) fn claims() -> Schema {
     static SCHEMA: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(claims_schema()));
     Schema { name: "claims", schema: SCHEMA.clone() }
 }
 
-/// Of a panel model's answer to a question with so many options.
+/// The schema of a panel model's answer to a question with this many options.
 pub(super) fn answer(options: usize, explain: bool) -> Schema {
-    /// By number of options, for the numbers that questions have; with and without a reason.
+    /// By number of options; without and with a reason.
     static SCHEMAS: LazyLock<Vec<[Arc<Value>; 2]>> = LazyLock::new(|| {
-        (0..=MOST_OPTIONS)
+        (0..=MAX_OPTIONS)
             .map(|options| [false, true].map(|explain| answer_schema(options, explain).into()))
             .collect()
     });
-    let known = SCHEMAS.get(options).map(|schemas| schemas[usize::from(explain)].clone());
-    Schema { name: "answer", schema: known.unwrap_or_else(|| answer_schema(options, explain).into()) }
+    let prebuilt = SCHEMAS.get(options).map(|schemas| schemas[usize::from(explain)].clone());
+    Schema { name: "answer", schema: prebuilt.unwrap_or_else(|| answer_schema(options, explain).into()) }
 }
 
 fn claims_schema() -> Value {
     let text = json!({"type": "string"});
     let reasons = ["opinion", "prediction", "question", "instruction", "ambiguous", "duplicate"];
-    let claim = closed(&json!({
+    let claim = closed_object(&json!({
         "claim": text,
         "question": text,
         "claimed_answer": text,
         "rivals": {"type": "array", "items": text},
     }));
-    let skipped = closed(&json!({"text": text, "reason": {"type": "string", "enum": reasons}}));
-    closed(&json!({
+    let skipped = closed_object(&json!({"text": text, "reason": {"type": "string", "enum": reasons}}));
+    closed_object(&json!({
         "claims": {"type": "array", "items": claim},
         "skipped": {"type": "array", "items": skipped},
     }))
 }
 
-/// The reason stands before the answer, so that the model thinks before it chooses.
+/// The reason comes before the answer, so that the model thinks before it chooses.
 fn answer_schema(options: usize, explain: bool) -> Value {
     let letters: Vec<String> = (0..options).map(|position| letter(position).to_string()).collect();
     let answer = json!({"type": "string", "enum": letters});
@@ -54,10 +54,10 @@ fn answer_schema(options: usize, explain: bool) -> Value {
     } else {
         json!({"answer": answer})
     };
-    closed(&properties)
+    closed_object(&properties)
 }
 
-fn closed(properties: &Value) -> Value {
+fn closed_object(properties: &Value) -> Value {
     let names: Vec<&String> =
         properties.as_object().map(|fields| fields.keys().collect()).unwrap_or_default();
     json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn every_object_is_closed_and_requires_all() {
+    fn every_object_is_closed_and_requires_all_properties() {
         for schema in [claims(), answer(6, false), answer(4, true)] {
             assert_strict(&schema.schema);
         }

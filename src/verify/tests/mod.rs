@@ -3,5 +3,5 @@
 mod faults;
 mod random;
 mod rules;
+mod simulation;
 mod support;
-mod whole;

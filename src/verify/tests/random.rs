@@ -1,70 +1,70 @@
-//! Models that do anything: what must hold of every run.
+//! What must hold for every run, whatever the models answer.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
 
 use proptest::prelude::*;
 
-use super::support::{Stage, Turn, extraction, is_terminal, names};
+use super::support::{Reply, Scenario, extraction, is_terminal, names};
 use crate::api::verify::{Assessment, Event, ReasonCode, VerifyResponse};
 use crate::inference::{Failure, Finish};
-use crate::verify::Step;
+use crate::verify::EventResult;
 
-/// What a model does, as data.
+/// What a model does.
 #[derive(Clone, Debug)]
-enum Habit {
+enum Behaviour {
     Letter(char),
     Garbage(String),
-    Fails(Failure),
-    Withholds,
+    Fail(Failure),
+    ContentFilter,
 }
 
-fn habit() -> impl Strategy<Value = Habit> {
+fn behaviour() -> impl Strategy<Value = Behaviour> {
     prop_oneof![
-        6 => prop::char::range('A', 'G').prop_map(Habit::Letter),
-        1 => any::<String>().prop_map(Habit::Garbage),
-        1 => "[{}\"answer:AB,\\[\\]]{0,30}".prop_map(Habit::Garbage),
+        6 => prop::char::range('A', 'G').prop_map(Behaviour::Letter),
+        1 => any::<String>().prop_map(Behaviour::Garbage),
+        1 => "[{}\"answer:AB,\\[\\]]{0,30}".prop_map(Behaviour::Garbage),
         2 => prop_oneof![
             Just(Failure::Timeout), Just(Failure::Refused), Just(Failure::Unreachable), Just(Failure::Malformed),
-        ].prop_map(Habit::Fails),
-        1 => Just(Habit::Withholds),
+        ].prop_map(Behaviour::Fail),
+        1 => Just(Behaviour::ContentFilter),
     ]
 }
 
-fn turn(habit: &Habit) -> Turn {
-    match habit {
-        Habit::Letter(letter) => Turn::Says(format!("{{\"answer\":\"{letter}\"}}")),
-        Habit::Garbage(text) => Turn::Says(text.clone()),
-        Habit::Fails(failure) => Turn::Fails(failure.clone()),
-        Habit::Withholds => Turn::Ends("{}".to_owned(), Finish::ContentFilter),
+fn reply(behaviour: &Behaviour) -> Reply {
+    match behaviour {
+        Behaviour::Letter(letter) => Reply::Text(format!("{{\"answer\":\"{letter}\"}}")),
+        Behaviour::Garbage(text) => Reply::Text(text.clone()),
+        Behaviour::Fail(failure) => Reply::Fail(failure.clone()),
+        Behaviour::ContentFilter => Reply::TextWithFinish("{}".to_owned(), Finish::ContentFilter),
     }
 }
 
-/// A stage whose models go through `habits`, and whose extractor finds `claims` unless it is given a habit.
-fn stage(habits: Vec<Habit>, extractor: Option<Habit>, claims: usize) -> Stage {
+/// A scenario whose models go through `behaviours`, and whose extractor finds `claims` unless it is given a behaviour.
+fn scenario(behaviours: Vec<Behaviour>, extractor: Option<Behaviour>, claims: usize) -> Scenario {
     let next = Mutex::new(0_usize);
-    Stage::new(move |call| {
+    Scenario::new(move |call| {
         if call.is_extraction() {
-            return extractor.as_ref().map_or_else(|| Turn::Says(extraction(claims)), turn);
+            return extractor.as_ref().map_or_else(|| Reply::Text(extraction(claims)), reply);
         }
         let mut at = next.lock().unwrap();
         *at += 1;
-        turn(&habits[*at % habits.len()])
+        reply(&behaviours[*at % behaviours.len()])
     })
 }
 
-fn check_steps(steps: &[Step]) -> Result<(), TestCaseError> {
-    let names = names(steps);
+fn check_events(events: &[EventResult]) -> Result<(), TestCaseError> {
+    let names = names(events);
     prop_assert_eq!(&names[..2], &["starting", "extracting_claims"]);
-    prop_assert_eq!(steps.iter().filter(|step| is_terminal(step)).count(), 1);
-    prop_assert!(steps.last().is_some_and(is_terminal));
-    let mut begun = HashSet::new();
+    prop_assert_eq!(events.iter().filter(|event| is_terminal(event)).count(), 1);
+    prop_assert!(events.last().is_some_and(is_terminal));
+    let mut started = HashSet::new();
     let mut ended = HashSet::new();
-    for event in steps.iter().flatten() {
+    for event in events.iter().flatten() {
         match event {
-            Event::VerifyingClaim(claim) => prop_assert!(begun.insert(claim.claim_index)),
+            Event::VerifyingClaim(claim) => prop_assert!(started.insert(claim.claim_index)),
             Event::ClaimVerified(claim) => {
-                prop_assert!(begun.contains(&claim.claim_index) && ended.insert(claim.claim_index));
+                prop_assert!(started.contains(&claim.claim_index) && ended.insert(claim.claim_index));
             }
             Event::ModelAnswered(progress) => {
                 prop_assert!(progress.answered <= progress.asked && !ended.contains(&progress.claim_index));
@@ -72,7 +72,7 @@ fn check_steps(steps: &[Step]) -> Result<(), TestCaseError> {
             _ => {}
         }
     }
-    if let Some(Ok(Event::Completed(response))) = steps.last() {
+    if let Some(Ok(Event::Completed(response))) = events.last() {
         prop_assert_eq!(ended.len(), response.results.len());
         check_response(response)?;
     }
@@ -83,9 +83,9 @@ fn check_response(response: &VerifyResponse) -> Result<(), TestCaseError> {
     for (at, result) in response.results.iter().enumerate() {
         prop_assert_eq!(&result.id, &format!("claim_{}", at + 1));
         let undetermined = result.original_options.keys().next_back().cloned().unwrap_or_default();
-        let votes_for = |key: &str| result.model_answers.iter().filter(|given| given.answer == key).count();
-        for given in &result.model_answers {
-            prop_assert!(result.original_options.contains_key(&given.answer));
+        let votes_for = |key: &str| result.model_answers.iter().filter(|answer| answer.answer == key).count();
+        for answer in &result.model_answers {
+            prop_assert!(result.original_options.contains_key(&answer.answer));
         }
         let consensus = &result.consensus_answer;
         prop_assert_eq!(result.assessment == Assessment::NoConsensus, consensus.is_empty());
@@ -108,18 +108,18 @@ fn check_response(response: &VerifyResponse) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn every_run_ends_once_and_its_result_agrees_with_its_events(
-        habits in prop::collection::vec(habit(), 1..12),
-        extractor in prop::option::weighted(0.1, habit()),
+    fn every_run_ends_once_and_its_result_matches_its_events(
+        behaviours in prop::collection::vec(behaviour(), 1..12),
+        extractor in prop::option::weighted(0.1, behaviour()),
         claims in 0_usize..5,
-        room in 1_usize..4,
+        channel_capacity in 1_usize..4,
         model_progress in any::<bool>(),
     ) {
-        let mut stage = stage(habits, extractor, claims);
-        stage.room = room;
-        stage.job.model_progress = model_progress;
+        let mut scenario = scenario(behaviours, extractor, claims);
+        scenario.channel_capacity = channel_capacity;
+        scenario.job.model_progress = model_progress;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let steps = runtime.block_on(stage.run());
-        check_steps(&steps)?;
+        let events = runtime.block_on(scenario.run());
+        check_events(&events)?;
     }
 }

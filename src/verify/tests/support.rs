@@ -1,4 +1,4 @@
-//! Scripted models, and a run to its end.
+//! Scripted models, and scenarios that run a verification with them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,25 +14,25 @@ use crate::clock::{Clock, Time};
 use crate::inference::{Answer, Chat, Failure, Finish};
 use crate::money::{NanoUsd, Price, Tokens};
 use crate::usage::{Account, Books, Budget, Ledger, Meter, Purpose, Store};
-use crate::verify::calls::Ask;
-use crate::verify::{Job, PanelSettings, Settings, Step, Verifier};
+use crate::verify::calls::ModelClient;
+use crate::verify::{EventResult, Job, PanelSettings, Settings, Verifier};
 
-/// A nano-dollar a token.
+/// One nano-dollar per token.
 const PRICE: Price = Price { input_per_mtok: NanoUsd(1_000_000), output_per_mtok: NanoUsd(1_000_000) };
 
-/// What a scripted model does with a call.
-pub(super) enum Turn {
-    Says(String),
-    /// Says this and is cut off or withheld.
-    Ends(String, Finish),
-    Fails(Failure),
-    /// Never comes back, whatever the deadline.
-    Hangs,
-    /// Waits for so many calls to be open at once, then says this.
-    Meets(Arc<tokio::sync::Barrier>, String),
+/// How a scripted model replies to a call.
+pub(super) enum Reply {
+    Text(String),
+    /// An answer that is cut off or withheld.
+    TextWithFinish(String, Finish),
+    Fail(Failure),
+    /// Never returns, whatever the deadline.
+    Hang,
+    /// Answers once as many calls are open as the barrier requires.
+    TextAfterBarrier(Arc<tokio::sync::Barrier>, String),
 }
 
-/// A call as a script sees it.
+/// A call as seen by a script.
 pub(super) struct Call<'a> {
     pub(super) model: &'a str,
     pub(super) purpose: Purpose,
@@ -46,31 +46,31 @@ impl Call<'_> {
         self.purpose == Purpose::Extraction
     }
 
-    /// Whether this is the second try after a malformed answer.
+    /// Whether this is the repair attempt after a malformed answer.
     pub(super) fn is_repair(&self) -> bool {
         self.chat.messages.len() > 2
     }
 
-    /// The question that is asked.
+    /// The question in the prompt.
     pub(super) fn question(&self) -> String {
         block(self.chat, "QUESTION")
     }
 
-    /// The options as shown.
+    /// The options in the prompt, with their letters.
     pub(super) fn options(&self) -> Vec<(String, String)> {
         let split = |line: &str| line.split_once(") ").map(|(key, text)| (key.to_owned(), text.to_owned()));
         block(self.chat, "OPTIONS").lines().filter_map(split).collect()
     }
 
-    /// The answer that chooses this option.
-    pub(super) fn choose(&self, option: &str) -> Turn {
+    /// The reply that chooses this option.
+    pub(super) fn choose(&self, option: &str) -> Reply {
         let options = self.options();
         let (key, _) = options.iter().find(|(_, text)| text == option).expect("the option is shown");
-        Turn::Says(json!({"answer": key, "reason": format!("because {option}")}).to_string())
+        Reply::Text(json!({"answer": key, "reason": format!("because {option}")}).to_string())
     }
 }
 
-/// What stands in a fenced block.
+/// The content of a fenced block.
 pub(super) fn block(chat: &Chat, label: &str) -> String {
     let user = &chat.messages[1].content;
     let marker = user.lines().find_map(|line| line.strip_prefix("Marker: ")).expect("a marker");
@@ -79,15 +79,15 @@ pub(super) fn block(chat: &Chat, label: &str) -> String {
     inside.to_owned()
 }
 
-type Script = Box<dyn Fn(&Call<'_>) -> Turn + Send + Sync>;
+type Script = Box<dyn Fn(&Call<'_>) -> Reply + Send + Sync>;
 
-/// Models that follow a script; every call is kept.
-pub(super) struct Scripted {
+/// Models that follow a script and record every call.
+pub(super) struct ScriptedModels {
     script: Script,
     pub(super) chats: Mutex<Vec<(String, Chat)>>,
 }
 
-impl Ask for Scripted {
+impl ModelClient for ScriptedModels {
     fn ask<'a>(
         &'a self,
         model: &'a str,
@@ -96,24 +96,24 @@ impl Ask for Scripted {
         meter: &'a Meter,
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Answer, Failure>> {
-        let kept = (model.to_owned(), chat.clone());
-        self.chats.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
-        let turn =
+        let recorded = (model.to_owned(), chat.clone());
+        self.chats.lock().unwrap_or_else(PoisonError::into_inner).push(recorded);
+        let reply =
             (self.script)(&Call { model, purpose, chat, time: deadline.duration_since(Instant::now()) });
         Box::pin(async move {
             let mut attempt =
                 meter
                     .attempt(model, purpose, Some(PRICE), Instant::now().into_std(), || Some(NanoUsd(13)))?;
             attempt.expect(Tokens::of_prompt(7));
-            let (text, finish) = match turn {
-                Turn::Says(text) => (text, Finish::Stop),
-                Turn::Ends(text, finish) => (text, finish),
-                Turn::Fails(failure) => {
+            let (text, finish) = match reply {
+                Reply::Text(text) => (text, Finish::Stop),
+                Reply::TextWithFinish(text, finish) => (text, finish),
+                Reply::Fail(failure) => {
                     attempt.finish(failure.code(), Tokens::of_prompt(5));
                     return Err(failure);
                 }
-                Turn::Hangs => pending().await,
-                Turn::Meets(barrier, text) => {
+                Reply::Hang => pending().await,
+                Reply::TextAfterBarrier(barrier, text) => {
                     barrier.wait().await;
                     (text, Finish::Stop)
                 }
@@ -123,7 +123,7 @@ impl Ask for Scripted {
         })
     }
 
-    fn most(&self, _: &str, _: &Chat) -> Option<NanoUsd> {
+    fn max_cost(&self, _: &str, _: &Chat) -> Option<NanoUsd> {
         Some(NanoUsd(13))
     }
 
@@ -131,22 +131,22 @@ impl Ask for Scripted {
         model.starts_with("sandbox/")
     }
 
-    fn concurrency(&self, model: &str) -> Option<usize> {
+    fn max_concurrent_calls(&self, model: &str) -> Option<usize> {
         Some(if model.starts_with("single/") { 1 } else { 64 })
     }
 }
 
-/// A verifier over scripted models, with what may be changed before it runs.
-pub(super) struct Stage {
-    pub(super) models: Arc<Scripted>,
+/// A verification with scripted models; its fields may be changed before it runs.
+pub(super) struct Scenario {
+    pub(super) models: Arc<ScriptedModels>,
     pub(super) settings: Settings,
     pub(super) job: Job,
-    pub(super) room: usize,
+    pub(super) channel_capacity: usize,
 }
 
-impl Stage {
+impl Scenario {
     /// Panel `a/1`, `b/1`, `c/1`, standby `d/1`, extractor `x/1` with fallback `y/1`; 2 of 3 must agree.
-    pub(super) fn new(script: impl Fn(&Call<'_>) -> Turn + Send + Sync + 'static) -> Self {
+    pub(super) fn new(script: impl Fn(&Call<'_>) -> Reply + Send + Sync + 'static) -> Self {
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
         let general = PanelSettings {
             extractor: "x/1".to_owned(),
@@ -156,7 +156,7 @@ impl Stage {
             ..PanelSettings::default()
         };
         Self {
-            models: Arc::new(Scripted { script: Box::new(script), chats: Mutex::default() }),
+            models: Arc::new(ScriptedModels { script: Box::new(script), chats: Mutex::default() }),
             settings: Settings { legal: general.clone(), general, max_concurrent: 64 },
             job: Job {
                 id: "ver_1".to_owned(),
@@ -169,42 +169,42 @@ impl Stage {
                 context: None,
                 model_progress: false,
             },
-            room: 1,
+            channel_capacity: 1,
         }
     }
 
-    /// As [`Stage::new`], with an extractor that finds so many claims.
+    /// Like [`Scenario::new`], with an extractor that finds this many claims.
     pub(super) fn with_claims(
         claims: usize,
-        answer: impl Fn(&Call<'_>) -> Turn + Send + Sync + 'static,
+        answer: impl Fn(&Call<'_>) -> Reply + Send + Sync + 'static,
     ) -> Self {
         Self::new(
-            move |call| if call.is_extraction() { Turn::Says(extraction(claims)) } else { answer(call) },
+            move |call| if call.is_extraction() { Reply::Text(extraction(claims)) } else { answer(call) },
         )
     }
 
     pub(super) fn verifier(&self) -> Verifier {
         let clock = Clock::manual(Time::from_unix_ms(1_795_202_760_123));
-        Verifier::asking(self.models.clone(), self.settings.clone(), clock)
+        Verifier::with_client(self.models.clone(), self.settings.clone(), clock)
     }
 
-    /// All steps of a run.
-    pub(super) async fn run(&self) -> Vec<Step> {
+    /// Runs it; returns all events.
+    pub(super) async fn run(&self) -> Vec<EventResult> {
         let verifier = self.verifier();
         let meter = meter();
-        let (sender, mut receiver) = mpsc::channel::<Box<Step>>(self.room);
+        let (sender, mut receiver) = mpsc::channel::<Box<EventResult>>(self.channel_capacity);
         let read = async {
-            let mut steps = Vec::new();
-            while let Some(step) = receiver.recv().await {
-                steps.push(*step);
+            let mut events = Vec::new();
+            while let Some(event) = receiver.recv().await {
+                events.push(*event);
             }
-            steps
+            events
         };
-        let ((), steps) = tokio::join!(verifier.run(self.job.clone(), &meter, sender), read);
-        steps
+        let ((), events) = tokio::join!(verifier.run(self.job.clone(), &meter, sender), read);
+        events
     }
 
-    /// The result of a run that must complete.
+    /// Runs it; returns the result of the run, which must complete.
     pub(super) async fn complete(&self) -> VerifyResponse {
         match self.run().await.pop() {
             Some(Ok(Event::Completed(response))) => *response,
@@ -212,14 +212,14 @@ impl Stage {
         }
     }
 
-    /// The only claim's result of a run that must complete.
+    /// Runs it; returns the result of the only claim of the run, which must complete.
     pub(super) async fn only_claim(&self) -> ClaimResult {
         let [result] = <[_; 1]>::try_from(self.complete().await.results).expect("one claim");
         result
     }
 
-    /// The models asked so far, in order.
-    pub(super) fn asked(&self) -> Vec<String> {
+    /// The models called so far, in order.
+    pub(super) fn called_models(&self) -> Vec<String> {
         self.chats().into_iter().map(|(model, _)| model).collect()
     }
 
@@ -241,7 +241,7 @@ pub(super) fn meter() -> Meter {
     Meter::new(account, Books::new(Ledger::new(store), clock))
 }
 
-/// An extraction of so many claims; of each, `yes N` is claimed and `no N` is a rival.
+/// An extraction of this many claims; of claim `N`, `yes N` is the claimed answer and `no N` a rival.
 pub(super) fn extraction(claims: usize) -> String {
     let claim = |n: usize| {
         json!({
@@ -255,17 +255,17 @@ pub(super) fn extraction(claims: usize) -> String {
     json!({"claims": claims, "skipped": [{"text": "How nice.", "reason": "opinion"}]}).to_string()
 }
 
-/// As [`name`], of all.
-pub(super) fn names(steps: &[Step]) -> Vec<&'static str> {
-    steps.iter().map(name).collect()
+/// The names of events, see [`name`].
+pub(super) fn names(events: &[EventResult]) -> Vec<&'static str> {
+    events.iter().map(name).collect()
 }
 
-/// The name of an event; `error` where there is nothing to report.
-pub(super) fn name(step: &Step) -> &'static str {
-    step.as_ref().map_or("error", Event::name)
+/// The name of an event; `error` for an error.
+pub(super) fn name(event: &EventResult) -> &'static str {
+    event.as_ref().map_or("error", Event::name)
 }
 
-/// Whether a run ends with this.
-pub(super) fn is_terminal(step: &Step) -> bool {
-    step.as_ref().map_or(true, Event::is_terminal)
+/// Whether this ends a run.
+pub(super) fn is_terminal(event: &EventResult) -> bool {
+    event.as_ref().map_or(true, Event::is_terminal)
 }

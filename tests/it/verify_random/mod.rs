@@ -1,6 +1,6 @@
 //! Whole verifications through server, gateway and sockets, by models that do anything: the stream ends once, its events
 //! fold into its result, the JSON reply is the same result, and the books are what the models were asked and reported.
-//! Under paused time, and so many more times, the same pipeline is held by `verify::tests::whole`.
+//! `verify::tests::simulation` tests the same pipeline in paused time, and so with many more runs.
 
 mod cast;
 mod told;

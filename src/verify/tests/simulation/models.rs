@@ -1,4 +1,4 @@
-//! Models that do anything after any time, and a record of what they did that nobody else keeps.
+//! Simulated models that do anything after any delay, and an independent record of what they did.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,43 +12,43 @@ use super::super::support::{Call, extraction};
 use crate::inference::{Answer, Chat, Failure, Finish};
 use crate::money::{NanoUsd, Tokens};
 use crate::usage::{Meter, Purpose};
-use crate::verify::calls::Ask;
+use crate::verify::calls::ModelClient;
 
-/// What a model does with one call, and what it says that took.
+/// What a model does with one call, after which delay, and the token usage that it reports.
 #[derive(Clone, Debug)]
-pub(super) struct Habit {
-    pub(super) act: Act,
-    pub(super) after: Duration,
+pub(super) struct Behaviour {
+    pub(super) action: Action,
+    pub(super) delay: Duration,
     pub(super) usage: Tokens,
 }
 
-/// What comes of a call. Whatever it is, the call ends at its deadline, as those of the gateway do.
+/// The outcome of a call. Whatever it is, the call ends at its deadline, like those of the gateway.
 #[derive(Clone, Debug)]
-pub(super) enum Act {
-    /// The option of this kind (the claimed answer, three rivals, none, undetermined), in one of some dresses; of an
-    /// extraction, the claims.
-    Answers {
+pub(super) enum Action {
+    /// An answer with the option of this kind (the claimed answer, three rivals, none, undetermined), written in one of
+    /// several formats; for an extraction, the claims.
+    Answer {
         kind: usize,
-        dress: usize,
+        format: usize,
     },
-    /// A text that cannot be read.
-    Babbles(String),
-    /// An answer that its provider withholds.
-    Withholds,
-    Fails(Failure),
-    Hangs,
+    /// A text that cannot be parsed.
+    Garbage(String),
+    /// An answer that the provider withholds.
+    ContentFilter,
+    Fail(Failure),
+    Hang,
 }
 
-/// One call as it ended, be it that it was given up.
+/// A call that has ended, possibly by being cancelled.
 #[derive(Clone, Debug)]
-pub(super) struct Report {
+pub(super) struct CallReport {
     pub(super) model: String,
     pub(super) purpose: Purpose,
     pub(super) outcome: &'static str,
     pub(super) usage: Tokens,
 }
 
-/// A readable answer: whose, to which question, which option, and when it was given.
+/// A valid answer: by which model, to which question, which option, and when.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     pub(super) model: String,
@@ -57,10 +57,10 @@ pub(super) struct Choice {
     pub(super) at: Instant,
 }
 
-/// All models.
-pub(super) struct World {
-    pub(super) habits: Vec<Habit>,
-    pub(super) extractor_habits: Vec<Habit>,
+/// All simulated models.
+pub(super) struct SimulatedModels {
+    pub(super) behaviours: Vec<Behaviour>,
+    pub(super) extractor_behaviours: Vec<Behaviour>,
     /// How many claims a statement has.
     pub(super) claims: usize,
     state: Mutex<State>,
@@ -70,61 +70,66 @@ pub(super) struct World {
 struct State {
     calls: HashMap<(String, String), usize>,
     open: usize,
-    reports: Vec<Report>,
+    reports: Vec<CallReport>,
     choices: Vec<Choice>,
 }
 
-impl World {
-    pub(super) fn new(habits: Vec<Habit>, extractor_habits: Vec<Habit>, claims: usize) -> Arc<Self> {
-        Arc::new(Self { habits, extractor_habits, claims, state: Mutex::default() })
+impl SimulatedModels {
+    pub(super) fn new(
+        behaviours: Vec<Behaviour>,
+        extractor_behaviours: Vec<Behaviour>,
+        claims: usize,
+    ) -> Arc<Self> {
+        Arc::new(Self { behaviours, extractor_behaviours, claims, state: Mutex::default() })
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls under way.
+    /// The number of open calls.
     pub(super) fn open(&self) -> usize {
         self.state().open
     }
 
     /// All calls that have ended.
-    pub(super) fn reports(&self) -> Vec<Report> {
+    pub(super) fn reports(&self) -> Vec<CallReport> {
         self.state().reports.clone()
     }
 
-    /// All readable answers.
+    /// All valid answers.
     pub(super) fn choices(&self) -> Vec<Choice> {
         self.state().choices.clone()
     }
 
-    /// What the next call of a model about a question does: the same in whatever order the calls come.
-    fn habit(&self, model: &str, question: &str, purpose: Purpose) -> &Habit {
-        let habits = if purpose == Purpose::Extraction { &self.extractor_habits } else { &self.habits };
+    /// What the next call of a model about a question does, independent of the order of calls.
+    fn behaviour(&self, model: &str, question: &str, purpose: Purpose) -> &Behaviour {
+        let behaviours =
+            if purpose == Purpose::Extraction { &self.extractor_behaviours } else { &self.behaviours };
         let mut state = self.state();
         let nth = state.calls.entry((model.to_owned(), question.to_owned())).or_default();
         let seed = format!("{model}/{question}/{nth}");
         *nth += 1;
         let hash = seed.bytes().fold(0_usize, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
-        &habits[hash % habits.len()]
+        &behaviours[hash % behaviours.len()]
     }
 }
 
-/// A call under way. However it ends, it is reported once.
-struct UnderWay<'w> {
-    world: &'w World,
-    report: Report,
+/// An open call. However it ends, it is reported once.
+struct OpenCall<'m> {
+    models: &'m SimulatedModels,
+    report: CallReport,
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for OpenCall<'_> {
     fn drop(&mut self) {
-        let mut state = self.world.state();
+        let mut state = self.models.state();
         state.open -= 1;
         state.reports.push(self.report.clone());
     }
 }
 
-impl Ask for World {
+impl ModelClient for SimulatedModels {
     fn ask<'a>(
         &'a self,
         model: &'a str,
@@ -136,46 +141,50 @@ impl Ask for World {
         Box::pin(async move {
             let call = Call { model, purpose, chat, time: deadline.duration_since(Instant::now()) };
             let question = if call.is_extraction() { String::new() } else { call.question() };
-            let habit = self.habit(model, &question, purpose);
+            let behaviour = self.behaviour(model, &question, purpose);
             let mut attempt = meter.attempt(model, purpose, None, Instant::now().into_std(), || None)?;
-            let prompt = Tokens::of_prompt(habit.usage.prompt);
+            let prompt = Tokens::of_prompt(behaviour.usage.prompt);
             attempt.expect(prompt);
-            let report = Report { model: model.to_owned(), purpose, outcome: "cancelled", usage: prompt };
+            let report = CallReport { model: model.to_owned(), purpose, outcome: "cancelled", usage: prompt };
             self.state().open += 1;
-            let mut under_way = UnderWay { world: self, report };
+            let mut open_call = OpenCall { models: self, report };
             let end = |outcome, usage: Tokens| {
-                under_way.report = Report { outcome, usage, ..under_way.report.clone() };
+                open_call.report = CallReport { outcome, usage, ..open_call.report.clone() };
                 attempt.finish(outcome, usage);
             };
 
-            let after = if matches!(habit.act, Act::Hangs) { Duration::from_hours(1) } else { habit.after };
-            if timeout_at(deadline, sleep(after)).await.is_err() {
+            let delay = if matches!(behaviour.action, Action::Hang) {
+                Duration::from_hours(1)
+            } else {
+                behaviour.delay
+            };
+            if timeout_at(deadline, sleep(delay)).await.is_err() {
                 end("timeout", prompt);
                 return Err(Failure::Timeout);
             }
-            let (text, finish) = match &habit.act {
-                Act::Answers { .. } if call.is_extraction() => (extraction(self.claims), Finish::Stop),
-                Act::Answers { kind, dress } => {
+            let (text, finish) = match &behaviour.action {
+                Action::Answer { .. } if call.is_extraction() => (extraction(self.claims), Finish::Stop),
+                Action::Answer { kind, format } => {
                     let (letter, option) = option(&call, *kind);
                     let at = Instant::now();
                     let choice = Choice { model: model.to_owned(), question, option, at };
                     self.state().choices.push(choice);
-                    (dressed(&letter, *dress), Finish::Stop)
+                    (formatted(&letter, *format), Finish::Stop)
                 }
-                Act::Babbles(text) => (text.clone(), Finish::Stop),
-                Act::Withholds => ("{}".to_owned(), Finish::ContentFilter),
-                Act::Fails(failure) => {
+                Action::Garbage(text) => (text.clone(), Finish::Stop),
+                Action::ContentFilter => ("{}".to_owned(), Finish::ContentFilter),
+                Action::Fail(failure) => {
                     end(failure.code(), prompt);
                     return Err(failure.clone());
                 }
-                Act::Hangs => return Err(Failure::Timeout),
+                Action::Hang => return Err(Failure::Timeout),
             };
-            end("ok", habit.usage);
+            end("ok", behaviour.usage);
             Ok(Answer { text, finish, usage: None })
         })
     }
 
-    fn most(&self, _: &str, _: &Chat) -> Option<NanoUsd> {
+    fn max_cost(&self, _: &str, _: &Chat) -> Option<NanoUsd> {
         None
     }
 
@@ -183,12 +192,12 @@ impl Ask for World {
         model.starts_with("sandbox/")
     }
 
-    fn concurrency(&self, _model: &str) -> Option<usize> {
+    fn max_concurrent_calls(&self, _model: &str) -> Option<usize> {
         None
     }
 }
 
-/// The letter and the text of the option of a kind, as this call is shown it.
+/// The letter and the text of the option of this kind, as shown in this call.
 fn option(call: &Call<'_>, kind: usize) -> (String, String) {
     let question = call.question();
     let claim = question.trim_start_matches("Question ").trim_end_matches('?');
@@ -203,10 +212,10 @@ fn option(call: &Call<'_>, kind: usize) -> (String, String) {
     call.options().into_iter().find(|(_, option)| *option == text).expect("the option is shown")
 }
 
-/// The ways in which models write an answer that can be read.
-fn dressed(letter: &str, dress: usize) -> String {
+/// The formats in which models write a valid answer.
+fn formatted(letter: &str, format: usize) -> String {
     let answer = json!({"answer": letter, "reason": "so it seems"});
-    match dress {
+    match format {
         0 => answer.to_string(),
         1 => format!("```json\n{answer}\n```"),
         2 => format!("\n```\n{answer}```"),

@@ -1,15 +1,15 @@
-//! Whole verifications in worlds made at random, under time that stands still but for waits: any panel, any models, any
-//! limits, readers who are slow or leave. What must hold of every run:
+//! Complete verifications in random simulations, in paused time: any panel, any models, any limits, and readers that
+//! are slow or leave. What must hold for every run:
 //!
 //! - the events come in the order of the contract, and end once;
-//! - each verdict is what the listed answers come to, and these are what the models said;
-//! - whoever failed is replaced while somebody stands by, and nobody is asked or listed twice;
-//! - what the models report is what the events sum up and what the ledger holds;
-//! - a run ends by its deadline, and with it or with its reader every call.
+//! - each verdict follows from the listed answers, and these are what the models answered;
+//! - a model that failed is replaced while there is a standby model, and none is asked or listed twice;
+//! - the usage that the models report is what the events sum up and what the ledger contains;
+//! - a run ends by its deadline, and every call ends with the run or when the reader leaves.
 
-mod naive;
-mod settled;
-mod world;
+mod invariants;
+mod models;
+mod reference_vote;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use proptest::prelude::*;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use self::settled::Run;
-use self::world::{Act, Habit, World};
-use super::support::Stage;
+use self::invariants::Run;
+use self::models::{Action, Behaviour, SimulatedModels};
+use super::support::Scenario;
 use crate::api::Service;
 use crate::api::verify::MIN_REQUIRED;
 use crate::clock::{Clock, Time};
@@ -28,16 +28,16 @@ use crate::inference::Failure;
 use crate::money::Tokens;
 use crate::storage::Store;
 use crate::usage::{Account, Books, Budget, Ledger, Meter};
-use crate::verify::{Job, Settings, Step, Verifier};
+use crate::verify::{EventResult, Job, Settings, Verifier};
 
-/// Enough for every pair of behaviours to meet, few enough for a second or two.
+/// Enough for every pair of behaviours to be combined, few enough for a second or two.
 const CASES: u32 = 256;
 
-/// Everything about a run.
+/// All parameters of a run.
 #[derive(Clone, Debug)]
 struct Plan {
-    habits: Vec<Habit>,
-    extractor_habits: Vec<Habit>,
+    behaviours: Vec<Behaviour>,
+    extractor_behaviours: Vec<Behaviour>,
     claims: usize,
     max_claims: usize,
     panel: usize,
@@ -45,7 +45,7 @@ struct Plan {
     fallbacks: usize,
     min_required: u32,
     total: usize,
-    at_once: usize,
+    max_concurrent: usize,
     model_timeout: Duration,
     deadline: Duration,
     progress: bool,
@@ -53,14 +53,14 @@ struct Plan {
     reader: Reader,
 }
 
-/// Who reads the events.
+/// The reader of the events.
 #[derive(Clone, Debug)]
 struct Reader {
-    /// Events that may wait for him.
-    room: usize,
-    /// What he takes for each.
+    /// How many events may wait for it.
+    channel_capacity: usize,
+    /// How long it takes for each event.
     pause: Duration,
-    /// He leaves after so many events, and so long.
+    /// It leaves after this many events and this time.
     leaves: Option<(usize, Duration)>,
 }
 
@@ -83,7 +83,7 @@ fn failure() -> impl Strategy<Value = Failure> {
     ]
 }
 
-fn babble() -> impl Strategy<Value = String> {
+fn garbage() -> impl Strategy<Value = String> {
     let known = [
         "",
         "{",
@@ -101,38 +101,35 @@ fn babble() -> impl Strategy<Value = String> {
     prop_oneof![3 => prop::sample::select(known.to_vec()).prop_map(str::to_owned), 1 => any::<String>()]
 }
 
-fn act(willing: u32) -> impl Strategy<Value = Act> {
+fn action(willing: u32) -> impl Strategy<Value = Action> {
     prop_oneof![
-        willing => (0_usize..6, 0_usize..4).prop_map(|(kind, dress)| Act::Answers { kind, dress }),
-        // A liking for the claimed answer, without which there were hardly a consensus.
-        willing => (0_usize..4).prop_map(|dress| Act::Answers { kind: 0, dress }),
-        2 => babble().prop_map(Act::Babbles),
-        1 => Just(Act::Withholds),
-        3 => failure().prop_map(Act::Fails),
-        1 => Just(Act::Hangs),
+        willing => (0_usize..6, 0_usize..4).prop_map(|(kind, format)| Action::Answer { kind, format }),
+        // Prefers the claimed answer, as there would hardly ever be a consensus otherwise.
+        willing => (0_usize..4).prop_map(|format| Action::Answer { kind: 0, format }),
+        2 => garbage().prop_map(Action::Garbage),
+        1 => Just(Action::ContentFilter),
+        3 => failure().prop_map(Action::Fail),
+        1 => Just(Action::Hang),
     ]
 }
 
-fn habit(willing: u32) -> impl Strategy<Value = Habit> {
-    let after = prop_oneof![3 => 0_u64..50, 1 => 0_u64..3_000].prop_map(Duration::from_millis);
+fn behaviour(willing: u32) -> impl Strategy<Value = Behaviour> {
+    let delay = prop_oneof![3 => 0_u64..50, 1 => 0_u64..3_000].prop_map(Duration::from_millis);
     let usage = (0_u64..5_000, 0_u64..500).prop_map(|(prompt, completion)| Tokens { prompt, completion });
-    (act(willing), after, usage).prop_map(|(act, after, usage)| Habit { act, after, usage })
+    (action(willing), delay, usage).prop_map(|(action, delay, usage)| Behaviour { action, delay, usage })
 }
 
 fn reader() -> impl Strategy<Value = Reader> {
     let pause = prop_oneof![3 => Just(0), 1 => 0_u64..40].prop_map(Duration::from_millis);
     let leaves = (0_usize..20, (0_u64..2_000).prop_map(Duration::from_millis));
-    (1_usize..5, pause, prop::option::weighted(0.3, leaves)).prop_map(|(room, pause, leaves)| Reader {
-        room,
-        pause,
-        leaves,
-    })
+    (1_usize..5, pause, prop::option::weighted(0.3, leaves))
+        .prop_map(|(channel_capacity, pause, leaves)| Reader { channel_capacity, pause, leaves })
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
     let models = (
-        prop::collection::vec(habit(6), 1..16),
-        prop::collection::vec(habit(12), 1..4),
+        prop::collection::vec(behaviour(6), 1..16),
+        prop::collection::vec(behaviour(12), 1..4),
         (0_usize..6, 1_usize..6),
         (1_usize..=5, 0_usize..4, 0_usize..3),
     );
@@ -147,14 +144,15 @@ fn plan() -> impl Strategy<Value = Plan> {
         reader(),
     );
     (models, limits).prop_map(|(models, limits)| {
-        let (habits, extractor_habits, (claims, max_claims), (panel, standby, fallbacks)) = models;
-        let (least, total, at_once, model_timeout, deadline, (progress, explain), reader) = limits;
-        // What the server sees to: no more are required or asked than there are.
-        let min_required = least.min(u32::try_from(panel).unwrap()).max(2);
+        let (behaviours, extractor_behaviours, (claims, max_claims), (panel, standby, fallbacks)) = models;
+        let (min_required, total, max_concurrent, model_timeout, deadline, (progress, explain), reader) =
+            limits;
+        // What the server guarantees: no more models are required or asked than there are.
+        let min_required = min_required.min(u32::try_from(panel).unwrap()).max(2);
         let total = total.clamp(min_required as usize, panel.max(min_required as usize));
         Plan {
-            habits,
-            extractor_habits,
+            behaviours,
+            extractor_behaviours,
             claims,
             max_claims,
             panel,
@@ -162,7 +160,7 @@ fn plan() -> impl Strategy<Value = Plan> {
             fallbacks,
             min_required,
             total,
-            at_once,
+            max_concurrent,
             model_timeout,
             deadline,
             progress,
@@ -172,14 +170,15 @@ fn plan() -> impl Strategy<Value = Plan> {
     })
 }
 
-/// Models of three providers, by turns.
+/// Models of three providers in turn.
 fn names(kind: &str, count: usize) -> Vec<String> {
     (0..count).map(|n| format!("provider{}/{kind}-{n}", n % 3)).collect()
 }
 
 impl Plan {
-    fn verifier(&self, world: &Arc<World>) -> Verifier {
-        let mut general = Stage::new(|_| unreachable!("nobody asks the usual models")).settings.general;
+    fn verifier(&self, models: &Arc<SimulatedModels>) -> Verifier {
+        let mut general =
+            Scenario::new(|_| unreachable!("the default models are not called")).settings.general;
         general.extractor = "provider0/extractor".to_owned();
         general.extractor_fallbacks = names("extractor", self.fallbacks);
         general.panel = names("panel", self.panel);
@@ -187,8 +186,8 @@ impl Plan {
         general.max_claims = self.max_claims;
         general.model_timeout = self.model_timeout;
         general.deadline = self.deadline;
-        let settings = Settings { legal: general.clone(), general, max_concurrent: self.at_once };
-        Verifier::asking(world.clone(), settings, Clock::manual(Time::from_unix_ms(1_795_202_760_123)))
+        let settings = Settings { legal: general.clone(), general, max_concurrent: self.max_concurrent };
+        Verifier::with_client(models.clone(), settings, Clock::manual(Time::from_unix_ms(1_795_202_760_123)))
     }
 
     fn job(&self) -> Job {
@@ -197,14 +196,15 @@ impl Plan {
             total_models: u32::try_from(self.total).unwrap(),
             explain: self.explain,
             model_progress: self.progress,
-            ..Stage::new(|_| unreachable!()).job
+            ..Scenario::new(|_| unreachable!()).job
         }
     }
 
-    /// The run to its end, or until its reader has left.
+    /// Runs it to the end, or until its reader has left.
     async fn run(&self) -> Run {
-        let world = World::new(self.habits.clone(), self.extractor_habits.clone(), self.claims);
-        let (verifier, store) = (self.verifier(&world), Store::in_memory(Time::from_unix_ms(0)).unwrap());
+        let models =
+            SimulatedModels::new(self.behaviours.clone(), self.extractor_behaviours.clone(), self.claims);
+        let (verifier, store) = (self.verifier(&models), Store::in_memory(Time::from_unix_ms(0)).unwrap());
         let ledger = Ledger::new(store.clone());
         let account = Account {
             request_id: "ver_1".into(),
@@ -214,22 +214,22 @@ impl Plan {
             budget: Budget::default(),
         };
         let meter = Meter::new(account, Books::new(ledger.clone(), Clock::manual(Time::from_unix_ms(0))));
-        let (sender, mut receiver) = mpsc::channel::<Box<Step>>(self.reader.room);
+        let (sender, mut receiver) = mpsc::channel::<Box<EventResult>>(self.reader.channel_capacity);
         let began = Instant::now();
         let reader = self.reader.clone();
-        // He takes the channel with him.
+        // The reader owns the channel, so that leaving closes it.
         let read = async move {
-            let mut steps: Vec<(Step, Instant)> = Vec::new();
+            let mut events: Vec<(EventResult, Instant)> = Vec::new();
             loop {
-                if let Some((most, after)) = reader.leaves
-                    && steps.len() >= most
+                if let Some((max_events, time)) = reader.leaves
+                    && events.len() >= max_events
                 {
-                    // What comes meanwhile he does not take.
-                    tokio::time::sleep(after).await;
-                    return steps;
+                    // It takes no events in the meantime.
+                    tokio::time::sleep(time).await;
+                    return events;
                 }
-                let Some(step) = receiver.recv().await else { return steps };
-                steps.push((*step, Instant::now()));
+                let Some(event) = receiver.recv().await else { return events };
+                events.push((*event, Instant::now()));
                 tokio::time::sleep(reader.pause).await;
             }
         };
@@ -237,17 +237,17 @@ impl Plan {
             verifier.run(self.job(), &meter, sender).await;
             Instant::now()
         };
-        let (ended, steps) = tokio::join!(run, read);
+        let (ended, events) = tokio::join!(run, read);
         ledger.flush().unwrap();
         let rows = store.attempts_of("ver_1").unwrap();
-        Run { plan: self.clone(), steps, began, ended, rows, world }
+        Run { plan: self.clone(), events, began, ended, rows, models }
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn whatever_models_and_readers_do_every_promise_holds(plan in plan()) {
+    fn whatever_models_and_readers_do_every_invariant_holds(plan in plan()) {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(plan.run()).check()?;

@@ -1,37 +1,37 @@
-//! What a verification took, from the meter's sums to the wire's.
+//! The token usage of a verification, converted from the meter's totals to the wire format.
 
 use crate::api::verify::{ModelTokenUsage, TokenUsage};
 use crate::money::NanoUsd;
 use crate::usage::{Purpose, Total};
 
-/// The sums over all attempts, by purpose and by model. The parts add up to the total in both ways.
-pub(super) fn token_usage(totals: &[Total]) -> TokenUsage {
-    let of_purpose = |purpose: Purpose| {
+/// Sums up all attempts, by purpose and by model. Either way, the parts add up to the total.
+pub(super) fn from_totals(totals: &[Total]) -> TokenUsage {
+    let tokens_for = |purpose: Purpose| {
         totals.iter().filter(|total| total.purpose == purpose).map(tokens).fold(0, u64::saturating_add)
     };
-    let extraction = of_purpose(Purpose::Extraction);
-    let verification = of_purpose(Purpose::Verification);
+    let extraction = tokens_for(Purpose::Extraction);
+    let verification = tokens_for(Purpose::Verification);
     TokenUsage {
         prompt_tokens: totals.iter().map(|total| total.prompt_tokens).fold(0, u64::saturating_add),
         completion_tokens: totals.iter().map(|total| total.completion_tokens).fold(0, u64::saturating_add),
         total_tokens: extraction.saturating_add(verification),
         extraction_tokens: Some(extraction),
         verification_tokens: Some(verification),
-        model_usage: Some(by_model(totals)),
+        model_usage: Some(usage_by_model(totals)),
     }
 }
 
-fn by_model(totals: &[Total]) -> Vec<ModelTokenUsage> {
+fn usage_by_model(totals: &[Total]) -> Vec<ModelTokenUsage> {
     let mut models: Vec<&str> = Vec::new();
     for total in totals {
         if !models.contains(&&*total.model) {
             models.push(&total.model);
         }
     }
-    models.into_iter().map(|model| of_model(model, totals)).collect()
+    models.into_iter().map(|model| model_usage(model, totals)).collect()
 }
 
-fn of_model(model: &str, totals: &[Total]) -> ModelTokenUsage {
+fn model_usage(model: &str, totals: &[Total]) -> ModelTokenUsage {
     let mut usage = ModelTokenUsage { model: model.to_owned(), ..ModelTokenUsage::default() };
     let mut costs = Vec::new();
     for total in totals.iter().filter(|total| *total.model == *model && !total.is_nothing()) {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn adds_up_by_purpose_and_by_model() {
-        let usage = token_usage(&[
+        let usage = from_totals(&[
             total("a", Purpose::Extraction, (10, 5), Some(2_000_000_000)),
             total("a", Purpose::Verification, (20, 1), Some(500_000_000)),
             total("b", Purpose::Verification, (30, 2), None),
