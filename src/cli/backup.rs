@@ -214,7 +214,7 @@ fn not_made(dir: &Path, file: &Path, cause: Error) -> Failure {
 }
 
 fn not_restored(place: &StorePlace, file: &Path, cause: Error) -> Failure {
-    if matches!(cause, Error::Remote(_)) {
+    if matches!(cause, Error::Postgres(_)) {
         return unusable(place, cause);
     }
     let file = file.display();

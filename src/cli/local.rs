@@ -62,7 +62,7 @@ impl Local {
     /// not asked about, so that a key can be revoked without it.
     pub(crate) fn to_write(&self) -> Result<&Store, Failure> {
         if let Some(place) = &self.place {
-            self.store.main_must_be_writable().map_err(|cause| unusable(place, cause))?;
+            self.store.ensure_main_writable().map_err(|cause| unusable(place, cause))?;
         }
         Ok(&self.store)
     }
@@ -116,7 +116,7 @@ impl Database {
             StorePlace::Postgres(address) => Store::connect(address, now),
         };
         let store = opened.map_err(|cause| unusable(&place, cause))?;
-        let store = store.acting(whoever(&session.env));
+        let store = store.acting_as(whoever(&session.env));
         Ok(Local { store, now, is_stand_in: false, place: Some(place) })
     }
 }
@@ -148,7 +148,7 @@ pub(crate) fn unusable(place: &StorePlace, cause: Error) -> Failure {
         StorePlace::Directory(_) => "data directory",
         StorePlace::Postgres(_) => "database",
     };
-    let kind = if cause.is_away() { Kind::Unreachable } else { Kind::Usage };
+    let kind = if cause.is_unreachable() { Kind::Unreachable } else { Kind::Usage };
     Failure::new(kind, format!("cannot use the {what} {place}: {}", cause.reason()))
         .hint(way_out(place, &cause))
         .caused_by(cause)
@@ -169,7 +169,7 @@ pub(crate) fn way_out(place: &StorePlace, cause: &Error) -> &'static str {
         StorePlace::Directory(_) if cause.is_busy() => {
             "try again when the other program is done; `fuser` on the file tells which it is"
         }
-        StorePlace::Directory(_) if cause.is_damage() => RESTORE,
+        StorePlace::Directory(_) if cause.is_corrupt() => RESTORE,
         StorePlace::Directory(_) => {
             "name another directory with --data-dir or MK_DATA_DIR, or run mk as its owner"
         }
@@ -185,7 +185,7 @@ pub(crate) fn stored(cause: Error, what: &str) -> Failure {
     let failure = match &cause {
         Error::NotFound => Failure::new(Kind::NotFound, format!("there is no {what}")),
         Error::Conflict(_) => Failure::new(Kind::Conflict, format!("{what}: {cause}")),
-        _ if cause.is_away() => Failure::new(Kind::Unreachable, cause.to_string()),
+        _ if cause.is_unreachable() => Failure::new(Kind::Unreachable, cause.to_string()),
         _ => Failure::new(Kind::Other, cause.to_string()),
     };
     failure.caused_by(cause)

@@ -69,7 +69,7 @@ async fn watch(app: Arc<App>, file: Option<Arc<LinkFile>>) {
         file.remove();
     }
     let now = app.clock.now();
-    if matches!(app.store.ask(move |store| store.has_console_key(now)).await, Ok(false)) {
+    if matches!(app.store.read_async(move |store| store.has_console_key(now)).await, Ok(false)) {
         tracing::warn!(
             "the setup link has expired; restart the server for a new one, or run `mk keys create --service console`"
         );

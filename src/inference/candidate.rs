@@ -15,7 +15,7 @@ use super::upstream::{Started, Upstream};
 use super::{most, retry};
 use crate::money::Tokens;
 use crate::providers::{Completion, Failed, Failure, Flow, Labels, Permit, estimate};
-use crate::usage::{Attempt, Meter, Purpose, Unpaid};
+use crate::usage::{Attempt, BudgetError, Meter, Purpose};
 
 /// The most calls to models for one request, whatever is set about retries and fallbacks: what so many did not answer
 /// is not answered by more, and a caller's request must not become a flood.
@@ -118,19 +118,19 @@ impl Candidate<'_> {
     /// Counts a call that is made because another one failed: to the same model, or to the one before it.
     fn follow(&self, after: Option<&str>) {
         match after {
-            Some(id) if *id == **self.id => self.upstream.meter.retried(id),
-            Some(id) => self.upstream.meter.fell_back(id, self.id),
+            Some(id) if *id == **self.id => self.upstream.meter.count_retry(id),
+            Some(id) => self.upstream.meter.count_fallback(id, self.id),
             None => {}
         }
     }
 
     /// Reserves what an attempt may cost.
-    fn begin(&self, now: Instant) -> Result<Attempt, Unpaid> {
+    fn begin(&self, now: Instant) -> Result<Attempt, BudgetError> {
         let Upstream { provider, model, meter, .. } = self.upstream;
         let price = price(self.id, provider, model);
         let most = || most::of_completion(self.asked, provider, model, price);
         let mut attempt = meter.attempt(self.id.clone(), Purpose::Chat, price, now.into_std(), most)?;
-        attempt.expect(Tokens::of_prompt(self.asked.prompt_tokens));
+        attempt.set_expected(Tokens::of_prompt(self.asked.prompt_tokens));
         Ok(attempt)
     }
 
@@ -164,7 +164,7 @@ impl Candidate<'_> {
             };
             match opened {
                 Ok((flow, first)) => {
-                    attempt.streams();
+                    attempt.mark_first_token();
                     let relay = Relay::new(labels.model, flow, first, attempt, ticket);
                     Ok(Given::Stream(Box::new(relay)))
                 }

@@ -13,7 +13,7 @@ use crate::money::{NanoUsd, Price, Tokens};
 use crate::providers::{
     self, Answer, Chat, Failed, Failure, Permit, Provider, SetupError, catalog, estimate,
 };
-use crate::usage::{Attempt, Meter, Purpose, Unpaid};
+use crate::usage::{Attempt, BudgetError, Meter, Purpose};
 
 /// Simulated answers are free, which is known, not assumed.
 const FREE: Price = Price { input_per_mtok: NanoUsd(0), output_per_mtok: NanoUsd(0) };
@@ -175,7 +175,7 @@ impl Gateway {
                         Err(refused) => return Err(failed.map_or(refused, |failed| *failed)),
                     };
                 if failed.is_some() {
-                    call.upstream.meter.retried(call.id);
+                    call.upstream.meter.count_retry(call.id);
                 }
                 let failure = match call.attempt(attempt, permit).await {
                     Ok(answer) => {
@@ -247,7 +247,7 @@ const fn threshold_of_whole(settings: &providers::Settings) -> Threshold {
 
 impl Call<'_> {
     /// Reserves what an attempt may cost.
-    fn begin(&self, now: Instant) -> Result<Attempt, Unpaid> {
+    fn begin(&self, now: Instant) -> Result<Attempt, BudgetError> {
         let Upstream { provider, model, meter, .. } = self.upstream;
         let price = price(self.id, provider, model);
         let most = || most::of_chat(self.chat, provider, model, price);
@@ -257,7 +257,7 @@ impl Call<'_> {
     /// Makes an attempt that has begun. No `async fn`, which would keep its arguments twice while it waits.
     fn attempt(&self, mut attempt: Attempt, permit: Permit) -> impl Future<Output = Result<Answer, Failure>> {
         let prompt = Tokens::of_prompt(estimate::prompt_tokens(self.chat));
-        attempt.expect(prompt);
+        attempt.set_expected(prompt);
         async move {
             let up = &self.upstream;
             let result = up.provider.complete(permit, self.chat, up.model, up.span.deadline).await;

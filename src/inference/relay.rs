@@ -149,7 +149,7 @@ impl Relay {
     fn note(&mut self) {
         let used = self.flow.used();
         if let Some(attempt) = &mut self.attempt {
-            attempt.expect(used);
+            attempt.set_expected(used);
         }
     }
 

@@ -14,7 +14,7 @@ use super::breaker::{Span, Table, Threshold, Ticket};
 use super::gateway::Known;
 use super::retry;
 use crate::providers::{Failure, Patience, Permit, Provider};
-use crate::usage::{Attempt, Meter, Unpaid};
+use crate::usage::{Attempt, BudgetError, Meter};
 
 /// A model to be called, and what all attempts at it share. It is kept for each call that waits, so it holds of the
 /// patience with the model only what each round needs.
@@ -60,7 +60,7 @@ impl<'a> Upstream<'a> {
         &self,
         now: Instant,
         limit: Option<Duration>,
-        begin: impl FnOnce(Instant) -> Result<Attempt, Unpaid>,
+        begin: impl FnOnce(Instant) -> Result<Attempt, BudgetError>,
     ) -> Result<Started<'a>, Failure> {
         // Asked before the wait for a turn as well: nobody queues up for a call that will not be made.
         if let Some(paused) = self.breakers.refusal(self.model, now) {

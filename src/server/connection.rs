@@ -65,7 +65,7 @@ pub(crate) async fn serve(
     context: Arc<Context>,
     closing: watch::Receiver<()>,
 ) {
-    let _open = context.app.metrics.http.connections.hold();
+    let _open = context.app.metrics.http.connections.add_one();
     // Without it, Nagle's algorithm holds small frames back; a failure costs speed alone.
     let _ = stream.set_nodelay(true);
     vanished::give_up_on(&stream, context.options.write_timeout);

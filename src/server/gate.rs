@@ -22,7 +22,7 @@
 //!   addresses that have failed too often. Tests: `a_flood_of_unknown_keys_leaves_the_database_to_others`
 //! - **What a refusal tells of a key.** Malformed and unknown are one answer, and several faults always give the same
 //!   first one. Tests: `a_key_that_is_no_key_and_one_that_is_unknown_are_answered_alike`,
-//!   `the_first_fault_in_the_order_of_checks_is_told`, `of_two_keys_none_is_believed`
+//!   `the_first_fault_in_the_order_of_checks_is_reported`, `of_two_keys_none_is_believed`
 //! - **Enumerating ids of apps, keys, requests.** Ids are no secrets and open nothing; what is another app's is
 //!   answered like what is not there; all of it takes a console key. Tests: `every_id_of_another_app_is_not_found`,
 //!   `ids_that_exist_elsewhere_and_ids_that_do_not_are_answered_alike`, `other_keys_reach_nothing_but_themselves`
@@ -110,7 +110,7 @@
 //!   get to see. Tests: `a_key_that_a_provider_repeats_reaches_nobody`
 //! - **Secrets in crashes, `Debug`, listings.** Panics tell a place and fixed text, no core is written, secrets print
 //!   as nothing. Tests: `a_handler_that_panics_gives_an_answer_and_keeps_the_connection`,
-//!   `a_crash_writes_no_memory_to_a_disk`, `the_line_end_goes_and_debug_shows_nothing`,
+//!   `a_crash_writes_no_memory_to_a_disk`, `the_line_ending_is_trimmed_and_debug_is_redacted`,
 //!   `the_listing_tells_origins_and_no_secrets`, `the_process_list_shows_no_key`
 //! - **SQL, LIKE.** Texts are bound; there are no patterns. Tests:
 //!   `filters_are_texts_and_neither_patterns_nor_queries`
@@ -149,7 +149,7 @@ use crate::api::Service;
 use crate::app::{App, Configured};
 use crate::clock::Time;
 use crate::keys::{self, Denied};
-use crate::limits::{Decision, Quota, State, Subject, Window};
+use crate::limits::{Decision, LimitState, Quota, Subject, Window};
 use crate::storage::KeyRow;
 use crate::usage::{Account, Budget};
 
@@ -161,7 +161,7 @@ pub(crate) struct Pass {
     /// The caller's key.
     pub(crate) key: Arc<KeyRow>,
     /// Its limits, this request counted.
-    pub(crate) rate: State,
+    pub(crate) rate: LimitState,
     /// What is noted of it.
     pub(crate) record: Arc<Record>,
 }
@@ -203,11 +203,11 @@ fn quota_of(incoming: &Incoming, key: &KeyRow) -> Quota {
 
 /// Lets whoever looks after the server through: a request from this machine itself, or one with a console key. It
 /// counts as one for an open page and not against the key: whoever scrapes every few seconds would use up any day.
-pub(crate) async fn operator(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
+pub(crate) async fn operator(app: &App, incoming: &Incoming) -> Result<LimitState, ApiError> {
     if !incoming.is_local() {
         let now = app.clock.now();
         let key = authenticated(app, incoming, Service::Console, now).await?;
-        app.limiter.note_use(&key.id, now);
+        app.limiter.record_use(&key.id, now);
     }
     open(app, incoming).await
 }
@@ -239,7 +239,7 @@ async fn turn<'a>(
     }
     let quota = per_minute(incoming.configured.limits.failed_auth_per_minute);
     let subject = Subject::FailedAuth(incoming.address);
-    let state = app.limiter.peek_here(&subject, quota, now);
+    let state = app.limiter.peek_local(&subject, quota, now);
     if state.minute.is_none_or(|minute| minute.remaining > 0) {
         return Ok(None);
     }
@@ -254,7 +254,7 @@ async fn or_refused<T>(
     app: &App,
     incoming: &Incoming,
     found: Result<T, Denied>,
-    rate: Option<State>,
+    rate: Option<LimitState>,
 ) -> Result<T, ApiError> {
     match found {
         Ok(found) => Ok(found),
@@ -265,7 +265,7 @@ async fn or_refused<T>(
 
 /// What a caller is told who has not shown who it is. Counted as a failed attempt of its address, unless it is the
 /// store that has failed. The answer describes `rate`, or else the limits of such attempts.
-async fn refuse(app: &App, incoming: &Incoming, denied: Denied, rate: Option<State>) -> ApiError {
+async fn refuse(app: &App, incoming: &Incoming, denied: Denied, rate: Option<LimitState>) -> ApiError {
     let is_counted = !matches!(denied, Denied::Unavailable(_));
     let error = ApiError::from(denied);
     let error = if let Some(rate) = rate { error.with_rate(rate) } else { error };
@@ -295,7 +295,7 @@ async fn or_failed<T>(app: &App, incoming: &Incoming, outcome: Result<T, ApiErro
 }
 
 /// Counts a request against its limits, or refuses it.
-async fn take(app: &App, subject: &Subject, quota: Quota, now: Time) -> Result<State, ApiError> {
+async fn take(app: &App, subject: &Subject, quota: Quota, now: Time) -> Result<LimitState, ApiError> {
     match app.limiter.take(subject, quota, now).await {
         Decision::Admitted(state) => Ok(state),
         Decision::Refused(state, window) => Err(limited(app, subject, state, window)),
@@ -303,7 +303,7 @@ async fn take(app: &App, subject: &Subject, quota: Quota, now: Time) -> Result<S
 }
 
 /// What somebody is told who is beyond a limit; counted.
-fn limited(app: &App, subject: &Subject, state: State, window: Window) -> ApiError {
+fn limited(app: &App, subject: &Subject, state: LimitState, window: Window) -> ApiError {
     let name = match subject {
         Subject::Key(_) => "key",
         Subject::Session(_) => "session",
@@ -323,7 +323,7 @@ pub(crate) async fn enlist(context: &Context, pass: &Pass) -> Result<Registratio
     let listed = context.in_flight.register(&pass.key.id);
     // A revocation between the gate and the list would be missed by the watcher.
     let id = pass.key.id.clone();
-    match context.app.store.ask(move |store| store.is_key_live(&id)).await {
+    match context.app.store.read_async(move |store| store.is_key_live(&id)).await {
         Ok(true) => Ok(listed),
         Ok(false) => Err(ApiError::key_revoked()),
         Err(cause) => Err(ApiError::store_failed(&cause)),
@@ -331,16 +331,16 @@ pub(crate) async fn enlist(context: &Context, pass: &Pass) -> Result<Registratio
 }
 
 /// Lets a request for an open page through: health, and addresses that do not exist.
-pub(crate) async fn open(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
+pub(crate) async fn open(app: &App, incoming: &Incoming) -> Result<LimitState, ApiError> {
     let quota = per_minute(incoming.configured.limits.open_pages_per_minute);
     take(app, &Subject::OpenPage(incoming.address), quota, app.clock.now()).await
 }
 
 /// The limits of open pages as this server has counted them for this caller, nothing counted: for answers that count
 /// nothing, and some of which cannot wait.
-pub(crate) fn open_state(app: &App, configured: &Configured, address: IpAddr) -> State {
+pub(crate) fn open_state(app: &App, configured: &Configured, address: IpAddr) -> LimitState {
     let quota = per_minute(configured.limits.open_pages_per_minute);
-    app.limiter.peek_here(&Subject::OpenPage(address), quota, app.clock.now())
+    app.limiter.peek_local(&Subject::OpenPage(address), quota, app.clock.now())
 }
 
 const fn per_minute(per_minute: u32) -> Quota {

@@ -34,7 +34,7 @@ pub(crate) fn inference(context: &Context, can_look_up_keys: bool) -> Response {
 pub(crate) async fn answer(context: &Context, incoming: &Incoming, page: Page) -> Answer {
     match gate::open(&context.app, incoming).await {
         Ok(rate) => {
-            let response = page(context, context.app.store.is_well().await);
+            let response = page(context, context.app.store.is_healthy().await);
             Answer { response, rate: Some(rate.into()), error: None }
         }
         Err(refused) => refused.into_answer(&incoming.request_id),

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use slab::Slab;
 use tokio::sync::oneshot;
 
-use crate::workers::Each;
+use crate::workers::PerWorker;
 
 /// Why a request under way is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ struct Open {
 
 /// All requests under way that can be cut.
 #[derive(Default)]
-pub(crate) struct InFlight(Each<List>);
+pub(crate) struct InFlight(PerWorker<List>);
 
 /// Those of one worker. Clones are one list.
 #[derive(Clone, Default)]

@@ -69,8 +69,8 @@ use tokio_util::task::TaskTracker;
 use warp::reply::Response;
 
 use crate::app::App;
-use crate::limits::State;
-use crate::trouble::Trouble;
+use crate::limits::LimitState;
+use crate::log_throttle::LogThrottle;
 use crate::workers::{self, Workers};
 use in_flight::{Cut, InFlight};
 use incoming::{BodyLimits, Incoming};
@@ -216,7 +216,7 @@ pub async fn serve(
     let background = tasks::start(&context);
     // Nobody waits for it: a store of limits that cannot be reached stops no server.
     let greeted = context.app.clone();
-    tokio::spawn(async move { greeted.limiter.greet().await });
+    tokio::spawn(async move { greeted.limiter.connect().await });
     let (closing, _) = watch::channel(());
     let mut connections = JoinSet::new();
 
@@ -231,7 +231,7 @@ pub async fn serve(
     background.end().await;
 
     let flushed = write_the_rest(&context.app, begun).await;
-    let lost = context.app.ledger.queued();
+    let lost = context.app.ledger.queued_rows();
     if lost > 0 {
         tracing::error!(lost, "what was used could not be written, and is lost with this server");
     }
@@ -249,7 +249,7 @@ async fn write_the_rest(app: &Arc<App>, begun: Instant) -> io::Result<()> {
             Ok(Err(cause)) => cause,
             Err(cause) => return Err(io::Error::other(cause)),
         };
-        if !cause.may_pass() || begun.elapsed() >= LAST_WRITE {
+        if !cause.is_transient() || begun.elapsed() >= LAST_WRITE {
             return Err(io::Error::other(cause));
         }
         sleep(LAST_WRITE_PAUSE).await;
@@ -266,7 +266,7 @@ async fn accept(
 ) {
     let routes = Routes::new(context);
     let places = Arc::new(Semaphore::new(context.options.max_connections));
-    let trouble = Trouble::new();
+    let trouble = LogThrottle::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
         let arrival = async {
@@ -293,18 +293,18 @@ async fn accept(
 }
 
 /// The next connection. Errors of `accept` are those of single connections, or of descriptors running out; both pass.
-async fn next_connection(listener: &TcpListener, trouble: &Trouble) -> (std::net::TcpStream, SocketAddr) {
+async fn next_connection(listener: &TcpListener, trouble: &LogThrottle) -> (std::net::TcpStream, SocketAddr) {
     loop {
         let accepted = listener.accept().await;
         match accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
             Ok(connection) => {
-                if trouble.went_well() {
+                if trouble.succeeded() {
                     tracing::info!("connections are accepted again");
                 }
                 return connection;
             }
             Err(cause) => {
-                if let Some(untold) = trouble.happened(&cause) {
+                if let Some(untold) = trouble.failed(&cause) {
                     tracing::warn!(%cause, untold, "cannot accept a connection; it waits, and is tried again");
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -334,7 +334,7 @@ async fn await_runs(context: &Context) {
 }
 
 /// An answer with the limits that its headers describe.
-pub(crate) fn rated(mut response: Response, rate: State) -> Response {
+pub(crate) fn rated(mut response: Response, rate: LimitState) -> Response {
     response.extensions_mut().insert(reply::Rate::from(rate));
     response
 }

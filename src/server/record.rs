@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use http::{Method, StatusCode};
 
 use super::shown;
-use crate::metrics::{Held, Metrics};
+use crate::metrics::{GaugeGuard, Metrics};
 use crate::money::NanoUsd;
 use crate::storage::KeyRow;
-use crate::usage::{Books, Meter};
+use crate::usage::{Accounting, Meter};
 
 /// The outcome of a request that came to its end.
 pub(crate) const OK: &str = "ok";
@@ -25,7 +25,7 @@ const CANCELLED: &str = "cancelled";
 
 /// One request, from its head to its end.
 pub(crate) struct Record {
-    books: Arc<Books>,
+    accounting: Arc<Accounting>,
     begun: Instant,
     request_id: Arc<str>,
     client: IpAddr,
@@ -54,20 +54,20 @@ struct Work {
 
 struct Stream {
     first_token: Duration,
-    _open: Held,
+    _open: GaugeGuard,
 }
 
 impl Record {
     /// The record of a request whose head has come.
     pub(crate) fn begin(
-        books: Arc<Books>,
+        accounting: Arc<Accounting>,
         request_id: Arc<str>,
         client: IpAddr,
         method: Method,
         path: &str,
     ) -> Arc<Self> {
         Arc::new(Self {
-            books,
+            accounting,
             begun: Instant::now(),
             request_id,
             client,
@@ -114,8 +114,10 @@ impl Record {
     /// Notes that the answer is a stream whose first piece is there; from now on it is open until its end, which
     /// [`Record::ends`] tells.
     pub(crate) fn streams(&self) {
-        let stream =
-            Stream { first_token: self.begun.elapsed(), _open: self.books.metrics().http.streams.hold() };
+        let stream = Stream {
+            first_token: self.begun.elapsed(),
+            _open: self.accounting.metrics().http.streams.add_one(),
+        };
         self.notes().stream = Some(stream);
     }
 
@@ -144,7 +146,7 @@ impl Drop for Record {
         let took = self.begun.elapsed();
         let notes = self.notes.get_mut().unwrap_or_else(PoisonError::into_inner);
         let status = notes.status.as_ref().map(StatusCode::as_str);
-        self.books.metrics().http.count(&self.path, self.method.as_str(), status, took);
+        self.accounting.metrics().http.count(&self.path, self.method.as_str(), status, took);
 
         let (key, work) = (notes.key.as_ref(), notes.work.as_ref());
         let sum = work.map(|work| work.meter.sum());

@@ -14,8 +14,8 @@ use tokio_util::task::AbortOnDropHandle;
 use super::Context;
 use super::steady::Steady;
 use crate::clock::Time;
+use crate::log_throttle::LogThrottle;
 use crate::storage::Error;
-use crate::trouble::Trouble;
 
 /// Counters and usage are at most this old on disk (twice this after a slow write): a second may be lost to `kill -9`.
 const FLUSH: Duration = Duration::from_millis(400);
@@ -60,11 +60,11 @@ impl Background {
 async fn flush(context: Arc<Context>, mut ended: watch::Receiver<()>) {
     let mut turns = interval(FLUSH);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let trouble = Trouble::new();
+    let trouble = LogThrottle::new();
     loop {
         let is_turn = tokio::select! {
             _ = turns.tick() => true,
-            () = context.app.ledger.filled() => false,
+            () = context.app.ledger.batch_ready() => false,
             _ = ended.changed() => return,
         };
         let app = context.app.clone();
@@ -72,13 +72,13 @@ async fn flush(context: Arc<Context>, mut ended: watch::Receiver<()>) {
         let outcome = tokio::task::spawn_blocking(write).await;
         match outcome {
             Ok(Err(cause)) => {
-                if let Some(untold) = trouble.happened(&cause) {
-                    let kept = context.app.ledger.queued();
+                if let Some(untold) = trouble.failed(&cause) {
+                    let kept = context.app.ledger.queued_rows();
                     tracing::error!(%cause, untold, kept, "usage and counters cannot be written; they are kept and tried again");
                 }
             }
             // Of rows alone it does not tell that counters are written too.
-            Ok(Ok(())) if is_turn && trouble.went_well() => {
+            Ok(Ok(())) if is_turn && trouble.succeeded() => {
                 tracing::info!("usage and counters are written again");
             }
             _ => {}
@@ -90,9 +90,9 @@ async fn watch_keys(context: Arc<Context>) {
     let mut turns = interval(WATCH);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut seen = None;
-    let trouble = Trouble::new();
+    let trouble = LogThrottle::new();
     let tell = |cause: &dyn std::fmt::Display| {
-        if let Some(untold) = trouble.happened(&cause) {
+        if let Some(untold) = trouble.failed(&cause) {
             tracing::error!(%cause, untold, "cannot tell whether keys were revoked");
         }
     };
@@ -103,7 +103,7 @@ async fn watch_keys(context: Arc<Context>) {
         match turn {
             Ok(Ok(version)) => {
                 seen = Some(version);
-                if trouble.went_well() {
+                if trouble.succeeded() {
                     tracing::info!("revoked keys are noticed again");
                 }
             }
@@ -133,7 +133,7 @@ fn cut_revoked(context: &Context, seen: Option<i64>) -> Result<i64, Error> {
 async fn forget(context: Arc<Context>) {
     let mut turns = interval(FORGET);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (trouble, mut steady) = (Trouble::new(), Steady::default());
+    let (trouble, mut steady) = (LogThrottle::new(), Steady::default());
     loop {
         turns.tick().await;
         loop {
@@ -156,13 +156,13 @@ fn due(settled: Duration, span: Duration, retention: Option<Duration>) -> Option
 }
 
 /// Deletes a batch of those before this moment; how many.
-async fn forget_some(context: &Arc<Context>, before: Time, trouble: &Trouble) -> usize {
+async fn forget_some(context: &Arc<Context>, before: Time, trouble: &LogThrottle) -> usize {
     let app = context.app.clone();
     let deleted =
         tokio::task::spawn_blocking(move || app.store.forget_attempts(before, FORGET_AT_ONCE)).await;
     let cause = match deleted {
         Ok(Ok(count)) => {
-            if trouble.went_well() {
+            if trouble.succeeded() {
                 tracing::info!("attempts that are too old are deleted again");
             }
             return count;
@@ -170,7 +170,7 @@ async fn forget_some(context: &Arc<Context>, before: Time, trouble: &Trouble) ->
         Ok(Err(cause)) => cause.to_string(),
         Err(cause) => cause.to_string(),
     };
-    if let Some(untold) = trouble.happened(&cause) {
+    if let Some(untold) = trouble.failed(&cause) {
         tracing::error!(cause, untold, "attempts that are too old cannot be deleted");
     }
     0

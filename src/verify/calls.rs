@@ -9,7 +9,7 @@ use super::turns::Turns;
 use super::{json, prompts, text};
 use crate::inference::{Answer, Chat, Failure, Finish, Gateway, Message, Role};
 use crate::money::NanoUsd;
-use crate::usage::{Meter, Purpose, Unpaid};
+use crate::usage::{BudgetError, Meter, Purpose};
 
 /// How much of a malformed answer the model is shown again, in characters.
 const MAX_REPEATED_CHARS: usize = 4_000;
@@ -107,12 +107,12 @@ impl Calls<'_> {
                         repair = Some(Box::new(repair_turn(&malformed)));
                     }
                     Ok(Reading::Malformed(_)) => return Err(Failure::Malformed),
-                    Err(Failure::BudgetExceeded(shortage)) if shortage.may_pass() => {
+                    Err(Failure::BudgetExceeded(shortage)) if shortage.is_temporary() => {
                         // Whoever waits for money is in nobody's way.
                         drop((turn.take(), chat));
                         let until =
                             *until.get_or_insert_with(|| self.deadline.min(after(self.model_timeout)));
-                        if !self.may_pay(shortage.most, until).await {
+                        if !self.may_pay(shortage.max_cost, until).await {
                             return Err(Failure::BudgetExceeded(shortage));
                         }
                     }
@@ -126,7 +126,7 @@ impl Calls<'_> {
     async fn may_pay(&self, most: NanoUsd, until: Instant) -> bool {
         while let Some(freed) = self.meter.freed() {
             match self.meter.check(Some(most)) {
-                Err(Unpaid::Exceeded(shortage)) if shortage.may_pass() => {}
+                Err(BudgetError::Exceeded(shortage)) if shortage.is_temporary() => {}
                 _ => break,
             }
             if Instant::now() >= until || timeout_at(until, freed).await.is_err() {

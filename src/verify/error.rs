@@ -125,7 +125,7 @@ impl std::error::Error for Error {}
 fn unpaid(model: &str, failure: &Failure) -> String {
     match failure {
         Failure::BudgetExceeded(shortage) => {
-            let anew = shortage.anew.utc_date();
+            let anew = shortage.renews_at.utc_date();
             format!("Calling {model}: {shortage}. Ask the operator to raise it; it resets on {anew} (UTC)")
         }
         Failure::PriceUnknown => format!(

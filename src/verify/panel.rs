@@ -70,7 +70,7 @@ impl Panel<'_> {
                     let (claim, left) = (heard.claim, heard.seat);
                     if let Some(seat) = minutes.enter(heard, outbox) {
                         if let (Some(model), Some(standby)) = (self.roster.model(left), self.roster.model(seat)) {
-                            self.calls.meter.fell_back(model, standby);
+                            self.calls.meter.count_fallback(model, standby);
                         }
                         open.push(self.ask(claim, seat));
                     }

@@ -169,7 +169,7 @@ impl Verifier {
         // Told before the calls are dropped that are under way.
         let mut at_deadline = std::pin::pin!(async {
             sleep_until(deadline).await;
-            meter.cut_off(Failure::Timeout.code());
+            meter.abort_with(Failure::Timeout.code());
         });
         let Extraction { claims, skipped, .. } = tokio::select! {
             biased;

@@ -60,7 +60,8 @@ impl Local {
     }
 
     pub(super) fn key_itself(&self, key: &SecretString) -> Result<Option<Key>, Failure> {
-        let row = keys::by_itself(&self.store, key.expose_secret()).map_err(|cause| stored(cause, "key"))?;
+        let row =
+            keys::by_full_text(&self.store, key.expose_secret()).map_err(|cause| stored(cause, "key"))?;
         row.map(|row| self.key_record(&row)).transpose()
     }
 

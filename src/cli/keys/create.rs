@@ -88,7 +88,7 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         models: args.models.clone(),
         budget: args.budget_usd,
         // Its app is named to the desk, which alone knows it.
-        ..NewKey::of(args.service, "")
+        ..NewKey::new(args.service, "")
     };
     let app_of = |desk: &Desk| match &args.app {
         Some(app) => desk.app(app).map_err(no_app_or),

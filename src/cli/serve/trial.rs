@@ -27,7 +27,7 @@ impl Trial {
         let now = app.clock.now();
         let apps = app.store.apps().map_err(|cause| stored(cause, "app"))?;
         let Some(first) = apps.first() else { return Ok(Self { id: None, key: None }) };
-        let mut wanted = NewKey::of(Service::Verify, &first.id);
+        let mut wanted = NewKey::new(Service::Verify, &first.id);
         wanted.name = Some("sandbox trial".to_owned());
         wanted.expires_at = Some(now.plus(LIFE));
         let made = keys::create(&app.store, &wanted, now);

@@ -31,7 +31,7 @@ use crate::inference::{Answered, Completion, Gateway, Given};
 use crate::keys;
 use crate::model_id;
 use crate::usage::Meter;
-use crate::workers::pass_turn;
+use crate::workers::yield_to_ready;
 
 /// Of a body that takes longer than this to come, the key is looked at again: it may have been revoked meanwhile.
 const SLOW_BODY: Duration = Duration::from_millis(50);
@@ -120,7 +120,7 @@ async fn ask(
 ) -> Result<Response, ApiError> {
     let run = context.runs.token();
     let account = pass.account(incoming.request_id.clone());
-    let meter = Meter::new(account, context.app.books());
+    let meter = Meter::new(account, context.app.accounting());
     pass.record.asks(chain.first(), &meter);
     let answered = tokio::select! {
         biased;
@@ -131,7 +131,7 @@ async fn ask(
     pass.record.set_answering_model(model.clone());
     let mut response = match given {
         Given::Whole(body) => {
-            pass_turn().await;
+            yield_to_ready().await;
             reply::written(body)
         }
         Given::Stream(relay) => {

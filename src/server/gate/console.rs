@@ -17,12 +17,12 @@ use crate::app::App;
 use crate::keys::sessions::{self, Session};
 use crate::keys::setup::SetupError;
 use crate::keys::{self, Denied};
-use crate::limits::{LOGINS_PER_MINUTE, State, Subject};
+use crate::limits::{LOGINS_PER_MINUTE, LimitState, Subject};
 use crate::secret::{ExposeSecret, SecretString};
 use crate::server::incoming::{Incoming, bearer};
 use crate::server::reply::ApiError;
 use crate::server::{Context, cookie, site};
-use crate::storage::{Actor, KeyRow, Store, Warrant};
+use crate::storage::{Actor, Credential, KeyRow, Store};
 
 /// How long the note that a session is used holds up a request: a database may be locked for long.
 const NOTING: Duration = Duration::from_secs(1);
@@ -30,11 +30,11 @@ const NOTING: Duration = Duration::from_secs(1);
 /// A request of the console that may go on.
 pub(crate) struct Admitted {
     /// The limits that its answer describes, this request counted.
-    pub(crate) rate: State,
+    pub(crate) rate: LimitState,
     /// In whose name it writes.
     pub(crate) actor: Actor,
     /// What it may write with, if that is good still by then.
-    pub(crate) warrant: Warrant,
+    pub(crate) credential: Credential,
 }
 
 /// What is left to a request that comes without a key: where it has both a key and a session, the key counts.
@@ -52,8 +52,8 @@ pub(crate) async fn console(
     let Some(token) = session_token(context, incoming) else {
         let pass = keyed(app, incoming, Service::Console).await?;
         let actor = actor(&pass.key, Channel::Api, incoming);
-        let warrant = Warrant { key_id: pass.key.id.clone(), session: None, clock: app.clock.clone() };
-        return Ok(Admitted { rate: pass.rate, actor, warrant });
+        let credential = Credential { key_id: pass.key.id.clone(), session: None, clock: app.clock.clone() };
+        return Ok(Admitted { rate: pass.rate, actor, credential });
     };
     let session = recognised(app, incoming, token).await?;
     if !method.is_safe() {
@@ -61,12 +61,15 @@ pub(crate) async fn console(
     }
     let rate = count(context, incoming, &session).await?;
     let actor = actor(&session.key, Channel::Dashboard, incoming);
-    let warrant = session.warrant(&app.clock);
-    Ok(Admitted { rate, actor, warrant })
+    let credential = session.credential(&app.clock);
+    Ok(Admitted { rate, actor, credential })
 }
 
 /// Lets a request that asks about its own session through. Who asks without any has not failed at anything.
-pub(crate) async fn session(context: &Context, incoming: &Incoming) -> Result<(Session, State), ApiError> {
+pub(crate) async fn session(
+    context: &Context,
+    incoming: &Incoming,
+) -> Result<(Session, LimitState), ApiError> {
     let app = &context.app;
     let Some(token) = cookie_of(context, incoming) else {
         return Err(ApiError::invalid_session().with_rate(open(app, incoming).await?));
@@ -80,23 +83,26 @@ async fn recognised(app: &App, incoming: &Incoming, token: &str) -> Result<Sessi
     let (presented, address, now) = (SecretString::from(token), incoming.address, app.clock.now());
     let recognise = move |store: &Store| sessions::recognise(store, presented.expose_secret(), address, now);
     // What cannot be one is not worth a question.
-    let found =
-        if sessions::is_token(token) { app.store.ask(recognise).await } else { Err(Denied::NoSession) };
+    let found = if sessions::is_token(token) {
+        app.store.read_async(recognise).await
+    } else {
+        Err(Denied::InvalidSession)
+    };
     let session = or_refused(app, incoming, found, None).await?;
     incoming.record.came_with(session.key.clone());
     Ok(session)
 }
 
 /// Counts a request of a session, and notes that session and key are used.
-async fn count(context: &Context, incoming: &Incoming, session: &Session) -> Result<State, ApiError> {
+async fn count(context: &Context, incoming: &Incoming, session: &Session) -> Result<LimitState, ApiError> {
     let app = &context.app;
     let subject = Subject::Session(session.key.id.clone());
     let now = app.clock.now();
     let rate = take(app, &subject, per_minute(incoming.configured.limits.open_pages_per_minute), now).await?;
-    app.limiter.note_use(&session.key.id, now);
-    if session.is_due {
+    app.limiter.record_use(&session.key.id, now);
+    if session.needs_touch {
         let (app, session) = (app.clone(), session.clone());
-        let noting = context.writer.run(move || session.note_use(&app.store, now));
+        let noting = context.writer.run(move || session.record_use(&app.store, now));
         // What has begun by then is finished; what has not, the next request does.
         if let Ok(noted) = timeout(NOTING, noting).await
             && let Err(cause) = noted.unwrap_or_else(|cause| Err(cause.into()))
@@ -108,7 +114,7 @@ async fn count(context: &Context, incoming: &Incoming, session: &Session) -> Res
 }
 
 /// Lets an attempt to begin a session through, whatever will come of it.
-pub(crate) async fn login(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
+pub(crate) async fn login(app: &App, incoming: &Incoming) -> Result<LimitState, ApiError> {
     let subject = Subject::Login(incoming.address);
     let rate = take(app, &subject, per_minute(LOGINS_PER_MINUTE), app.clock.now()).await?;
     let outcome = site::must_not_be_foreign(incoming).map_err(|error| error.with_rate(rate));
@@ -121,18 +127,23 @@ pub(crate) async fn console_key(
     app: &App,
     incoming: &Incoming,
     presented: &str,
-    rate: State,
+    rate: LimitState,
 ) -> Result<Arc<KeyRow>, ApiError> {
     let now = app.clock.now();
     let found = keys::authenticate(&app.store, Some(presented), Service::Console, incoming.address, now);
     let key = or_refused(app, incoming, found.await, Some(rate)).await?;
     incoming.record.came_with(key.clone());
-    app.limiter.note_use(&key.id, now);
+    app.limiter.record_use(&key.id, now);
     Ok(key)
 }
 
 /// What is told to whoever has presented a token that makes no first key; `rate` has counted the attempt already.
-pub(crate) async fn refuse_setup(app: &App, incoming: &Incoming, cause: SetupError, rate: State) -> ApiError {
+pub(crate) async fn refuse_setup(
+    app: &App,
+    incoming: &Incoming,
+    cause: SetupError,
+    rate: LimitState,
+) -> ApiError {
     let is_failure = matches!(cause, SetupError::Denied);
     let error = ApiError::from(cause).with_rate(rate);
     if is_failure { count_failure(app, incoming, error).await } else { error }
@@ -142,7 +153,7 @@ pub(crate) async fn refuse_setup(app: &App, incoming: &Incoming, cause: SetupErr
 pub(crate) async fn logout(
     context: &Context,
     incoming: &Incoming,
-) -> Result<(Option<String>, State), ApiError> {
+) -> Result<(Option<String>, LimitState), ApiError> {
     let app = &context.app;
     let token = cookie_of(context, incoming);
     if token.is_some() {
@@ -156,10 +167,10 @@ pub(crate) struct Own {
     /// The key, of any service.
     pub(crate) key: Arc<KeyRow>,
     /// Its limits, nothing counted.
-    pub(crate) limits: State,
+    pub(crate) limits: LimitState,
     /// What the answer's headers describe: the key's limits, or the session's. A key is not charged for asking; its
     /// address is, as for an open page.
-    pub(crate) rate: State,
+    pub(crate) rate: LimitState,
 }
 
 /// Lets a key of any service ask about itself, and a session about the key it was made from.
@@ -176,7 +187,7 @@ pub(crate) async fn own_key(context: &Context, incoming: &Incoming) -> Result<Ow
         let key = or_refused(app, incoming, found.await, None).await?;
         incoming.record.came_with(key.clone());
         open(app, incoming).await?;
-        app.limiter.note_use(&key.id, now);
+        app.limiter.record_use(&key.id, now);
         (key, None)
     };
     let limits = app.limiter.peek(&Subject::Key(key.id.clone()), quota_of(incoming, &key), now).await;

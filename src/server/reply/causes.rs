@@ -4,17 +4,17 @@ use http::StatusCode;
 
 use super::ApiError;
 use crate::keys::{Denied, ManageError};
+use crate::log_throttle::LogThrottle;
 use crate::server::in_flight::Cut;
-use crate::storage::{self, Lapsed};
-use crate::trouble::Trouble;
+use crate::storage::{self, InvalidCredential};
 
 /// The store, as all requests meet it: each of them has a line in the log that says how it ended, the cause only one.
-static STORE: Trouble = Trouble::new();
+static STORE: LogThrottle = LogThrottle::new();
 
 impl ApiError {
     /// The store has failed: the cause for the log, and an answer that does not tell it.
     pub(crate) fn store_failed(cause: &storage::Error) -> Self {
-        if let Some(untold) = STORE.happened(cause) {
+        if let Some(untold) = STORE.failed(cause) {
             tracing::error!(%cause, untold, "the store cannot be used");
         }
         Self::store_unavailable()
@@ -35,7 +35,7 @@ impl From<Denied> for ApiError {
                 "address_not_allowed",
                 "this API key may not be used from this address",
             ),
-            Denied::NoSession => Self::invalid_session(),
+            Denied::InvalidSession => Self::invalid_session(),
             Denied::Unavailable(cause) => Self::store_failed(&cause),
         }
     }
@@ -49,10 +49,10 @@ impl From<storage::Error> for ApiError {
             }
             storage::Error::Conflict(why) => Self::conflict(why),
             // As the gate would have said it.
-            storage::Error::Lapsed(how) => Self::from(match how {
-                Lapsed::Revoked => Denied::Revoked,
-                Lapsed::Expired => Denied::Expired,
-                Lapsed::NoSession => Denied::NoSession,
+            storage::Error::InvalidCredential(how) => Self::from(match how {
+                InvalidCredential::Revoked => Denied::Revoked,
+                InvalidCredential::Expired => Denied::Expired,
+                InvalidCredential::SessionEnded => Denied::InvalidSession,
             }),
             _ => Self::store_failed(&cause),
         }

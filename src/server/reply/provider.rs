@@ -11,7 +11,7 @@ use http::StatusCode;
 use super::{ApiError, whole_seconds};
 use crate::inference::{Failure, SHORTLY, Unanswered};
 use crate::model_id;
-use crate::money::Shortage;
+use crate::money::BudgetShortage;
 
 /// Status and code of a failure in answers to callers; `None` for what may come of the caller's own text, which is
 /// theirs to mend in a completion, while of a verification the server writes the questions.
@@ -94,9 +94,9 @@ fn about_the_request(failure: &Failure) -> (StatusCode, &str) {
     }
 }
 
-fn exceeded(shortage: &Shortage) -> String {
+fn exceeded(shortage: &BudgetShortage) -> String {
     let smaller = if shortage.is_used_up() { "" } else { "send a smaller `max_tokens`, or " };
-    let anew = shortage.anew.utc_date();
+    let anew = shortage.renews_at.utc_date();
     format!("{shortage}; {smaller}ask the operator to raise it; it resets on {anew} (UTC)")
 }
 

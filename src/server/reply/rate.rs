@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
-use crate::limits::{State, Window, WindowState};
+use crate::limits::{LimitState, Window, WindowState};
 use crate::server::header_names as names;
 
 /// The headers, in the order in which their values are written.
@@ -17,13 +17,13 @@ const MOST_BYTES: usize = 192;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     /// Both windows.
-    pub(crate) state: State,
+    pub(crate) state: LimitState,
     /// The window that refused the request, if one did: `X-RateLimit-*` tell of it then; the IETF fields of all windows.
     pub(crate) violated: Option<Window>,
 }
 
-impl From<State> for Rate {
-    fn from(state: State) -> Self {
+impl From<LimitState> for Rate {
+    fn from(state: LimitState) -> Self {
         Self { state, violated: None }
     }
 }

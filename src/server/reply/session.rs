@@ -42,7 +42,7 @@ impl From<SetupError> for ApiError {
 impl ApiError {
     /// For a session that could not be made. That its key has ended meanwhile is told as the gate tells it.
     pub(crate) fn no_session(cause: ManageError) -> Self {
-        if let ManageError::Storage(Error::Lapsed(_)) = cause {
+        if let ManageError::Storage(Error::InvalidCredential(_)) = cause {
             return cause.into();
         }
         tracing::error!(%cause, "cannot begin a session");

@@ -139,7 +139,7 @@ impl Ask for World {
             let habit = self.habit(model, &question, purpose);
             let mut attempt = meter.attempt(model, purpose, None, Instant::now().into_std(), || None)?;
             let prompt = Tokens::of_prompt(habit.usage.prompt);
-            attempt.expect(prompt);
+            attempt.set_expected(prompt);
             let report = Report { model: model.to_owned(), purpose, outcome: "cancelled", usage: prompt };
             self.state().open += 1;
             let mut under_way = UnderWay { world: self, report };
