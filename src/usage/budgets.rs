@@ -55,7 +55,7 @@ impl From<Box<BudgetShortage>> for BudgetError {
 pub(super) struct Budgets {
     store: Store,
     spending: Arc<Mutex<Spending>>,
-    trouble: Arc<LogThrottle>,
+    log_throttle: Arc<LogThrottle>,
     /// Notified whenever a call releases some of its reservation.
     freed: Arc<Notify>,
 }
@@ -72,7 +72,7 @@ pub(super) struct Reservation {
 impl Budgets {
     /// Budgets based on the spending in `store`.
     pub(super) fn new(store: Store) -> Self {
-        Self { store, spending: Arc::default(), trouble: Arc::default(), freed: Arc::default() }
+        Self { store, spending: Arc::default(), log_throttle: Arc::default(), freed: Arc::default() }
     }
 
     /// Reserves `max_cost` (`None` if unknown) for a call of this account, which has a budget.
@@ -157,7 +157,7 @@ impl Budgets {
     }
 
     fn unavailable(&self, cause: &Error) -> BudgetError {
-        if let Some(untold) = self.trouble.failed(cause) {
+        if let Some(untold) = self.log_throttle.failed(cause) {
             tracing::error!(%cause, untold, "cannot tell what has been spent of a budget");
         }
         BudgetError::Unavailable

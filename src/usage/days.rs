@@ -39,7 +39,7 @@ pub struct Month {
 }
 
 impl Month {
-    /// The month that this moment is in.
+    /// The month that this time is in.
     pub fn of(now: Time) -> Self {
         let date = now.utc_date();
         let beginning = date.get(.."2026-11".len()).and_then(Self::parse);

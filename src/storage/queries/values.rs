@@ -33,12 +33,12 @@ pub(super) fn read_money(row: &Row<'_>, column: usize) -> rusqlite::Result<Optio
     Ok(stored.map(|nano| NanoUsd(u64::try_from(nano).unwrap_or(0))))
 }
 
-/// A moment from a column.
+/// A time from a column.
 pub(super) fn read_time(row: &Row<'_>, column: usize) -> rusqlite::Result<Time> {
     row.get(column).map(Time::from_unix_ms)
 }
 
-/// A moment from a column that may be null.
+/// A time from a column that may be null.
 pub(super) fn read_optional_time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Time>> {
     let stored: Option<i64> = row.get(column)?;
     Ok(stored.map(Time::from_unix_ms))
