@@ -77,8 +77,8 @@ impl Addresses {
             return;
         }
         let mut quiet: Vec<u32> = self.windows.values().map(Windows::quiet_ms).collect();
-        let most = quiet.len() - quiet.len() / 4;
-        let (_, too_quiet, _) = quiet.select_nth_unstable(most);
+        let kept = quiet.len() - quiet.len() / 4;
+        let (_, too_quiet, _) = quiet.select_nth_unstable(kept);
         let too_quiet = *too_quiet;
         self.windows.retain(|_, windows| windows.quiet_ms() < too_quiet);
     }

@@ -166,8 +166,8 @@ impl Memory {
     /// The count of a key's day, or the database's if that is higher: other servers write theirs there too.
     pub(super) async fn refreshed_day(&self, key_id: &Arc<str>, (day, known): (i64, u32)) -> (i64, u32) {
         let key_id = key_id.clone();
-        let kept = self.store.read_async(move |store| store.day_count(&key_id, day)).await;
-        (day, kept.map_or(known, |kept| kept.max(known)))
+        let stored = self.store.read_async(move |store| store.day_count(&key_id, day)).await;
+        (day, stored.map_or(known, |stored| stored.max(known)))
     }
 
     /// Whether the database's count must be loaded before a request is counted, as it must not be waited for under a

@@ -141,8 +141,8 @@ impl Budgets {
             if unknown.is_empty() {
                 return;
             }
-            let asked = unknown.clone();
-            let spent = match self.store.read_async(move |store| store.spent(&asked)).await {
+            let months = unknown.clone();
+            let spent = match self.store.read_async(move |store| store.spent(&months)).await {
                 Ok(spent) => spent,
                 Err(cause) => {
                     self.unavailable(&cause);

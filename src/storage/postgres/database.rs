@@ -173,7 +173,7 @@ impl Database {
     pub(in crate::storage) async fn look_up_key(&self, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
         let (pool, hash) = (self.look_up_pool.clone(), *hash);
         let deadline = Instant::now() + LOOK_UP_TIMEOUT;
-        let asked = self.driver.handle.spawn(async move {
+        let task = self.driver.handle.spawn(async move {
             let client = timeout_at(deadline, pool.get()).await.map_err(|_| PostgresError::Timeout)??;
             let work = async {
                 let query = client.prepare_cached(&BY_HASH).await?;
@@ -188,7 +188,7 @@ impl Database {
             }
             outcome
         });
-        let found = asked.await.map_err(|cause| storage_error(PostgresError::Unusable(cause.to_string())))?;
+        let found = task.await.map_err(|cause| storage_error(PostgresError::Unusable(cause.to_string())))?;
         let row = found.map_err(storage_error)?;
         Ok(row.as_ref().map(|row| keys::key_row(&db::Row::Postgres(row))).transpose()?)
     }

@@ -120,17 +120,17 @@ impl fmt::Display for PostgresError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Client(cause) => {
-                let told = cause
+                let message = cause
                     .as_db_error()
-                    .map_or_else(|| with_root_cause(cause), |said| said.message().to_owned());
-                if let Some((_, words)) = EXPLANATIONS.iter().find(|(name, _)| told.contains(name)) {
+                    .map_or_else(|| with_root_cause(cause), |db_error| db_error.message().to_owned());
+                if let Some((_, words)) = EXPLANATIONS.iter().find(|(name, _)| message.contains(name)) {
                     return f.write_str(words);
                 }
                 // Untrusted text goes to logs and terminals.
                 let plain = |c: char| if c.is_control() { ' ' } else { c };
-                let told: String =
-                    os_error::without_numbers(told).chars().map(plain).take(MAX_CHARS).collect();
-                f.write_str(&told)
+                let message: String =
+                    os_error::without_numbers(message).chars().map(plain).take(MAX_CHARS).collect();
+                f.write_str(&message)
             }
             Self::Timeout => f.write_str("it has not answered in time"),
             Self::Unusable(why) => f.write_str(why),
@@ -172,8 +172,8 @@ fn with_root_cause(error: &dyn StdError) -> String {
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
-    let (told, cause) = (error.to_string(), cause.to_string());
-    if told == cause { told } else { format!("{told}: {cause}") }
+    let (message, cause) = (error.to_string(), cause.to_string());
+    if message == cause { message } else { format!("{message}: {cause}") }
 }
 
 impl From<PoolError> for PostgresError {

@@ -86,11 +86,11 @@ impl Tables {
     fn look(session: &Session<'_>) -> Result<Self, Error> {
         let mut tables = Self { missing: Vec::new(), forbidden: Vec::new() };
         for name in TABLES {
-            let asked = "SELECT has_table_privilege(to_regclass(?1), 'SELECT')
+            let sql = "SELECT has_table_privilege(to_regclass(?1), 'SELECT')
                 AND has_table_privilege(to_regclass(?1), 'INSERT')
                 AND has_table_privilege(to_regclass(?1), 'UPDATE')
                 AND has_table_privilege(to_regclass(?1), 'DELETE')";
-            let rows = session.query(asked, &[&name])?;
+            let rows = session.query(sql, &[&name])?;
             match first::<Option<bool>>(&rows)?.flatten() {
                 None => tables.missing.push(name),
                 Some(false) => tables.forbidden.push(name),

@@ -61,8 +61,8 @@ impl<'a> Session<'a> {
             let query = client.prepare_cached(&to_postgres_sql(sql)).await?;
             let mut answers = Vec::with_capacity(all.len());
             for some in all.chunks(MAX_IN_FLIGHT) {
-                let asked = some.iter().map(async |params| client.query(&query, &as_dyn(params)).await);
-                answers.extend(try_join_all(asked).await?);
+                let queries = some.iter().map(async |params| client.query(&query, &as_dyn(params)).await);
+                answers.extend(try_join_all(queries).await?);
             }
             Ok(answers)
         })

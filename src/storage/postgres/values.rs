@@ -94,9 +94,9 @@ mod tests {
     fn values_survive_a_round_trip_except_for_nul() {
         let database = testing::database().expect("MK_TEST_DATABASE_URL");
         let sent = params![-7_i64, "a\0ü'?1", vec![0_u8, 255], true, None::<String>];
-        let asked = "SELECT CAST(?1 AS BIGINT), CAST(?2 AS TEXT), CAST(?3 AS BYTEA), CAST(?4 AS BOOLEAN),
+        let sql = "SELECT CAST(?1 AS BIGINT), CAST(?2 AS TEXT), CAST(?3 AS BYTEA), CAST(?4 AS BOOLEAN),
             CAST(?5 AS TEXT)";
-        let rows = database.read(|session| session.query(asked, sent)).unwrap();
+        let rows = database.read(|session| session.query(sql, sent)).unwrap();
         let found = |column| column_value(&rows[0], column).unwrap();
         assert_eq!(found(0), ValueRef::Integer(-7));
         assert_eq!(found(1), ValueRef::Text("a\u{fffd}ü'?1".as_bytes()));

@@ -61,8 +61,8 @@ impl Store {
                      request_id
                  FROM audit WHERE {before} AND {object} AND {actor} AND {action} ORDER BY id DESC LIMIT ?5"
             );
-            let asked = params![span.after, filter.object, filter.actor, filter.action, span.limit];
-            db.query(&sql, asked, audit_row)
+            let bound = params![span.after, filter.object, filter.actor, filter.action, span.limit];
+            db.query(&sql, bound, audit_row)
         })
     }
 

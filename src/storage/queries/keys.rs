@@ -69,9 +69,8 @@ impl Store {
 
     /// The keys among these that are revoked or do not exist; expiry is not considered. One read, however many keys.
     pub fn ended_keys<'k>(&self, ids: &[&'k str]) -> Result<Vec<&'k str>, Error> {
-        let asked = "SELECT id FROM keys WHERE id = ?1 AND revoked_at IS NULL";
-        let live =
-            self.main().read(|db| db.query_each(asked, ids, |id, run| run(params![id]), |_| Ok(())))?;
+        let sql = "SELECT id FROM keys WHERE id = ?1 AND revoked_at IS NULL";
+        let live = self.main().read(|db| db.query_each(sql, ids, |id, run| run(params![id]), |_| Ok(())))?;
         Ok(ids.iter().zip(live).filter_map(|(id, live)| live.is_none().then_some(*id)).collect())
     }
 
@@ -115,8 +114,8 @@ impl Store {
                  ORDER BY k.id LIMIT ?6"
             );
             let state = state.map(KeyState::as_str);
-            let asked = params![filter.app_id, service, state, now.unix_ms(), span.after, span.limit];
-            db.query(&sql, asked, key_row)
+            let bound = params![filter.app_id, service, state, now.unix_ms(), span.after, span.limit];
+            db.query(&sql, bound, key_row)
         })?;
         self.fill_last_uses(&mut rows)?;
         Ok(rows)
@@ -228,9 +227,9 @@ impl Store {
         if keys.len() > MAX_SINGLE_READS {
             return self.fill_last_uses_of_many(keys);
         }
-        let asked = "SELECT at FROM key_last_used WHERE key_id = ?1";
+        let sql = "SELECT at FROM key_last_used WHERE key_id = ?1";
         let last_uses = self.ledger().read(|db| {
-            db.query_each(asked, &*keys, |key, run| run(params![key.id]), |row| read_time(row, 0))
+            db.query_each(sql, &*keys, |key, run| run(params![key.id]), |row| read_time(row, 0))
         })?;
         for (key, last_use) in keys.iter_mut().zip(last_uses) {
             key.last_used_at = last_use;
@@ -242,9 +241,9 @@ impl Store {
     fn fill_last_uses_of_many(&self, keys: &mut [KeyRow]) -> Result<(), Error> {
         let ids = || keys.iter().map(|key| &*key.id);
         let (first, last) = (ids().min(), ids().max());
-        let asked = "SELECT key_id, at FROM key_last_used WHERE key_id BETWEEN ?1 AND ?2";
+        let sql = "SELECT key_id, at FROM key_last_used WHERE key_id BETWEEN ?1 AND ?2";
         let read = |row: &Row<'_>| Ok((row.get::<String>(0)?, read_time(row, 1)?));
-        let found = self.ledger().read(|db| db.query(asked, params![first, last], read))?;
+        let found = self.ledger().read(|db| db.query(sql, params![first, last], read))?;
         let found: HashMap<String, Time> = found.into_iter().collect();
         for key in keys {
             key.last_used_at = found.get(&*key.id).copied();
@@ -283,8 +282,8 @@ fn key_by_id(db: &Db<'_>, id: &str) -> Result<KeyRow, Error> {
 }
 
 fn is_replaced(db: &Db<'_>, id: &str) -> Result<bool, Error> {
-    let asked = "SELECT replaced_by IS NOT NULL FROM keys WHERE id = ?1";
-    Ok(db.query_row(asked, params![id], |row| row.get(0))?.unwrap_or(false))
+    let sql = "SELECT replaced_by IS NOT NULL FROM keys WHERE id = ?1";
+    Ok(db.query_row(sql, params![id], |row| row.get(0))?.unwrap_or(false))
 }
 
 /// Whether a key would live longer after a change.

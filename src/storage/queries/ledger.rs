@@ -62,8 +62,8 @@ impl Store {
     /// The day counters of a day.
     pub fn day_counts(&self, day: i64) -> Result<Vec<DayCount>, Error> {
         self.ledger().read(|db| {
-            let asked = "SELECT key_id, day, used FROM day_counts WHERE day = ?1 ORDER BY key_id";
-            db.query(asked, params![day], |row| {
+            let sql = "SELECT key_id, day, used FROM day_counts WHERE day = ?1 ORDER BY key_id";
+            db.query(sql, params![day], |row| {
                 Ok(DayCount { key_id: row.get(0)?, day: row.get(1)?, used: row.get(2)? })
             })
         })
@@ -72,8 +72,8 @@ impl Store {
     /// A key's counter of a day; 0 if there is none.
     pub fn day_count(&self, key_id: &str, day: i64) -> Result<u32, Error> {
         self.ledger().read(|db| {
-            let asked = "SELECT used FROM day_counts WHERE key_id = ?1 AND day = ?2";
-            Ok(db.query_row(asked, params![key_id, day], |row| row.get(0))?.unwrap_or(0))
+            let sql = "SELECT used FROM day_counts WHERE key_id = ?1 AND day = ?2";
+            Ok(db.query_row(sql, params![key_id, day], |row| row.get(0))?.unwrap_or(0))
         })
     }
 

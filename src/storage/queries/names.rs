@@ -18,14 +18,14 @@ impl Store {
 
     /// The names of these keys, by id, including revoked ones.
     pub fn key_names(&self, ids: &BTreeSet<&str>) -> Result<BTreeMap<String, KeyName>, Error> {
-        let asked = "SELECT name, service, last4 FROM keys WHERE id = ?1";
-        self.main().read(|db| by_id(db, asked, ids, |row| key_name(row, 0)))
+        let sql = "SELECT name, service, last4 FROM keys WHERE id = ?1";
+        self.main().read(|db| by_id(db, sql, ids, |row| key_name(row, 0)))
     }
 
     /// The app with this id, even if it is deleted. [`Error::NotFound`] if there never was one.
     pub fn app_even_if_deleted(&self, id: &str) -> Result<PossiblyDeletedApp, Error> {
         self.main().read(|db| {
-            let asked = "SELECT id, name, budget_nano_usd, deleted_at FROM apps WHERE id = ?1";
+            let sql = "SELECT id, name, budget_nano_usd, deleted_at FROM apps WHERE id = ?1";
             let app = |row: &Row<'_>| {
                 Ok(PossiblyDeletedApp {
                     id: row.get(0)?,
@@ -34,7 +34,7 @@ impl Store {
                     deleted_at: read_optional_time(row, 3)?,
                 })
             };
-            db.query_row(asked, params![id], app)?.ok_or(Error::NotFound)
+            db.query_row(sql, params![id], app)?.ok_or(Error::NotFound)
         })
     }
 

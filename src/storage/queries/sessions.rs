@@ -178,8 +178,8 @@ mod tests {
         let plan: String = store
             .main()
             .read(|db| {
-                let asked = format!("EXPLAIN QUERY PLAN {ANY_CONSOLE_KEY}");
-                let steps: Vec<String> = db.query(&asked, params![0], |row| row.get(3))?;
+                let sql = format!("EXPLAIN QUERY PLAN {ANY_CONSOLE_KEY}");
+                let steps: Vec<String> = db.query(&sql, params![0], |row| row.get(3))?;
                 Ok(steps.join("; "))
             })
             .unwrap();

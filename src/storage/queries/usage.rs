@@ -44,8 +44,8 @@ impl Store {
     /// Sums the attempts of some days, in unspecified order. One pass over the daily sums, of which there are about as
     /// many as active keys times models.
     pub fn usage(&self, query: &UsageQuery) -> Result<Vec<UsageSum>, Error> {
-        let asked = DIMENSIONS.iter().filter(|(dimension, _)| query.by.contains(dimension));
-        let grouped: Vec<_> = asked.map(|(_, name)| *name).collect();
+        let grouped_by = DIMENSIONS.iter().filter(|(dimension, _)| query.by.contains(dimension));
+        let grouped: Vec<_> = grouped_by.map(|(_, name)| *name).collect();
         let columns = DIMENSIONS.map(|(_, name)| match () {
             () if grouped.contains(&name) => name,
             () if name == DAY => "CAST(NULL AS BIGINT)",
@@ -94,8 +94,8 @@ impl Store {
     /// If there are none, nothing is written.
     pub fn forget_attempts(&self, before: Time, most: usize) -> Result<usize, Error> {
         let are_some = self.ledger().read(|db| {
-            let asked = "SELECT EXISTS (SELECT 1 FROM attempts WHERE at < ?1)";
-            db.query_row(asked, params![before.unix_ms()], |row| row.get(0))
+            let sql = "SELECT EXISTS (SELECT 1 FROM attempts WHERE at < ?1)";
+            db.query_row(sql, params![before.unix_ms()], |row| row.get(0))
         })?;
         if are_some != Some(true) {
             return Ok(0);

@@ -74,14 +74,14 @@ pub(super) fn damage(connection: &Connection, limit: Duration) -> Result<(Vec<St
             interrupt.interrupt();
         }
     })?;
-    let told = quick_check(connection);
+    let findings = quick_check(connection);
     drop(done);
     // Its result does not matter; it must only not interrupt what comes next on this connection.
     let _ = watch.join();
-    match told {
-        Ok(told) => {
-            let damage = told.iter().map(|told| told.strip_prefix(HEADING).unwrap_or(told));
-            Ok((damage.filter(|told| *told != "ok").map(str::to_owned).collect(), true))
+    match findings {
+        Ok(findings) => {
+            let damage = findings.iter().map(|finding| finding.strip_prefix(HEADING).unwrap_or(finding));
+            Ok((damage.filter(|finding| *finding != "ok").map(str::to_owned).collect(), true))
         }
         Err(cause) if cause.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
             Ok((Vec::new(), false))
