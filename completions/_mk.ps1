@@ -43,6 +43,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('apps', 'apps', [CompletionResultType]::ParameterValue, 'Manage apps, which group keys and their usage')
             [CompletionResult]::new('keys', 'keys', [CompletionResultType]::ParameterValue, 'Manage API keys')
             [CompletionResult]::new('usage', 'usage', [CompletionResultType]::ParameterValue, 'Show what was used and what it cost')
+            [CompletionResult]::new('audit', 'audit', [CompletionResultType]::ParameterValue, 'Show who changed what')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show configuration, or begin one')
             [CompletionResult]::new('login', 'login', [CompletionResultType]::ParameterValue, 'Store an API key for a server')
             [CompletionResult]::new('logout', 'logout', [CompletionResultType]::ParameterValue, 'Forget the API keys for a server')
@@ -618,6 +619,29 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
+        'mk;audit' {
+            [CompletionResult]::new('--app', '--app', [CompletionResultType]::ParameterName, 'Only what was done to this app, by name or id')
+            [CompletionResult]::new('--key', '--key', [CompletionResultType]::ParameterName, 'Only what was done to this key, by id, name or last four characters')
+            [CompletionResult]::new('--actor', '--actor', [CompletionResultType]::ParameterName, 'Only what was done with this console key, by id, name or last four characters')
+            [CompletionResult]::new('--action', '--action', [CompletionResultType]::ParameterName, 'Only what was done in this way, such as key.revoked')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'The most entries, from the newest on; 0 shows all [default: 50]')
+            [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of an SQLite database [default: the server''s database]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names the database')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
+            [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
+            [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile of config.toml to use')
+            [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Tell causes and request ids of errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
         'mk;config' {
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
             [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
@@ -863,6 +887,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('apps', 'apps', [CompletionResultType]::ParameterValue, 'Manage apps, which group keys and their usage')
             [CompletionResult]::new('keys', 'keys', [CompletionResultType]::ParameterValue, 'Manage API keys')
             [CompletionResult]::new('usage', 'usage', [CompletionResultType]::ParameterValue, 'Show what was used and what it cost')
+            [CompletionResult]::new('audit', 'audit', [CompletionResultType]::ParameterValue, 'Show who changed what')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show configuration, or begin one')
             [CompletionResult]::new('login', 'login', [CompletionResultType]::ParameterValue, 'Store an API key for a server')
             [CompletionResult]::new('logout', 'logout', [CompletionResultType]::ParameterValue, 'Forget the API keys for a server')
@@ -954,6 +979,9 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             break
         }
         'mk;help;usage' {
+            break
+        }
+        'mk;help;audit' {
             break
         }
         'mk;help;config' {

@@ -19,6 +19,9 @@ _mk() {
             mk,apps)
                 cmd="mk__subcmd__apps"
                 ;;
+            mk,audit)
+                cmd="mk__subcmd__audit"
+                ;;
             mk,backup)
                 cmd="mk__subcmd__backup"
                 ;;
@@ -141,6 +144,9 @@ _mk() {
                 ;;
             mk__subcmd__help,apps)
                 cmd="mk__subcmd__help__subcmd__apps"
+                ;;
+            mk__subcmd__help,audit)
+                cmd="mk__subcmd__help__subcmd__audit"
                 ;;
             mk__subcmd__help,backup)
                 cmd="mk__subcmd__help__subcmd__backup"
@@ -314,7 +320,7 @@ _mk() {
 
     case "${cmd}" in
         mk)
-            opts="-q -v -h -V --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help --version serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help"
+            opts="-q -v -h -V --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help --version serve verify eval chat models apps keys usage audit config login logout whoami doctor backup restore completions man version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -751,6 +757,72 @@ _mk() {
                     return 0
                     ;;
                 --budget-usd)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --data-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --progress)
+                    COMPREPLY=($(compgen -W "auto bars lines none" -- "${cur}"))
+                    return 0
+                    ;;
+                --server)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --api-key-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ca-cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__audit)
+            opts="-q -v -h --app --key --actor --action --limit --json --data-dir --config --color --progress --quiet --verbose --server --profile --api-key-file --ca-cert --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --app)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --actor)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --action)
+                    COMPREPLY=($(compgen -W "app.created app.updated app.deleted key.created key.updated key.revoked key.rotated session.created session.ended console.set_up" -- "${cur}"))
+                    return 0
+                    ;;
+                --limit)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1298,7 +1370,7 @@ _mk() {
             return 0
             ;;
         mk__subcmd__help)
-            opts="serve verify eval chat models apps keys usage config login logout whoami doctor backup restore completions man version help"
+            opts="serve verify eval chat models apps keys usage audit config login logout whoami doctor backup restore completions man version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1398,6 +1470,20 @@ _mk() {
         mk__subcmd__help__subcmd__apps__subcmd__update)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        mk__subcmd__help__subcmd__audit)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

@@ -40,6 +40,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand apps 'Manage apps, which group keys and their usage'
             cand keys 'Manage API keys'
             cand usage 'Show what was used and what it cost'
+            cand audit 'Show who changed what'
             cand config 'Show configuration, or begin one'
             cand login 'Store an API key for a server'
             cand logout 'Forget the API keys for a server'
@@ -572,6 +573,28 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand -h 'Print help'
             cand --help 'Print help'
         }
+        &'mk;audit'= {
+            cand --app 'Only what was done to this app, by name or id'
+            cand --key 'Only what was done to this key, by id, name or last four characters'
+            cand --actor 'Only what was done with this console key, by id, name or last four characters'
+            cand --action 'Only what was done in this way, such as key.revoked'
+            cand --limit 'The most entries, from the newest on; 0 shows all [default: 50]'
+            cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
+            cand --config 'The server''s configuration file, which names the database'
+            cand --color 'When to colour: auto, always or never'
+            cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
+            cand --server 'Base address of the server [default: port 8080 of this machine]'
+            cand --profile 'Profile of config.toml to use'
+            cand --api-key-file 'File that holds the API key'
+            cand --ca-cert 'PEM file of further certificate authorities to trust'
+            cand --json 'Print JSON'
+            cand -q 'Print nothing but errors and what --json asks for'
+            cand --quiet 'Print nothing but errors and what --json asks for'
+            cand -v 'Tell causes and request ids of errors'
+            cand --verbose 'Tell causes and request ids of errors'
+            cand -h 'Print help'
+            cand --help 'Print help'
+        }
         &'mk;config'= {
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
@@ -799,6 +822,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand apps 'Manage apps, which group keys and their usage'
             cand keys 'Manage API keys'
             cand usage 'Show what was used and what it cost'
+            cand audit 'Show who changed what'
             cand config 'Show configuration, or begin one'
             cand login 'Store an API key for a server'
             cand logout 'Forget the API keys for a server'
@@ -868,6 +892,8 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;help;keys;check'= {
         }
         &'mk;help;usage'= {
+        }
+        &'mk;help;audit'= {
         }
         &'mk;help;config'= {
             cand init 'Write an example of the server''s file, in which nothing is set yet'

@@ -6,6 +6,7 @@
 //! a command needs it: `mk --version` is instant.
 
 mod apps;
+mod audit;
 mod backend;
 mod backup;
 mod budget;
@@ -125,6 +126,9 @@ enum Command {
     /// Show what was used and what it cost
     #[command(help_template = HELP, before_help = usage::EXAMPLES, after_help = usage::NOTES)]
     Usage(usage::UsageArgs),
+    /// Show who changed what
+    #[command(help_template = HELP, before_help = audit::EXAMPLES, after_help = audit::NOTES)]
+    Audit(audit::AuditArgs),
     /// Show configuration, or begin one
     #[command(help_template = HELP, before_help = config::EXAMPLES, after_help = config::NOTES)]
     Config(config::ConfigArgs),
@@ -167,6 +171,7 @@ impl Command {
             Self::Apps(args) => args.wants_json(),
             Self::Keys(args) => args.wants_json(),
             Self::Usage(args) => args.wants_json(),
+            Self::Audit(args) => args.json,
             Self::Config(args) => args.wants_json(),
             Self::Whoami(args) => args.json,
             Self::Doctor(args) => args.json,
@@ -207,6 +212,7 @@ fn dispatch(command: &Command, session: &mut Session) -> Outcome {
         Command::Apps(args) => apps::run(args, session),
         Command::Keys(args) => keys::run(args, session),
         Command::Usage(args) => usage::run(args, session),
+        Command::Audit(args) => audit::run(args, session),
         Command::Config(args) => config::run(args, session),
         Command::Login(args) => login::login(args, session),
         Command::Logout(args) => login::logout(args, session),

@@ -10,12 +10,12 @@ use serde::de::DeserializeOwned;
 use super::{Client, Error, body, document};
 use crate::api::Service;
 use crate::api::console::{
-    App, AppPatch, Billing, CreateApp, CreateKey, CreatedKey, DeletedApp, Key, KeyPatch, Page, RevokedKey,
-    Rotation, Statement, UsageReport,
+    App, AppPatch, AuditEntry, Billing, CreateApp, CreateKey, CreatedKey, DeletedApp, Key, KeyPatch, Page,
+    RevokedKey, Rotation, Statement, UsageReport,
 };
 
 /// Records on a page: the most that servers give.
-const PAGE: &str = "200";
+const PAGE: usize = 200;
 /// 100,000 records.
 const MAX_PAGES: usize = 500;
 /// Of all pages together.
@@ -24,7 +24,7 @@ const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
 impl Client {
     /// All apps, oldest first.
     pub async fn apps(&self) -> Result<Vec<App>, Error> {
-        self.all(&["apps"], None).await
+        self.list(&["apps"], &[], usize::MAX).await
     }
 
     /// Makes an app.
@@ -44,7 +44,8 @@ impl Client {
 
     /// The keys of an app (its id), oldest first, revoked ones too.
     pub async fn keys(&self, app: &str, service: Option<Service>) -> Result<Vec<Key>, Error> {
-        self.all(&["apps", app, "keys"], service).await
+        let filter = service.map(|service| ("service", service.as_str()));
+        self.list(&["apps", app, "keys"], filter.as_slice(), usize::MAX).await
     }
 
     /// Makes a key in an app (its id).
@@ -84,6 +85,12 @@ impl Client {
         document("its statement", &body(self.answer(get).await?, MAX_LIST_BYTES).await?)
     }
 
+    /// The newest entries of the audit that the filters (`object`, `actor`, `action`) let pass, newest first: at most so
+    /// many.
+    pub async fn audit(&self, filters: &[(&str, &str)], limit: usize) -> Result<Vec<AuditEntry>, Error> {
+        self.list(&["audit"], filters, limit).await
+    }
+
     async fn sent<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -93,18 +100,18 @@ impl Client {
         self.json(self.at(method, place).json(body)).await
     }
 
-    async fn all<T: DeserializeOwned>(
+    /// The first records of a list, at most so many.
+    async fn list<T: DeserializeOwned>(
         &self,
         place: &[&str],
-        service: Option<Service>,
+        filters: &[(&str, &str)],
+        limit: usize,
     ) -> Result<Vec<T>, Error> {
         let endless = || Error::Broken("its list has no end".to_owned());
         let (mut records, mut cursor, mut bytes_left) = (Vec::new(), None::<String>, MAX_LIST_BYTES);
         for _ in 0..MAX_PAGES {
-            let mut get = self.at(Method::GET, place).query(&[("limit", PAGE)]);
-            if let Some(service) = service {
-                get = get.query(&[("service", service.as_str())]);
-            }
+            let page = limit.saturating_sub(records.len()).min(PAGE);
+            let mut get = self.at(Method::GET, place).query(&[("limit", page)]).query(filters);
             if let Some(cursor) = &cursor {
                 get = get.query(&[("cursor", cursor)]);
             }
@@ -112,6 +119,10 @@ impl Client {
             bytes_left = bytes_left.saturating_sub(body.len());
             let page: Page<T> = document("its list", &body)?;
             records.extend(page.data);
+            if records.len() >= limit {
+                records.truncate(limit);
+                return Ok(records);
+            }
             cursor = match page.next_cursor {
                 None => return Ok(records),
                 same if same == cursor => return Err(endless()),

@@ -145,7 +145,11 @@ impl Breaker {
                 }
                 None
             }
-            Verdict::Against if probed.is_none() && threshold.failures == 0 => None,
+            // Turned off, it forgets a pause as well that it had begun before.
+            Verdict::Against if threshold.failures == 0 => {
+                *self = Self::default();
+                probed.map(|_| Change::Closed)
+            }
             Verdict::Against => {
                 let (because, wait) = failure.unwrap_or_default();
                 self.failures = self.failures.saturating_add(1);

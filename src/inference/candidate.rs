@@ -126,7 +126,8 @@ impl Candidate<'_> {
 
     /// Reserves what an attempt may cost.
     fn begin(&self, now: Instant) -> Result<Attempt, BudgetError> {
-        let Upstream { provider, model, meter, .. } = self.upstream;
+        let Upstream { known, model, meter, .. } = self.upstream;
+        let provider = &known.provider;
         let price = price(self.id, provider, model);
         let most = || most::of_completion(self.asked, provider, model, price);
         let mut attempt = meter.attempt(self.id.clone(), Purpose::Chat, price, now.into_std(), most)?;
@@ -147,7 +148,12 @@ impl Candidate<'_> {
         let labels = Labels { model: self.id.clone(), created };
         async move {
             if !self.asked.stream {
-                return match up.provider.chat(permit, self.asked, up.model, &labels, up.span.deadline).await {
+                return match up
+                    .known
+                    .provider
+                    .chat(permit, self.asked, up.model, &labels, up.span.deadline)
+                    .await
+                {
                     Ok(completed) => {
                         ticket.succeeded();
                         attempt.finish("ok", completed.usage);
@@ -176,7 +182,7 @@ impl Candidate<'_> {
     /// Opens a stream and waits for its first event. What fails until then, or right behind it, has reached nobody.
     async fn open(&self, permit: Permit, labels: &Labels) -> Result<(Flow, Bytes), Failed> {
         let up = &self.upstream;
-        let mut flow = up.provider.open(permit, self.asked, up.model, labels, up.span.deadline).await?;
+        let mut flow = up.known.provider.open(permit, self.asked, up.model, labels, up.span.deadline).await?;
         if let Some(head) = self.head {
             flow.go_on(head);
         }
@@ -197,7 +203,8 @@ impl Candidate<'_> {
         let completion = match failure {
             // What it says it took was not read, and all of it is charged.
             Failure::TooLarge { bytes } => {
-                let most = most::completion_tokens(self.asked, self.upstream.provider, self.upstream.model);
+                let most =
+                    most::completion_tokens(self.asked, &self.upstream.known.provider, self.upstream.model);
                 estimate::length_tokens(bytes).min(most)
             }
             _ => 0,

@@ -248,7 +248,8 @@ const fn threshold_of_whole(settings: &providers::Settings) -> Threshold {
 impl Call<'_> {
     /// Reserves what an attempt may cost.
     fn begin(&self, now: Instant) -> Result<Attempt, BudgetError> {
-        let Upstream { provider, model, meter, .. } = self.upstream;
+        let Upstream { known, model, meter, .. } = self.upstream;
+        let provider = &known.provider;
         let price = price(self.id, provider, model);
         let most = || most::of_chat(self.chat, provider, model, price);
         meter.attempt(self.id, self.purpose, price, now.into_std(), most)
@@ -256,19 +257,19 @@ impl Call<'_> {
 
     /// Makes an attempt that has begun. No `async fn`, which would keep its arguments twice while it waits.
     fn attempt(&self, mut attempt: Attempt, permit: Permit) -> impl Future<Output = Result<Answer, Failure>> {
-        let prompt = Tokens::of_prompt(estimate::prompt_tokens(self.chat));
-        attempt.set_expected(prompt);
+        let prompt = estimate::prompt_tokens(self.chat);
+        attempt.set_expected(Tokens::of_prompt(prompt));
         async move {
             let up = &self.upstream;
-            let result = up.provider.complete(permit, self.chat, up.model, up.span.deadline).await;
+            let result = up.known.provider.complete(permit, self.chat, up.model, up.span.deadline).await;
             let (outcome, used) = match &result {
                 Ok(answer) => {
-                    let estimated = || Tokens { completion: estimate::text_tokens(&answer.text), ..prompt };
+                    let estimated = || Tokens { prompt, completion: estimate::text_tokens(&answer.text) };
                     ("ok", answer.usage.unwrap_or_else(estimated))
                 }
                 Err(Failed { failure, usage }) => {
-                    let estimated = if failure.may_have_cost() { prompt } else { Tokens::default() };
-                    (failure.code(), usage.unwrap_or(estimated))
+                    let estimated = if failure.may_have_cost() { prompt } else { 0 };
+                    (failure.code(), usage.unwrap_or(Tokens::of_prompt(estimated)))
                 }
             };
             attempt.finish(outcome, used);

@@ -5,22 +5,20 @@
 //! for it, taken in this order, so that nothing is reserved and no probe is held while a call waits for its turn; a
 //! call that was not made is neither booked nor counted.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::breaker::{Span, Table, Threshold, Ticket};
+use super::breaker::{Span, Threshold, Ticket};
 use super::gateway::Known;
 use super::retry;
-use crate::providers::{Failure, Patience, Permit, Provider};
+use crate::providers::{Failure, Patience, Permit};
 use crate::usage::{Attempt, BudgetError, Meter};
 
 /// A model to be called, and what all attempts at it share. It is kept for each call that waits, so it holds of the
 /// patience with the model only what each round needs.
 pub(super) struct Upstream<'a> {
-    pub(super) provider: &'a Provider,
-    breakers: &'a Arc<Table>,
+    pub(super) known: &'a Known,
     /// By the provider's own name.
     pub(super) model: &'a str,
     threshold: Threshold,
@@ -41,14 +39,14 @@ pub(super) struct Started<'a> {
 
 impl<'a> Upstream<'a> {
     pub(super) const fn new(
-        Known { provider, breakers }: &'a Known,
+        known: &'a Known,
         model: &'a str,
         patience: &Patience,
         span: Span,
         meter: &'a Meter,
     ) -> Self {
         let threshold = Threshold { failures: patience.breaker_failures, pause: patience.breaker_pause };
-        Self { provider, breakers, model, threshold, most_retries: patience.retries, span, meter }
+        Self { known, model, threshold, most_retries: patience.retries, span, meter }
     }
 
     /// Begins an attempt, `now` or once its turn has come, which it does not wait for longer than `limit`. `begin` is
@@ -56,23 +54,26 @@ impl<'a> Upstream<'a> {
     ///
     /// # Errors
     /// With what kept it from being made.
-    pub(super) async fn start(
+    #[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice while it waits")]
+    pub(super) fn start(
         &self,
         now: Instant,
         limit: Option<Duration>,
         begin: impl FnOnce(Instant) -> Result<Attempt, BudgetError>,
-    ) -> Result<Started<'a>, Failure> {
-        // Asked before the wait for a turn as well: nobody queues up for a call that will not be made.
-        if let Some(paused) = self.breakers.refusal(self.model, now) {
-            return Err(paused);
+    ) -> impl Future<Output = Result<Started<'a>, Failure>> {
+        async move {
+            // Asked before the wait for a turn as well: nobody queues up for a call that will not be made.
+            if let Some(paused) = self.known.breakers.refusal(self.model, now) {
+                return Err(paused);
+            }
+            let deadline = self.span.deadline;
+            let admitted_by = limit.map_or(deadline, |limit| deadline.min(now + limit));
+            let (permit, at) = self.known.provider.admit(now, admitted_by).await?;
+            let ticket = self.known.breakers.enter(self.model, self.threshold, self.span, at)?;
+            self.meter.load_spending().await;
+            let attempt = begin(at)?;
+            Ok(Started { permit, ticket, attempt, at })
         }
-        let deadline = self.span.deadline;
-        let admitted_by = limit.map_or(deadline, |limit| deadline.min(now + limit));
-        let (permit, at) = self.provider.admit(now, admitted_by).await?;
-        let ticket = self.breakers.enter(self.model, self.threshold, self.span, at)?;
-        self.meter.load_spending().await;
-        let attempt = begin(at)?;
-        Ok(Started { permit, ticket, attempt, at })
     }
 
     /// How long to pause after a failure before the model is tried once more than the `retries` so far; `None` if it
@@ -82,7 +83,7 @@ impl<'a> Upstream<'a> {
         retry::pause(failure, retries, retry::chance()).filter(|pause| {
             retries < self.most_retries
                 && now + *pause < self.span.deadline
-                && self.breakers.refusal(self.model, now).is_none()
+                && self.known.breakers.refusal(self.model, now).is_none()
         })
     }
 }

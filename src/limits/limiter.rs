@@ -72,9 +72,13 @@ impl Limiter {
         let quota = quota_of(subject, quota);
         let (state, known) = self.memory.state_and_day(subject, quota, now);
         // What this server alone has admitted already reaches the limit: there is no need to query the store, and one
-        // that has lost its counts must not be believed.
-        if state.used_up().is_some() {
-            return self.memory.take(subject, quota, now);
+        // that has lost its counts must not be believed. Nor is the state read again: a moment later there may be room,
+        // which only the store may grant.
+        if let Some(window) = state.used_up() {
+            if let Subject::Key(id) = subject {
+                self.memory.record_use(id, now);
+            }
+            return Decision::Refused(state, window);
         }
         let query = Query { subject, quota, is_counted: true, known, is_day_verified: false };
         let Some((decision, day)) = self.query_shared(shared, query).await else {

@@ -242,11 +242,8 @@ impl Chunks {
     }
 
     /// Notes what the provider says the answer took so far, and how it says it (an object on one line); the last word
-    /// counts, unless it takes everything back.
+    /// counts.
     pub fn usage(&mut self, usage: Tokens, text: Option<&str>) {
-        if self.usage.is_some() && usage == Tokens::default() {
-            return;
-        }
         self.usage = Some(usage);
         self.usage_text = text.filter(|_| self.include_usage).map(str::to_owned);
     }
@@ -261,12 +258,16 @@ impl Chunks {
         !self.choices.is_empty() && self.choices.iter().all(|choice| choice.is_finished)
     }
 
-    /// What the answer took so far, estimated if the provider did not say.
+    /// What the answer took so far, estimated if the provider did not say. Of an answer that is not whole, it may have
+    /// said so before most of it came.
     pub fn used(&self) -> Tokens {
-        self.usage.unwrap_or_else(|| Tokens {
-            prompt: self.prompt_tokens,
-            completion: estimate::length_tokens(self.length),
-        })
+        let estimated =
+            Tokens { prompt: self.prompt_tokens, completion: estimate::length_tokens(self.length) };
+        match self.usage {
+            None => estimated,
+            Some(told) if self.is_whole() => told,
+            Some(told) => Tokens { completion: told.completion.max(estimated.completion), ..told },
+        }
     }
 
     /// What the provider says that the answer took so far.

@@ -177,42 +177,47 @@ impl Provider {
     ///
     /// # Errors
     /// With what kept the model from answering, by `deadline` at the latest.
-    pub async fn complete(
-        &self,
-        _permit: Permit,
-        chat: &Chat,
-        model: &str,
+    #[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice while it waits")]
+    pub fn complete<'a>(
+        &'a self,
+        permit: Permit,
+        chat: &'a Chat,
+        model: &'a str,
         deadline: Instant,
-    ) -> Result<Answer, Failed> {
-        let (dialect, transport) = match &self.wire {
-            Wire::Http { dialect, transport } => (dialect, transport),
-            Wire::Sandbox => {
-                let end = deadline.min(Instant::now() + self.patience(model).total_timeout);
-                return timeout_at(end, sandbox::complete(chat, model))
-                    .await
-                    .unwrap_or(Err(Failure::Timeout.into()));
-            }
-        };
-        let mut target = self.model(model);
-        let mut is_reduced = false;
-        loop {
-            // Thousands of calls may wait for an answer: what is used before must not be kept by then.
-            let reply = {
-                let patience = self.patience(model);
-                transport.send(|| dialect.request(chat, &target), &patience, deadline)
-            }
-            .await?;
-            let failed = match dialect.answer(&reply.with(self.clock.clone())) {
-                Ok(answer) => {
-                    if is_reduced {
-                        self.learn(model, target);
-                    }
-                    return Ok(answer);
+    ) -> impl Future<Output = Result<Answer, Failed>> + Send + 'a {
+        async move {
+            let _held = &permit;
+            let (dialect, transport) = match &self.wire {
+                Wire::Http { dialect, transport } => (dialect, transport),
+                Wire::Sandbox => {
+                    let end = deadline.min(Instant::now() + self.patience(model).total_timeout);
+                    // In a box, as calls to a real provider need no room for it.
+                    let simulated = Box::pin(sandbox::complete(chat, model));
+                    return timeout_at(end, simulated).await.unwrap_or(Err(Failure::Timeout.into()));
                 }
-                Err(failed) => failed,
             };
-            target = self.without_refused(&target, failed, |model| Ok(dialect.request(chat, model).body))?;
-            is_reduced = true;
+            let mut target = self.model(model);
+            let mut is_reduced = false;
+            loop {
+                // Thousands of calls may wait for an answer: what is used before must not be kept by then.
+                let reply = {
+                    let patience = self.patience(model);
+                    transport.send(|| dialect.request(chat, &target), &patience, deadline)
+                }
+                .await?;
+                let failed = match dialect.answer(&reply.with(self.clock.clone())) {
+                    Ok(answer) => {
+                        if is_reduced {
+                            self.learn(model, target);
+                        }
+                        return Ok(answer);
+                    }
+                    Err(failed) => failed,
+                };
+                target =
+                    self.without_refused(&target, failed, |model| Ok(dialect.request(chat, model).body))?;
+                is_reduced = true;
+            }
         }
     }
 

@@ -115,7 +115,7 @@ impl Transport {
     ) -> impl Future<Output = Result<Reply, Failure>> + Send + 'a {
         let limits = Limits::now(patience, deadline);
         async move {
-            let client = Box::pin(self.client(deadline)).await?;
+            let client = Box::pin(self.client(limits.end)).await?;
             yield_to_ready().await;
             let sending = Box::pin(client.send(&self.asked(Method::POST, &outgoing())?));
             let opened = limits.open(within(limits.first_byte, sending).await??);

@@ -1,7 +1,8 @@
 //! The requests under way, so that they can be cut: when their key is revoked, when the server ends.
 //!
 //! A cut reaches the request as a value on a channel of its own; the request then ends with a proper terminal
-//! frame, and dropping its work stops the provider calls. Each worker lists its own: every request comes and goes here,
+//! frame, and dropping its work stops the provider calls. Work that is a task of its own is stopped with the cut: the
+//! request may be waiting for a reader who takes nothing, and hear of it late. Each worker lists its own: every request comes and goes here,
 //! and hardly ever is one cut.
 
 use std::collections::HashSet;
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use slab::Slab;
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 use crate::workers::PerWorker;
 
@@ -25,6 +27,7 @@ struct Open {
     key_id: Arc<str>,
     /// `None` once it was used. The entry stays until the request is over, so that no other one takes its place before.
     cut: Option<oneshot::Sender<Cut>>,
+    work: Option<AbortHandle>,
 }
 
 /// All requests under way that can be cut.
@@ -47,7 +50,7 @@ impl InFlight {
     pub(crate) fn register(&self, key_id: &Arc<str>) -> Registration {
         let (sender, receiver) = oneshot::channel();
         let list = self.0.here().clone();
-        let place = list.lock().insert(Open { key_id: key_id.clone(), cut: Some(sender) });
+        let place = list.lock().insert(Open { key_id: key_id.clone(), cut: Some(sender), work: None });
         Registration { place, list, cut: receiver }
     }
 
@@ -78,6 +81,9 @@ impl InFlight {
                 if let Some(cut) = open.cut.take() {
                     // A request that has just ended no longer listens; then there is nothing to cut.
                     let _ = cut.send(why);
+                    if let Some(work) = open.work.take() {
+                        work.abort();
+                    }
                 }
             }
         }
@@ -91,6 +97,14 @@ impl List {
 }
 
 impl Registration {
+    /// Has a cut stop this work as well.
+    pub(crate) fn stops(&self, work: AbortHandle) {
+        match self.list.lock().get_mut(self.place) {
+            Some(open) if open.cut.is_some() => open.work = Some(work),
+            _ => work.abort(),
+        }
+    }
+
     /// Waits until the request is to be cut; for ever if it never is.
     pub(crate) async fn cut(&mut self) -> Cut {
         match (&mut self.cut).await {
@@ -127,5 +141,20 @@ mod tests {
         assert_eq!(in_flight.keys(), HashSet::from(["key_3".into()]));
         drop(third);
         assert!(in_flight.keys().is_empty());
+    }
+
+    #[tokio::test]
+    async fn work_is_stopped_whether_the_cut_comes_before_it_or_behind() {
+        let in_flight = InFlight::default();
+        let request = in_flight.register(&"key_1".into());
+        let early = tokio::spawn(std::future::pending::<()>());
+        request.stops(early.abort_handle());
+        in_flight.cut_key("key_2");
+        assert!(!early.is_finished());
+        in_flight.cut_key("key_1");
+        assert!(early.await.unwrap_err().is_cancelled());
+        let late = tokio::spawn(std::future::pending::<()>());
+        request.stops(late.abort_handle());
+        assert!(late.await.unwrap_err().is_cancelled());
     }
 }

@@ -14,9 +14,12 @@ const QUIET: Duration = Duration::from_secs(15);
 const BETWEEN: Duration = Duration::from_secs(5);
 /// So many are not.
 const PROBES: u32 = 6;
+/// All that together.
+const GONE: Duration = QUIET.saturating_add(BETWEEN.saturating_mul(PROBES));
 
 /// Has the system end a connection whose peer is silent to it: one that answers no probes within 45 s, and one that
-/// acknowledges nothing of what was sent for twice `patience`. A system that cannot do so costs patience alone.
+/// acknowledges nothing of what was sent for that long, or for twice `patience` if that is shorter. Where Linux has the
+/// one limit, it goes by it for the other as well. A system that cannot do so costs patience alone.
 #[cfg(unix)]
 pub(super) fn give_up_on(stream: &TcpStream, patience: Duration) {
     use rustix::net::sockopt;
@@ -25,7 +28,7 @@ pub(super) fn give_up_on(stream: &TcpStream, patience: Duration) {
     let _ = sockopt::set_tcp_keepcnt(stream, PROBES);
     let _ = sockopt::set_socket_keepalive(stream, true);
     #[cfg(target_os = "linux")]
-    if let Ok(limit) = u32::try_from(patience.saturating_mul(2).as_millis()) {
+    if let Ok(limit) = u32::try_from(patience.saturating_mul(2).min(GONE).as_millis()) {
         let _ = sockopt::set_tcp_user_timeout(stream, limit);
     }
     #[cfg(not(target_os = "linux"))]
@@ -35,7 +38,7 @@ pub(super) fn give_up_on(stream: &TcpStream, patience: Duration) {
 /// Left to the system's own patience.
 #[cfg(not(unix))]
 pub(super) fn give_up_on(_: &TcpStream, _: Duration) {
-    let _ = (QUIET, BETWEEN, PROBES);
+    let _ = GONE;
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -56,6 +59,8 @@ mod tests {
         assert_eq!(sockopt::tcp_keepidle(&stream).unwrap(), QUIET);
         assert_eq!(sockopt::tcp_keepintvl(&stream).unwrap(), BETWEEN);
         assert_eq!(sockopt::tcp_keepcnt(&stream).unwrap(), PROBES);
-        assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), 60_000);
+        assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), 45_000);
+        give_up_on(&stream, Duration::from_secs(2));
+        assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), 4_000);
     }
 }

@@ -203,6 +203,7 @@ async fn start(
         verifier.run(job, &meter, sender).await;
     };
     let task = context.runs.spawn(run.in_current_span());
+    listed.stops(task.abort_handle());
     Ok(Running {
         id,
         steps,

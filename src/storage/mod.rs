@@ -176,7 +176,7 @@ pub struct KeyChange {
 /// Which entries of the audit log are shown; `None` for all.
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
-    /// Only those about this app, key or session.
+    /// Only those about this app or key.
     pub object: Option<String>,
     /// Only those of this console key.
     pub actor: Option<String>,

@@ -20,6 +20,10 @@ pub(super) const MAX_QUEUED: usize = 100_000;
 /// processor's cache.
 const WRITE_BATCH: usize = 1024;
 
+/// The maximum number of rows per transaction: a backlog from an outage is written in parts, and what was written stays
+/// written, whatever becomes of the rest.
+const MAX_PER_TRANSACTION: usize = 4096;
+
 /// Records attempts; clones share one queue.
 #[derive(Clone)]
 pub struct Ledger {
@@ -45,6 +49,15 @@ struct Queue {
     rows: Vec<AttemptRow>,
     /// The reservations of some of the rows, held until the store has them, by the index of the row, in order.
     reservations: Vec<(usize, Reservation)>,
+}
+
+impl Queue {
+    /// Drops this many rows from the beginning, and releases their reservations.
+    fn forget(&mut self, written: usize) {
+        self.rows.drain(..written);
+        self.reservations.drain(..self.reservations.partition_point(|(place, _)| *place < written));
+        self.reservations.iter_mut().for_each(|(place, _)| *place -= written);
+    }
 }
 
 impl Ledger {
@@ -133,10 +146,9 @@ impl Ledger {
         let mut spare = lock(&self.shared.spare);
         let rows = std::mem::take(&mut *spare);
         let mut queue = std::mem::replace(&mut *self.queue(), Queue { rows, reservations: Vec::new() });
-        self.shared.writing.store(queue.rows.len(), Ordering::Relaxed);
-        let written = self.shared.store.add_attempts(&queue.rows);
+        let (written, outcome) = self.write(&queue.rows);
         self.shared.writing.store(0, Ordering::Relaxed);
-        match written {
+        match outcome {
             Ok(()) => {
                 queue.rows.clear();
                 queue.rows.shrink_to(2 * WRITE_BATCH);
@@ -146,11 +158,26 @@ impl Ledger {
                     .refresh(queue.reservations.into_iter().map(|(_, reservation)| reservation))
             }
             Err(cause) => {
-                self.put_back(queue);
+                // In this order: what is read from the ledger next includes the costs of rows that were written.
                 self.shared.budgets.invalidate();
+                queue.forget(written);
+                self.put_back(queue);
                 Err(cause)
             }
         }
+    }
+
+    /// Writes rows in their order; returns how many were written, and the error that stopped it.
+    fn write(&self, rows: &[AttemptRow]) -> (usize, Result<(), Error>) {
+        let mut written = 0;
+        for batch in rows.chunks(MAX_PER_TRANSACTION) {
+            self.shared.writing.store(rows.len() - written, Ordering::Relaxed);
+            if let Err(cause) = self.shared.store.add_attempts(batch) {
+                return (written, Err(cause));
+            }
+            written += batch.len();
+        }
+        (written, Ok(()))
     }
 
     /// The number of rows yet to be written.
@@ -236,6 +263,16 @@ mod tests {
         }
     }
 
+    fn account(budget: NanoUsd) -> Account {
+        Account {
+            request_id: "req_1".into(),
+            app_id: "app_1".into(),
+            key_id: "key_1".into(),
+            service: Service::Verify,
+            budget: Budget { key: Some(budget), app: None },
+        }
+    }
+
     #[test]
     fn rows_are_written_once_and_in_order() {
         let store = Store::in_memory(NOW).unwrap();
@@ -315,14 +352,7 @@ mod tests {
     #[test]
     fn the_cost_of_rows_lost_when_put_back_stays_spent() {
         let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
-        let budget = Budget { key: Some(NanoUsd(100)), app: None };
-        let account = Account {
-            request_id: "req_1".into(),
-            app_id: "app_1".into(),
-            key_id: "key_1".into(),
-            service: Service::Verify,
-            budget,
-        };
+        let account = account(NanoUsd(100));
         let load = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(ledger.load_spending(&account, NOW));
@@ -346,6 +376,35 @@ mod tests {
         load();
         let spent = |left| ledger.check(&account, Some(NanoUsd(left)), NOW).is_ok();
         assert_eq!((spent(30), spent(31)), (true, false));
+    }
+
+    #[test]
+    fn written_parts_of_a_backlog_count_once_against_a_budget() {
+        let dir = tempfile::tempdir().unwrap();
+        let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
+        let breaker = rusqlite::Connection::open(dir.path().join("ledger.db")).unwrap();
+        let refuse = "CREATE TRIGGER refused BEFORE INSERT ON attempts WHEN NEW.request_id = 'req_bad'
+                      BEGIN SELECT RAISE(FAIL, 'no'); END";
+        breaker.execute_batch(refuse).unwrap();
+        let account = account(NanoUsd(10_000));
+        let book = |request_id: &str| {
+            let mut reservation = ledger.reserve(&account, Some(NanoUsd(1)), NOW).unwrap();
+            reservation.settle(NanoUsd(1));
+            let of_key = AttemptRow { key_id: "key_1".into(), cost: Some(NanoUsd(1)), ..row(request_id) };
+            ledger.book(of_key, Some(reservation));
+        };
+        (0..MAX_PER_TRANSACTION + 5).for_each(|_| book("req_1"));
+        book("req_bad");
+        assert!(ledger.flush().is_err());
+        assert_eq!(ledger.queued_rows(), 6, "what was written is not written again");
+        let has_left = |left| ledger.check(&account, Some(NanoUsd(left)), NOW).is_ok();
+        let left = 10_000 - (MAX_PER_TRANSACTION as u64 + 6);
+        assert_eq!((has_left(left), has_left(left + 1)), (true, false));
+
+        breaker.execute_batch("DROP TRIGGER refused").unwrap();
+        ledger.flush().unwrap();
+        assert_eq!((has_left(left), has_left(left + 1)), (true, false));
+        assert_eq!((ledger.queued_rows(), ledger.lost_rows()), (0, 0));
     }
 
     #[test]

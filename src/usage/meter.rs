@@ -43,7 +43,8 @@ impl Meter {
     /// before an attempt or [`Meter::check`].
     pub async fn load_spending(&self) {
         if self.has_budget() {
-            self.0.accounting.ledger.load_spending(&self.0.account, self.now()).await;
+            // Boxed, as calls without a budget need no room for it.
+            Box::pin(self.0.accounting.ledger.load_spending(&self.0.account, self.now())).await;
         }
     }
 

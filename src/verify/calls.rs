@@ -88,7 +88,7 @@ impl Calls<'_> {
         &self,
         model: &str,
         purpose: Purpose,
-        prompt: impl Fn(&str) -> Chat,
+        prompt: impl Fn() -> Chat,
         read: impl Fn(&str) -> Option<T>,
     ) -> impl Future<Output = Result<T, Failure>> {
         async move {
@@ -99,7 +99,7 @@ impl Calls<'_> {
                 if turn.is_none() {
                     turn = Some(self.turns.next(model).await);
                 }
-                let mut chat = prompt(model);
+                let mut chat = prompt();
                 chat.messages.extend(repair.iter().flat_map(|repair| repair.iter().cloned()));
                 match self.attempt(model, purpose, &chat, &read).await {
                     Ok(Reading::Read(value)) => return Ok(value),
@@ -112,7 +112,8 @@ impl Calls<'_> {
                         drop((turn.take(), chat));
                         let until =
                             *until.get_or_insert_with(|| self.deadline.min(after(self.model_timeout)));
-                        if !self.may_pay(shortage.max_cost, until).await {
+                        // In a box, as few calls wait for money and all would keep room for it.
+                        if !Box::pin(self.may_pay(shortage.max_cost, until)).await {
                             return Err(Failure::BudgetExceeded(shortage));
                         }
                     }

@@ -133,7 +133,7 @@ pub(super) async fn extract(
     let (mut failures, mut unsound) = (Vec::new(), None);
     let mut models = settings.extractors().peekable();
     while let Some(model) = models.next() {
-        let prompt = |_: &str| prompts::extraction(job, fences);
+        let prompt = || prompts::extraction(job, fences);
         let read = |answer: &str| read(answer, settings.max_claims);
         let failure = match calls.structured(model, Purpose::Extraction, prompt, read).await {
             Ok(extraction) if !extraction.is_unsound => return Ok(extraction),

@@ -24,7 +24,7 @@ use super::outbox::Outbox;
 use super::prompts::{self, Fences};
 use super::{Event, Job, json, text};
 use crate::api::verify::{ClaimResult, ClaimVerified, ModelAnswered, VerifyingClaim};
-use crate::inference::{Failure, SHORTLY};
+use crate::inference::{Chat, Failure, SHORTLY};
 use crate::model_id;
 use crate::usage::Purpose;
 
@@ -82,19 +82,45 @@ impl Panel<'_> {
         minutes.close(outbox)
     }
 
-    async fn ask(&self, at: usize, seat: usize) -> Heard {
-        let heard = |outcome| Heard { claim: at, seat, outcome };
-        let (Some(claim), Some(model)) = (self.claims.get(at), self.roster.model(seat)) else {
-            return heard(Err(Failure::UnknownModel));
-        };
-        let order = order(&self.job.id, claim, model);
-        let prompt = |model: &str| prompts::panel(self.job, self.fences, claim, model, &order);
-        let read = |answer: &str| read(answer, &order, self.job.explain);
-        let outcome = self.calls.structured(model, Purpose::Verification, prompt, read).await;
-        if let Err(failure) = &outcome {
-            warn!(verification = %self.job.id, claim = %claim.id, model, code = failure.code(), "no answer");
+    #[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice while it waits")]
+    fn ask(&self, at: usize, seat: usize) -> impl Future<Output = Heard> {
+        async move {
+            let Some(vote) = self.vote(at, seat) else {
+                return Heard { claim: at, seat, outcome: Err(Failure::UnknownModel) };
+            };
+            let (prompt, read) = (|| vote.prompt(), |answer: &str| vote.read(answer));
+            let outcome = self.calls.structured(vote.model, Purpose::Verification, prompt, read).await;
+            if let Err(failure) = &outcome {
+                let (verification, claim, model) = (&self.job.id, &vote.claim.id, vote.model);
+                warn!(%verification, %claim, model, code = failure.code(), "no answer");
+            }
+            Heard { claim: at, seat, outcome }
         }
-        heard(outcome)
+    }
+
+    fn vote(&self, at: usize, seat: usize) -> Option<Vote<'_>> {
+        let (claim, model) = (self.claims.get(at)?, self.roster.model(seat)?);
+        let order = order(&self.job.id, claim, model);
+        Some(Vote { panel: self, claim, model, order })
+    }
+}
+
+/// One model's vote on one claim.
+struct Vote<'a> {
+    panel: &'a Panel<'a>,
+    claim: &'a Claim,
+    model: &'a str,
+    /// In which the model is shown the options.
+    order: Vec<usize>,
+}
+
+impl Vote<'_> {
+    fn prompt(&self) -> Chat {
+        prompts::panel(self.panel.job, self.panel.fences, self.claim, self.model, &self.order)
+    }
+
+    fn read(&self, answer: &str) -> Option<Given> {
+        read(answer, &self.order, self.panel.job.explain)
     }
 }
 
@@ -247,6 +273,16 @@ mod tests {
             (0..5).for_each(|at| counts[order[at]][at] += 1);
         }
         assert!(counts.as_flattened().iter().all(|count| (900..1_100).contains(count)), "{counts:?}");
+    }
+
+    /// The set of open calls adds 72 bytes; together they must fit into the allocator's size class of 512.
+    #[test]
+    fn a_vote_that_is_waited_for_is_small() {
+        fn size<'a, F>(_: impl FnOnce(&'a Panel<'a>, usize, usize) -> F) -> usize {
+            size_of::<F>()
+        }
+        let size = size(Panel::ask) + 72;
+        assert!(size <= 512, "{size}");
     }
 
     #[test]

@@ -152,6 +152,24 @@ async fn a_connection_whose_streams_are_never_taken_is_closed() {
 }
 
 #[tokio::test]
+async fn a_revoked_key_stops_the_calls_of_a_stream_that_nobody_takes() {
+    let provider = panel_by(|_, _| Turn::Hang).await;
+    let identity = Identity::new();
+    let tls = identity.tls();
+    let server =
+        Setup::new(config(&provider.base_url)).options(|options| options.tls = Some(tls)).start().await;
+    let (key, id) = server.key_with(Service::Verify, |_| {});
+    let (mut sender, _task) = connect(server.authority(), &identity, 1).await;
+    let untaken = sender.send_request(verification(&key, "text/event-stream")).await.unwrap();
+    eventually("a panel is asked", || provider.in_flight() == 3).await;
+    server.app.store.revoke_key(&id, server.clock.now()).unwrap();
+    let revoked = Instant::now();
+    eventually("its calls stop", || provider.in_flight() == 0).await;
+    assert!(revoked.elapsed() < PROMPT, "{:?}", revoked.elapsed());
+    drop(untaken);
+}
+
+#[tokio::test]
 async fn a_stream_that_waits_for_models_keeps_its_connection() {
     let (server, _provider, identity) = server().await;
     let key = server.key(Service::Verify);

@@ -26,6 +26,7 @@ mod chat_stream;
 mod chat_together;
 mod chat_traps;
 mod cli_apps_delete;
+mod cli_audit;
 mod cli_budgets;
 mod cli_chat;
 mod cli_chat_model;

@@ -54,3 +54,9 @@ test("a report is asked for by its days and filters", () => {
   const asked = { from: "2026-10-01", to: "2026-10-31", by: "key", app: "", service: "verify", key: "", model: "a/b c" };
   assert.equal(commands.usage(asked), "mk usage --from 2026-10-01 --to 2026-10-31 --by key --service verify --model 'a/b c'");
 });
+
+test("the audit is asked for by the filters that are set", () => {
+  assert.equal(commands.audit({ action: "", object: "", actor: "" }), "mk audit");
+  assert.equal(commands.audit({ action: "app.updated", object: "app_1", actor: "" }), "mk audit --app app_1 --action app.updated");
+  assert.equal(commands.audit({ action: "", object: "key_1", actor: "key 2" }), "mk audit --key key_1 --actor 'key 2'");
+});

@@ -32,6 +32,20 @@ impl Channel {
     }
 }
 
+/// All that an entry's `action` may be.
+pub const AUDIT_ACTIONS: [&str; 10] = [
+    "app.created",
+    "app.updated",
+    "app.deleted",
+    "key.created",
+    "key.updated",
+    "key.revoked",
+    "key.rotated",
+    "session.created",
+    "session.ended",
+    "console.set_up",
+];
+
 /// A text that is no [`Channel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownChannel;

@@ -10,7 +10,7 @@ pub mod csv;
 mod requests;
 mod usage;
 
-pub use audit::{AuditEntry, Channel};
+pub use audit::{AUDIT_ACTIONS, AuditEntry, Channel};
 pub use auth::{NewSession, OwnKey, SessionInfo, SetUp, SetupRequest, WindowLeft};
 pub use billing::{Billing, BudgetLine, Forecast, Statement, StatementLine};
 pub use requests::{AppPatch, CreateApp, CreateKey, KeyPatch, LimitsPatch, Rotation};

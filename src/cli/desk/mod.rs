@@ -8,6 +8,7 @@
 //! it; a server that the environment or the client's configuration names, if a console key for it is at hand, or a flag
 //! names the key; else the database, which a flag that names a key does not go with.
 
+mod audit;
 mod local;
 mod named;
 mod remote;

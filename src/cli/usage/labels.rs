@@ -72,7 +72,7 @@ fn kind(id: &str) -> &str {
 }
 
 /// An id as far as it tells one from another, as the dashboard has it: `key_…f3a802`.
-fn short(id: &str) -> String {
+pub(crate) fn short(id: &str) -> String {
     let ending: Vec<char> = id.chars().rev().take(ID_ENDING).collect();
     format!("{}…{}", kind(id), ending.into_iter().rev().collect::<String>())
 }

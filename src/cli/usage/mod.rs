@@ -24,6 +24,7 @@ use crate::api::console::{self, Dimension, UsageReport};
 use crate::clock::{Clock, Time};
 use crate::keys::expiry;
 use crate::usage::{Days, Month, ReportRequest, parse_date};
+pub(crate) use labels::short;
 pub(crate) use statement::statement;
 
 /// Examples of `mk usage`, first in its help.

@@ -68,6 +68,22 @@ fn pauses_double_up_to_the_longest_and_a_success_forgets_them() {
 }
 
 #[test]
+fn one_that_is_turned_off_does_not_pause_again() {
+    const NEVER: Threshold = Threshold { failures: 0, pause: BASE };
+    let now = Instant::now();
+    let mut breaker = opened(now);
+    assert_eq!(breaker.way(now + BASE), Way::Probe);
+    breaker.probe();
+    let change = breaker.settle(Verdict::Against, true, NEVER, Some(("cut", None)), now + BASE);
+    assert_eq!(change, Some(Change::Closed));
+    assert_eq!(breaker.way(now + BASE), Way::Free);
+    for _ in 0..9 {
+        assert_eq!(breaker.settle(Verdict::Against, false, NEVER, None, now + BASE), None);
+    }
+    assert!(breaker.is_clean());
+}
+
+#[test]
 fn a_provider_may_ask_for_a_longer_pause_within_reason() {
     for (wait, expected) in [(1, 10), (30, 30), (86_400, 300)] {
         let (now, mut breaker) = (Instant::now(), Breaker::default());

@@ -69,6 +69,15 @@ fn total(prompt_tokens: u64, completion_tokens: u64) -> Vec<ModelTotal> {
 
 const MINUTE: Duration = Duration::from_mins(1);
 
+/// Thousands of calls may wait at once. Larger than 896 bytes, each would take 1,024 or 1,280 of the allocator.
+#[test]
+fn a_call_that_waits_is_small() {
+    let (gateway, meter, chat) = (gateway("http://localhost", |_| {}), meter(), chat());
+    let call = gateway.ask("acme/m/1", &chat, Purpose::Verification, &meter, Instant::now());
+    let size = size_of_val(&call);
+    assert!(size <= 896, "{size}");
+}
+
 #[tokio::test]
 async fn a_rate_limit_is_waited_out() {
     let server = Scripted::start(vec![response(429, "retry-after-ms: 150\r\n", ""), completion("4")]).await;

@@ -27,7 +27,8 @@ impl<'a> Reported<'a> {
         Self::read(&mut Reader::new(value.get()))
     }
 
-    /// Reads a usage object; `None` if it is none, or tells what cannot be.
+    /// Reads a usage object; `None` if it is none, or tells what cannot be: figures without a number, or nothing but
+    /// zeros, which some servers (LocalAI) send with every chunk.
     pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let begin = reader.at();
         let [prompt, completion, total] = reader.known(FIGURES)?;
@@ -37,6 +38,9 @@ impl<'a> Reported<'a> {
         let told = Tokens { prompt: believed(prompt)?, completion: believed(completion)? };
         let total = believed(total);
         let usage = charged(told, total);
+        if usage == Tokens::default() {
+            return None;
+        }
         Some(Self { raw, usage, has_total: total.is_some() })
     }
 
@@ -91,6 +95,8 @@ mod tests {
             (r#"{"prompt_tokens":3.5,"completion_tokens":4}"#, None),
             (r#"{"prompt_tokens":3.0,"completion_tokens":4e0,"total_tokens":7.0}"#, Some((3, 4))),
             (r#"{"prompt_tokens":3,"completion_tokens":99999999999999}"#, None),
+            (r#"{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}"#, None),
+            (r#"{"prompt_tokens":0,"completion_tokens":0,"total_tokens":7}"#, Some((0, 7))),
             ("{}", None),
             ("[]", None),
             // In the order of the fields, and yet no object.

@@ -7,7 +7,7 @@ use rusqlite::params;
 use serde_json::{Map, Value, json};
 
 use super::values::{read_json, read_time, unreadable};
-use crate::api::console::Channel;
+use crate::api::console::{AuditEntry, Channel};
 use crate::clock::Time;
 use crate::money::NanoUsd;
 use crate::storage::db::{Db, Row};
@@ -104,6 +104,24 @@ impl Store {
                 ])
             },
         )
+    }
+}
+
+impl From<AuditRow> for AuditEntry {
+    fn from(row: AuditRow) -> Self {
+        Self {
+            id: row.id,
+            at: row.at.rfc3339(),
+            actor: row.actor,
+            actor_name: row.actor_name,
+            channel: row.channel,
+            action: row.action,
+            object: row.object,
+            object_name: row.object_name,
+            details: row.details,
+            address: row.address,
+            request_id: row.request_id,
+        }
     }
 }
 

@@ -5,9 +5,9 @@
 //! two uncontended locks, about 40 ns beside a read of some microseconds.
 //!
 //! The memory used does not depend on the size of the database: every connection has a bounded page cache
-//! ([`READER_CACHE_KB`], [`WRITER_CACHE_KB`]), and there are at most [`MAX_IDLE_READERS`] of them beside the writer,
-//! the version connection and the lock probe. SQLite's default, 2 MB per connection, is one that a growing ledger fills
-//! in every connection.
+//! ([`READER_CACHE_KB`], [`Durability::writer_cache_kb`]), and there are at most [`MAX_IDLE_READERS`] of them beside the
+//! writer, the version connection and the lock probe. SQLite's default, 2 MB per connection, is one that a growing
+//! ledger fills in every connection.
 
 use std::io;
 use std::path::Path;
@@ -36,8 +36,6 @@ const STATEMENT_CACHE: usize = 96;
 /// The page cache of a connection other than the writer. What is read repeatedly are the upper levels of the trees;
 /// everything else comes from the operating system's shared file cache, for a copy of a page.
 const READER_CACHE_KB: i64 = 256;
-/// The page cache of the writer: a batch has to fit in, or its pages go to the log more than once.
-const WRITER_CACHE_KB: i64 = 2048;
 
 /// Why SQLite could open a file only for reading.
 pub(super) const READ_ONLY: &str = "the file is read-only, or lies on a read-only file system";
@@ -49,6 +47,17 @@ pub(super) enum Durability {
     EveryCommit,
     /// Only at checkpoints: survives a crash of the process, not always a power failure.
     Batches,
+}
+
+impl Durability {
+    /// The page cache of the writer: a batch has to fit in, or its pages go to the log more than once. Single commits
+    /// touch few pages.
+    const fn writer_cache_kb(self) -> i64 {
+        match self {
+            Self::EveryCommit => 512,
+            Self::Batches => 2048,
+        }
+    }
 }
 
 /// One database with its connections.
@@ -73,7 +82,7 @@ impl Database {
     /// Opens an existing file (an empty one is a new database) and applies pending migrations.
     pub(super) fn open(path: &Path, durability: Durability, migrations: &[&str]) -> Result<Self, Error> {
         let mut writer = connect(path)?;
-        set_page_cache(&writer, WRITER_CACHE_KB)?;
+        set_page_cache(&writer, durability.writer_cache_kb())?;
         retry_while_busy(|| writer.pragma_update(None, "journal_mode", "WAL"))?;
         let (synchronous, commit_delay) = match durability {
             Durability::EveryCommit => ("FULL", key_cache::FRESH_FOR),

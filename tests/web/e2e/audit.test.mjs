@@ -31,6 +31,7 @@ test("the audit tells who did what, and finds it again", async () => {
   await entry.getByText(/^req_/).waitFor();
   await entry.getByRole("link", { name: "app 59" }).click();
   await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 1);
+  await page.getByText(/^mk audit --app app_[0-9a-f]{32} --action app\.created$/).waitFor();
   await page.getByLabel("Object").fill("nonsense");
   await page.keyboard.press("Enter");
   await page.getByText("No entry is like that").or(page.getByRole("alert")).first().waitFor();

@@ -61,17 +61,41 @@ fn a_whole_answer_in_one_chunk_is_one() {
     assert_eq!(said, "all");
 }
 
-#[test]
-fn figures_that_take_all_back_are_not_believed() {
+/// What `chunks` are accounted with behind a stream of usage objects, each with a text of 40 characters.
+fn accounted(usages: &[&str], finish: &str) -> Tokens {
     let mut chunks = chunks(1);
     let mut reader = Reader::default();
-    for usage in
-        [r#"{"prompt_tokens":9,"completion_tokens":8}"#, r#"{"prompt_tokens":0,"completion_tokens":0}"#]
-    {
-        let data = format!(r#"{{{HEAD},"choices":[],"usage":{usage}}}"#);
+    let content = "x".repeat(40);
+    let last = usages.len() - 1;
+    for (at, usage) in usages.iter().enumerate() {
+        let finish = if at == last { finish } else { "null" };
+        let choice = format!(r#"{{"index":0,"delta":{{"content":"{content}"}},"finish_reason":{finish}}}"#);
+        let data = format!(r#"{{{HEAD},"choices":[{choice}],"usage":{usage}}}"#);
         reader.read(&Event { name: b"", data: data.as_bytes() }, &mut chunks).unwrap();
     }
-    assert_eq!(chunks.used(), Tokens { prompt: 9, completion: 8 });
+    chunks.used()
+}
+
+#[test]
+fn zeros_are_no_figures_wherever_they_stand() {
+    const ZEROS: &str = r#"{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}"#;
+    let told = r#"{"prompt_tokens":9,"completion_tokens":80}"#;
+    let estimated = accounted(&["null", "null"], "null");
+    assert!(estimated.prompt > 0 && estimated.completion >= 20, "{estimated:?}");
+    assert_eq!(accounted(&[ZEROS, ZEROS], "null"), estimated);
+    assert_eq!(accounted(&[ZEROS, ZEROS], r#""stop""#), estimated);
+    let expected = Tokens { prompt: 9, completion: 80 };
+    for usages in [[told, ZEROS], [ZEROS, told]] {
+        assert_eq!(accounted(&usages, r#""stop""#), expected);
+    }
+}
+
+#[test]
+fn what_was_said_early_is_not_all_of_an_answer_that_broke() {
+    let early = r#"{"prompt_tokens":9,"completion_tokens":0}"#;
+    let estimated = accounted(&["null", "null", "null"], "null").completion;
+    assert_eq!(accounted(&[early, "null", "null"], "null"), Tokens { prompt: 9, completion: estimated });
+    assert_eq!(accounted(&[early, "null", "null"], r#""stop""#), Tokens { prompt: 9, completion: 0 });
 }
 
 #[test]

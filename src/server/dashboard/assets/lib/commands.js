@@ -46,6 +46,12 @@ export function usage(asked) {
   return mk("usage", ["from", "to", "by", "app", "service", "key", "model"].map((name) => [name, asked[name]]));
 }
 
+/** `mk audit` for these filters, which are ids but for the action. */
+export function audit({ action, object, actor }) {
+  const flag = object?.startsWith("app_") ? "app" : "key";
+  return mk("audit", [[flag, object], ["action", action], ["actor", actor]]);
+}
+
 /** An app as an argument: by its id where its name could be taken for a flag. */
 function named({ id, name }) {
   return name.startsWith("-") ? id : name;

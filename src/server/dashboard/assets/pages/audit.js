@@ -1,9 +1,10 @@
 // The audit: who did what, when, to which object. Newest first.
 import { html, useState } from "../lib/html.js";
 import { usePages } from "../lib/data.js";
+import { audit } from "../lib/commands.js";
 import { dateTime, shortId } from "../lib/format.js";
 import { setQuery } from "../lib/router.js";
-import { Button, Empty, Field, PageHead, Problem, Select, Spinner, Table, Time } from "../lib/ui.js";
+import { Button, Empty, Field, Or, PageHead, Problem, Select, Spinner, Table, Time } from "../lib/ui.js";
 
 const ACTIONS = {
   "app.created": "App created",
@@ -42,7 +43,8 @@ export default function Audit({ route }) {
     ${!list.rows && list.loading && html`<${Spinner} />`}
     ${list.rows?.length === 0 && html`<${Empty} title=${isFiltered ? "No entry is like that" : "Nothing yet"}>${isFiltered ? "Choose other filters." : "What is created, changed or revoked will stand here."}</${Empty}>`}
     ${list.rows?.length > 0 && html`<div class="card flush"><${Table} caption="Audit entries, newest first" columns=${columns} rows=${list.rows} /></div>`}
-    ${list.hasMore && html`<p class="load-more"><${Button} busy=${list.loading} onClick=${list.more}>Load more</${Button}></p>`}`;
+    ${list.hasMore && html`<p class="load-more"><${Button} busy=${list.loading} onClick=${list.more}>Load more</${Button}></p>`}
+    ${list.rows && html`<${Or} command=${audit(filters)}>on the command line</${Or}>`}`;
 }
 
 /** Takes effect when it is left or Enter is pressed, not by every letter. */

@@ -1,0 +1,262 @@
+//! `mk audit`: who changed what, and when.
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::{Value, json};
+
+use super::desk::Desk;
+use super::exit::{Failure, Outcome};
+use super::globals::Session;
+use super::local::Database;
+use super::number::within;
+use super::printer::Printer;
+use super::sheet::{self, Column, column, hidden, whole};
+use super::usage::short;
+use crate::api::console::{AUDIT_ACTIONS, AuditEntry, Channel};
+use crate::clock::Time;
+use crate::storage::AuditFilter;
+
+/// Examples of `mk audit`, first in its help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  mk audit                                     the last changes, newest first
+  mk audit --key ci                            what was done to a key
+  mk audit --app website --action app.updated  how an app's name and budget changed
+  mk audit --actor laptop                      what was done with a console key
+  mk audit --limit 0 --json | jq -r '.entries[] | select(.channel == \"cli\") | .actor_name'";
+
+/// What a line holds, last in its help.
+pub(crate) const NOTES: &str = "\
+An entry is written with each change, in the same transaction, and never changed
+itself. Times are UTC.
+
+In a pipe, lines are tab-separated: id, time, how it was done (api, dashboard, cli,
+server), id and name of the console key (on the command line the user's name),
+action, id and name of what was changed, address, request id, and details as JSON.
+
+Of this machine's database or of a server elsewhere, as `mk apps --help` tells.";
+
+/// The most entries without `--limit`.
+const DEFAULT_LIMIT: u32 = 50;
+
+/// The arguments of `mk audit`.
+#[derive(Args, Debug)]
+pub(crate) struct AuditArgs {
+    /// Only what was done to this app, by name or id
+    #[arg(long, value_name = "APP", conflicts_with = "key")]
+    app: Option<String>,
+
+    /// Only what was done to this key, by id, name or last four characters
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+
+    /// Only what was done with this console key, by id, name or last four characters
+    #[arg(long, value_name = "KEY")]
+    actor: Option<String>,
+
+    /// Only what was done in this way, such as key.revoked
+    #[arg(long, value_name = "ACTION", value_parser = action(), hide_possible_values = true)]
+    action: Option<String>,
+
+    /// The most entries, from the newest on; 0 shows all [default: 50]
+    #[arg(long, value_name = "N", value_parser = within(0..=u32::MAX), allow_negative_numbers = true)]
+    limit: Option<u32>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    database: Database,
+}
+
+fn action() -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new(AUDIT_ACTIONS)
+}
+
+/// Shows the audit.
+pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
+    let desk = Desk::open(&args.database, session)?;
+    let printer = &session.printer;
+    let key_id = |key: &Option<String>| key.as_deref().map(|key| desk.key_id(key, printer)).transpose();
+    let filter = AuditFilter {
+        object: match &args.app {
+            Some(app) => Some(desk.app_id(app)?),
+            None => key_id(&args.key)?,
+        },
+        actor: key_id(&args.actor)?,
+        action: args.action.clone(),
+    };
+    let limit = match args.limit.unwrap_or(DEFAULT_LIMIT) {
+        0 => u32::MAX,
+        limit => limit,
+    };
+    let mut entries = desk.audit(&filter, limit.saturating_add(1))?;
+    let shown = usize::try_from(limit).unwrap_or(usize::MAX);
+    let has_more = entries.len() > shown;
+    entries.truncate(shown);
+    if args.json {
+        let document = json!({ "schema": "mk.audit/1", "entries": entries, "has_more": has_more });
+        printer.document(&document)?;
+        return Ok(0);
+    }
+    if entries.is_empty() {
+        printer.sentence("no entries to show");
+    } else if printer.terminal.out.is_terminal {
+        for_people(printer, &entries)?;
+    } else {
+        let rows: Vec<_> = entries.iter().map(plain_cells).collect();
+        sheet::print(printer, &PLAIN_COLUMNS, &rows)?;
+    }
+    if has_more {
+        printer.sentence("there are older entries; --limit 0 shows all");
+    }
+    Ok(0)
+}
+
+/// What people see.
+const COLUMNS: [Column; 7] = [
+    whole("time (UTC)"),
+    whole("action"),
+    column("object"),
+    column("by"),
+    whole("via"),
+    whole("address"),
+    column("details"),
+];
+
+/// Columns that a narrow terminal does without, the least telling first: address, via, details.
+const LESSER: [usize; 3] = [5, 4, 6];
+
+/// What programs get.
+const PLAIN_COLUMNS: [Column; 11] = [
+    hidden("id"),
+    hidden("at"),
+    hidden("channel"),
+    hidden("actor"),
+    hidden("actor name"),
+    hidden("action"),
+    hidden("object"),
+    hidden("object name"),
+    hidden("address"),
+    hidden("request id"),
+    hidden("details"),
+];
+
+fn for_people(printer: &Printer, entries: &[AuditEntry]) -> Result<(), Failure> {
+    let rows: Vec<Vec<String>> = entries.iter().map(cells).collect();
+    let mut columns = COLUMNS;
+    // Most are done at the command line, which has no address.
+    columns[LESSER[0]].for_people = entries.iter().any(|entry| entry.address.is_some());
+    let wide = printer.at_full_width();
+    if sheet::fits_whole(&wide, &columns, &rows) {
+        return sheet::print(&wide, &columns, &rows);
+    }
+    sheet::print_fitting(printer, &columns, &rows, &LESSER)
+}
+
+fn cells(entry: &AuditEntry) -> Vec<String> {
+    let named = |name: &Option<String>, id: &str| name.clone().unwrap_or_else(|| short(id));
+    let by = match (&entry.actor, &entry.actor_name, entry.channel) {
+        (Some(id), name, _) => named(name, id),
+        (None, Some(name), _) => name.clone(),
+        (None, None, Channel::Server) => "the server".to_owned(),
+        (None, None, Channel::Cli) => "the operator".to_owned(),
+        (None, None, _) => "-".to_owned(),
+    };
+    vec![
+        moment(&entry.at).unwrap_or_else(|| entry.at.clone()),
+        entry.action.clone(),
+        named(&entry.object_name, &entry.object),
+        by,
+        entry.channel.as_str().to_owned(),
+        entry.address.clone().unwrap_or_else(|| "-".to_owned()),
+        details(&entry.details),
+    ]
+}
+
+/// What was set, as people read it: `name: website to news, budget_usd: 50 to none`.
+fn details(set: &Value) -> String {
+    let Value::Object(fields) = set else { return "-".to_owned() };
+    let one = |(name, value): (&String, &Value)| match (value.get("from"), value.get("to")) {
+        (Some(from), Some(to)) => format!("{name}: {} to {}", brief(name, from), brief(name, to)),
+        _ => format!("{name}: {}", brief(name, value)),
+    };
+    let all: Vec<String> = fields.iter().map(one).collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
+}
+
+fn brief(name: &str, value: &Value) -> String {
+    match value {
+        Value::Null if name.starts_with("per_") => "default".to_owned(),
+        Value::Null => "none".to_owned(),
+        // Without a list, a key may be used for all models and from all addresses.
+        Value::Array(items) if items.is_empty() => "all".to_owned(),
+        Value::Array(items) => items.iter().map(|item| brief(name, item)).collect::<Vec<_>>().join(" "),
+        Value::String(text) if is_id(text) => short(text),
+        Value::String(text) => moment(text).unwrap_or_else(|| text.clone()),
+        Value::Number(number) => {
+            number.as_f64().map_or_else(|| number.to_string(), |number| number.to_string())
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A moment to the second, without what would make it one word; `None` for another text.
+fn moment(text: &str) -> Option<String> {
+    let at = Time::parse(text).filter(|_| text.contains('T'))?;
+    let to_the_second = at.rfc3339().replacen('T', " ", 1);
+    to_the_second.get(.."2026-11-20 12:34:56".len()).map(str::to_owned)
+}
+
+fn is_id(text: &str) -> bool {
+    ["app_", "key_"].iter().any(|prefix| text.starts_with(prefix)) && text.len() == "app_".len() + 32
+}
+
+fn plain_cells(entry: &AuditEntry) -> Vec<String> {
+    let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    vec![
+        entry.id.clone(),
+        entry.at.clone(),
+        entry.channel.as_str().to_owned(),
+        or_dash(&entry.actor),
+        or_dash(&entry.actor_name),
+        entry.action.clone(),
+        entry.object.clone(),
+        or_dash(&entry.object_name),
+        or_dash(&entry.address),
+        or_dash(&entry.request_id),
+        entry.details.to_string(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn details_read_as_a_sentence() {
+        let changed =
+            json!({"name": {"from": "website", "to": "news"}, "budget_usd": {"from": 50.0, "to": null}});
+        assert_eq!(details(&changed), "name: website to news, budget_usd: 50 to none");
+        let made = json!({
+            "app_id": "app_01a209c221907000b5ed32474c29abc2",
+            "models": ["a/b", "c/*"],
+            "addresses": {"from": [], "to": ["10.0.0.0/8"]},
+            "per_minute": {"from": null, "to": 120},
+            "expires_at": "2027-02-21T18:54:07.260Z",
+            "budget_usd": 0.000_000_001,
+        });
+        let expected = "app_id: app_…29abc2, models: a/b c/*, addresses: all to 10.0.0.0/8, \
+                        per_minute: default to 120, expires_at: 2027-02-21 18:54:07, budget_usd: 0.000000001";
+        assert_eq!(details(&made), expected);
+        assert_eq!((details(&json!({})).as_str(), details(&json!(3)).as_str()), ("-", "-"));
+    }
+
+    #[test]
+    fn what_only_looks_like_an_id_or_a_moment_stays() {
+        for text in ["app_x", "key_", "2027-02-21", "tomorrow", "T", ""] {
+            assert_eq!(brief("name", &json!(text)), text);
+        }
+    }
+}
